@@ -1,0 +1,141 @@
+"""JSON that comes back exactly as it went in.
+
+Plain JSON loses what Python values carry: tuples become lists, integer keys become text, bytes and NaN are refused
+or invalid. Here such a value is wrapped as `{"__arc__": <kind>, "value": …}`, and a dictionary that happens to have
+the key `__arc__` is wrapped too, so that nothing a user stores can be mistaken for a wrapper. Values that JSON has
+are written as they are.
+"""
+
+import base64
+import json
+import math
+from collections.abc import Callable, Mapping
+from datetime import date, datetime
+from decimal import Decimal
+from enum import Enum
+from typing import Any, TypeAlias
+from uuid import UUID
+
+from arc_common.exceptions import InvalidInputError
+
+__all__ = ["dumps", "loads"]
+
+_TAG = "__arc__"
+_DEPTH = 200
+_STORABLE = "a value that can be stored: JSON values, bytes, tuples, sets, dates, Decimal, UUID"
+
+Extension: TypeAlias = tuple[str, Callable[[Any], Any], Callable[[Any], Any]]
+"""A further kind of value: its tag, a function that turns it into storable values (or `None` when the value isn't
+of this kind), and the function back."""
+
+
+def dumps(value: Any, *, field: str, extensions: tuple[Extension, ...] = ()) -> str:
+    """Write a value as JSON text from which `loads` gives an equal value of the same types.
+
+    - Text with NUL characters or lone surrogates is escaped: the result is valid UTF-8 without NUL.
+    - The value is not changed.
+
+    Raises:
+        InvalidInputError: It holds something that has no reversible form; the message names the path to it.
+    """
+    plain = _encode(value, field, 0, extensions)
+    text = json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    if not _is_utf8(text):
+        text = json.dumps(plain, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text
+
+
+def loads(text: str, *, extensions: tuple[Extension, ...] = ()) -> Any:
+    """Read what `dumps` wrote."""
+    plain = json.loads(text)
+    if _TAG not in text:
+        return plain
+    return _decode(plain, {tag: decode for tag, _, decode in extensions})
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _encode(value: Any, path: str, depth: int, extensions: tuple[Extension, ...]) -> Any:  # noqa: PLR0911, PLR0912 - one branch a type
+    kind = type(value)
+    if kind is str or kind is bool or kind is int or value is None:
+        return value
+    if depth > _DEPTH:
+        raise InvalidInputError(path, value, f"at most {_DEPTH} levels of nesting")
+    if kind is float:
+        return value if math.isfinite(value) else {_TAG: "float", "value": repr(value)}
+    if kind is list:
+        return [_encode(item, f"{path}[{i}]", depth + 1, extensions) for i, item in enumerate(value)]
+    if kind is dict:
+        if _TAG not in value and all(type(key) is str for key in value):
+            return {key: _encode(item, f"{path}.{key}", depth + 1, extensions) for key, item in value.items()}
+        pairs = [
+            [
+                _encode(key, f"{path} key", depth + 1, extensions),
+                _encode(item, f"{path}[{key!r}]", depth + 1, extensions),
+            ]
+            for key, item in value.items()
+        ]
+        return {_TAG: "dict", "value": pairs}
+    for tag, to_storable, _ in extensions:
+        storable = to_storable(value)
+        if storable is not None:
+            return {_TAG: tag, "value": _encode(storable, path, depth + 1, extensions)}
+    if kind in (tuple, set, frozenset):
+        items = list(value) if kind is tuple else sorted(value, key=repr)
+        return {
+            _TAG: kind.__name__,
+            "value": [_encode(item, f"{path}[{i}]", depth + 1, extensions) for i, item in enumerate(items)],
+        }
+    for tag, (of_kind, to_text, _) in _SCALARS.items():
+        if kind is of_kind:
+            return {_TAG: tag, "value": to_text(value)}
+    for base in (str, int, float):  # enumerations and numpy's float64, which equal their plain values
+        if isinstance(value, base):
+            return _encode(base(value.value if isinstance(value, Enum) else value), path, depth, extensions)
+    if isinstance(value, Mapping):
+        return _encode(dict(value), path, depth, extensions)
+    raise InvalidInputError(path, value, _STORABLE)
+
+
+def _base64(value: bytes | bytearray) -> str:
+    return base64.b64encode(value).decode("ascii")
+
+
+_SCALARS: dict[str, tuple[type, Callable[[Any], str], Callable[[str], Any]]] = {
+    "bytes": (bytes, _base64, base64.b64decode),
+    "bytearray": (bytearray, _base64, lambda text: bytearray(base64.b64decode(text))),
+    "complex": (complex, repr, complex),
+    "datetime": (datetime, datetime.isoformat, datetime.fromisoformat),
+    "date": (date, date.isoformat, date.fromisoformat),
+    "decimal": (Decimal, str, Decimal),
+    "uuid": (UUID, str, UUID),
+}
+
+
+def _decode(plain: Any, extensions: Mapping[str, Callable[[Any], Any]]) -> Any:
+    if isinstance(plain, list):
+        return [_decode(item, extensions) for item in plain]
+    if not isinstance(plain, dict):
+        return plain
+    tag = plain.get(_TAG)
+    if tag is None:
+        return {key: _decode(item, extensions) for key, item in plain.items()}
+    value = plain["value"]
+    if tag == "dict":
+        return {_decode(key, extensions): _decode(item, extensions) for key, item in value}
+    if tag == "float":
+        return float(value)
+    if tag in ("tuple", "set", "frozenset"):
+        items = [_decode(item, extensions) for item in value]
+        return {"tuple": tuple, "set": set, "frozenset": frozenset}[tag](items)
+    if tag in _SCALARS:
+        return _SCALARS[tag][2](value)
+    if tag in extensions:
+        return extensions[tag](_decode(value, extensions))
+    return plain

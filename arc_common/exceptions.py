@@ -1,0 +1,126 @@
+"""The errors that arc raises: one tree, so that `except ArcError` catches all of them.
+
+ArcError
+├── InvalidInputError (ValueError)        a value from the caller is not acceptable; nothing was written
+├── ConfigurationError                    a setting, an address or an installation is wrong
+│   └── MissingDependencyError (ImportError)   an optional package is not installed
+├── BudgetExceededError                   what must be shown does not fit the model's context window
+├── NotFoundError (LookupError)           nothing by that name in this scope
+│   └── SessionNotFoundError              no such conversation for this caller and user
+├── StoreError                            the store could not do what it was asked
+│   └── StoreUnavailableError             the store can't be reached, opened or read
+└── EngineClosedError                     the engine was closed before this call
+"""
+
+__all__ = [
+    "ArcError",
+    "BudgetExceededError",
+    "ConfigurationError",
+    "EngineClosedError",
+    "InvalidInputError",
+    "MissingDependencyError",
+    "NotFoundError",
+    "SessionNotFoundError",
+    "StoreError",
+    "StoreUnavailableError",
+]
+
+_SHOWN = 120
+
+
+def _shown(value: object) -> str:
+    """The value as it reads in a message: its repr, cut to a line's length."""
+    try:
+        text = repr(value)
+    except Exception as error:  # noqa: BLE001 - a broken __repr__ must not hide the error being reported
+        text = f"<{type(value).__name__} whose repr failed: {type(error).__name__}>"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"
+
+
+class ArcError(Exception):
+    """Every error that arc raises on purpose."""
+
+
+class InvalidInputError(ArcError, ValueError):
+    """A value from the caller is not acceptable. Nothing was written.
+
+    Args:
+        field: The name of the offending parameter or field, as the caller knows it.
+        value: The value received; its repr is shown, shortened.
+        expected: What would have been accepted.
+    """
+
+    def __init__(self, field: str, value: object, expected: str) -> None:
+        self.field = field
+        self.value = value
+        self.expected = expected
+        super().__init__(f"{field}: got {_shown(value)}, expected {expected}")
+
+    def __reduce__(self) -> tuple[type["InvalidInputError"], tuple[str, object, str]]:
+        return type(self), (self.field, self.value, self.expected)
+
+
+class ConfigurationError(ArcError):
+    """A setting, an address or an installation is wrong; the message names it and what is allowed."""
+
+
+class MissingDependencyError(ConfigurationError, ImportError):
+    """An optional package is not installed.
+
+    Args:
+        feature: The class or function that needs it.
+        package: The package that could not be imported.
+        extra: The extra of `arc-context-engine` that brings it.
+    """
+
+    def __init__(self, feature: str, *, package: str, extra: str) -> None:
+        self.feature = feature
+        self.package = package
+        self.extra = extra
+        super().__init__(
+            f"{feature} needs the package {package!r}, which is not installed: "
+            f"pip install 'arc-context-engine[{extra}]'"
+        )
+
+
+class BudgetExceededError(ArcError):
+    """What must be shown whole does not fit the model's context window.
+
+    Args:
+        what: The parts that don't fit ("system prompt and user message").
+        needed: Their size in tokens.
+        available: The tokens there are for them.
+    """
+
+    def __init__(self, what: str, *, needed: int, available: int) -> None:
+        self.what = what
+        self.needed = needed
+        self.available = available
+        super().__init__(
+            f"{what}: {needed:,} tokens needed, {available:,} available; shorten it, "
+            "raise the context window or lower the output reserve"
+        )
+
+
+class NotFoundError(ArcError, LookupError):
+    """There is nothing by that name in this scope."""
+
+
+class SessionNotFoundError(NotFoundError):
+    """There is no such conversation for this caller and user (another's is as good as none)."""
+
+    def __init__(self, session_id: str) -> None:
+        self.session_id = session_id
+        super().__init__(f"no session {_shown(session_id)} for this caller and user")
+
+
+class StoreError(ArcError):
+    """The store could not do what it was asked; the driver's error is its cause."""
+
+
+class StoreUnavailableError(StoreError):
+    """The store can't be reached, opened or read; the driver's error is its cause."""
+
+
+class EngineClosedError(ArcError):
+    """The engine was closed before this call."""

@@ -1,0 +1,303 @@
+"""Messages, and the two groupings that everything else keeps whole: exchanges and turns."""
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Literal, Self, get_args
+
+from arc_common.exceptions import InvalidInputError
+
+__all__ = [
+    "ContentPart",
+    "Exchange",
+    "Message",
+    "Origin",
+    "PartType",
+    "Role",
+    "ToolCall",
+    "Turn",
+    "check_identifier",
+    "exchanges_of",
+    "turns_of",
+]
+
+MAX_ID_LENGTH = 255
+"""Characters in any id that a caller gives."""
+
+ARC_MARK = "arc"
+"""The metadata key of messages that arc itself made; they are never stored again."""
+
+PartType = Literal["text", "image", "audio", "file", "thinking", "opaque"]
+_PART_TYPES = frozenset(get_args(PartType))
+
+
+def check_identifier(field_name: str, value: object) -> str:
+    """The id as it was given, if it is one: text of 1 to 255 characters that any store can hold.
+
+    Raises:
+        InvalidInputError: It isn't.
+    """
+    if not isinstance(value, str):
+        raise InvalidInputError(field_name, value, "text")
+    if not value.strip():
+        raise InvalidInputError(field_name, value, "text that is not empty")
+    if len(value) > MAX_ID_LENGTH:
+        raise InvalidInputError(field_name, value, f"at most {MAX_ID_LENGTH} characters, not {len(value)}")
+    if "\x00" in value:
+        raise InvalidInputError(field_name, value, "text without NUL characters")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(field_name, value, "text without lone surrogates") from error
+    return value
+
+
+class Role(StrEnum):
+    """Who speaks. Read case-insensitively: `Role("User") is Role.USER`."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Self:
+        for role in cls:
+            if isinstance(value, str) and value.lower() == role.value:
+                return role
+        raise InvalidInputError("role", value, "one of system, user, assistant, tool")
+
+
+@dataclass(frozen=True, slots=True)
+class ContentPart:
+    """One piece of a message's content.
+
+    Args:
+        type: What it is. `opaque` is a foreign block that arc carries without understanding it.
+        text: The text of `text` and `thinking` parts.
+        url: Where an image, audio or file part lies.
+        data: Its bytes as base64 text, if they are in the message itself.
+        mime_type: Of `url` or `data`.
+        name: A file's name or title, or an opaque block's kind.
+        extra: Whatever else the foreign block said (an image's detail, a signature); storable values.
+    """
+
+    type: PartType
+    text: str | None = None
+    url: str | None = None
+    data: str | None = None
+    mime_type: str | None = None
+    name: str | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.type not in _PART_TYPES:
+            raise InvalidInputError("content.type", self.type, f"one of {', '.join(sorted(_PART_TYPES))}")
+        if self.type == "text" and not isinstance(self.text, str):
+            raise InvalidInputError("content.text", self.text, "text")
+        for name in ("text", "url", "data", "mime_type", "name"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str):
+                raise InvalidInputError(f"content.{name}", value, "text or None")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call that an assistant message makes.
+
+    Args:
+        name: The tool's name.
+        arguments: Its arguments by name, or the raw text when that was not valid JSON.
+        id: What the result refers to. Some models give none; then results are paired in order.
+    """
+
+    name: str
+    arguments: Mapping[str, Any] | str = field(default_factory=dict)
+    id: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise InvalidInputError("tool_calls.name", self.name, "text")
+        if not isinstance(self.arguments, Mapping | str):
+            raise InvalidInputError("tool_calls.arguments", self.arguments, "a mapping or the raw text")
+        if self.id is not None and not isinstance(self.id, str):
+            raise InvalidInputError("tool_calls.id", self.id, "text or None")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The foreign object that a message was made from: its format's name ("langchain") and its exact JSON text."""
+
+    format: str
+    json: str
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a conversation. Immutable; `dataclasses.replace` makes a changed copy.
+
+    - `None` and `""` are different contents.
+    - `content`, `tool_calls`, `tool_call_id` and `name` are what it says; two messages with the same `id` and the same
+      of these are the same message, whatever their `metadata` and `origin`.
+
+    Args:
+        role: Who speaks; text is read case-insensitively.
+        content: Text, typed parts, or nothing.
+        tool_calls: The calls that an assistant message makes.
+        tool_call_id: The call that a tool message answers.
+        name: The speaker's or the tool's name.
+        id: Unique within its session; minted when it is stored, if it has none.
+        created_at: With time zone; set when it is stored, if it has none.
+        metadata: Storable values of the user's own.
+        origin: The foreign object's exact form, kept by the adapters where the fields above don't say it all.
+    """
+
+    role: Role
+    content: str | tuple[ContentPart, ...] | None = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    name: str | None = None
+    id: str | None = None
+    created_at: datetime | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    origin: Origin | None = None
+
+    def __post_init__(self) -> None:
+        if type(self.role) is not Role:
+            object.__setattr__(self, "role", Role(self.role))
+        content = self.content
+        if content is not None and type(content) is not str:
+            object.__setattr__(self, "content", _checked_content(content))
+        if self.tool_calls:
+            object.__setattr__(self, "tool_calls", _checked_calls(self.tool_calls))
+        elif type(self.tool_calls) is not tuple:
+            object.__setattr__(self, "tool_calls", ())
+        if self.id is not None:
+            check_identifier("message.id", self.id)
+        for name in ("tool_call_id", "name"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str):
+                raise InvalidInputError(f"message.{name}", value, "text or None")
+        if self.created_at is not None and (
+            not isinstance(self.created_at, datetime) or self.created_at.tzinfo is None
+        ):
+            raise InvalidInputError("message.created_at", self.created_at, "a datetime with a time zone")
+        if not isinstance(self.metadata, Mapping):
+            raise InvalidInputError("message.metadata", self.metadata, "a mapping")
+
+    @property
+    def text(self) -> str:
+        """What it says in words: its text, or its text parts joined; `""` if there are none."""
+        if isinstance(self.content, str):
+            return self.content
+        return "".join(part.text or "" for part in self.content or () if part.type == "text")
+
+    @property
+    def made_by_arc(self) -> bool:
+        """Whether arc itself wrote this message; such a message is never stored."""
+        return ARC_MARK in self.metadata
+
+    def stored_as(self, message_id: str, created_at: datetime) -> "Message":
+        """This message with an id and a time (in UTC), keeping those that it has."""
+        created = (self.created_at or created_at).astimezone(UTC)
+        if self.id is not None and self.created_at == created:
+            return self
+        return replace(self, id=self.id or message_id, created_at=created)
+
+
+def _checked_content(content: object) -> str | tuple[ContentPart, ...]:
+    if isinstance(content, str):
+        return str(content)
+    if not isinstance(content, Iterable):
+        raise InvalidInputError("message.content", content, "text, a sequence of ContentPart, or None")
+    parts = tuple(content)
+    for part in parts:
+        if not isinstance(part, ContentPart):
+            raise InvalidInputError("message.content", part, "text, a sequence of ContentPart, or None")
+    return parts
+
+
+def _checked_calls(calls: Iterable[object]) -> tuple[ToolCall, ...]:
+    checked = tuple(calls)
+    for call in checked:
+        if not isinstance(call, ToolCall):
+            raise InvalidInputError("message.tool_calls", call, "a ToolCall")
+    return tuple(call for call in checked if isinstance(call, ToolCall))
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What selection moves as one: a user or system message, or an assistant message with its tools' results.
+
+    `complete` is false while a call has no result: a provider refuses such an exchange, unless it is answered next.
+    """
+
+    messages: tuple[Message, ...]
+    complete: bool = True
+
+    @property
+    def role(self) -> Role:
+        """The role of its first message."""
+        return self.messages[0].role
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A user message with all exchanges up to the next one; only a conversation's first turn may lack the user."""
+
+    exchanges: tuple[Exchange, ...]
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """Its messages, in conversation order."""
+        return tuple(message for exchange in self.exchanges for message in exchange.messages)
+
+    @property
+    def starts_with_user(self) -> bool:
+        """Whether it can open a request."""
+        return self.exchanges[0].role is Role.USER
+
+
+def exchanges_of(messages: Sequence[Message]) -> tuple[list[Exchange], list[Message]]:
+    """Group messages into exchanges, in conversation order.
+
+    - Each tool result stands behind the assistant message that made its call, also when it came later, between other
+      writers' messages.
+    - A call id that is used again refers to the latest call that has no result yet; calls without ids are answered
+      in order.
+
+    Returns:
+        The exchanges, and the tool results that answer no call (or one that has its result already).
+    """
+    groups: list[list[Message]] = []
+    open_calls: dict[str | None, deque[int]] = {}
+    missing: dict[int, int] = {}
+    orphans: list[Message] = []
+    for message in messages:
+        if message.role is Role.TOOL:
+            waiting = open_calls.get(message.tool_call_id)
+            if not waiting:
+                orphans.append(message)
+                continue
+            index = waiting.popleft() if message.tool_call_id is None else waiting.pop()
+            groups[index].append(message)
+            missing[index] -= 1
+            continue
+        for call in message.tool_calls:
+            open_calls.setdefault(call.id, deque()).append(len(groups))
+        if message.tool_calls:
+            missing[len(groups)] = len(message.tool_calls)
+        groups.append([message])
+    return [Exchange(tuple(group), not missing.get(i)) for i, group in enumerate(groups)], orphans
+
+
+def turns_of(exchanges: Sequence[Exchange]) -> list[Turn]:
+    """Group exchanges into turns; what comes before the first user message is a turn without one."""
+    groups: list[list[Exchange]] = []
+    for exchange in exchanges:
+        if exchange.role is Role.USER or not groups:
+            groups.append([])
+        groups[-1].append(exchange)
+    return [Turn(tuple(group)) for group in groups]
