@@ -1,0 +1,313 @@
+"""LlamaIndex chat messages to arc's and back.
+
+An arc message is made of what every framework knows: role, text or parts, tool calls. Where these fields alone don't
+rebuild the very same `ChatMessage`, its exact form travels along as the message's origin. Nothing here reads a file
+or an address.
+"""
+
+import base64
+import binascii
+import json
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+from arc_common.codec import dumps, loads
+from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from arc_common.messages import ContentPart, Message, Origin, PartType, Role, ToolCall
+
+try:
+    from llama_index.core.base.llms.types import (
+        AudioBlock,
+        BaseContentBlock,
+        CachePoint,
+        ChatMessage,
+        CitableBlock,
+        CitationBlock,
+        DocumentBlock,
+        ImageBlock,
+        MessageRole,
+        TextBlock,
+        ThinkingBlock,
+        ToolCallBlock,
+        VideoBlock,
+    )
+    from llama_index.core.bridge.pydantic import AnyUrl, BaseModel
+except ImportError as error:
+    raise MissingDependencyError("llamaindex_arc", package="llama-index-core", extra="llamaindex") from error
+
+from llamaindex_arc._exact import from_exact, to_exact
+
+__all__ = ["from_arc", "to_arc"]
+
+FORMAT = "llamaindex"
+
+_ROLES = {
+    MessageRole.SYSTEM: Role.SYSTEM,
+    MessageRole.DEVELOPER: Role.SYSTEM,
+    MessageRole.USER: Role.USER,
+    MessageRole.ASSISTANT: Role.ASSISTANT,
+    MessageRole.CHATBOT: Role.ASSISTANT,
+    MessageRole.MODEL: Role.ASSISTANT,
+    MessageRole.TOOL: Role.TOOL,
+    MessageRole.FUNCTION: Role.TOOL,
+}
+_UNTITLED = "input_document"
+"""What `DocumentBlock` calls a document that was given no title."""
+
+_AUDIO_FORMATS = {"mpeg": "mp3", "mp4": "m4a", "wave": "wav", "x-wav": "wav", "x-flac": "flac", "x-m4a": "m4a"}
+"""Mime subtypes whose file extension, which is what `AudioBlock.format` holds, reads differently."""
+
+
+def to_arc(message: ChatMessage) -> Message:
+    """The arc message that says what this one says.
+
+    - `from_arc` makes an equal message of it: class, role, blocks, their bytes, `additional_kwargs`.
+    - The message is not changed, and the result shares nothing mutable with it.
+    - Tool calls are read from `ToolCallBlock`s, or, where there are none, from `additional_kwargs["tool_calls"]` or
+      `["function_call"]`; a tool result's `tool_call_id` and any message's `name` from `additional_kwargs`.
+
+    Raises:
+        InvalidInputError: It isn't a `ChatMessage`, or it holds what can't be stored (an open stream, an object that
+            is neither a plain value nor a pydantic model); the error names the field ("message.blocks[0].image").
+    """
+    if not isinstance(message, ChatMessage):
+        raise InvalidInputError("message", message, "a llama_index ChatMessage")
+    try:
+        role = _ROLES[MessageRole(message.role)]
+    except ValueError as error:
+        raise InvalidInputError("message.role", message.role, f"one of {', '.join(MessageRole)}") from error
+    kwargs = message.additional_kwargs
+    result = Message(
+        role=role,
+        content=_content_of(message.blocks),
+        tool_calls=_calls_of(message, role),
+        tool_call_id=_text(kwargs, "tool_call_id", "call_id") if role is Role.TOOL else None,
+        name=_text(kwargs, "name"),
+    )
+    if _rebuilt(result) == message:
+        return result
+    return replace(result, origin=Origin(FORMAT, to_exact(message)))
+
+
+def from_arc(message: Message) -> ChatMessage:
+    """The LlamaIndex message that says what this one says.
+
+    - Exact if it came from LlamaIndex; else built from its fields. `None` becomes no blocks, `""` an empty text block.
+    - A fresh object each time, down to its blocks and arguments: agents edit what a memory returned in place.
+    - Parts that LlamaIndex has no block for are left out, except for their text.
+    - `id`, `created_at` and `metadata` are left out: a `ChatMessage` has no place for them but `additional_kwargs`,
+      which providers may be sent.
+    """
+    if message.origin is not None and message.origin.format == FORMAT:
+        exact = from_exact(message.origin.json)
+        if exact is not None:
+            return exact
+    return _rebuilt(message)
+
+
+# --- from LlamaIndex ------------------------------------------------------------------------------------------------
+
+
+def _content_of(blocks: Iterable[BaseContentBlock]) -> str | tuple[ContentPart, ...] | None:
+    shown = [block for block in blocks if not isinstance(block, ToolCallBlock)]
+    if not shown:
+        return None
+    if len(shown) == 1 and isinstance(shown[0], TextBlock):
+        return shown[0].text
+    return tuple(_part_of(block) for block in shown)
+
+
+def _part_of(block: BaseContentBlock) -> ContentPart:  # noqa: PLR0911 - one return a block type
+    match block:
+        case TextBlock():
+            return ContentPart("text", text=block.text)
+        case ImageBlock():
+            extra = _without_none(detail=block.detail)
+            return _media("image", block.image, block.url, mime_type=block.image_mimetype, extra=extra)
+        case AudioBlock():
+            return _media("audio", block.audio, block.url, mime_type=f"audio/{block.format}" if block.format else None)
+        case VideoBlock():
+            extra = _without_none(detail=block.detail, fps=block.fps)
+            return _media("file", block.video, block.url, mime_type=block.video_mimetype, extra=extra)
+        case DocumentBlock():
+            name = None if block.title == _UNTITLED else block.title
+            return _media("file", block.data, block.url, mime_type=block.document_mimetype, name=name)
+        case ThinkingBlock():
+            return ContentPart("thinking", text=block.content, extra=_storable(block.additional_information))
+        case CachePoint():
+            return ContentPart("opaque", name="cache", extra=_storable(block.cache_control.__dict__))
+        case CitableBlock():
+            text = "\n".join(part.text for part in map(_part_of, block.content) if part.text)
+            return ContentPart("opaque", name="citable", text=text, extra=_source(block))
+        case CitationBlock():
+            text = _part_of(block.cited_content).text or ""
+            return ContentPart("opaque", name="citation", text=text, extra=_source(block))
+    return ContentPart("opaque", name=type(block).__name__)
+
+
+def _media(
+    kind: PartType,
+    data: object,
+    url: object,
+    *,
+    mime_type: str | None,
+    name: str | None = None,
+    extra: Mapping[str, Any] | None = None,
+) -> ContentPart:
+    return ContentPart(
+        kind,
+        url=None if url is None else str(url),
+        data=_base64_text(data) if isinstance(data, bytes) else None,
+        mime_type=mime_type,
+        name=name,
+        extra=extra or {},
+    )
+
+
+def _base64_text(data: bytes) -> str:
+    """LlamaIndex keeps bytes as base64 already, unless they were assigned after construction."""
+    try:
+        base64.b64decode(data, validate=True)
+    except binascii.Error:
+        data = base64.b64encode(data)
+    return data.decode("ascii")
+
+
+def _source(block: CitableBlock | CitationBlock) -> dict[str, Any]:
+    return {"title": block.title, "source": block.source}
+
+
+def _without_none(**values: object) -> dict[str, object]:
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _storable(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A deep copy of what plain storage takes; the rest is in the origin only."""
+    kept = {}
+    for key, value in values.items():
+        try:
+            kept[key] = loads(dumps(value, field=key))
+        except InvalidInputError:
+            continue
+    return kept
+
+
+def _calls_of(message: ChatMessage, role: Role) -> tuple[ToolCall, ...]:
+    calls = tuple(
+        ToolCall(block.tool_name, _arguments(block.tool_kwargs, f"message.blocks[{i}].tool_kwargs"), block.tool_call_id)
+        for i, block in enumerate(message.blocks)
+        if isinstance(block, ToolCallBlock)
+    )
+    if calls or role is not Role.ASSISTANT or not message.additional_kwargs:
+        return calls
+    legacy = message.additional_kwargs.get("tool_calls") or [message.additional_kwargs.get("function_call")]
+    return tuple(call for call in map(_legacy_call, legacy) if call is not None) if isinstance(legacy, list) else ()
+
+
+def _legacy_call(call: object) -> ToolCall | None:
+    """A call as OpenAI's two APIs, Anthropic's or `ToolSelection` word it, as dictionary or model; else `None`."""
+    fields = _fields(call)
+    body = _fields(fields.get("function")) or fields
+    name = _text(body, "name", "tool_name")
+    if name is None:
+        return None
+    given: object = next((body[key] for key in ("arguments", "tool_kwargs", "input") if body.get(key)), {})
+    call_id = _text(fields, "call_id", "id", "tool_id")
+    return ToolCall(name, _arguments(given, "message.additional_kwargs.tool_calls"), call_id)
+
+
+def _fields(value: object) -> Mapping[str, Any]:
+    if isinstance(value, BaseModel):
+        return value.__dict__
+    return value if isinstance(value, Mapping) else {}
+
+
+def _arguments(given: object, field: str) -> Mapping[str, Any] | str:
+    """The arguments by name, as a deep copy; the raw text where it isn't a JSON object.
+
+    Raises:
+        InvalidInputError: They can't be stored.
+    """
+    if isinstance(given, str):
+        try:
+            parsed = json.loads(given)
+            dumps(parsed, field=field)
+        except (ValueError, RecursionError):
+            return given
+        return parsed if isinstance(parsed, dict) else given
+    arguments = loads(dumps(given, field=field))
+    if not isinstance(arguments, dict):
+        raise InvalidInputError(field, given, "a dictionary or text")
+    return arguments
+
+
+def _text(values: Mapping[str, Any], *keys: str) -> str | None:
+    """The first of these that is there as text."""
+    return next((values[key] for key in keys if isinstance(values.get(key), str)), None)
+
+
+# --- to LlamaIndex --------------------------------------------------------------------------------------------------
+
+
+def _rebuilt(message: Message) -> ChatMessage:
+    """The message from its canonical fields, without the validators' guessing, re-encoding and looking for files."""
+    blocks: list[BaseContentBlock] = []
+    if isinstance(message.content, str):
+        blocks.append(TextBlock.model_construct(text=message.content))
+    else:
+        blocks.extend(block for block in map(_block_of, message.content or ()) if block is not None)
+    blocks.extend(
+        ToolCallBlock.model_construct(tool_call_id=call.id, tool_name=call.name, tool_kwargs=_fresh(call.arguments))
+        for call in message.tool_calls
+    )
+    kwargs = _without_none(tool_call_id=message.tool_call_id, name=message.name)
+    return ChatMessage.model_construct(role=MessageRole(message.role), additional_kwargs=kwargs, blocks=blocks)
+
+
+def _block_of(part: ContentPart) -> BaseContentBlock | None:
+    if part.type == "text" or (part.type == "opaque" and part.text):
+        return TextBlock.model_construct(text=part.text)
+    if part.type == "thinking":
+        return ThinkingBlock.model_construct(content=part.text, additional_information=_fresh(part.extra))
+    if part.url is None and part.data is None:
+        return None
+    return _media_block(part, None if part.data is None else part.data.encode())
+
+
+def _media_block(part: ContentPart, data: bytes | None) -> BaseContentBlock:
+    mime_type, detail = part.mime_type, _text(part.extra, "detail")
+    family, _, subtype = (mime_type or "").partition("/")
+    if part.type == "image":
+        return ImageBlock.model_construct(image=data, url=_url(part.url), image_mimetype=mime_type, detail=detail)
+    if part.type == "audio":
+        audio_format = _AUDIO_FORMATS.get(subtype, subtype) or None
+        return AudioBlock.model_construct(audio=data, url=_url(part.url), format=audio_format)
+    if family == "video":
+        fps = part.extra.get("fps")
+        return VideoBlock.model_construct(
+            video=data,
+            url=_url(part.url),
+            video_mimetype=mime_type,
+            detail=detail,
+            fps=fps if isinstance(fps, int) else None,
+        )
+    return DocumentBlock.model_construct(
+        data=data, url=part.url, title=part.name or _UNTITLED, document_mimetype=mime_type
+    )
+
+
+def _url(text: str | None) -> AnyUrl | str | None:
+    """The address as LlamaIndex holds it, unless parsing would change it or refuse it."""
+    if text is None:
+        return None
+    try:
+        url = AnyUrl(text)
+    except ValueError:
+        return text
+    return url if str(url) == text else text
+
+
+def _fresh(value: Mapping[str, Any] | str) -> dict[str, Any] | str:
+    return value if isinstance(value, str) else deepcopy(dict(value))
