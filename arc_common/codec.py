@@ -2,8 +2,9 @@
 
 Plain JSON loses what Python values carry: tuples become lists, integer keys become text, bytes and NaN are refused
 or invalid. Here such a value is wrapped as `{"__arc__": <kind>, "value": …}`, and a dictionary that happens to have
-the key `__arc__` is wrapped too, so that nothing a user stores can be mistaken for a wrapper. Values that JSON has
-are written as they are.
+the key `__arc__` is wrapped too, so that nothing a user stores can be mistaken for a wrapper. Text with lone
+surrogates is wrapped, because JSON's escapes join two of them into one character, and so are integers longer than
+Python converts to decimal text. Values that JSON has are written as they are.
 """
 
 import base64
@@ -21,7 +22,8 @@ from arc_common.exceptions import InvalidInputError
 __all__ = ["dumps", "loads"]
 
 _TAG = "__arc__"
-_DEPTH = 200
+_DEPTH = 100  # a wrapped level costs three levels of JSON and six frames; Python allows a thousand of either
+_INT_BITS = 2_000  # far below the limit of int-to-text conversion, which a process may lower to 640 digits
 _STORABLE = "a value that can be stored: JSON values, bytes, tuples, sets, dates, Decimal, UUID"
 
 Extension: TypeAlias = tuple[str, Callable[[Any], Any], Callable[[Any], Any]]
@@ -32,17 +34,15 @@ of this kind), and the function back."""
 def dumps(value: Any, *, field: str, extensions: tuple[Extension, ...] = ()) -> str:
     """Write a value as JSON text from which `loads` gives an equal value of the same types.
 
-    - Text with NUL characters or lone surrogates is escaped: the result is valid UTF-8 without NUL.
+    - The result is valid UTF-8 without NUL, whatever the value's text holds.
+    - Subclasses of text and numbers (enumerations, numpy's float64) are written as the plain values that they equal.
     - The value is not changed.
 
     Raises:
         InvalidInputError: It holds something that has no reversible form; the message names the path to it.
     """
     plain = _encode(value, field, 0, extensions)
-    text = json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    if not _is_utf8(text):
-        text = json.dumps(plain, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    return text
+    return json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def loads(text: str, *, extensions: tuple[Extension, ...] = ()) -> Any:
@@ -54,6 +54,8 @@ def loads(text: str, *, extensions: tuple[Extension, ...] = ()) -> Any:
 
 
 def _is_utf8(text: str) -> bool:
+    if text.isascii():
+        return True
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -61,9 +63,13 @@ def _is_utf8(text: str) -> bool:
     return True
 
 
-def _encode(value: Any, path: str, depth: int, extensions: tuple[Extension, ...]) -> Any:  # noqa: PLR0911, PLR0912 - one branch a type
+def _encode(value: Any, path: str, depth: int, extensions: tuple[Extension, ...]) -> Any:
     kind = type(value)
-    if kind is str or kind is bool or kind is int or value is None:
+    if kind is str:
+        return value if _is_utf8(value) else {_TAG: "text", "value": _base64(value.encode(errors="surrogatepass"))}
+    if kind is int:
+        return value if value.bit_length() <= _INT_BITS else {_TAG: "int", "value": hex(value)}
+    if kind is bool or value is None:
         return value
     if depth > _DEPTH:
         raise InvalidInputError(path, value, f"at most {_DEPTH} levels of nesting")
@@ -72,7 +78,7 @@ def _encode(value: Any, path: str, depth: int, extensions: tuple[Extension, ...]
     if kind is list:
         return [_encode(item, f"{path}[{i}]", depth + 1, extensions) for i, item in enumerate(value)]
     if kind is dict:
-        if _TAG not in value and all(type(key) is str for key in value):
+        if _TAG not in value and all(type(key) is str and _is_utf8(key) for key in value):
             return {key: _encode(item, f"{path}.{key}", depth + 1, extensions) for key, item in value.items()}
         pairs = [
             [
@@ -131,6 +137,10 @@ def _decode(plain: Any, extensions: Mapping[str, Callable[[Any], Any]]) -> Any:
         return {_decode(key, extensions): _decode(item, extensions) for key, item in value}
     if tag == "float":
         return float(value)
+    if tag == "int":
+        return int(value, 16)
+    if tag == "text":
+        return base64.b64decode(value).decode(errors="surrogatepass")
     if tag in ("tuple", "set", "frozenset"):
         items = [_decode(item, extensions) for item in value]
         return {"tuple": tuple, "set": set, "frozenset": frozenset}[tag](items)

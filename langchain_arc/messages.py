@@ -1,0 +1,203 @@
+"""LangChain's messages as arc's, and back: lossless, whatever the message carries."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from arc_common.codec import Extension, dumps, loads
+from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from arc_common.messages import ARC_MARK, Message, Origin, Role, ToolCall
+from langchain_arc.content import block_of, part_of, storable_copy
+
+try:
+    from langchain_core.load.load import Reviver
+    from langchain_core.load.serializable import Serializable
+    from langchain_core.messages import (
+        AIMessage,
+        AIMessageChunk,
+        BaseMessage,
+        ChatMessage,
+        ChatMessageChunk,
+        FunctionMessage,
+        FunctionMessageChunk,
+        HumanMessage,
+        HumanMessageChunk,
+        SystemMessage,
+        SystemMessageChunk,
+        ToolMessage,
+        ToolMessageChunk,
+    )
+except ImportError as error:
+    raise MissingDependencyError("langchain_arc", package="langchain-core", extra="langchain") from error
+
+__all__ = ["from_arc", "to_arc"]
+
+_FORMAT = "langchain"
+
+_ROLES: dict[type[BaseMessage], Role] = {
+    HumanMessageChunk: Role.USER,
+    HumanMessage: Role.USER,
+    AIMessageChunk: Role.ASSISTANT,
+    AIMessage: Role.ASSISTANT,
+    SystemMessageChunk: Role.SYSTEM,
+    SystemMessage: Role.SYSTEM,
+    ToolMessageChunk: Role.TOOL,
+    ToolMessage: Role.TOOL,
+    FunctionMessageChunk: Role.TOOL,
+    FunctionMessage: Role.TOOL,
+    ChatMessageChunk: Role.USER,  # unless its own field `role` says otherwise
+    ChatMessage: Role.USER,
+}
+_CLASSES: dict[str, type[BaseMessage]] = {cls.model_fields["type"].default: cls for cls in _ROLES}
+_PLAIN_CLASSES: dict[Role, type[BaseMessage]] = {
+    Role.SYSTEM: SystemMessage,
+    Role.USER: HumanMessage,
+    Role.ASSISTANT: AIMessage,
+    Role.TOOL: ToolMessage,
+}
+_SPEAKERS = {
+    "system": Role.SYSTEM,
+    "developer": Role.SYSTEM,
+    "assistant": Role.ASSISTANT,
+    "ai": Role.ASSISTANT,
+    "model": Role.ASSISTANT,
+    "chatbot": Role.ASSISTANT,
+    "tool": Role.TOOL,
+    "function": Role.TOOL,
+}
+
+# Makes documents and messages inside artifacts again: LangChain's core classes only, and no secret from anywhere.
+_revive = Reviver(allowed_objects="core", secrets_from_env=False)
+
+
+def to_arc(message: BaseMessage) -> Message:
+    """A LangChain message as arc's.
+
+    - Lossless: `from_arc(to_arc(message)) == message`, of the same type. What arc's own fields don't say is kept in
+      `origin`, which is `None` when they say it all.
+    - A message of a class that extends one of LangChain's comes back as LangChain's, with all its fields.
+    - A message that arc made (`from_arc` marks it) carries its mark again.
+    - The message is not changed, and shares no mutable value with the result.
+
+    Raises:
+        InvalidInputError: It is no message that can be stored (a `RemoveMessage` is an instruction to a graph), or it
+            holds a value that can't be; the error's field is the path to it ("message.artifact").
+    """
+    cls = _core_class(message)
+    content = message.content
+    fields: dict[str, Any] = {
+        "role": _SPEAKERS.get(message.role.lower(), Role.USER) if isinstance(message, ChatMessage) else _ROLES[cls],
+        "content": tuple(part_of(block, f"message.content[{i}]") for i, block in enumerate(content))
+        if isinstance(content, list)
+        else content,
+        "name": message.name,
+        "id": message.id or None,
+    }
+    if isinstance(message, AIMessage):
+        fields["tool_calls"] = _calls_of(message)
+    elif isinstance(message, ToolMessage):
+        fields["tool_call_id"] = message.tool_call_id or None
+    if ARC_MARK in message.additional_kwargs:
+        mark = message.additional_kwargs[ARC_MARK]
+        fields["metadata"] = {ARC_MARK: storable_copy(mark, f"message.additional_kwargs.{ARC_MARK}")}
+    bare = Message(**fields)
+    return bare if _says_it_all(bare, message) else Message(**fields, origin=_origin_of(message, cls))
+
+
+def from_arc(message: Message) -> BaseMessage:
+    """An arc message as LangChain's.
+
+    - Exactly the message that `to_arc` was given, if it was given one; its id is the stored one.
+    - Otherwise a system, human, AI or tool message with LangChain's standard content blocks; absent content and an
+      absent tool call id, which LangChain doesn't have, become `""`.
+    - A new object each time, which shares no mutable value with arc's.
+    """
+    if message.origin is None or message.origin.format != _FORMAT:
+        return _built(message)
+    exact = loads(message.origin.json, extensions=_EXTENSIONS)
+    data = exact["data"]
+    if message.id is not None:
+        data["id"] = message.id
+    if ARC_MARK in message.metadata:
+        data["additional_kwargs"] = {**data["additional_kwargs"], **_mark_of(message)}
+    # Not through the constructor: it would derive tool calls again that the original no longer had.
+    return _CLASSES[exact["type"]].model_construct(**data)
+
+
+def _core_class(message: BaseMessage) -> type[BaseMessage]:
+    for cls in type(message).__mro__:
+        if cls in _ROLES:
+            return cls
+    raise InvalidInputError("message", message, "a system, human, AI, tool, chat or function message of LangChain")
+
+
+def _calls_of(message: AIMessage) -> tuple[ToolCall, ...]:
+    calls = [
+        ToolCall(call["name"], storable_copy(call["args"], f"message.tool_calls[{i}].args"), call["id"])
+        for i, call in enumerate(message.tool_calls)
+    ]
+    invalid = [ToolCall(call["name"] or "", call["args"] or "", call["id"]) for call in message.invalid_tool_calls]
+    return (*calls, *invalid)
+
+
+def _says_it_all(bare: Message, message: BaseMessage) -> bool:
+    """Whether the message built from arc's own fields is this one."""
+    if type(message) is not _PLAIN_CLASSES[bare.role] or getattr(message, "artifact", None) is not None:
+        return False  # an artifact may be anything, even something that can't be compared
+    return not message.response_metadata and _built(bare) == message
+
+
+def _built(message: Message) -> BaseMessage:
+    content = message.content
+    fields: dict[str, Any] = {
+        "content": [block_of(part) for part in content] if isinstance(content, tuple) else content or "",
+        "additional_kwargs": _mark_of(message),
+        "name": message.name,
+        "id": message.id,
+    }
+    if message.role is Role.TOOL:
+        fields["tool_call_id"] = message.tool_call_id or ""
+    elif message.role is Role.ASSISTANT and message.tool_calls:
+        fields["tool_calls"] = [
+            {"name": call.name, "args": storable_copy(call.arguments, "message.tool_calls.arguments"), "id": call.id}
+            for call in message.tool_calls
+            if not isinstance(call.arguments, str)
+        ]
+        fields["invalid_tool_calls"] = [
+            {"name": call.name, "args": call.arguments, "id": call.id, "error": None}
+            for call in message.tool_calls
+            if isinstance(call.arguments, str)
+        ]
+    return _PLAIN_CLASSES[message.role](**fields)
+
+
+def _mark_of(message: Message) -> dict[str, Any]:
+    if ARC_MARK not in message.metadata:
+        return {}
+    return {ARC_MARK: storable_copy(message.metadata[ARC_MARK], f"message.metadata.{ARC_MARK}")}
+
+
+def _origin_of(message: BaseMessage, cls: type[BaseMessage]) -> Origin:
+    # The form of LangChain's `message_to_dict`, except that its `model_dump` would turn documents into dictionaries.
+    kind = cls.model_fields["type"].default
+    data = {**message.__dict__, **(message.model_extra or {}), "type": kind}
+    return Origin(_FORMAT, f'{{"type":"{kind}","data":{dumps(data, field="message", extensions=_EXTENSIONS)}}}')
+
+
+def _storable_of(value: Any) -> dict[str, Any] | None:
+    """LangChain's own description of one of its objects, if the object can be made again from it."""
+    if not isinstance(value, Serializable):
+        return None
+    try:
+        form = value.to_json()
+        if form["type"] == "constructor" and _revive({**form}) == value:
+            return {"id": form["id"], "kwargs": form["kwargs"]}
+    except Exception:  # noqa: BLE001 - whatever a foreign constructor raises says the same: it can't be made again
+        return None
+    return None
+
+
+def _made_again(form: Mapping[str, Any]) -> Any:
+    return _revive({"lc": 1, "type": "constructor", **form})
+
+
+_EXTENSIONS: tuple[Extension, ...] = ((_FORMAT, _storable_of, _made_again),)
