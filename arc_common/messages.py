@@ -20,6 +20,7 @@ __all__ = [
     "Turn",
     "check_identifier",
     "exchanges_of",
+    "same_content",
     "turns_of",
 ]
 
@@ -301,3 +302,30 @@ def turns_of(exchanges: Sequence[Exchange]) -> list[Turn]:
             groups.append([])
         groups[-1].append(exchange)
     return [Turn(tuple(group)) for group in groups]
+
+
+def same_content(one: Message, other: Message) -> bool:
+    """Whether two messages say the same, whichever framework they came through.
+
+    Compares role, text, other parts, tool calls, tool call id and name; `None` and `""` count as the same here,
+    because not every framework can tell them apart.
+    """
+    return (
+        one.role is other.role
+        and one.text == other.text
+        and one.tool_calls == other.tool_calls
+        and one.tool_call_id == other.tool_call_id
+        and one.name == other.name
+        and _things(one) == _things(other)
+    )
+
+
+def _things(message: Message) -> list[tuple[object, ...]]:
+    """The parts that are neither text nor a framework's own."""
+    if message.content is None or isinstance(message.content, str):
+        return []
+    return [
+        (part.type, part.url, part.data, part.mime_type, part.text)
+        for part in message.content
+        if part.type not in ("text", "opaque")
+    ]

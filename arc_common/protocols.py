@@ -46,7 +46,7 @@ class TokenCounter(Protocol):
 
     @property
     def name(self) -> str:
-        """Identifies the method and its version: stored beside each count, which is valid while the name is the same."""
+        """Identifies the method and its version: a stored count is valid while the name beside it is the same."""
 
     def count(self, text: str) -> int:
         """The tokens of one text; 0 for `""`."""
@@ -160,9 +160,10 @@ class ConversationStore(Protocol):
     ) -> list[StoredMessage]:
         """The newest messages, oldest first.
 
-        Reads no more rows than it returns, however long the conversation is.
+        Reads as many rows as it returns (by tokens: at most twice as many, and 32), however long the conversation is.
 
         Args:
+            key: The session.
             limit: At most so many messages.
             max_tokens: Only as long as their stored counts sum to no more than this.
             before: Only those with a smaller `seq`.

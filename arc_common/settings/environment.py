@@ -1,0 +1,87 @@
+"""Reads the environment for a settings model: `ARC_GROUP__KNOB`, `ARC_GROUP` as JSON, and the knobs' aliases."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource
+
+from arc_common.settings.errors import not_a_group, unknown_setting
+from arc_common.settings.knobs import PREFIX, Knob, environment_name, groups_of, knobs_of
+
+__all__ = ["EnvironmentSource"]
+
+
+class EnvironmentSource(PydanticBaseSettingsSource):
+    """The settings that environment variables give.
+
+    - Names are read case-insensitively; a variable that is empty counts as not set.
+    - `ARC_GROUP__KNOB` wins over the same knob in `ARC_GROUP`'s JSON object, which wins over an alias.
+    - `none` (any case) is None where a knob allows that.
+    - A name with the prefix that is no setting, and JSON that is no object, are refused. pydantic-settings' own
+      source passes over the former, so that a misspelt name would change nothing and say nothing.
+
+    Args:
+        settings_cls: The settings model.
+        sources: pydantic-settings' sources whose variables are read; the later one wins.
+
+    Raises:
+        ConfigurationError: A name or a JSON text is wrong.
+    """
+
+    def __init__(self, settings_cls: type[BaseSettings], *sources: PydanticBaseSettingsSource) -> None:
+        super().__init__(settings_cls)
+        self.values: dict[str, Any] = {}
+        self.names: dict[tuple[str, ...], str] = {}
+        variables: dict[str, str] = {}
+        for source in sources:
+            if isinstance(source, EnvSettingsSource):
+                variables |= {name.upper(): text for name, text in source.env_vars.items() if text is not None}
+        self._refuse_unknown(variables)
+        for name in groups_of(settings_cls):
+            self._read_group(name, variables)
+        for knob in knobs_of(settings_cls).values():
+            self._read_knob(knob, variables)
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:  # noqa: ARG002 - theirs
+        """The value found for one field of the model."""
+        return self.values.get(field_name), field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        return self.values
+
+    def _refuse_unknown(self, variables: Mapping[str, str]) -> None:
+        paths = [*knobs_of(self.settings_cls), *((name,) for name in groups_of(self.settings_cls))]
+        known = {environment_name(path) for path in paths}
+        for name, text in variables.items():
+            if name.startswith(PREFIX) and name not in known:
+                path = tuple(name.removeprefix(PREFIX).lower().split("__"))
+                raise unknown_setting(path, text, self.settings_cls, origin=name)
+
+    def _read_group(self, group: str, variables: Mapping[str, str]) -> None:
+        name = environment_name([group])
+        if name not in variables:
+            return
+        text = variables[name]
+        try:
+            value = json.loads(text)
+        except ValueError:
+            value = None
+        if not isinstance(value, dict):
+            raise not_a_group((group,), text, self.settings_cls, origin=name)
+        self.values[group] = value
+        self.names |= {(group, inner): name for inner in value}
+
+    def _read_knob(self, knob: Knob, variables: Mapping[str, str]) -> None:
+        own, *aliases = knob.environment_names
+        names = [own] if knob.path in self.names else [own, *aliases]
+        name = next((name for name in names if name in variables), None)
+        if name is None:
+            return
+        text = variables[name]
+        inner = self.values
+        for step in knob.path[:-1]:
+            inner = inner.setdefault(step, {})
+        inner[knob.path[-1]] = None if knob.optional and text.strip().lower() == "none" else text
+        self.names[knob.path] = name

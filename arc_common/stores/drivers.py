@@ -1,0 +1,229 @@
+"""Runs statements on the driver's own connections, which SQLAlchemy's pool hands out.
+
+SQLAlchemy's execution layer costs more than the statements themselves here (100 µs against 30 for 20 rows), so it is
+left out on this path; pooling, addresses and the SQL itself stay its job.
+"""
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from threading import RLock
+from typing import Any, Protocol
+
+from sqlalchemy import Engine, StaticPool
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import PoolProxiedConnection
+
+from arc_common.exceptions import StoreError, StoreUnavailableError
+from arc_common.stores.statements import Statement
+
+__all__ = ["Call", "Driver", "PostgresDriver", "Row", "SqliteDriver", "Transaction"]
+
+Row = Sequence[Any]
+Call = tuple[Statement, Mapping[str, Any] | Sequence[Mapping[str, Any]]]
+"""A statement with its parameters; with a sequence of them it runs once for each and returns no rows."""
+
+_BUSY_SECONDS = 30
+"""How long a writer waits for others: with eight writers on one file the longest wait seen was 2 s."""
+
+
+class Transaction(Protocol):
+    """An open transaction. Leaving it without `commit` takes everything back."""
+
+    def run(self, *calls: Call) -> list[list[Row]]:
+        """Run the calls in one round trip; the rows of each."""
+
+    def commit(self, *calls: Call) -> None:
+        """Run the last calls and commit, in one round trip."""
+
+
+class Driver(Protocol):
+    """Runs statements on one kind of database. Driver errors leave as errors of arc's own tree."""
+
+    def read(self, call: Call) -> list[Row]:
+        """Run one reading statement, in one round trip."""
+
+    def transaction(self) -> AbstractContextManager[Transaction]:
+        """Begin a writing transaction."""
+
+
+class SqliteDriver:
+    """SQLite through `sqlite3`.
+
+    - Writers begin IMMEDIATE: a transaction that starts by reading fails at once when another writes first
+      (1,511 of 1,600 concurrent appends did).
+    - Transactions are begun and ended by name, so a connection's `isolation_level` is neither used nor changed.
+    - A database in memory lives on one connection, which callers take in turns.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._turn: AbstractContextManager[Any] = RLock() if isinstance(engine.pool, StaticPool) else nullcontext()
+
+    def read(self, call: Call) -> list[Row]:
+        """Run one reading statement; alone it is its own snapshot."""
+        statement, parameters = call
+        with self._connection() as connection:
+            return connection.execute(statement.sql, {**statement.defaults, **_single(parameters)}).fetchall()
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """Begin IMMEDIATE."""
+        with self._connection() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield _SqliteTransaction(connection)
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        with _wrapped(sqlite3.Error, unavailable=sqlite3.DatabaseError), self._turn:
+            pooled = self._engine.raw_connection()
+            try:
+                connection: Any = pooled.driver_connection
+                _once(pooled, lambda: _configure_sqlite(connection))
+                yield connection
+            finally:
+                pooled.close()
+
+
+class _SqliteTransaction:
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def run(self, *calls: Call) -> list[list[Row]]:
+        return [self._rows(statement, parameters) for statement, parameters in calls]
+
+    def commit(self, *calls: Call) -> None:
+        self.run(*calls)
+        self._connection.execute("COMMIT")
+
+    def _rows(self, statement: Statement, parameters: Any) -> list[Row]:
+        if isinstance(parameters, Mapping):
+            return self._connection.execute(statement.sql, {**statement.defaults, **parameters}).fetchall()
+        self._connection.executemany(statement.sql, parameters)
+        return []
+
+
+def _configure_sqlite(connection: sqlite3.Connection) -> None:
+    """Durable at each commit, readers beside a writer, and no deleted text left in free pages."""
+    connection.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000}")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA secure_delete = ON")
+    if connection.execute("PRAGMA journal_mode").fetchone()[0] not in ("wal", "memory"):
+        connection.execute("PRAGMA journal_mode = WAL")
+
+
+class PostgresDriver:
+    """PostgreSQL through psycopg, in pipeline mode: BEGIN goes out with the first calls, COMMIT with the last."""
+
+    def __init__(self, engine: Engine) -> None:
+        import psycopg  # noqa: PLC0415 - an optional dependency
+
+        self._engine = engine
+        self._error = psycopg.Error
+        self._unavailable = (psycopg.OperationalError, psycopg.InterfaceError)
+
+    def read(self, call: Call) -> list[Row]:
+        """Run one reading statement, outside a transaction."""
+        statement, parameters = call
+        with self._connection() as connection:
+            rows: list[Row] = connection.execute(
+                statement.sql, {**statement.defaults, **_single(parameters)}
+            ).fetchall()
+            return rows
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """Begin with the first calls."""
+        with self._connection() as connection:
+            transaction = _PostgresTransaction(connection)
+            try:
+                yield transaction
+            finally:
+                transaction.end()
+
+    @contextmanager
+    def _connection(self) -> Iterator[Any]:
+        with _wrapped(self._error, unavailable=self._unavailable):
+            pooled = self._engine.raw_connection()
+            try:
+                connection: Any = pooled.driver_connection
+                before = connection.autocommit
+                connection.autocommit = True
+                try:
+                    yield connection
+                finally:
+                    if not connection.closed:
+                        connection.autocommit = before
+            except BaseException:
+                if pooled.driver_connection is not None and pooled.driver_connection.closed:
+                    pooled.invalidate()
+                raise
+            finally:
+                pooled.close()
+
+
+class _PostgresTransaction:
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+        self._begun = False
+
+    def run(self, *calls: Call) -> list[list[Row]]:
+        with self._connection.pipeline():
+            self._begin()
+            cursors = [self._send(*call) for call in calls]
+            return [[] if cursor is None else cursor.fetchall() for cursor in cursors]
+
+    def commit(self, *calls: Call) -> None:
+        with self._connection.pipeline():
+            self._begin()
+            for call in calls:
+                self._send(*call)
+            self._connection.execute("COMMIT")
+        self._begun = False
+
+    def end(self) -> None:
+        """Take back what was not committed."""
+        if self._begun and not self._connection.closed:
+            self._connection.execute("ROLLBACK")
+
+    def _begin(self) -> None:
+        if not self._begun:
+            self._connection.execute("BEGIN")
+            self._begun = True
+
+    def _send(self, statement: Statement, parameters: Any) -> Any:
+        if isinstance(parameters, Mapping):
+            return self._connection.execute(statement.sql, {**statement.defaults, **parameters})
+        with self._connection.cursor() as cursor:
+            cursor.executemany(statement.sql, parameters)
+        return None
+
+
+def _once(pooled: PoolProxiedConnection, configure: Callable[[], None]) -> None:
+    """Run something once for each connection of the pool."""
+    if "arc" not in pooled.info:
+        configure()
+        pooled.info["arc"] = True
+
+
+def _single(parameters: Any) -> Mapping[str, Any]:
+    if not isinstance(parameters, Mapping):
+        raise TypeError("a reading statement takes one set of parameters")
+    return parameters
+
+
+@contextmanager
+def _wrapped(error: type[Exception], *, unavailable: type[Exception] | tuple[type[Exception], ...]) -> Iterator[None]:
+    """Turn a driver's error into arc's, once."""
+    try:
+        yield
+    except SQLAlchemyError as failure:
+        raise StoreUnavailableError(f"the database can't be reached: {failure}") from failure
+    except error as failure:
+        if isinstance(failure, unavailable):
+            raise StoreUnavailableError(f"the database can't be used: {failure}") from failure
+        raise StoreError(f"the database refused a statement: {failure}") from failure

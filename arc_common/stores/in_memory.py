@@ -1,0 +1,237 @@
+"""Conversations in this process's memory."""
+
+import logging
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import count
+from threading import RLock
+
+from cachetools import LRUCache
+
+from arc_common.exceptions import SessionNotFoundError
+from arc_common.messages import Role
+from arc_common.protocols import Conversation, ConversationPage, CountedMessage, SessionKey, StoredMessage
+from arc_common.stores.checks import checked_counts, checked_limit, page_position, page_token
+from arc_common.stores.plan import plan_append
+from arc_common.stores.rows import message_row, to_microseconds
+
+__all__ = ["InMemoryStore"]
+
+_log = logging.getLogger("arc.stores")
+
+
+@dataclass(slots=True)
+class _Session:
+    """One conversation: its messages in order, and where each id is."""
+
+    key: SessionKey
+    number: int
+    created_at: datetime
+    updated_at: datetime
+    last_message_at: datetime | None = None
+    next_seq: int = 1
+    messages: list[StoredMessage] = field(default_factory=list)
+    by_id: dict[str, StoredMessage] = field(default_factory=dict)
+
+    def replace_all(self, messages: list[StoredMessage]) -> None:
+        self.messages = messages
+        self.by_id = {stored.message.id or "": stored for stored in messages}
+
+    def index_of(self, seq: int) -> int:
+        return bisect_left(self.messages, seq, key=lambda stored: stored.seq)
+
+    def record(self) -> Conversation:
+        return Conversation(
+            key=self.key,
+            created_at=self.created_at,
+            updated_at=self.updated_at,
+            last_message_at=self.last_message_at,
+            message_count=len(self.messages),
+            tool_calls_count=sum(len(stored.message.tool_calls) for stored in self.messages),
+            total_tokens=sum(stored.tokens for stored in self.messages),
+            status="active",
+            metadata={},
+        )
+
+
+class InMemoryStore:
+    """A `ConversationStore` that lasts as long as the process.
+
+    - Holds the `max_sessions` sessions used last; when one more comes, the one unused for longest leaves, which is
+      logged once.
+    - Refuses what a database would refuse, so that a change of store changes nothing else.
+
+    Args:
+        max_sessions: How many sessions are kept.
+        clock: Gives the time with zone; the system's by default.
+    """
+
+    def __init__(self, *, max_sessions: int = 1000, clock: Callable[[], datetime] | None = None) -> None:
+        checked_limit("max_sessions", max_sessions, least=1)
+        self._sessions: LRUCache[tuple[str, str], _Session] = _LoggingCache(max_sessions)
+        self._clock = clock or (lambda: datetime.now(UTC))
+        self._numbers = count(1)
+        self._lock = RLock()
+
+    def append(
+        self, key: SessionKey, messages: Sequence[CountedMessage], *, max_messages: int | None = None
+    ) -> list[StoredMessage]:
+        """See `ConversationStore.append`."""
+        checked_limit("max_messages", max_messages, least=1)
+        for counted in checked_counts(messages):
+            message_row(counted)
+        if not messages:
+            return []
+        with self._lock:
+            session = self._get(key)
+            now = self._clock()
+            if session is None:
+                session = _Session(key, next(self._numbers), now, now)
+                self._sessions[key.caller_id, key.session_id] = session
+            plan = plan_append(messages, existing=session.by_id, next_seq=session.next_seq)
+            if not plan.inserted and not plan.revised:
+                return plan.results
+            session.messages.extend(plan.inserted)
+            for revised in plan.revised:
+                session.messages[session.index_of(revised.seq)] = revised
+            session.by_id.update((stored.message.id or "", stored) for stored in (*plan.inserted, *plan.revised))
+            session.next_seq += len(plan.inserted)
+            session.updated_at = now
+            if plan.inserted:
+                session.last_message_at = max(new.message.created_at or now for new in plan.inserted)
+            if max_messages is not None and len(session.messages) > max_messages:
+                session.replace_all(_without_oldest_turns(session.messages, max_messages))
+        return plan.results
+
+    def tail(
+        self,
+        key: SessionKey,
+        *,
+        limit: int | None = None,
+        max_tokens: int | None = None,
+        before: int | None = None,
+        after: int | None = None,
+    ) -> list[StoredMessage]:
+        """See `ConversationStore.tail`."""
+        checked_limit("limit", limit)
+        checked_limit("max_tokens", max_tokens)
+        with self._lock:
+            session = self._get(key)
+            if session is None:
+                return []
+            end = len(session.messages) if before is None else session.index_of(before)
+            start = 0 if after is None else session.index_of(after + 1)
+            if limit is not None:
+                start = max(start, end - limit)
+            if max_tokens is not None:
+                start = _start_within(session.messages, start, end, max_tokens)
+            return session.messages[start:end]
+
+    def find(self, key: SessionKey, message_ids: Sequence[str]) -> list[StoredMessage]:
+        """See `ConversationStore.find`."""
+        with self._lock:
+            session = self._get(key)
+            known = session.by_id if session else {}
+            found = [known[name] for name in dict.fromkeys(message_ids) if name in known]
+        return sorted(found, key=lambda stored: stored.seq)
+
+    def remove(self, key: SessionKey, message_ids: Sequence[str]) -> int:
+        """See `ConversationStore.remove`."""
+        names = set(message_ids)
+        with self._lock:
+            session = self._get(key)
+            if session is None:
+                return 0
+            before = len(session.messages)
+            session.replace_all([stored for stored in session.messages if stored.message.id not in names])
+            session.updated_at = self._clock()
+            return before - len(session.messages)
+
+    def conversation(self, key: SessionKey) -> Conversation | None:
+        """See `ConversationStore.conversation`."""
+        with self._lock:
+            session = self._get(key)
+            return session.record() if session else None
+
+    def clear(self, key: SessionKey) -> int:
+        """See `ConversationStore.clear`."""
+        with self._lock:
+            session = self._get(key)
+            if session is None:
+                return 0
+            removed = len(session.messages)
+            session.replace_all([])
+            session.updated_at = self._clock()
+            return removed
+
+    def delete(self, key: SessionKey) -> bool:
+        """See `ConversationStore.delete`."""
+        with self._lock:
+            if self._get(key) is None:
+                return False
+            del self._sessions[key.caller_id, key.session_id]
+            return True
+
+    def conversations(
+        self, caller_id: str, *, user_id: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> ConversationPage:
+        """See `ConversationStore.conversations`."""
+        checked_limit("limit", limit, least=1)
+        position = page_position(cursor)
+        with self._lock:
+            mine = [
+                ((to_microseconds(session.created_at), session.number), session.record())
+                for session in self._sessions.values()
+                if session.key.caller_id == caller_id and user_id in (None, session.key.user_id)
+            ]
+        behind = sorted((item for item in mine if item[0] < position), key=lambda item: item[0], reverse=True)
+        page = behind[:limit]
+        token = page_token(page[-1][1].created_at, page[-1][0][1]) if len(behind) > limit else None
+        return ConversationPage(tuple(record for _, record in page), token)
+
+    def close(self) -> None:
+        """See `ConversationStore.close`."""
+
+    def _get(self, key: SessionKey) -> _Session | None:
+        session = self._sessions.get((key.caller_id, key.session_id))
+        if session is not None and session.key.user_id != key.user_id:
+            raise SessionNotFoundError(key.session_id)
+        return session
+
+
+class _LoggingCache(LRUCache[tuple[str, str], _Session]):
+    """Says once that sessions begin to leave."""
+
+    _said = False
+
+    def popitem(self) -> tuple[tuple[str, str], _Session]:
+        if not self._said:
+            self._said = True
+            _log.warning(
+                "more than %d sessions in memory: the longest unused leave from now on; "
+                "a database URL keeps all of them",
+                self.maxsize,
+            )
+        return super().popitem()
+
+
+def _start_within(messages: Sequence[StoredMessage], start: int, end: int, max_tokens: int) -> int:
+    """Where the longest run that ends at `end` and costs at most `max_tokens` begins."""
+    total = 0
+    for index in range(end - 1, start - 1, -1):
+        total += messages[index].tokens
+        if total > max_tokens:
+            return index + 1
+    return start
+
+
+def _without_oldest_turns(messages: list[StoredMessage], keep: int) -> list[StoredMessage]:
+    """The rule of the SQL store's `drop_oldest`, on a list."""
+    users = [stored.seq for stored in messages if stored.message.role is Role.USER]
+    if not users:
+        return messages
+    oldest_kept = messages[-keep].seq
+    cut = next((seq for seq in users if seq >= oldest_kept), users[-1])
+    return [stored for stored in messages if stored.seq >= cut or stored.message.role is Role.SYSTEM]

@@ -1,0 +1,14 @@
+"""Alembic's entry: runs the revisions on the connection (and in the transaction) that `migrate.py` hands in."""
+
+from alembic import context
+
+from arc_common.stores.schema import VERSION_TABLE, metadata
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=metadata,
+    version_table=VERSION_TABLE,
+    transactional_ddl=True,
+)
+with context.begin_transaction():
+    context.run_migrations()

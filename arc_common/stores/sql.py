@@ -1,0 +1,317 @@
+"""Conversations in SQLite or PostgreSQL."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from threading import Lock
+from typing import Any
+
+from sqlalchemy import Engine
+
+from arc_common.exceptions import SessionNotFoundError
+from arc_common.protocols import Conversation, ConversationPage, CountedMessage, SessionKey, StoredMessage
+from arc_common.stores.checks import checked_counts, checked_limit, page_position, page_token
+from arc_common.stores.connect import connect, driver_for
+from arc_common.stores.drivers import Call, Row, Transaction
+from arc_common.stores.migrate import ensure_schema
+from arc_common.stores.plan import plan_append
+from arc_common.stores.rows import conversation_from_row, message_row, stored_from_row, to_microseconds
+from arc_common.stores.statements import REVISED_COLUMNS, statements_for
+
+__all__ = ["SqlStore"]
+
+_FIRST_CHUNK = 32
+_EVERY_ROW = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class _Locked:
+    """A session's row under its lock."""
+
+    row_id: int
+    next_seq: int
+    message_count: int
+
+
+class SqlStore:
+    """A `ConversationStore` on SQLite or PostgreSQL.
+
+    - Messages get their place inside the transaction, from a counter in the session's locked row: writers in any
+      number of processes lose, duplicate and reorder nothing.
+    - An append is one transaction: one fsync, two round trips.
+    - A read is one statement that reads as many rows as it returns; the tail by tokens reads at most twice as many.
+    - Tables are made at first use, under a lock (unless `auto_migrate` is off).
+
+    Args:
+        url: A SQLAlchemy address or an `Engine`. An engine of yours is used as it is and not closed.
+        clock: Gives the time with zone; the system's by default.
+        auto_migrate: Whether to bring the tables up to date at first use.
+
+    Raises:
+        ConfigurationError: The address is not one of SQLite or PostgreSQL.
+    """
+
+    def __init__(
+        self, url: str | Engine, *, clock: Callable[[], datetime] | None = None, auto_migrate: bool = True
+    ) -> None:
+        self._engine, self._owned = connect(url)
+        self._clock = clock or (lambda: datetime.now(UTC))
+        self._auto_migrate = auto_migrate
+        self._sql = statements_for(self._engine.dialect.name)
+        self._driver = driver_for(self._engine)
+        self._ready = False
+        self._preparing = Lock()
+
+    @property
+    def engine(self) -> Engine:
+        """The SQLAlchemy engine behind it."""
+        return self._engine
+
+    def append(
+        self, key: SessionKey, messages: Sequence[CountedMessage], *, max_messages: int | None = None
+    ) -> list[StoredMessage]:
+        """See `ConversationStore.append`."""
+        checked_limit("max_messages", max_messages, least=1)
+        by_id = {counted.message.id: message_row(counted) for counted in checked_counts(messages)}
+        if not by_id:
+            return []
+        now = to_microseconds(self._clock())
+        with self._transaction() as transaction:
+            found, known = transaction.run(
+                (self._sql.open_session, _new_session(key, now)),
+                (self._sql.find, {**_scope(key), "message_ids": self._ids(list(by_id))}),
+            )
+            locked = _owned(key, found)
+            plan = plan_append(
+                messages,
+                existing={str(row[0]): stored_from_row(row) for row in known},
+                next_seq=locked.next_seq,
+            )
+            if not plan.inserted and not plan.revised:
+                return plan.results
+            place = {"row_id": locked.row_id, "caller_id": key.caller_id}
+            calls: list[Call] = []
+            inserts = [
+                {
+                    **by_id[new.message.id],
+                    "session": locked.row_id,
+                    "caller_id": key.caller_id,
+                    "seq": new.seq,
+                    "revision": new.revision,
+                }
+                for new in plan.inserted
+            ]
+            if inserts:
+                calls.append((self._sql.insert_message, inserts))
+            for revised in plan.revised:
+                row = {**by_id[revised.message.id], "revision": revised.revision}
+                values = {name: row[name] for name in REVISED_COLUMNS}
+                calls.append((self._sql.revise_message, {**values, **place, "at_seq": revised.seq}))
+            change: dict[str, Any] = {
+                "more_seq": len(plan.inserted),
+                "more_messages": len(plan.inserted),
+                "more_tokens": plan.tokens,
+                "more_tool_calls": plan.tool_calls,
+                "last_at": max((row["created_at"] for row in inserts), default=None),
+            }
+            if max_messages is not None and locked.message_count + len(plan.inserted) > max_messages:
+                *_, dropped = transaction.run(
+                    *calls, (self._sql.drop_oldest, {**place, "keep_less_one": max_messages - 1})
+                )
+                calls = []
+                for name, loss in _losses(dropped).items():
+                    change[name] += loss
+            transaction.commit(*calls, (self._sql.update_session, {**place, **change, "now": now}))
+        return plan.results
+
+    def tail(
+        self,
+        key: SessionKey,
+        *,
+        limit: int | None = None,
+        max_tokens: int | None = None,
+        before: int | None = None,
+        after: int | None = None,
+    ) -> list[StoredMessage]:
+        """See `ConversationStore.tail`."""
+        checked_limit("limit", limit)
+        checked_limit("max_tokens", max_tokens)
+        if limit == 0 or max_tokens == 0:
+            return []
+        wanted = _EVERY_ROW if limit is None else limit
+        end = _EVERY_ROW if before is None else before
+        start = -1 if after is None else after
+        if max_tokens is None:
+            newest_first = [stored_from_row(row) for row in self._chunk(key, end, start, wanted)]
+        else:
+            newest_first = self._within_tokens(key, end, start, wanted, max_tokens)
+        if not newest_first:
+            self._check_owner(key)
+        return newest_first[::-1]
+
+    def _within_tokens(
+        self, key: SessionKey, end: int, start: int, wanted: int, max_tokens: int
+    ) -> list[StoredMessage]:
+        kept: list[StoredMessage] = []
+        total = 0
+        size = _FIRST_CHUNK
+        while len(kept) < wanted:
+            size = min(size, wanted - len(kept))
+            rows = self._chunk(key, end, start, size)
+            for row in rows:
+                stored = stored_from_row(row)
+                total += stored.tokens
+                if total > max_tokens:
+                    return kept
+                kept.append(stored)
+            if len(rows) < size:
+                break
+            end = kept[-1].seq
+            size *= 2
+        return kept
+
+    def _chunk(self, key: SessionKey, end: int, start: int, size: int) -> list[Row]:
+        return self._read((self._sql.tail, {**_scope(key), "before": end, "after": start, "row_limit": size}))
+
+    def find(self, key: SessionKey, message_ids: Sequence[str]) -> list[StoredMessage]:
+        """See `ConversationStore.find`."""
+        rows = self._read((self._sql.find, {**_scope(key), "message_ids": self._ids(message_ids)}))
+        if not rows:
+            self._check_owner(key)
+        return [stored_from_row(row) for row in rows]
+
+    def remove(self, key: SessionKey, message_ids: Sequence[str]) -> int:
+        """See `ConversationStore.remove`."""
+        return self._remove(key, (self._sql.remove_messages, {"message_ids": self._ids(message_ids)}))
+
+    def clear(self, key: SessionKey) -> int:
+        """See `ConversationStore.clear`."""
+        return self._remove(key, (self._sql.remove_all_messages, {}))
+
+    def delete(self, key: SessionKey) -> bool:
+        """See `ConversationStore.delete`."""
+        with self._transaction() as transaction:
+            (found,) = transaction.run((self._sql.lock_session, {**_scope(key), "now": 0}))
+            if not found:
+                return False
+            place = {"row_id": _owned(key, found).row_id, "caller_id": key.caller_id}
+            transaction.commit((self._sql.remove_all_messages, place), (self._sql.delete_session, place))
+        return True
+
+    def conversation(self, key: SessionKey) -> Conversation | None:
+        """See `ConversationStore.conversation`."""
+        rows = self._read((self._sql.conversation, _scope(key)))
+        if rows:
+            return conversation_from_row(rows[0])
+        self._check_owner(key)
+        return None
+
+    def conversations(
+        self, caller_id: str, *, user_id: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> ConversationPage:
+        """See `ConversationStore.conversations`."""
+        checked_limit("limit", limit, least=1)
+        before_time, before_row = page_position(cursor)
+        parameters: dict[str, Any] = {
+            "caller_id": caller_id,
+            "before_time": before_time,
+            "before_row": before_row,
+            "row_limit": limit + 1,
+        }
+        statement = self._sql.conversations
+        if user_id is not None:
+            statement = self._sql.conversations_of_user
+            parameters["user_id"] = user_id
+        rows = self._read((statement, parameters))
+        page = tuple(conversation_from_row(row[:-1]) for row in rows[:limit])
+        more = len(rows) > limit
+        return ConversationPage(page, page_token(page[-1].created_at, rows[limit - 1][-1]) if more else None)
+
+    def close(self) -> None:
+        """See `ConversationStore.close`."""
+        if self._owned:
+            self._engine.dispose()
+
+    def _remove(self, key: SessionKey, removal: Call) -> int:
+        now = to_microseconds(self._clock())
+        with self._transaction() as transaction:
+            (found,) = transaction.run((self._sql.lock_session, {**_scope(key), "now": now}))
+            if not found:
+                return 0
+            place = {"row_id": _owned(key, found).row_id, "caller_id": key.caller_id}
+            statement, parameters = removal
+            assert isinstance(parameters, Mapping)  # noqa: S101 - narrows the type; both callers pass a mapping
+            (removed,) = transaction.run((statement, {**parameters, **place}))
+            change: dict[str, Any] = {
+                "more_seq": 0,
+                "more_messages": 0,
+                "more_tokens": 0,
+                "more_tool_calls": 0,
+                "last_at": None,
+            }
+            change.update(_losses(removed))
+            transaction.commit((self._sql.update_session, {**place, **change, "now": now}))
+        return len(removed)
+
+    def _check_owner(self, key: SessionKey) -> None:
+        """Tell an empty session from somebody else's."""
+        owner = self._read((self._sql.owner, _scope(key)))
+        if owner and owner[0][0] != key.user_id:
+            raise SessionNotFoundError(key.session_id)
+
+    def _ids(self, message_ids: Sequence[str | None]) -> Any:
+        return json.dumps(list(message_ids)) if self._engine.dialect.name == "sqlite" else list(message_ids)
+
+    def _read(self, call: Call) -> list[Row]:
+        self._prepare()
+        return self._driver.read(call)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Transaction]:
+        self._prepare()
+        with self._driver.transaction() as transaction:
+            yield transaction
+
+    def _prepare(self) -> None:
+        if self._ready:
+            return
+        with self._preparing:
+            if not self._ready:
+                ensure_schema(self._engine, auto_migrate=self._auto_migrate)
+                self._ready = True
+
+
+def _scope(key: SessionKey) -> dict[str, Any]:
+    return {"caller_id": key.caller_id, "session_id": key.session_id, "user_id": key.user_id}
+
+
+def _new_session(key: SessionKey, now: int) -> dict[str, Any]:
+    return {
+        **_scope(key),
+        "account_id": key.account_id,
+        "status": "active",
+        "created_at": now,
+        "updated_at": now,
+        "next_seq": 1,
+        "message_count": 0,
+        "tool_calls_count": 0,
+        "total_tokens": 0,
+    }
+
+
+def _owned(key: SessionKey, found: list[Row]) -> _Locked:
+    row_id, user_id, next_seq, message_count = found[0]
+    if user_id != key.user_id:
+        raise SessionNotFoundError(key.session_id)
+    return _Locked(row_id, next_seq, message_count)
+
+
+def _losses(removed: list[Row]) -> dict[str, int]:
+    """How removed rows (their tokens and tool calls) change a session's sums."""
+    return {
+        "more_messages": -len(removed),
+        "more_tokens": -sum(row[0] for row in removed),
+        "more_tool_calls": -sum(row[1] for row in removed),
+    }

@@ -1,0 +1,228 @@
+"""Every SQL statement of the conversation store, built with SQLAlchemy Core and compiled once per database. Pure.
+
+All of them take named parameters and filter by `caller_id`. The session is found inside each statement, so that a
+read is one round trip.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    ColumnElement,
+    Executable,
+    ScalarSelect,
+    Text,
+    any_,
+    bindparam,
+    delete,
+    func,
+    insert,
+    select,
+    tuple_,
+    update,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Dialect
+
+from arc_common.stores.rows import CONVERSATION_COLUMNS, MESSAGE_COLUMNS
+from arc_common.stores.schema import messages, sessions
+
+__all__ = ["LOCKED_COLUMNS", "REVISED_COLUMNS", "Statement", "Statements", "statements_for"]
+
+LOCKED_COLUMNS = ("id", "user_id", "next_seq", "message_count")
+"""What `open_session` and `lock_session` return, in this order."""
+
+
+REVISED_COLUMNS = (
+    "revision", "role", "content", "payload", "origin_format", "origin", "tokens", "counter", "tool_calls",
+)  # fmt: skip
+"""What a new revision writes; its id, place and time stay."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """SQL text for one driver, with named parameters."""
+
+    sql: str
+    defaults: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Statements:
+    """The statements, named by what they do."""
+
+    open_session: Statement
+    lock_session: Statement
+    owner: Statement
+    conversation: Statement
+    conversations: Statement
+    conversations_of_user: Statement
+    find: Statement
+    tail: Statement
+    insert_message: Statement
+    revise_message: Statement
+    update_session: Statement
+    drop_oldest: Statement
+    remove_messages: Statement
+    remove_all_messages: Statement
+    delete_session: Statement
+
+
+@cache
+def statements_for(dialect_name: str) -> Statements:
+    """The statements for `sqlite` or `postgresql` (through psycopg)."""
+    dialect: Dialect
+    if dialect_name == "sqlite":
+        dialect = sqlite.dialect(paramstyle="named")
+    else:
+        dialect = postgresql.psycopg.dialect()  # type: ignore[no-untyped-call]  # untyped in SQLAlchemy
+
+    def compiled(statement: Executable) -> Statement:
+        built = statement.compile(dialect=dialect)  # type: ignore[attr-defined]  # every Executable here is compilable
+        return Statement(str(built), {name: value for name, value in built.params.items() if value is not None})
+
+    return Statements(**{name: compiled(statement) for name, statement in _statements(dialect_name).items()})
+
+
+def _statements(dialect_name: str) -> dict[str, Executable]:
+    mine = _session_row()
+    return {
+        "open_session": _open_session(dialect_name),
+        "lock_session": update(sessions)
+        .where(*_same_session())
+        .values(updated_at=bindparam("now"))
+        .returning(*(sessions.c[name] for name in LOCKED_COLUMNS)),
+        "owner": select(sessions.c.user_id).where(*_same_session()),
+        "conversation": select(*(sessions.c[name] for name in CONVERSATION_COLUMNS)).where(
+            *_same_session(), _same_user()
+        ),
+        "conversations": _conversations(),
+        "conversations_of_user": _conversations(sessions.c.user_id == bindparam("user_id", type_=Text)),
+        "find": _select_messages().where(*_in_session(mine), _one_of_ids(dialect_name)).order_by(messages.c.seq),
+        "tail": _select_messages()
+        .where(
+            *_in_session(mine),
+            messages.c.seq < bindparam("before", type_=BigInteger),
+            messages.c.seq > bindparam("after", type_=BigInteger),
+        )
+        .order_by(messages.c.seq.desc())
+        .limit(bindparam("row_limit", type_=BigInteger)),
+        "insert_message": insert(messages),
+        "revise_message": update(messages)
+        .where(*_inside(), messages.c.seq == bindparam("at_seq"))
+        .values({name: bindparam(name) for name in REVISED_COLUMNS}),
+        "update_session": update(sessions)
+        .where(*_this_row())
+        .values(
+            next_seq=sessions.c.next_seq + bindparam("more_seq"),
+            message_count=sessions.c.message_count + bindparam("more_messages"),
+            tool_calls_count=sessions.c.tool_calls_count + bindparam("more_tool_calls"),
+            total_tokens=sessions.c.total_tokens + bindparam("more_tokens"),
+            last_message_at=func.coalesce(bindparam("last_at", type_=BigInteger), sessions.c.last_message_at),
+            updated_at=bindparam("now"),
+        ),
+        "drop_oldest": _drop_oldest(),
+        "remove_messages": delete(messages)
+        .where(*_inside(), _one_of_ids(dialect_name))
+        .returning(messages.c.tokens, messages.c.tool_calls),
+        "remove_all_messages": delete(messages).where(*_inside()).returning(messages.c.tokens, messages.c.tool_calls),
+        "delete_session": delete(sessions).where(*_this_row()),
+    }
+
+
+def _same_session() -> tuple[ColumnElement[bool], ...]:
+    return (
+        sessions.c.caller_id == bindparam("caller_id"),
+        sessions.c.session_id == bindparam("session_id"),
+    )
+
+
+def _same_user() -> ColumnElement[bool]:
+    return sessions.c.user_id.is_not_distinct_from(bindparam("user_id", type_=Text))
+
+
+def _session_row() -> ScalarSelect[Any]:
+    return select(sessions.c.id).where(*_same_session(), _same_user()).scalar_subquery()
+
+
+def _in_session(session_row: ScalarSelect[Any]) -> tuple[ColumnElement[bool], ...]:
+    return messages.c.session == session_row, messages.c.caller_id == bindparam("caller_id")
+
+
+def _inside() -> tuple[ColumnElement[bool], ...]:
+    """In a session whose row is locked."""
+    return messages.c.session == bindparam("row_id"), messages.c.caller_id == bindparam("caller_id")
+
+
+def _this_row() -> tuple[ColumnElement[bool], ...]:
+    return sessions.c.id == bindparam("row_id"), sessions.c.caller_id == bindparam("caller_id")
+
+
+def _select_messages() -> Any:
+    return select(*(messages.c[name] for name in MESSAGE_COLUMNS))
+
+
+def _one_of_ids(dialect_name: str) -> ColumnElement[bool]:
+    """One parameter for any number of ids, so that the statement stays the same: JSON text or an array."""
+    if dialect_name == "sqlite":
+        ids = func.json_each(bindparam("message_ids")).table_valued("value")
+        return messages.c.message_id.in_(select(ids.c.value))
+    return messages.c.message_id == any_(bindparam("message_ids", type_=ARRAY(Text)))
+
+
+def _open_session(dialect_name: str) -> Executable:
+    """Create the session or lock it, in one statement; what it returns is the state under the lock."""
+    names = (
+        "caller_id", "session_id", "user_id", "account_id", "status", "created_at", "updated_at", "next_seq",
+        "message_count", "tool_calls_count", "total_tokens",
+    )  # fmt: skip
+    upsert = (sqlite.insert if dialect_name == "sqlite" else postgresql.insert)(sessions).values(
+        {name: bindparam(name) for name in names}
+    )
+    return upsert.on_conflict_do_update(
+        index_elements=[sessions.c.caller_id, sessions.c.session_id],
+        set_={"updated_at": upsert.excluded.updated_at},
+    ).returning(*(sessions.c[name] for name in LOCKED_COLUMNS))
+
+
+def _drop_oldest() -> Executable:
+    """Whole turns from the old end, until no more than `keep` messages are left; system messages stay.
+
+    The cut is the first user message among the newest `keep`, else the newest user message.
+    """
+    from_user = messages.c.role == "user"
+    oldest_kept = (
+        select(messages.c.seq)
+        .where(*_inside())
+        .order_by(messages.c.seq.desc())
+        .limit(1)
+        .offset(bindparam("keep_less_one", type_=BigInteger))
+        .scalar_subquery()
+    )
+    first_user = (
+        select(func.min(messages.c.seq)).where(*_inside(), from_user, messages.c.seq >= oldest_kept).scalar_subquery()
+    )
+    last_user = select(func.max(messages.c.seq)).where(*_inside(), from_user).scalar_subquery()
+    return (
+        delete(messages)
+        .where(*_inside(), messages.c.seq < func.coalesce(first_user, last_user), messages.c.role != "system")
+        .returning(messages.c.tokens, messages.c.tool_calls)
+    )
+
+
+def _conversations(*of_user: ColumnElement[bool]) -> Executable:
+    place = tuple_(sessions.c.created_at, sessions.c.id)
+    return (
+        select(*(sessions.c[name] for name in CONVERSATION_COLUMNS), sessions.c.id)
+        .where(
+            sessions.c.caller_id == bindparam("caller_id"),
+            *of_user,
+            place < tuple_(bindparam("before_time", type_=BigInteger), bindparam("before_row", type_=BigInteger)),
+        )
+        .order_by(sessions.c.created_at.desc(), sessions.c.id.desc())
+        .limit(bindparam("row_limit", type_=BigInteger))
+    )

