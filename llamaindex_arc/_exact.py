@@ -66,7 +66,7 @@ def _found(name: str) -> object:
 def _model_fields(value: object) -> dict[str, Any] | None:
     if not isinstance(value, BaseModel) or value.__pydantic_private__ or (name := _name_of(value)) is None:
         return None
-    extra = {"extra fields": value.__pydantic_extra__} if value.__pydantic_extra__ else {}
+    extra = {"extra fields": value.model_extra} if value.model_extra else {}
     return {"class": name, **value.__dict__, **extra}  # neither key can be a field's name
 
 

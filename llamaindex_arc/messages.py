@@ -8,6 +8,7 @@ or an address.
 import base64
 import binascii
 import json
+import re
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import replace
@@ -21,7 +22,6 @@ try:
     from llama_index.core.base.llms.types import (
         AudioBlock,
         BaseContentBlock,
-        CachePoint,
         ChatMessage,
         CitableBlock,
         CitationBlock,
@@ -55,6 +55,8 @@ _ROLES = {
 }
 _UNTITLED = "input_document"
 """What `DocumentBlock` calls a document that was given no title."""
+
+_DATA_URL = re.compile(r"data:([^;,]*)[^,]*;base64,(.*)", re.DOTALL)
 
 _AUDIO_FORMATS = {"mpeg": "mp3", "mp4": "m4a", "wave": "wav", "x-wav": "wav", "x-flac": "flac", "x-m4a": "m4a"}
 """Mime subtypes whose file extension, which is what `AudioBlock.format` holds, reads differently."""
@@ -116,35 +118,34 @@ def _content_of(blocks: Iterable[BaseContentBlock]) -> str | tuple[ContentPart, 
         return None
     if len(shown) == 1 and isinstance(shown[0], TextBlock):
         return shown[0].text
-    return tuple(_part_of(block) for block in shown)
+    return tuple(part for block in shown for part in _parts_of(block))
 
 
-def _part_of(block: BaseContentBlock) -> ContentPart:  # noqa: PLR0911 - one return a block type
+def _parts_of(block: BaseContentBlock) -> Iterable[ContentPart]:
+    """What a block says; cited content is unpacked, so that the other framework's model reads it too."""
     match block:
         case TextBlock():
-            return ContentPart("text", text=block.text)
+            yield ContentPart("text", text=block.text)
         case ImageBlock():
             extra = _without_none(detail=block.detail)
-            return _media("image", block.image, block.url, mime_type=block.image_mimetype, extra=extra)
+            yield _media("image", block.image, block.url, mime_type=block.image_mimetype, extra=extra)
         case AudioBlock():
-            return _media("audio", block.audio, block.url, mime_type=f"audio/{block.format}" if block.format else None)
+            mime_type = f"audio/{block.format}" if block.format else None
+            yield _media("audio", block.audio, block.url, mime_type=mime_type)
         case VideoBlock():
             extra = _without_none(detail=block.detail, fps=block.fps)
-            return _media("file", block.video, block.url, mime_type=block.video_mimetype, extra=extra)
+            yield _media("file", block.video, block.url, mime_type=block.video_mimetype or "video/mp4", extra=extra)
         case DocumentBlock():
             name = None if block.title == _UNTITLED else block.title
-            return _media("file", block.data, block.url, mime_type=block.document_mimetype, name=name)
+            yield _media("file", block.data, block.url, mime_type=block.document_mimetype, name=name)
         case ThinkingBlock():
-            return ContentPart("thinking", text=block.content, extra=_storable(block.additional_information))
-        case CachePoint():
-            return ContentPart("opaque", name="cache", extra=_storable(block.cache_control.__dict__))
-        case CitableBlock():
-            text = "\n".join(part.text for part in map(_part_of, block.content) if part.text)
-            return ContentPart("opaque", name="citable", text=text, extra=_source(block))
-        case CitationBlock():
-            text = _part_of(block.cited_content).text or ""
-            return ContentPart("opaque", name="citation", text=text, extra=_source(block))
-    return ContentPart("opaque", name=type(block).__name__)
+            yield ContentPart("thinking", text=block.content, extra=_storable(block.additional_information))
+        case CitableBlock() | CitationBlock():
+            cited = block.content if isinstance(block, CitableBlock) else [block.cited_content]
+            for inner in cited:
+                yield from _parts_of(inner)
+        case _:
+            yield ContentPart("opaque", name=str(getattr(block, "block_type", type(block).__name__)))
 
 
 def _media(
@@ -156,14 +157,11 @@ def _media(
     name: str | None = None,
     extra: Mapping[str, Any] | None = None,
 ) -> ContentPart:
-    return ContentPart(
-        kind,
-        url=None if url is None else str(url),
-        data=_base64_text(data) if isinstance(data, bytes) else None,
-        mime_type=mime_type,
-        name=name,
-        extra=extra or {},
-    )
+    address = None if url is None else str(url)
+    encoded = _base64_text(data) if isinstance(data, bytes) else None
+    if encoded is None and address is not None and (inline := _DATA_URL.fullmatch(address)):
+        address, encoded, mime_type = None, inline[2], mime_type or inline[1] or None
+    return ContentPart(kind, url=address, data=encoded, mime_type=mime_type, name=name, extra=extra or {})
 
 
 def _base64_text(data: bytes) -> str:
@@ -173,10 +171,6 @@ def _base64_text(data: bytes) -> str:
     except binascii.Error:
         data = base64.b64encode(data)
     return data.decode("ascii")
-
-
-def _source(block: CitableBlock | CitationBlock) -> dict[str, Any]:
-    return {"title": block.title, "source": block.source}
 
 
 def _without_none(**values: object) -> dict[str, object]:
@@ -220,7 +214,7 @@ def _legacy_call(call: object) -> ToolCall | None:
 
 def _fields(value: object) -> Mapping[str, Any]:
     if isinstance(value, BaseModel):
-        return value.__dict__
+        return {**value.__dict__, **(value.model_extra or {})}
     return value if isinstance(value, Mapping) else {}
 
 
@@ -267,8 +261,11 @@ def _rebuilt(message: Message) -> ChatMessage:
 
 
 def _block_of(part: ContentPart) -> BaseContentBlock | None:
-    if part.type == "text" or (part.type == "opaque" and part.text):
+    if part.type == "text":
         return TextBlock.model_construct(text=part.text)
+    if part.type == "opaque":
+        text = part.text or _text(part.extra, "text")
+        return TextBlock.model_construct(text=text) if text else None
     if part.type == "thinking":
         return ThinkingBlock.model_construct(content=part.text, additional_information=_fresh(part.extra))
     if part.url is None and part.data is None:
