@@ -49,6 +49,7 @@ class EnvironmentSource(PydanticBaseSettingsSource):
         return self.values.get(field_name), field_name, False
 
     def __call__(self) -> dict[str, Any]:
+        """All values found, nested as the model is."""
         return self.values
 
     def _refuse_unknown(self, variables: Mapping[str, str]) -> None:

@@ -19,7 +19,7 @@ Path = tuple[str, ...]
 def configuration_error(
     error: ValidationError, model: type[BaseModel], *, given: Mapping[str, Any], names: Mapping[Path, str]
 ) -> ConfigurationError:
-    """pydantic's complaint as arc's: one line for each setting that is wrong.
+    """Pydantic's complaint as arc's: one line for each setting that is wrong.
 
     Args:
         error: What pydantic found.

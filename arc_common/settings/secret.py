@@ -21,7 +21,8 @@ def sounds_secret(name: str) -> bool:
 def hide_password(url: str) -> str:
     """The URL as it may be shown: its password, and each query parameter named like a secret, replaced by `***`.
 
-    - Works on malformed URLs too, and rather hides too much: text without a scheme is hidden whole if it has an `@` or a word like "password" in it.
+    - Works on malformed URLs too, and rather hides too much: text without a scheme is hidden whole if it has an `@` or
+      a word like "password" in it.
     - A URL without a password comes back as it is.
     """
     if "://" not in url:

@@ -1,0 +1,278 @@
+"""The knobs of what a model gets to see, group by group.
+
+A number's description begins with its unit ("Tokens: …"). Defaults are the design's. Where services that use an alias
+are known by another default, the comment at the knob says why arc's stands.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
+
+from arc_common.settings.base import Group
+from arc_common.settings.knobs import EnvironmentAlias
+
+__all__ = [
+    "ArtifactSettings",
+    "BudgetSettings",
+    "ContextSettings",
+    "ConversationSettings",
+    "FactSettings",
+    "MemorySettings",
+    "RagSettings",
+    "RecallSettings",
+    "SummarySettings",
+]
+
+
+def _split(value: object) -> object:
+    return [word.strip() for word in value.split(",") if word.strip()] if isinstance(value, str) else value
+
+
+class ConversationSettings(Group):
+    """How much of a conversation is shown, and for how long it lives."""
+
+    max_turns: int = Field(default=10, ge=1, description="Turns: the last ones, shown while there is no summary.")
+    rolling_window_size: Annotated[int, EnvironmentAlias("CONVERSATION_ROLLING_WINDOW_SIZE")] = Field(
+        default=20, ge=1, description="Messages: the last ones, where the window is counted in messages."
+    )
+    # Services that read this name default to 100,000. Arc's default is the design's: history gets what the other
+    # sections leave of the context window; a fixed cap would leave a fifth of 128,000 unused and most of a larger one.
+    max_context_tokens: Annotated[int | None, EnvironmentAlias("CONVERSATION_MAX_CONTEXT_TOKENS")] = Field(
+        default=None,
+        ge=1,
+        description="Tokens: the most that a request may take. None: all that the context window leaves.",
+    )
+    # Services that read this name default to 80,000, which is 80 % of their 100,000: the share is the design's.
+    compression_threshold: Annotated[float, EnvironmentAlias("CONVERSATION_COMPRESSION_THRESHOLD")] = Field(
+        default=0.8,
+        gt=0,
+        description="Share: of the limit, at which compression begins. Above 1 it is a number of tokens.",
+    )
+    ttl_hours: Annotated[float | None, EnvironmentAlias("CONVERSATION_TTL_HOURS")] = Field(
+        default=720.0,
+        gt=0,
+        description="Hours: after its last message a conversation may expire, in every tier. None: never.",
+    )
+    resume_note_days: float | None = Field(
+        default=7.0,
+        gt=0,
+        description="Days: idle for longer, a resumed conversation gets a note saying so. None: no note.",
+    )
+
+
+class BudgetSettings(Group):
+    """How a request's tokens are shared out. What a section does not use is lent to the others; history is the rest.
+
+    The narratives' ceiling is `summary.max_narrative_tokens`.
+    """
+
+    context_window: int = Field(
+        default=128_000, ge=1, description="Tokens: the model's context window, input and output."
+    )
+    output_reserve: int | None = Field(
+        default=None,
+        ge=0,
+        description="Tokens: kept free for the answer. None: 4,096 or a quarter of the window, the lesser.",
+    )
+    documents: int = Field(default=4_000, ge=0, description="Tokens: ceiling of the retrieved documents.")
+    memory: Annotated[int, EnvironmentAlias("RAG_PER_TURN_MEMORY_BUDGET_TOKENS")] = Field(
+        default=800, ge=0, description="Tokens: ceiling of memories, artifacts and recalled messages together."
+    )
+    facts: int = Field(default=1_000, ge=0, description="Tokens: ceiling of the pinned facts.")
+    facts_share: float = Field(
+        default=0.15, ge=0, le=1, description="Share: of the input that pinned facts may take at most."
+    )
+
+    @field_validator("output_reserve")
+    @classmethod
+    def _within_window(cls, reserve: int | None, info: ValidationInfo) -> int | None:
+        window = info.data.get("context_window")
+        if reserve is not None and window is not None and reserve >= window:
+            raise ValueError(f"fewer tokens than budget.context_window ({window:,})")
+        return reserve
+
+
+class ContextSettings(Group):
+    """How the context window is laid out, and what its receipt says."""
+
+    placement: Literal["user", "system"] = Field(
+        default="user",
+        description="Where memories, recalled messages and documents go: after the user's text, or system.",
+    )
+    facts_placement: Literal["system", "user"] = Field(
+        default="system", description="Where facts and summary go: into the system message, or with the user's text."
+    )
+    receipt_misses: int = Field(
+        default=20, ge=0, description="Items: left out by little, and listed one by one on the receipt."
+    )
+
+
+class SummarySettings(Group):
+    """When a conversation is summarised, how, and how much of it is shown."""
+
+    enabled: bool = Field(default=True, description="Whether older messages are summarised. Off: the last turns alone.")
+    trigger_message_count: int = Field(
+        default=20,
+        ge=1,
+        description="Messages: with more than these in the session, a summary takes the older ones' place.",
+    )
+    trigger_tokens: int | None = Field(
+        default=None,
+        ge=1,
+        description="Tokens: a verbatim part above this triggers too. None: history's share of the budget.",
+    )
+    recent_message_count: int = Field(
+        default=10, ge=0, description="Messages: at least these stay verbatim (whole turns)."
+    )
+    high_water_mark: int = Field(
+        default=34, ge=1, description="Messages: with more than these verbatim, the next finished summary is adopted."
+    )
+    # Services that read this name default to 400: for one summary text. These 500 hold eras, blocks and leaves.
+    max_narrative_tokens: Annotated[int, EnvironmentAlias("CONVO_SUMMARY_MAX_TOKENS")] = Field(
+        default=500, ge=0, description="Tokens: ceiling of all narratives in the prompt together."
+    )
+    # Services that read this name default to 12. At 16 a leaf and a block together cost the design's four times the
+    # conversation's tokens; smaller leaves repeat the instructions and the related facts more often.
+    leaf_messages: Annotated[int, EnvironmentAlias("CONVO_SUMMARY_EVERY_N_MESSAGES")] = Field(
+        default=16, ge=2, description="Messages: about as many go into one summary call."
+    )
+    leaf_narrative_tokens: int = Field(default=60, ge=1, description="Tokens: ceiling of the narrative of one leaf.")
+    block_narrative_tokens: int = Field(
+        default=80, ge=1, description="Tokens: ceiling of the narrative of four leaves."
+    )
+    era_narrative_tokens: int = Field(
+        default=120, ge=1, description="Tokens: ceiling of an era's line, made from blocks."
+    )
+    eras_enabled: bool = Field(default=True, description="Whether eras, the only text made from narratives, are made.")
+    llm_model: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The model that summarises, by the framework's name for it. None: the engine's.",
+    )
+    synchronous_timeout_seconds: float = Field(
+        default=10.0,
+        gt=0,
+        description="Seconds: the longest wait for a summary in a reply's way, when nothing else fits.",
+    )
+
+
+class FactSettings(Group):
+    """The facts ledger."""
+
+    related_tokens: int = Field(
+        default=1_000,
+        ge=0,
+        description="Tokens: ceiling of the existing facts that are shown to a summary call for merging.",
+    )
+
+
+class MemorySettings(Group):
+    """Long-term memories, across sessions."""
+
+    enabled: bool = Field(default=True, description="Whether memories are extracted and shown.")
+    scope: Literal["session", "user", "caller"] = Field(default="user", description="Whose memories a session reads.")
+    top_k: int = Field(default=5, ge=1, description="Memories: shown in a request at most.")
+    min_importance: float = Field(default=0.3, ge=0, le=1, description="Share: importance below which nothing is kept.")
+    merge_similarity: float = Field(
+        default=0.8, ge=0, le=1, description="Share: normalised edit similarity above which two memories are merged."
+    )
+    max_per_scope: int = Field(default=50, ge=1, description="Memories: kept in one scope; the weakest leave.")
+
+
+class RecallSettings(Group):
+    """Past messages that come back when a question needs them."""
+
+    enabled: bool = Field(default=True, description="Whether past messages are recalled into the context window.")
+    scope: Literal["session", "user"] = Field(
+        default="session", description="Search this session, or all of the user's."
+    )
+    top_k: int = Field(default=5, ge=1, description="Messages: recalled at most.")
+    window_terms: int = Field(
+        default=60, ge=0, description="Terms: a message is indexed with neighbours until it has these."
+    )
+    diversity: float = Field(default=0.0, ge=0, le=1, description="Share: of diversity in the ranking; 0 is off.")
+
+
+class ArtifactSettings(Group):
+    """Summaries, facts and tool snippets of a session, found by the question."""
+
+    # The RAG_ names below are set by services for this layer: 5 found, 20 re-ranked, 3 shown, 800 tokens.
+    enabled: bool = Field(default=True, description="Whether artifacts are shown.")
+    top_k: Annotated[int, EnvironmentAlias("RAG_TOP_K_MAX")] = Field(
+        default=5, ge=1, description="Artifacts: found for one question at most."
+    )
+    rerank_top_n: Annotated[int, EnvironmentAlias("RAG_RE_RANK_TOP_N")] = Field(
+        default=20, ge=1, description="Artifacts: candidates that are re-ranked."
+    )
+    final_top_k: Annotated[int, EnvironmentAlias("RAG_FINAL_TOP_K")] = Field(
+        default=3, ge=0, description="Artifacts: shown in a request at most."
+    )
+    max_facts: int = Field(default=3, ge=0, description="Bullets: of facts shown at most.")
+    max_tool_snippets: int = Field(default=2, ge=0, description="Snippets: of tool results shown at most.")
+    recency_cues: Annotated[tuple[str, ...], BeforeValidator(_split)] = Field(
+        default=("today", "latest", "now", "current", "오늘", "최신", "지금", "현재"),
+        description="Words in a question that let tool snippets in.",
+    )
+    tool_relevance: float = Field(
+        default=0.6, ge=0, le=1, description="Share: relevance above which tool snippets are shown without such a word."
+    )
+
+
+class RagSettings(Group):
+    """Retrieval of documents."""
+
+    enabled: bool | None = Field(default=None, description="Whether documents are retrieved. None: once there are any.")
+    top_k: int = Field(default=10, ge=1, description="Documents: retrieved for a query.")
+    # Services that read this name default to 0.25. Off is the design's: scores of different embedders don't compare.
+    similarity_threshold: Annotated[float | None, EnvironmentAlias("RAG_SIMILARITY_THRESHOLD")] = Field(
+        default=None,
+        ge=-1,
+        le=1,
+        description="Cosine: similarity below which a document is left out. None: no threshold.",
+    )
+    rerank_enabled: bool = Field(default=True, description="Whether retrieved documents are re-ranked.")
+    rerank_top_k: int = Field(default=5, ge=1, description="Documents: left by a reranker.")
+    max_context_tokens: int = Field(
+        default=4_000, ge=0, description="Tokens: ceiling of the context built from documents."
+    )
+    chunk_size: Annotated[int, EnvironmentAlias("RAG_CHUNK_SIZE")] = Field(
+        default=300, ge=1, description="Tokens: ceiling of one chunk."
+    )
+    chunk_overlap: Annotated[int, EnvironmentAlias("RAG_CHUNK_OVERLAP")] = Field(
+        default=50,
+        ge=0,
+        validate_default=True,
+        description="Tokens: shared by neighbouring chunks; fewer than chunk_size.",
+    )
+    max_history_turns: int = Field(default=5, ge=0, description="Turns: read to make a question stand alone.")
+    drop_stop_words: bool = Field(
+        default=True, description="Whether stop words and question words leave lexical queries."
+    )
+    fusion: Literal["scores", "rrf"] = Field(default="scores", description="How lexical and vector hits are fused.")
+    rrf_k: int = Field(default=60, ge=1, description="Ranks: the constant k of reciprocal rank fusion.")
+    keyword_weight: float = Field(
+        default=0.3, ge=0, le=1, description="Share: of the keywords in the keyword reranker's score."
+    )
+    diversity_lambda: float = Field(
+        default=0.5,
+        ge=0,
+        le=1,
+        description="Share: of relevance against diversity in the diversity reranker (MMR's lambda).",
+    )
+    document_order: Literal["score", "source", "lost-in-the-middle"] = Field(
+        default="score", description="The order of documents in the context."
+    )
+    skip_oversized: bool = Field(
+        default=True, description="Whether a document that does not fit is passed over. Off: stop."
+    )
+    truncate_documents: bool = Field(
+        default=False, description="Whether a document that does not fit is cut at a sentence's end."
+    )
+
+    @field_validator("chunk_overlap")
+    @classmethod
+    def _below_chunk_size(cls, overlap: int, info: ValidationInfo) -> int:
+        size = info.data.get("chunk_size")
+        if size is not None and overlap >= size:
+            raise ValueError(f"fewer tokens than rag.chunk_size ({size:,})")
+        return overlap

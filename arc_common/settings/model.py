@@ -1,0 +1,190 @@
+"""ArcSettings: all knobs together, read from constructor and environment when it is made."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import Field, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    DotEnvSettingsSource,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from arc_common.exceptions import ConfigurationError
+from arc_common.settings.base import Url
+from arc_common.settings.content import (
+    ArtifactSettings,
+    BudgetSettings,
+    ContextSettings,
+    ConversationSettings,
+    FactSettings,
+    MemorySettings,
+    RagSettings,
+    RecallSettings,
+    SummarySettings,
+)
+from arc_common.settings.environment import EnvironmentSource
+from arc_common.settings.errors import configuration_error
+from arc_common.settings.knobs import PREFIX, knobs_of
+from arc_common.settings.services import (
+    ArchiveSettings,
+    AwsSettings,
+    BackgroundSettings,
+    EmbeddingSettings,
+    ModelCallSettings,
+    RedisSettings,
+    StorageMode,
+    StorageSettings,
+    TokenSettings,
+)
+
+__all__ = ["ArcSettings", "SettingDescription", "describe_settings"]
+
+
+class ArcSettings(BaseSettings):
+    """Every knob of arc, read when it is made, and immutable from then on.
+
+    - A constructor argument wins over `ARC_…` in the environment, that over an alias, that over the default. A group
+      given as a mapping is merged knob by knob; a group object replaces the whole group.
+    - In the environment `summary.enabled` is `ARC_SUMMARY__ENABLED`; `ARC_SUMMARY` may hold the group as a JSON
+      object. `none` is None. An empty variable counts as not set.
+    - A `.env` file is read only when asked for: `ArcSettings(_env_file=".env")`; the environment wins over it.
+    - No password or key shows in its `repr`, its JSON or an error.
+
+    Raises:
+        ConfigurationError: A name or a value is wrong; the message names it, what was received and what is allowed,
+            in one line for each.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX,
+        env_nested_delimiter="__",
+        env_ignore_empty=True,
+        extra="forbid",
+        frozen=True,
+        hide_input_in_errors=True,
+        allow_inf_nan=False,
+    )
+
+    database_url: Url | None = Field(
+        default=None,
+        description="Any SQLAlchemy URL. None: conversations are kept in memory only, unless storage.mode says.",
+    )
+    require_scope: bool = Field(
+        default=False, description="Whether the default caller is refused: every call names its own."
+    )
+    storage: StorageSettings = StorageSettings()
+    conversation: ConversationSettings = ConversationSettings()
+    budget: BudgetSettings = BudgetSettings()
+    context: ContextSettings = ContextSettings()
+    summary: SummarySettings = SummarySettings()
+    facts: FactSettings = FactSettings()
+    memory: MemorySettings = MemorySettings()
+    recall: RecallSettings = RecallSettings()
+    artifacts: ArtifactSettings = ArtifactSettings()
+    rag: RagSettings = RagSettings()
+    embeddings: EmbeddingSettings = EmbeddingSettings()
+    model_calls: ModelCallSettings = ModelCallSettings()
+    background: BackgroundSettings = BackgroundSettings()
+    tokens: TokenSettings = TokenSettings()
+    redis: RedisSettings = RedisSettings()
+    archive: ArchiveSettings = ArchiveSettings()
+    aws: AwsSettings = AwsSettings()
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            kind = type(self)
+            files = {"env_file": values["_env_file"]} if "_env_file" in values else {}
+            read = EnvironmentSource(kind, DotEnvSettingsSource(kind, **files), EnvSettingsSource(kind))
+            # from None: pydantic's error holds the values, and one of them may be a secret
+            raise configuration_error(error, kind, given=values, names=read.names) from None
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic-settings passes it by name
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Constructor first, then what `EnvironmentSource` finds in the environment and in a `.env` file."""
+        return init_settings, EnvironmentSource(settings_cls, dotenv_settings, env_settings)
+
+    @property
+    def storage_mode(self) -> StorageMode:
+        """The store that these settings choose: `storage.mode`, or sql with a database URL, else in-memory.
+
+        An explicit mode wins: `in-memory` leaves a database URL unused. It is checked here and not when the settings
+        are made, because an engine may be opened with a URL of its own.
+
+        Raises:
+            ConfigurationError: The mode needs a URL that is not set.
+        """
+        mode = self.storage.mode
+        if mode is None:
+            return "in-memory" if self.database_url is None else "sql"
+        needed = {"sql": ("database_url", self.database_url), "redis": ("redis.url", self.redis.url)}
+        name, url = needed.get(mode, ("", self.database_url))
+        if name and url is None:
+            variable = PREFIX + name.replace(".", "__").upper()
+            raise ConfigurationError(
+                f"storage.mode (ARC_STORAGE__MODE, CONVERSATION_STORAGE_MODE): got {mode!r}, which needs {name} "
+                f"({variable}), and that is not set; set it, or choose 'in-memory'"
+            )
+        return mode
+
+    @property
+    def resolved_database_url(self) -> str | None:
+        """The database's whole URL, password included, or `None` where no database is used.
+
+        Raises:
+            ConfigurationError: As for `storage_mode`.
+        """
+        if self.storage_mode == "in-memory" or self.database_url is None:
+            return None
+        return self.database_url.get_secret_value()
+
+    @property
+    def resolved_archive_url(self) -> str | None:
+        """The archive's whole URL: `archive.url`, else the bucket's, else `None`."""
+        if self.archive.url is not None:
+            return self.archive.url.get_secret_value()
+        return f"s3://{self.archive.s3_bucket}" if self.archive.s3_bucket else None
+
+
+@dataclass(frozen=True, slots=True)
+class SettingDescription:
+    """One knob, as `arc settings` prints it.
+
+    Args:
+        name: As in Python: `summary.enabled`.
+        environment_names: The variables that set it, the one that wins first.
+        allowed: Its type and bounds in words.
+        description: What it does; a number's begins with its unit.
+        default: The value that it has when nothing sets it.
+    """
+
+    name: str
+    environment_names: tuple[str, ...]
+    allowed: str
+    description: str
+    default: object
+
+
+def describe_settings() -> list[SettingDescription]:
+    """Every knob, derived from the model, in its order. Reads no environment."""
+    return [
+        SettingDescription(
+            name=knob.name,
+            environment_names=knob.environment_names,
+            allowed=knob.allowed,
+            description=knob.field.description or "",
+            default=knob.field.get_default(),
+        )
+        for knob in knobs_of(ArcSettings).values()
+    ]
