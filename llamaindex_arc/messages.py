@@ -159,8 +159,10 @@ def _media(
 ) -> ContentPart:
     address = None if url is None else str(url)
     encoded = _base64_text(data) if isinstance(data, bytes) else None
-    if encoded is None and address is not None and (inline := _DATA_URL.fullmatch(address)):
-        address, encoded, mime_type = None, inline[2], mime_type or inline[1] or None
+    if address is not None and (inline := _DATA_URL.fullmatch(address)):
+        address = None  # bytes of the block's own win, as they do in LlamaIndex
+        if encoded is None:
+            encoded, mime_type = inline[2], mime_type or inline[1] or None
     return ContentPart(kind, url=address, data=encoded, mime_type=mime_type, name=name, extra=extra or {})
 
 
@@ -270,7 +272,7 @@ def _block_of(part: ContentPart) -> BaseContentBlock | None:
         return ThinkingBlock.model_construct(content=part.text, additional_information=_fresh(part.extra))
     if part.url is None and part.data is None:
         return None
-    return _media_block(part, None if part.data is None else part.data.encode())
+    return _media_block(part, None if part.data is None else part.data.encode(errors="surrogatepass"))
 
 
 def _media_block(part: ContentPart, data: bytes | None) -> BaseContentBlock:
