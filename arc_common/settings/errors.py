@@ -61,9 +61,14 @@ def unknown_setting(
     for known_path, knob in knobs_of(model).items():
         known[environment_name(known_path) if in_environment else knob.name] = knob.secret
     meant = closest(name, known)
-    harmless = meant is not None and not known[meant] and not sounds_secret(f"{name} {value}")
     hint = f"; did you mean {meant}?" if meant else "."
     group = groups_of(model).get(path[0]) if len(path) > 1 else None
+    harmless = (
+        meant is not None
+        and not known[meant]
+        and not (group and _holds_secret(group))
+        and not sounds_secret(f"{name} {value}")
+    )
     whose = f"Settings of {path[0]}" if group else "Settings"
     return ConfigurationError(
         f"{_named(name, origin)}: no such setting (got {_shown(value, harmless)}){hint} "

@@ -22,6 +22,7 @@ _WORDS: Mapping[Any, str] = {
     int: "a whole number",
     float: "a number",
     tuple: "words, in the environment separated by commas",
+    SecretStr: "text, kept secret",
     SecretUrl: "a URL with its scheme (sqlite:///arc.db)",
 }
 _BOUNDS = (("ge", "≥"), ("gt", ">"), ("le", "≤"), ("lt", "<"))
