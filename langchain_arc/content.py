@@ -73,6 +73,14 @@ def block_of(part: ContentPart) -> dict[str, Any]:
     return block | ({"extras": extra} if extra else {})
 
 
+def _foreign(block: Block, field: str) -> ContentPart | None:
+    """Reads what `block_of` writes for an opaque part of another framework's; any other such block stays whole."""
+    value, name = block.get("value"), block.get("name")
+    if not isinstance(value, Mapping) or block.keys() - {"type", "value", "name"} or (name is None and "name" in block):
+        return None
+    return ContentPart("opaque", name=name, extra=storable_copy(value, f"{field}.value"))
+
+
 def _text(block: Block, field: str) -> ContentPart | None:
     text = block.get("text")
     return ContentPart("text", text=text, **_named(block, field)) if isinstance(text, str) else None
@@ -136,4 +144,5 @@ _READERS: dict[str, Reader] = {
     "file": _media("file"),
     "document": _media("file"),
     "text-plain": _media("file", "text/plain"),
+    "non_standard": _foreign,
 }
