@@ -7,6 +7,7 @@ import subprocess
 import sys
 import traceback
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -19,6 +20,7 @@ from arc_common.settings import (
     RagSettings,
     RedisSettings,
     SecretUrl,
+    SettingDescription,
     StorageSettings,
     SummarySettings,
     describe_settings,
@@ -77,21 +79,21 @@ ALIASES = [
 
 
 @pytest.fixture(autouse=True)
-def _bare_environment(monkeypatch):
+def _bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.upper().startswith(("ARC_", "AWS_", "RAG_", "CONVO_", "CONVERSATION_", "EMBEDDINGS_", "ARCHIVE_")):
             monkeypatch.delenv(name)
 
 
-def at(made, name):
+def at(made: object, name: str) -> object:
     for step in name.split("."):
         made = getattr(made, step)
     return made
 
 
-def flat(model, prefix=""):
+def flat(model: BaseModel, prefix: str = "") -> dict[str, object]:
     """Every knob's value by its dotted name, found by walking the values, not by what the code under test says."""
-    found = {}
+    found: dict[str, object] = {}
     for name in type(model).model_fields:
         value = getattr(model, name)
         inner = flat(value, f"{prefix}{name}.") if isinstance(value, BaseModel) else {f"{prefix}{name}": value}
@@ -99,14 +101,14 @@ def flat(model, prefix=""):
     return found
 
 
-def refused(**values):
+def refused(**values: Any) -> str:
     with pytest.raises(ConfigurationError) as caught:
         ArcSettings(**values)
     assert isinstance(caught.value, ArcError)
     return str(caught.value)
 
 
-def other_value(description):
+def other_value(description: SettingDescription) -> tuple[str, object]:
     """Some text that the knob accepts and that is not its default, with the value that it stands for."""
     allowed, default = description.allowed, description.default
     if allowed.startswith("true"):
@@ -115,7 +117,8 @@ def other_value(description):
         choice = next(word for word in allowed.split("'")[1::2] if word != default)
         return choice, choice
     if allowed.startswith("a whole number"):
-        return str((default or 6) + 1), (default or 6) + 1
+        number = default + 1 if isinstance(default, int) else 7
+        return str(number), number
     if allowed.startswith("a number"):
         return "0.25", 0.25
     if allowed.startswith("a URL"):
@@ -125,7 +128,7 @@ def other_value(description):
     return "elsewhere", SecretStr("elsewhere") if "secret" in allowed else "elsewhere"
 
 
-def test_the_defaults_are_the_designs():
+def test_the_defaults_are_the_designs() -> None:
     """The figures that the design and its issues give are what settings say when nothing is set."""
     made = ArcSettings()
     expected = {
@@ -172,14 +175,14 @@ def test_the_defaults_are_the_designs():
     assert {name: at(made, name) for name in expected} == expected
 
 
-def test_every_default_is_within_its_own_bounds():
+def test_every_default_is_within_its_own_bounds() -> None:
     """Passing every default explicitly gives the same settings: none of them breaks the rules of its knob."""
     made = ArcSettings()
     assert ArcSettings(**made.model_dump()) == made
 
 
 @pytest.mark.parametrize("name", flat(ArcSettings()))
-def test_every_knob_is_described(name):
+def test_every_knob_is_described(name: str) -> None:
     """Each knob is in `describe_settings` with a description, its default, and for a number its unit."""
     description = DESCRIBED[name]
     assert description.description.endswith(".")
@@ -189,7 +192,7 @@ def test_every_knob_is_described(name):
         assert description.description.partition(": ")[0] in UNITS
 
 
-def test_nothing_else_is_described():
+def test_nothing_else_is_described() -> None:
     """`describe_settings` names the model's knobs, each once, and knows every alias that is tested here."""
     assert [description.name for description in describe_settings()] == list(flat(ArcSettings()))
     aliases = {name for description in describe_settings() for name in description.environment_names[1:]}
@@ -197,7 +200,7 @@ def test_nothing_else_is_described():
 
 
 @pytest.mark.parametrize("name", flat(ArcSettings()))
-def test_every_knob_is_set_by_its_own_environment_name(name, monkeypatch):
+def test_every_knob_is_set_by_its_own_environment_name(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """`ARC_GROUP__KNOB` changes that knob, and no other."""
     text, value = other_value(DESCRIBED[name])
     monkeypatch.setenv(DESCRIBED[name].environment_names[0], text)
@@ -205,14 +208,16 @@ def test_every_knob_is_set_by_its_own_environment_name(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", [name for name, d in DESCRIBED.items() if d.allowed.endswith("none")])
-def test_none_in_the_environment_is_none(name, monkeypatch):
+def test_none_in_the_environment_is_none(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where None is allowed, the word `none` gives it."""
     monkeypatch.setenv(DESCRIBED[name].environment_names[0], "None")
     assert at(ArcSettings(), name) is None
 
 
 @pytest.mark.parametrize(("alias", "text", "name", "value"), ALIASES, ids=[alias for alias, *_ in ALIASES])
-def test_an_alias_sets_its_knob_and_the_own_name_wins(alias, text, name, value, monkeypatch):
+def test_an_alias_sets_its_knob_and_the_own_name_wins(
+    alias: str, text: str, name: str, value: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A name from comparable services is accepted, named in the error when wrong, and beaten by the `ARC_` name."""
     monkeypatch.setenv(alias, text)
     assert at(ArcSettings(), name) == value
@@ -222,21 +227,21 @@ def test_an_alias_sets_its_knob_and_the_own_name_wins(alias, text, name, value, 
 
 
 @pytest.mark.parametrize("alias", [alias for alias, text, *_ in ALIASES if text.replace(".", "").isdigit()])
-def test_a_wrong_value_names_the_alias_that_gave_it(alias, monkeypatch):
+def test_a_wrong_value_names_the_alias_that_gave_it(alias: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error names the variable that the operator set, the knob behind it, the value and what is allowed."""
     monkeypatch.setenv(alias, "many")
     name = next(name for other, _, name, _ in ALIASES if other == alias)
     assert refused() == f"{alias} ({name}): got 'many', expected {DESCRIBED[name].allowed}"
 
 
-def test_an_alias_beats_its_second_alias(monkeypatch):
+def test_an_alias_beats_its_second_alias(monkeypatch: pytest.MonkeyPatch) -> None:
     """AWS_REGION wins over AWS_DEFAULT_REGION, as it does for AWS's own tools that read both."""
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
     assert ArcSettings().aws.region == "eu-west-1"
 
 
-def test_sources_win_in_order(monkeypatch, tmp_path):
+def test_sources_win_in_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Constructor, then environment, then the .env file asked for, then the default; knob by knob in one group."""
     env_file = tmp_path / ".env"
     env_file.write_text("ARC_SUMMARY__LEAF_MESSAGES=3\nARC_SUMMARY__HIGH_WATER_MARK=3\nARC_SUMMARY__TRIGGER_TOKENS=3\n")
@@ -247,7 +252,9 @@ def test_sources_win_in_order(monkeypatch, tmp_path):
     assert summary.recent_message_count == 10
 
 
-def test_an_alias_in_the_environment_does_not_beat_the_own_name_in_a_file(monkeypatch, tmp_path):
+def test_an_alias_in_the_environment_does_not_beat_the_own_name_in_a_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """`ARC_` names win over aliases, wherever either is written; aliases in a .env file are read too."""
     env_file = tmp_path / ".env"
     env_file.write_text("ARC_ARTIFACTS__FINAL_TOP_K=2\nRAG_TOP_K_MAX=8\nSOMETHING_ELSE=x\n")
@@ -256,21 +263,21 @@ def test_an_alias_in_the_environment_does_not_beat_the_own_name_in_a_file(monkey
     assert (artifacts.final_top_k, artifacts.top_k) == (2, 8)
 
 
-def test_a_dotenv_file_is_not_read_unless_asked_for(monkeypatch, tmp_path):
+def test_a_dotenv_file_is_not_read_unless_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A .env file in the working directory changes nothing by being there."""
     (tmp_path / ".env").write_text("ARC_CONVERSATION__MAX_TURNS=3\n")
     monkeypatch.chdir(tmp_path)
     assert ArcSettings().conversation.max_turns == 10
 
 
-def test_a_wrong_line_in_a_dotenv_file_is_named(tmp_path):
+def test_a_wrong_line_in_a_dotenv_file_is_named(tmp_path: Path) -> None:
     """A wrong value in a file that was asked for is reported by its variable."""
     env_file = tmp_path / ".env"
     env_file.write_text("ARC_CONVERSATION__MAX_TURNS=0\n")
     assert refused(_env_file=env_file) == "ARC_CONVERSATION__MAX_TURNS: got '0', expected a whole number ≥ 1"
 
 
-def test_a_group_as_json_and_its_knobs(monkeypatch):
+def test_a_group_as_json_and_its_knobs(monkeypatch: pytest.MonkeyPatch) -> None:
     """A JSON object sets a group, and a knob's own variable wins over it."""
     monkeypatch.setenv("ARC_SUMMARY", json.dumps({"enabled": False, "leaf_messages": 5, "llm_model": None}))
     monkeypatch.setenv("ARC_SUMMARY__LEAF_MESSAGES", "6")
@@ -279,14 +286,14 @@ def test_a_group_as_json_and_its_knobs(monkeypatch):
     assert (summary.enabled, summary.leaf_messages, summary.recent_message_count) == (False, 6, 10)
 
 
-def test_json_wins_over_an_alias(monkeypatch):
+def test_json_wins_over_an_alias(monkeypatch: pytest.MonkeyPatch) -> None:
     """`ARC_SUMMARY` is an ARC_ name: what it says wins over an alias of the same knob."""
     monkeypatch.setenv("ARC_SUMMARY", '{"leaf_messages": 5}')
     monkeypatch.setenv("CONVO_SUMMARY_EVERY_N_MESSAGES", "7")
     assert ArcSettings().summary.leaf_messages == 5
 
 
-def test_names_are_read_case_insensitively_and_empty_is_unset(monkeypatch):
+def test_names_are_read_case_insensitively_and_empty_is_unset(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lower-case names count, and an empty variable, as compose files leave behind, does not."""
     monkeypatch.setenv("arc_summary__leaf_messages", "5")
     monkeypatch.setenv("ARC_SUMMARY__ENABLED", "")
@@ -295,7 +302,7 @@ def test_names_are_read_case_insensitively_and_empty_is_unset(monkeypatch):
     assert (made.summary.leaf_messages, made.summary.enabled, made.database_url) == (5, True, None)
 
 
-def test_a_group_object_replaces_the_group(monkeypatch):
+def test_a_group_object_replaces_the_group(monkeypatch: pytest.MonkeyPatch) -> None:
     """A group given as an object is taken whole, whatever the environment says about it."""
     monkeypatch.setenv("ARC_SUMMARY__LEAF_MESSAGES", "5")
     assert ArcSettings(summary=SummarySettings(enabled=False)).summary == SummarySettings(enabled=False)
@@ -328,7 +335,9 @@ def test_a_group_object_replaces_the_group(monkeypatch):
     ],
     ids=lambda value: next(iter(value.items())) if isinstance(value, dict) else "",
 )
-def test_a_wrong_environment_is_refused(environment, parts, monkeypatch):
+def test_a_wrong_environment_is_refused(
+    environment: dict[str, str], parts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A wrong name or value in the environment is named as it stands there, with what was meant or is allowed."""
     for name, text in environment.items():
         monkeypatch.setenv(name, text)
@@ -352,26 +361,26 @@ def test_a_wrong_environment_is_refused(environment, parts, monkeypatch):
     ],
     ids=["group", "knob", "value", "not-a-mapping", "none", "url", "top", "two", "long", "item"],
 )
-def test_a_wrong_argument_is_refused(values, parts):
+def test_a_wrong_argument_is_refused(values: dict[str, Any], parts: list[str]) -> None:
     """A wrong keyword or value in the constructor is named as Python writes it."""
     message = refused(**values)
     assert [part for part in parts if part not in message] == []
 
 
-def test_the_argument_is_named_when_it_hides_the_environment(monkeypatch):
+def test_the_argument_is_named_when_it_hides_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """With both wrong, the one that counted, the constructor's, is reported."""
     monkeypatch.setenv("ARC_SUMMARY__ENABLED", "x")
     assert refused(summary={"enabled": "nope"}) == "summary.enabled: got 'nope', expected true or false"
 
 
-def test_every_wrong_setting_is_reported_at_once(monkeypatch):
+def test_every_wrong_setting_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three mistakes are three lines."""
     monkeypatch.setenv("ARC_SUMMARY__ENABLED", "x")
     monkeypatch.setenv("RAG_TOP_K_MAX", "0")
     assert len(refused(require_scope="x").splitlines()) == 3
 
 
-def test_a_group_of_its_own_raises_the_same_error():
+def test_a_group_of_its_own_raises_the_same_error() -> None:
     """A group made directly reports by arc's error too, and pydantic's is not in the traceback."""
     with pytest.raises(ConfigurationError, match="trigger_message_count: got 0, expected a whole number ≥ 1") as caught:
         SummarySettings(trigger_message_count=0)
@@ -379,7 +388,7 @@ def test_a_group_of_its_own_raises_the_same_error():
     assert "ValidationError" not in shown
 
 
-def test_settings_are_immutable():
+def test_settings_are_immutable() -> None:
     """Neither settings nor a group in them can be changed."""
     made = ArcSettings()
     for target, name in ((made, "require_scope"), (made.summary, "enabled")):
@@ -405,14 +414,16 @@ def test_settings_are_immutable():
     ],
     ids=["nothing", "url", "sql", "explicit-memory", "memory-alias", "redis-url-alone", "redis", "redis-over-sql"],
 )
-def test_storage_is_chosen_by_settings(values, mode, url):
+def test_storage_is_chosen_by_settings(values: dict[str, Any], mode: str | None, url: str | None) -> None:
     """A database URL means SQL, nothing means memory, and an explicit mode wins."""
     made = ArcSettings(**values)
     assert (made.storage_mode, made.resolved_database_url) == (mode, url)
 
 
 @pytest.mark.parametrize(("mode", "variable"), [("sql", "ARC_DATABASE_URL"), ("redis", "ARC_REDIS__URL")])
-def test_a_mode_without_its_url_is_refused_when_it_is_asked_for(mode, variable, monkeypatch):
+def test_a_mode_without_its_url_is_refused_when_it_is_asked_for(
+    mode: str, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The settings can be made (the engine may bring a URL of its own); asking them for the store is an error."""
     monkeypatch.setenv("CONVERSATION_STORAGE_MODE", mode)
     made = ArcSettings()
@@ -421,7 +432,7 @@ def test_a_mode_without_its_url_is_refused_when_it_is_asked_for(mode, variable, 
             getattr(made, name)
 
 
-def test_the_archive_is_a_url_or_a_bucket():
+def test_the_archive_is_a_url_or_a_bucket() -> None:
     """`archive.url` wins over the bucket; with neither there is no archive."""
     assert ArcSettings().resolved_archive_url is None
     assert ArcSettings(archive={"s3_bucket": "old-chats"}).resolved_archive_url == "s3://old-chats"
@@ -440,7 +451,7 @@ SECRETS = {
 }
 
 
-def test_no_secret_shows_in_any_form(monkeypatch):
+def test_no_secret_shows_in_any_form(monkeypatch: pytest.MonkeyPatch) -> None:
     """repr, str, JSON, a dump, an f-string and a group's repr hide passwords and keys; the user and host stay."""
     for name, text in SECRETS.items():
         monkeypatch.setenv(name, text)
@@ -452,7 +463,7 @@ def test_no_secret_shows_in_any_form(monkeypatch):
     assert made.resolved_archive_url == SECRETS["ARC_ARCHIVE__URL"]
 
 
-def test_settings_survive_pickling():
+def test_settings_survive_pickling() -> None:
     """Secrets included, so that settings can be handed to another process."""
     made = ArcSettings(database_url="sqlite:///x.db", aws={"secret_access_key": "s"})
     assert pickle.loads(pickle.dumps(made)) == made  # noqa: S301 - our own bytes
@@ -476,7 +487,7 @@ def test_settings_survive_pickling():
     ],
     ids=lambda environment: next(iter(environment.items())),
 )
-def test_no_secret_shows_in_an_error(environment, monkeypatch):
+def test_no_secret_shows_in_an_error(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither the message nor the printed traceback holds a secret's value, also when its name is misspelt."""
     for name, text in environment.items():
         monkeypatch.setenv(name, text)
@@ -495,7 +506,7 @@ def test_no_secret_shows_in_an_error(environment, monkeypatch):
 @example(scheme="redis", user="", password="p@ss:w/o?rd#1", query="")
 @example(scheme="postgresql+psycopg", user="arc@tenant", password="p", query="")
 @settings(max_examples=200, deadline=None)
-def test_hide_password_hides_any_password(scheme, user, password, query):
+def test_hide_password_hides_any_password(scheme: str, user: str, password: str, query: str) -> None:
     """Whatever the password is made of, escaped or not, the shown URL does not depend on it."""
     shown = hide_password(f"{scheme}://{user}:{password}@host/db{query}")
     assert shown == hide_password(f"{scheme}://{user}:another@host/db{query}")
@@ -514,7 +525,7 @@ def test_hide_password_hides_any_password(scheme, user, password, query):
     ],
     ids=["file", "memory", "plain", "parameter", "no-user", "no-scheme"],
 )
-def test_hide_password_keeps_the_rest(url, shown):
+def test_hide_password_keeps_the_rest(url: str, shown: str) -> None:
     """What is no secret stays readable."""
     assert hide_password(url) == shown
 
@@ -524,7 +535,7 @@ def test_hide_password_keeps_the_rest(url, shown):
     junk=st.one_of(st.binary(), st.lists(st.text()), st.dictionaries(st.text(), st.text()), st.integers(), st.none()),
 )
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_only_arcs_error_ever_comes_out(path, junk):
+def test_only_arcs_error_ever_comes_out(path: str, junk: object) -> None:
     """Whatever is handed in, the constructor works or raises ConfigurationError."""
     *group, knob = path.split(".")
     values = {group[0]: {knob: junk}} if group else {knob: junk}
@@ -534,7 +545,7 @@ def test_only_arcs_error_ever_comes_out(path, junk):
         assert str(error).startswith(path)  # noqa: PT017 - not raising is right for some of the junk
 
 
-def run(code, **environment):
+def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", code],
         env={"PATH": os.environ["PATH"], **environment},
@@ -545,7 +556,7 @@ def run(code, **environment):
     )
 
 
-def test_importing_reads_no_environment():
+def test_importing_reads_no_environment() -> None:
     """A wrong variable is no error before settings are made, and describing them needs none."""
     code = "import arc_common.settings as s; s.describe_settings(); print('fine'); s.ArcSettings()"
     result = run(code, ARC_NONSENSE="1")
@@ -553,7 +564,7 @@ def test_importing_reads_no_environment():
     assert "ConfigurationError: ARC_NONSENSE" in result.stderr
 
 
-def test_the_package_does_not_import_settings_until_they_are_used():
+def test_the_package_does_not_import_settings_until_they_are_used() -> None:
     """`import arc_common` stays light: neither pydantic-settings nor this module comes with it."""
     result = run(
         "import sys, arc_common; print('arc_common.settings' in sys.modules, 'pydantic_settings' in sys.modules)"
@@ -561,14 +572,14 @@ def test_the_package_does_not_import_settings_until_they_are_used():
     assert result.stdout == "False False\n"
 
 
-def test_settings_import_nothing_heavy():
+def test_settings_import_nothing_heavy() -> None:
     """Settings bring pydantic and no database, framework or numerics."""
     heavy = "sqlalchemy numpy tiktoken langchain_core llama_index rapidfuzz typer rich"
     result = run(f"import sys, arc_common.settings; print([name for name in {heavy.split()} if name in sys.modules])")
     assert result.stdout == "[]\n"
 
 
-def test_groups_can_be_built_and_passed():
+def test_groups_can_be_built_and_passed() -> None:
     """Groups are ordinary typed objects: what they hold is what the settings hold."""
     made = ArcSettings(storage=StorageSettings(mode="in-memory"), redis=RedisSettings(url=SecretUrl("redis://h")))
     assert made.storage.mode == "in-memory"
