@@ -10,6 +10,7 @@ from typing import Any, Literal, Self, get_args
 from arc_common.exceptions import InvalidInputError
 
 __all__ = [
+    "ARC_MARK",
     "ContentPart",
     "Exchange",
     "Message",
@@ -102,6 +103,8 @@ class ContentPart:
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
                 raise InvalidInputError(f"content.{name}", value, "text or None")
+        if not isinstance(self.extra, Mapping):
+            raise InvalidInputError("content.extra", self.extra, "a mapping")
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +206,7 @@ class Message:
     def stored_as(self, message_id: str, created_at: datetime) -> "Message":
         """This message with an id and a time (in UTC), keeping those that it has."""
         created = (self.created_at or created_at).astimezone(UTC)
-        if self.id is not None and self.created_at == created:
+        if self.id is not None and created is self.created_at:
             return self
         return replace(self, id=self.id or message_id, created_at=created)
 
