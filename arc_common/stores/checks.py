@@ -5,13 +5,22 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from arc_common.exceptions import InvalidInputError
-from arc_common.messages import Message
+from arc_common.messages import Message, check_identifier
 from arc_common.protocols import CountedMessage
-from arc_common.stores.rows import to_microseconds
+from arc_common.stores.rows import message_row, to_microseconds
 
-__all__ = ["checked_counts", "checked_limit", "page_position", "page_token"]
+__all__ = [
+    "checked_counts",
+    "checked_ids",
+    "checked_limit",
+    "checked_place",
+    "checked_scope",
+    "page_position",
+    "page_token",
+]
 
 _END = 2**62
+_COUNTER_LENGTH = 64
 
 
 def checked_limit(field: str, value: int | None, *, least: int = 0) -> None:
@@ -28,20 +37,59 @@ def checked_limit(field: str, value: int | None, *, least: int = 0) -> None:
         raise InvalidInputError(field, value, f"at most {_END}")
 
 
-def checked_counts(messages: Sequence[CountedMessage]) -> Sequence[CountedMessage]:
-    """The messages, if each has what a row needs.
+def checked_place(field: str, value: int | None) -> None:
+    """Refuse what is not a whole number or `None`; places before the first and behind the last are fine.
 
     Raises:
-        InvalidInputError: One has no id or no time, or its count is no count.
+        InvalidInputError: It isn't.
+    """
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or abs(value) > _END):
+        raise InvalidInputError(field, value, "a message's seq, or None")
+
+
+def checked_ids(message_ids: Sequence[str]) -> list[str]:
+    """The ids as a list, if each could be a message's.
+
+    Raises:
+        InvalidInputError: One couldn't, or they are one text instead of several.
+    """
+    if isinstance(message_ids, str):
+        raise InvalidInputError("message_ids", message_ids, "a sequence of ids")
+    return [check_identifier("message_ids", message_id) for message_id in message_ids]
+
+
+def checked_scope(caller_id: str, user_id: str | None, limit: int) -> None:
+    """Refuse a listing that names no caller, or no number of conversations.
+
+    Raises:
+        InvalidInputError: It does.
+    """
+    check_identifier("caller_id", caller_id)
+    if user_id is not None:
+        check_identifier("user_id", user_id)
+    if limit is None:
+        raise InvalidInputError("limit", None, "a whole number of at least 1")
+    checked_limit("limit", limit, least=1)
+
+
+def checked_counts(messages: Sequence[CountedMessage]) -> None:
+    """Refuse messages that a row can't hold.
+
+    Raises:
+        InvalidInputError: One has no id or no time, its count is no count, or something in it can't be stored.
     """
     for counted in messages:
+        if not isinstance(counted, CountedMessage) or not isinstance(counted.message, Message):
+            raise InvalidInputError("messages", counted, "a CountedMessage")
         message = counted.message
-        if not isinstance(message, Message):
-            raise InvalidInputError("messages", message, "a Message")
         if message.id is None or message.created_at is None:
             raise InvalidInputError("message", message, "an id and a time, which a session gives")
+        if counted.tokens is None:
+            raise InvalidInputError("message.tokens", None, "a whole number")
         checked_limit("message.tokens", counted.tokens)
-    return messages
+        if len(check_identifier("message.counter", counted.counter)) > _COUNTER_LENGTH:
+            raise InvalidInputError("message.counter", counted.counter, f"at most {_COUNTER_LENGTH} characters")
+        message_row(counted)
 
 
 def page_token(created_at: datetime, row: int) -> str:
@@ -58,7 +106,9 @@ def page_position(cursor: str | None) -> tuple[int, int]:
     if cursor is None:
         return _END, _END
     try:
-        created_at, row = base64.urlsafe_b64decode(cursor.encode()).decode().split(":")
-        return int(created_at), int(row)
+        created_at, row = map(int, base64.b64decode(cursor.encode(), b"-_", validate=True).decode().split(":"))
     except (ValueError, AttributeError) as error:
         raise InvalidInputError("cursor", cursor, "a cursor that an earlier page returned") from error
+    if max(abs(created_at), abs(row)) > _END:
+        raise InvalidInputError("cursor", cursor, "a cursor that an earlier page returned")
+    return created_at, row

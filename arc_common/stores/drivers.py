@@ -46,6 +46,12 @@ class Driver(Protocol):
     def transaction(self) -> AbstractContextManager[Transaction]:
         """Begin a writing transaction."""
 
+    def before_fork(self) -> None:
+        """Give up, in the parent, what must not be there at a fork; nothing is under way."""
+
+    def in_child(self) -> None:
+        """Give up, in a fork's child, what belongs to the parent."""
+
 
 class SqliteDriver:
     """SQLite through `sqlite3`.
@@ -77,9 +83,22 @@ class SqliteDriver:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
 
+    def before_fork(self) -> None:
+        """Close the file's idle connections.
+
+        A child that inherits one believes that it holds the file's locks, and takes none for its own connections.
+        When the parent then closes the file, it removes the write-ahead log under the child, and what the child
+        commits is lost.
+        """
+        if not isinstance(self._engine.pool, StaticPool):
+            self._engine.dispose()
+
+    def in_child(self) -> None:
+        """Nothing: a database in memory is the child's own copy, and no file is open."""
+
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
-        with _wrapped(sqlite3.Error, unavailable=sqlite3.DatabaseError), self._turn:
+        with _wrapped(sqlite3.Error, _sqlite_unavailable), self._turn:
             pooled = self._engine.raw_connection()
             try:
                 connection: Any = pooled.driver_connection
@@ -105,6 +124,11 @@ class _SqliteTransaction:
             return self._connection.execute(statement.sql, {**statement.defaults, **parameters}).fetchall()
         self._connection.executemany(statement.sql, parameters)
         return []
+
+
+def _sqlite_unavailable(failure: Exception) -> bool:
+    """Locked, full, unreadable, or no database at all; not a broken constraint or statement."""
+    return isinstance(failure, sqlite3.OperationalError) or type(failure) is sqlite3.DatabaseError
 
 
 def _configure_sqlite(connection: sqlite3.Connection) -> None:
@@ -145,9 +169,16 @@ class PostgresDriver:
             finally:
                 transaction.end()
 
+    def before_fork(self) -> None:
+        """Nothing: a connection that is open in both processes does no harm while only one uses it."""
+
+    def in_child(self) -> None:
+        """Leave the parent's connections to it, open."""
+        self._engine.dispose(close=False)
+
     @contextmanager
     def _connection(self) -> Iterator[Any]:
-        with _wrapped(self._error, unavailable=self._unavailable):
+        with _wrapped(self._error, lambda failure: isinstance(failure, self._unavailable)):
             pooled = self._engine.raw_connection()
             try:
                 connection: Any = pooled.driver_connection
@@ -161,6 +192,7 @@ class PostgresDriver:
             except BaseException:
                 if pooled.driver_connection is not None and pooled.driver_connection.closed:
                     pooled.invalidate()
+                    self._engine.dispose()  # the server ended one; it may have ended all, and each would fail a call
                 raise
             finally:
                 pooled.close()
@@ -192,7 +224,7 @@ class _PostgresTransaction:
 
     def _begin(self) -> None:
         if not self._begun:
-            self._connection.execute("BEGIN")
+            self._connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")  # each statement sees what the lock showed
             self._begun = True
 
     def _send(self, statement: Statement, parameters: Any) -> Any:
@@ -217,13 +249,14 @@ def _single(parameters: Any) -> Mapping[str, Any]:
 
 
 @contextmanager
-def _wrapped(error: type[Exception], *, unavailable: type[Exception] | tuple[type[Exception], ...]) -> Iterator[None]:
+def _wrapped(error: type[Exception], unavailable: Callable[[Exception], bool]) -> Iterator[None]:
     """Turn a driver's error into arc's, once."""
     try:
         yield
     except SQLAlchemyError as failure:
-        raise StoreUnavailableError(f"the database can't be reached: {failure}") from failure
+        cause = getattr(failure, "orig", None) or failure
+        raise StoreUnavailableError(f"the database can't be reached: {cause}") from failure
     except error as failure:
-        if isinstance(failure, unavailable):
+        if unavailable(failure):
             raise StoreUnavailableError(f"the database can't be used: {failure}") from failure
         raise StoreError(f"the database refused a statement: {failure}") from failure

@@ -6,16 +6,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
-from threading import RLock
+from threading import Lock
 
-from cachetools import LRUCache
+from cachetools import Cache, LRUCache
 
 from arc_common.exceptions import SessionNotFoundError
 from arc_common.messages import Role
 from arc_common.protocols import Conversation, ConversationPage, CountedMessage, SessionKey, StoredMessage
-from arc_common.stores.checks import checked_counts, checked_limit, page_position, page_token
+from arc_common.stores.checks import (
+    checked_counts,
+    checked_ids,
+    checked_limit,
+    checked_place,
+    checked_scope,
+    page_position,
+    page_token,
+)
+from arc_common.stores.forking import ForkGate
 from arc_common.stores.plan import plan_append
-from arc_common.stores.rows import message_row, to_microseconds
+from arc_common.stores.rows import detached, to_microseconds
 
 __all__ = ["InMemoryStore"]
 
@@ -70,22 +79,22 @@ class InMemoryStore:
 
     def __init__(self, *, max_sessions: int = 1000, clock: Callable[[], datetime] | None = None) -> None:
         checked_limit("max_sessions", max_sessions, least=1)
-        self._sessions: LRUCache[tuple[str, str], _Session] = _LoggingCache(max_sessions)
+        self._sessions = _LoggingCache(max_sessions)
         self._clock = clock or (lambda: datetime.now(UTC))
         self._numbers = count(1)
-        self._lock = RLock()
+        self._lock = Lock()
+        self._gate = ForkGate(before=_nothing, in_child=_nothing)
 
     def append(
         self, key: SessionKey, messages: Sequence[CountedMessage], *, max_messages: int | None = None
     ) -> list[StoredMessage]:
         """See `ConversationStore.append`."""
         checked_limit("max_messages", max_messages, least=1)
-        for counted in checked_counts(messages):
-            message_row(counted)
-        if not messages:
-            return []
-        with self._lock:
+        checked_counts(messages)
+        with self._gate, self._lock:
             session = self._get(key)
+            if not messages:
+                return []
             now = self._clock()
             if session is None:
                 session = _Session(key, next(self._numbers), now, now)
@@ -93,10 +102,11 @@ class InMemoryStore:
             plan = plan_append(messages, existing=session.by_id, next_seq=session.next_seq)
             if not plan.inserted and not plan.revised:
                 return plan.results
-            session.messages.extend(plan.inserted)
-            for revised in plan.revised:
-                session.messages[session.index_of(revised.seq)] = revised
-            session.by_id.update((stored.message.id or "", stored) for stored in (*plan.inserted, *plan.revised))
+            inserted, revised = ([detached(stored) for stored in kind] for kind in (plan.inserted, plan.revised))
+            session.messages.extend(inserted)
+            for stored in revised:
+                session.messages[session.index_of(stored.seq)] = stored
+            session.by_id.update((stored.message.id or "", stored) for stored in (*inserted, *revised))
             session.next_seq += len(plan.inserted)
             session.updated_at = now
             if plan.inserted:
@@ -117,7 +127,9 @@ class InMemoryStore:
         """See `ConversationStore.tail`."""
         checked_limit("limit", limit)
         checked_limit("max_tokens", max_tokens)
-        with self._lock:
+        checked_place("before", before)
+        checked_place("after", after)
+        with self._gate, self._lock:
             session = self._get(key)
             if session is None:
                 return []
@@ -127,20 +139,21 @@ class InMemoryStore:
                 start = max(start, end - limit)
             if max_tokens is not None:
                 start = _start_within(session.messages, start, end, max_tokens)
-            return session.messages[start:end]
+            return [detached(stored) for stored in session.messages[start:end]]
 
     def find(self, key: SessionKey, message_ids: Sequence[str]) -> list[StoredMessage]:
         """See `ConversationStore.find`."""
-        with self._lock:
+        names = checked_ids(message_ids)
+        with self._gate, self._lock:
             session = self._get(key)
             known = session.by_id if session else {}
-            found = [known[name] for name in dict.fromkeys(message_ids) if name in known]
-        return sorted(found, key=lambda stored: stored.seq)
+            found = [known[name] for name in dict.fromkeys(names) if name in known]
+        return [detached(stored) for stored in sorted(found, key=lambda stored: stored.seq)]
 
     def remove(self, key: SessionKey, message_ids: Sequence[str]) -> int:
         """See `ConversationStore.remove`."""
-        names = set(message_ids)
-        with self._lock:
+        names = set(checked_ids(message_ids))
+        with self._gate, self._lock:
             session = self._get(key)
             if session is None:
                 return 0
@@ -151,13 +164,13 @@ class InMemoryStore:
 
     def conversation(self, key: SessionKey) -> Conversation | None:
         """See `ConversationStore.conversation`."""
-        with self._lock:
+        with self._gate, self._lock:
             session = self._get(key)
             return session.record() if session else None
 
     def clear(self, key: SessionKey) -> int:
         """See `ConversationStore.clear`."""
-        with self._lock:
+        with self._gate, self._lock:
             session = self._get(key)
             if session is None:
                 return 0
@@ -168,7 +181,7 @@ class InMemoryStore:
 
     def delete(self, key: SessionKey) -> bool:
         """See `ConversationStore.delete`."""
-        with self._lock:
+        with self._gate, self._lock:
             if self._get(key) is None:
                 return False
             del self._sessions[key.caller_id, key.session_id]
@@ -178,12 +191,12 @@ class InMemoryStore:
         self, caller_id: str, *, user_id: str | None = None, limit: int = 50, cursor: str | None = None
     ) -> ConversationPage:
         """See `ConversationStore.conversations`."""
-        checked_limit("limit", limit, least=1)
+        checked_scope(caller_id, user_id, limit)
         position = page_position(cursor)
-        with self._lock:
+        with self._gate, self._lock:
             mine = [
                 ((to_microseconds(session.created_at), session.number), session.record())
-                for session in self._sessions.values()
+                for session in self._sessions.unused()
                 if session.key.caller_id == caller_id and user_id in (None, session.key.user_id)
             ]
         behind = sorted((item for item in mine if item[0] < position), key=lambda item: item[0], reverse=True)
@@ -206,6 +219,10 @@ class _LoggingCache(LRUCache[tuple[str, str], _Session]):
 
     _said = False
 
+    def unused(self) -> list[_Session]:
+        """All sessions, without using them."""
+        return [Cache.__getitem__(self, name) for name in self]
+
     def popitem(self) -> tuple[tuple[str, str], _Session]:
         if not self._said:
             self._said = True
@@ -215,6 +232,10 @@ class _LoggingCache(LRUCache[tuple[str, str], _Session]):
                 self.maxsize,
             )
         return super().popitem()
+
+
+def _nothing() -> None:
+    """A copy in the child is all there is to a fork."""
 
 
 def _start_within(messages: Sequence[StoredMessage], start: int, end: int, max_tokens: int) -> int:
@@ -228,10 +249,12 @@ def _start_within(messages: Sequence[StoredMessage], start: int, end: int, max_t
 
 
 def _without_oldest_turns(messages: list[StoredMessage], keep: int) -> list[StoredMessage]:
-    """The rule of the SQL store's `drop_oldest`, on a list."""
+    """The rule of the SQL store's `_oldest_turns`, on a list."""
     users = [stored.seq for stored in messages if stored.message.role is Role.USER]
     if not users:
         return messages
-    oldest_kept = messages[-keep].seq
-    cut = next((seq for seq in users if seq >= oldest_kept), users[-1])
+    leaving = [stored.seq for stored in messages if stored.message.role is not Role.SYSTEM]
+    excess = len(messages) - keep
+    behind = leaving[excess - 1] if excess <= len(leaving) else messages[-1].seq
+    cut = next((seq for seq in users if seq > behind), users[-1])
     return [stored for stored in messages if stored.seq >= cut or stored.message.role is Role.SYSTEM]

@@ -9,13 +9,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from arc_common.codec import dumps, loads
+from arc_common.exceptions import InvalidInputError
 from arc_common.messages import ContentPart, Message, Origin, ToolCall
 from arc_common.protocols import Conversation, CountedMessage, SessionKey, StoredMessage
 
 __all__ = [
     "CONVERSATION_COLUMNS",
     "MESSAGE_COLUMNS",
+    "ORIGIN_FORMAT_LENGTH",
     "conversation_from_row",
+    "detached",
     "from_microseconds",
     "message_row",
     "stored_from_row",
@@ -34,8 +37,13 @@ CONVERSATION_COLUMNS = (
 )  # fmt: skip
 """The columns that `conversation_from_row` reads, in its order."""
 
+ORIGIN_FORMAT_LENGTH = 32
+"""Characters in the name of a foreign format."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_FIRST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
+_LAST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
 _PART_FIELDS = ("text", "url", "data", "mime_type", "name")
 
 
@@ -49,13 +57,15 @@ def from_microseconds(value: int) -> datetime:
     return _EPOCH + timedelta(microseconds=value)
 
 
-def message_row(counted: CountedMessage) -> dict[str, Any]:
-    """The columns of a message that has an id and a time.
+def message_row(counted: CountedMessage | StoredMessage) -> dict[str, Any]:
+    """The columns of a message that has an id and a time, apart from its place.
 
     Raises:
         InvalidInputError: It holds something that can't be stored.
     """
     message = counted.message
+    if message.origin is not None:
+        _check_origin(message.origin)
     payload = _payload(message)
     content = message.content if isinstance(message.content, str) and "content" not in payload else None
     return {
@@ -68,8 +78,22 @@ def message_row(counted: CountedMessage) -> dict[str, Any]:
         "tokens": counted.tokens,
         "counter": counted.counter,
         "tool_calls": len(message.tool_calls),
-        "created_at": to_microseconds(message.created_at) if message.created_at else None,
+        "created_at": _stored_time(message.created_at) if message.created_at else None,
     }
+
+
+def _stored_time(moment: datetime) -> int:
+    microseconds = to_microseconds(moment)
+    if not _FIRST <= microseconds <= _LAST:
+        raise InvalidInputError("message.created_at", moment, "a time that lies in the years 1 to 9999 in UTC")
+    return microseconds
+
+
+def _check_origin(origin: Origin) -> None:
+    if not 0 < len(origin.format) <= ORIGIN_FORMAT_LENGTH or not _storable(origin.format):
+        raise InvalidInputError("message.origin.format", origin.format, f"1 to {ORIGIN_FORMAT_LENGTH} characters")
+    if not _storable(origin.json):
+        raise InvalidInputError("message.origin.json", origin.json, "text without NUL and lone surrogates")
 
 
 def _payload(message: Message) -> dict[str, Any]:
@@ -119,6 +143,15 @@ def _part_to_json(part: ContentPart) -> dict[str, Any]:
     if part.extra:
         plain["extra"] = dict(part.extra)
     return plain
+
+
+def detached(stored: StoredMessage) -> StoredMessage:
+    """The message as a database would give it back: it shares no mapping with the one given."""
+    message = stored.message
+    if not message.metadata and not message.tool_calls and (message.content is None or type(message.content) is str):
+        return stored
+    row = {**message_row(stored), "seq": stored.seq, "revision": stored.revision}
+    return stored_from_row([row[name] for name in MESSAGE_COLUMNS])
 
 
 def stored_from_row(row: Sequence[Any]) -> StoredMessage:

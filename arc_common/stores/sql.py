@@ -12,11 +12,20 @@ from sqlalchemy import Engine
 
 from arc_common.exceptions import SessionNotFoundError
 from arc_common.protocols import Conversation, ConversationPage, CountedMessage, SessionKey, StoredMessage
-from arc_common.stores.checks import checked_counts, checked_limit, page_position, page_token
+from arc_common.stores.checks import (
+    checked_counts,
+    checked_ids,
+    checked_limit,
+    checked_place,
+    checked_scope,
+    page_position,
+    page_token,
+)
 from arc_common.stores.connect import connect, driver_for
 from arc_common.stores.drivers import Call, Row, Transaction
+from arc_common.stores.forking import ForkGate
 from arc_common.stores.migrate import ensure_schema
-from arc_common.stores.plan import plan_append
+from arc_common.stores.plan import AppendPlan, plan_append
 from arc_common.stores.rows import conversation_from_row, message_row, stored_from_row, to_microseconds
 from arc_common.stores.statements import REVISED_COLUMNS, statements_for
 
@@ -24,6 +33,7 @@ __all__ = ["SqlStore"]
 
 _FIRST_CHUNK = 32
 _EVERY_ROW = 2**62
+_NO_CHANGE = {"more_seq": 0, "more_messages": 0, "more_tokens": 0, "more_tool_calls": 0, "last_at": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +53,7 @@ class SqlStore:
     - An append is one transaction: one fsync, two round trips.
     - A read is one statement that reads as many rows as it returns; the tail by tokens reads at most twice as many.
     - Tables are made at first use, under a lock (unless `auto_migrate` is off).
+    - It survives `os.fork`: both sides go on, each with connections of its own.
 
     Args:
         url: A SQLAlchemy address or an `Engine`. An engine of yours is used as it is and not closed.
@@ -61,6 +72,7 @@ class SqlStore:
         self._auto_migrate = auto_migrate
         self._sql = statements_for(self._engine.dialect.name)
         self._driver = driver_for(self._engine)
+        self._gate = ForkGate(before=self._driver.before_fork, in_child=self._driver.in_child)
         self._ready = False
         self._preparing = Lock()
 
@@ -74,14 +86,16 @@ class SqlStore:
     ) -> list[StoredMessage]:
         """See `ConversationStore.append`."""
         checked_limit("max_messages", max_messages, least=1)
-        by_id = {counted.message.id: message_row(counted) for counted in checked_counts(messages)}
-        if not by_id:
+        checked_counts(messages)
+        if not messages:
+            self._check_owner(key)
             return []
         now = to_microseconds(self._clock())
+        ids = list(dict.fromkeys(counted.message.id for counted in messages))
         with self._transaction() as transaction:
             found, known = transaction.run(
                 (self._sql.open_session, _new_session(key, now)),
-                (self._sql.find, {**_scope(key), "message_ids": self._ids(list(by_id))}),
+                (self._sql.find, {**_scope(key), "message_ids": self._ids(ids)}),
             )
             locked = _owned(key, found)
             plan = plan_append(
@@ -89,42 +103,37 @@ class SqlStore:
                 existing={str(row[0]): stored_from_row(row) for row in known},
                 next_seq=locked.next_seq,
             )
-            if not plan.inserted and not plan.revised:
-                return plan.results
-            place = {"row_id": locked.row_id, "caller_id": key.caller_id}
-            calls: list[Call] = []
-            inserts = [
-                {
-                    **by_id[new.message.id],
-                    "session": locked.row_id,
-                    "caller_id": key.caller_id,
-                    "seq": new.seq,
-                    "revision": new.revision,
-                }
-                for new in plan.inserted
-            ]
-            if inserts:
-                calls.append((self._sql.insert_message, inserts))
-            for revised in plan.revised:
-                row = {**by_id[revised.message.id], "revision": revised.revision}
-                values = {name: row[name] for name in REVISED_COLUMNS}
-                calls.append((self._sql.revise_message, {**values, **place, "at_seq": revised.seq}))
-            change: dict[str, Any] = {
-                "more_seq": len(plan.inserted),
-                "more_messages": len(plan.inserted),
-                "more_tokens": plan.tokens,
-                "more_tool_calls": plan.tool_calls,
-                "last_at": max((row["created_at"] for row in inserts), default=None),
-            }
-            if max_messages is not None and locked.message_count + len(plan.inserted) > max_messages:
-                *_, dropped = transaction.run(
-                    *calls, (self._sql.drop_oldest, {**place, "keep_less_one": max_messages - 1})
-                )
-                calls = []
-                for name, loss in _losses(dropped).items():
-                    change[name] += loss
-            transaction.commit(*calls, (self._sql.update_session, {**place, **change, "now": now}))
+            if plan.inserted or plan.revised:
+                place = {"row_id": locked.row_id, "caller_id": key.caller_id}
+                transaction.commit(*self._writes(plan, place, now, locked.message_count, max_messages))
         return plan.results
+
+    def _writes(
+        self, plan: AppendPlan, place: Mapping[str, Any], now: int, count: int, max_messages: int | None
+    ) -> Iterator[Call]:
+        """What carries a plan out, in order."""
+        rows = [_placed_row(stored, place) for stored in plan.inserted]
+        if rows:
+            yield self._sql.insert_message, rows
+        for revised in plan.revised:
+            row = _placed_row(revised, place)
+            values = {name: row[name] for name in REVISED_COLUMNS}
+            yield self._sql.revise_message, {**values, **place, "at_seq": revised.seq}
+        change = {
+            **place,
+            "now": now,
+            "more_seq": len(rows),
+            "more_messages": len(rows),
+            "more_tokens": plan.tokens,
+            "more_tool_calls": plan.tool_calls,
+            "last_at": max((row["created_at"] for row in rows), default=None),
+        }
+        excess = 0 if max_messages is None else count + len(rows) - max_messages
+        if excess > 0:
+            yield self._sql.update_session_dropping, {**change, "excess_less_one": excess - 1}
+            yield self._sql.drop_oldest, {**place, "excess_less_one": excess - 1}
+        else:
+            yield self._sql.update_session, change
 
     def tail(
         self,
@@ -138,7 +147,10 @@ class SqlStore:
         """See `ConversationStore.tail`."""
         checked_limit("limit", limit)
         checked_limit("max_tokens", max_tokens)
-        if limit == 0 or max_tokens == 0:
+        checked_place("before", before)
+        checked_place("after", after)
+        if limit == 0:
+            self._check_owner(key)
             return []
         wanted = _EVERY_ROW if limit is None else limit
         end = _EVERY_ROW if before is None else before
@@ -177,14 +189,14 @@ class SqlStore:
 
     def find(self, key: SessionKey, message_ids: Sequence[str]) -> list[StoredMessage]:
         """See `ConversationStore.find`."""
-        rows = self._read((self._sql.find, {**_scope(key), "message_ids": self._ids(message_ids)}))
+        rows = self._read((self._sql.find, {**_scope(key), "message_ids": self._ids(checked_ids(message_ids))}))
         if not rows:
             self._check_owner(key)
         return [stored_from_row(row) for row in rows]
 
     def remove(self, key: SessionKey, message_ids: Sequence[str]) -> int:
         """See `ConversationStore.remove`."""
-        return self._remove(key, (self._sql.remove_messages, {"message_ids": self._ids(message_ids)}))
+        return self._remove(key, (self._sql.remove_messages, {"message_ids": self._ids(checked_ids(message_ids))}))
 
     def clear(self, key: SessionKey) -> int:
         """See `ConversationStore.clear`."""
@@ -212,7 +224,7 @@ class SqlStore:
         self, caller_id: str, *, user_id: str | None = None, limit: int = 50, cursor: str | None = None
     ) -> ConversationPage:
         """See `ConversationStore.conversations`."""
-        checked_limit("limit", limit, least=1)
+        checked_scope(caller_id, user_id, limit)
         before_time, before_row = page_position(cursor)
         parameters: dict[str, Any] = {
             "caller_id": caller_id,
@@ -244,15 +256,8 @@ class SqlStore:
             statement, parameters = removal
             assert isinstance(parameters, Mapping)  # noqa: S101 - narrows the type; both callers pass a mapping
             (removed,) = transaction.run((statement, {**parameters, **place}))
-            change: dict[str, Any] = {
-                "more_seq": 0,
-                "more_messages": 0,
-                "more_tokens": 0,
-                "more_tool_calls": 0,
-                "last_at": None,
-            }
-            change.update(_losses(removed))
-            transaction.commit((self._sql.update_session, {**place, **change, "now": now}))
+            change = {**_NO_CHANGE, **_losses(removed), **place, "now": now}
+            transaction.commit((self._sql.update_session, change))
         return len(removed)
 
     def _check_owner(self, key: SessionKey) -> None:
@@ -262,17 +267,20 @@ class SqlStore:
             raise SessionNotFoundError(key.session_id)
 
     def _ids(self, message_ids: Sequence[str | None]) -> Any:
-        return json.dumps(list(message_ids)) if self._engine.dialect.name == "sqlite" else list(message_ids)
+        """Any number of ids as one parameter."""
+        return json.dumps(message_ids) if self._engine.dialect.name == "sqlite" else message_ids
 
     def _read(self, call: Call) -> list[Row]:
-        self._prepare()
-        return self._driver.read(call)
+        with self._gate:
+            self._prepare()
+            return self._driver.read(call)
 
     @contextmanager
     def _transaction(self) -> Iterator[Transaction]:
-        self._prepare()
-        with self._driver.transaction() as transaction:
-            yield transaction
+        with self._gate:
+            self._prepare()
+            with self._driver.transaction() as transaction:
+                yield transaction
 
     def _prepare(self) -> None:
         if self._ready:
@@ -306,6 +314,16 @@ def _owned(key: SessionKey, found: list[Row]) -> _Locked:
     if user_id != key.user_id:
         raise SessionNotFoundError(key.session_id)
     return _Locked(row_id, next_seq, message_count)
+
+
+def _placed_row(stored: StoredMessage, place: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        **message_row(stored),
+        "session": place["row_id"],
+        "caller_id": place["caller_id"],
+        "seq": stored.seq,
+        "revision": stored.revision,
+    }
 
 
 def _losses(removed: list[Row]) -> dict[str, int]:

@@ -66,6 +66,7 @@ class Statements:
     insert_message: Statement
     revise_message: Statement
     update_session: Statement
+    update_session_dropping: Statement
     drop_oldest: Statement
     remove_messages: Statement
     remove_all_messages: Statement
@@ -115,17 +116,9 @@ def _statements(dialect_name: str) -> dict[str, Executable]:
         "revise_message": update(messages)
         .where(*_inside(), messages.c.seq == bindparam("at_seq"))
         .values({name: bindparam(name) for name in REVISED_COLUMNS}),
-        "update_session": update(sessions)
-        .where(*_this_row())
-        .values(
-            next_seq=sessions.c.next_seq + bindparam("more_seq"),
-            message_count=sessions.c.message_count + bindparam("more_messages"),
-            tool_calls_count=sessions.c.tool_calls_count + bindparam("more_tool_calls"),
-            total_tokens=sessions.c.total_tokens + bindparam("more_tokens"),
-            last_message_at=func.coalesce(bindparam("last_at", type_=BigInteger), sessions.c.last_message_at),
-            updated_at=bindparam("now"),
-        ),
-        "drop_oldest": _drop_oldest(),
+        "update_session": _update_session(),
+        "update_session_dropping": _update_session(*_oldest_turns()),
+        "drop_oldest": delete(messages).where(*_oldest_turns()),
         "remove_messages": delete(messages)
         .where(*_inside(), _one_of_ids(dialect_name))
         .returning(messages.c.tokens, messages.c.tool_calls),
@@ -189,29 +182,50 @@ def _open_session(dialect_name: str) -> Executable:
     ).returning(*(sessions.c[name] for name in LOCKED_COLUMNS))
 
 
-def _drop_oldest() -> Executable:
-    """Whole turns from the old end, until no more than `keep` messages are left; system messages stay.
+def _update_session(*leaving: ColumnElement[bool]) -> Executable:
+    """Add to the session's sums, less those of the messages that are about to leave."""
 
-    The cut is the first user message among the newest `keep`, else the newest user message.
+    def lost(what: ColumnElement[int]) -> ColumnElement[int]:
+        return select(func.coalesce(what, 0)).where(*leaving).scalar_subquery()
+
+    def changed(name: str, more: str, what: ColumnElement[int]) -> ColumnElement[int]:
+        total = sessions.c[name] + bindparam(more)
+        return total - lost(what) if leaving else total
+
+    return (
+        update(sessions)
+        .where(*_this_row())
+        .values(
+            next_seq=sessions.c.next_seq + bindparam("more_seq"),
+            message_count=changed("message_count", "more_messages", func.count(messages.c.seq)),
+            tool_calls_count=changed("tool_calls_count", "more_tool_calls", func.sum(messages.c.tool_calls)),
+            total_tokens=changed("total_tokens", "more_tokens", func.sum(messages.c.tokens)),
+            last_message_at=func.coalesce(bindparam("last_at", type_=BigInteger), sessions.c.last_message_at),
+            updated_at=bindparam("now"),
+        )
+    )
+
+
+def _oldest_turns() -> tuple[ColumnElement[bool], ...]:
+    """The whole turns at the old end that hold at least `excess` messages; system messages stay.
+
+    The cut is the first user message behind the excess, else the newest one.
     """
     from_user = messages.c.role == "user"
-    oldest_kept = (
+    leaves = messages.c.role != "system"
+    last_in_excess = (
         select(messages.c.seq)
-        .where(*_inside())
-        .order_by(messages.c.seq.desc())
+        .where(*_inside(), leaves)
+        .order_by(messages.c.seq)
         .limit(1)
-        .offset(bindparam("keep_less_one", type_=BigInteger))
+        .offset(bindparam("excess_less_one", type_=BigInteger))
         .scalar_subquery()
     )
-    first_user = (
-        select(func.min(messages.c.seq)).where(*_inside(), from_user, messages.c.seq >= oldest_kept).scalar_subquery()
+    next_user = (
+        select(func.min(messages.c.seq)).where(*_inside(), from_user, messages.c.seq > last_in_excess).scalar_subquery()
     )
-    last_user = select(func.max(messages.c.seq)).where(*_inside(), from_user).scalar_subquery()
-    return (
-        delete(messages)
-        .where(*_inside(), messages.c.seq < func.coalesce(first_user, last_user), messages.c.role != "system")
-        .returning(messages.c.tokens, messages.c.tool_calls)
-    )
+    newest_user = select(func.max(messages.c.seq)).where(*_inside(), from_user).scalar_subquery()
+    return *_inside(), messages.c.seq < func.coalesce(next_user, newest_user), leaves
 
 
 def _conversations(*of_user: ColumnElement[bool]) -> Executable:
