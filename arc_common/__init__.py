@@ -1,0 +1,72 @@
+"""Arc's engine: what a language model gets to see on each turn, and what it may cost. Knows no framework."""
+
+from typing import TYPE_CHECKING, Any
+
+from arc_common._version import __version__
+from arc_common.context_window import ContextWindow, LeftOut, Omission, Receipt, Section
+from arc_common.documents import Document, ScoredDocument
+from arc_common.engine import ContextEngine
+from arc_common.exceptions import (
+    ArcError,
+    BudgetExceededError,
+    ConfigurationError,
+    EngineClosedError,
+    InvalidInputError,
+    MissingDependencyError,
+    NotFoundError,
+    SessionNotFoundError,
+    StoreError,
+    StoreUnavailableError,
+)
+from arc_common.messages import ContentPart, Message, Origin, Role, ToolCall
+from arc_common.protocols import Conversation, ConversationPage
+from arc_common.session import Session
+from arc_common.tokens.budget import TokenBudget
+from arc_common.tokens.counters import CalibratedTokenCounter, HeuristicTokenCounter, TiktokenCounter
+
+if TYPE_CHECKING:
+    from arc_common.settings import ArcSettings
+
+__all__ = [
+    "ArcError",
+    "ArcSettings",
+    "BudgetExceededError",
+    "CalibratedTokenCounter",
+    "ConfigurationError",
+    "ContentPart",
+    "ContextEngine",
+    "ContextWindow",
+    "Conversation",
+    "ConversationPage",
+    "Document",
+    "EngineClosedError",
+    "HeuristicTokenCounter",
+    "InvalidInputError",
+    "LeftOut",
+    "Message",
+    "MissingDependencyError",
+    "NotFoundError",
+    "Omission",
+    "Origin",
+    "Receipt",
+    "Role",
+    "ScoredDocument",
+    "Section",
+    "Session",
+    "SessionNotFoundError",
+    "StoreError",
+    "StoreUnavailableError",
+    "TiktokenCounter",
+    "TokenBudget",
+    "ToolCall",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """`ArcSettings` on first use: pydantic-settings takes 0.2 s to import, and not every program needs it."""
+    if name == "ArcSettings":
+        from arc_common.settings import ArcSettings  # noqa: PLC0415 - the reason above
+
+        return ArcSettings
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -31,6 +31,11 @@ def _split(value: object) -> object:
 class ConversationSettings(Group):
     """How much of a conversation is shown, and for how long it lives."""
 
+    window: Literal["turns", "messages", "tokens"] | None = Field(
+        default=None,
+        description="What bounds the history besides the budget: max_turns, rolling_window_size, or nothing more. "
+        "None: messages where rolling_window_size was set, else turns.",
+    )
     max_turns: int = Field(default=10, ge=1, description="Turns: the last ones, shown while there is no summary.")
     rolling_window_size: Annotated[int, EnvironmentAlias("CONVERSATION_ROLLING_WINDOW_SIZE")] = Field(
         default=20, ge=1, description="Messages: the last ones, where the window is counted in messages."
@@ -58,6 +63,16 @@ class ConversationSettings(Group):
         gt=0,
         description="Days: idle for longer, a resumed conversation gets a note saying so. None: no note.",
     )
+
+
+    @property
+    def window_limits(self) -> tuple[int | None, int | None]:
+        """The most turns and the most messages of history that a request shows; `None` for as many as fit."""
+        window = self.window or ("messages" if "rolling_window_size" in self.model_fields_set else "turns")
+        return (
+            self.max_turns if window == "turns" else None,
+            self.rolling_window_size if window == "messages" else None,
+        )
 
 
 class BudgetSettings(Group):

@@ -1,0 +1,219 @@
+"""ContextEngine: opens a store and hands out sessions."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+from uuid import uuid4
+
+from arc_common.exceptions import InvalidInputError
+from arc_common.observability import Observer, SilentObserver
+from arc_common.protocols import (
+    ChatModel,
+    ConversationPage,
+    ConversationStore,
+    Embedder,
+    SessionKey,
+    TokenCounter,
+)
+from arc_common.runtime import Runtime, SaveErrorHandler
+from arc_common.session import Session
+from arc_common.workers import Workers
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from arc_common.settings import ArcSettings
+
+__all__ = ["Admin", "ContextEngine"]
+
+_log = logging.getLogger("arc.engine")
+
+_SQLITE_THREADS = 4
+
+
+class ContextEngine:
+    """One store, one token counter and one set of settings, from which sessions are handed out.
+
+    - Safe to share between threads, event loops and forked processes.
+    - Opening it does no I/O; the first use does.
+    - A context manager, sync and async: leaving it closes it.
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+
+    @classmethod
+    def open(
+        cls,
+        url: "str | Engine | None" = None,
+        *,
+        chat_model: ChatModel | None = None,
+        embedder: Embedder | None = None,
+        token_counter: TokenCounter | None = None,
+        settings: "ArcSettings | None" = None,
+        observer: Observer | None = None,
+        on_save_error: SaveErrorHandler | None = None,
+        clock: Callable[[], datetime] | None = None,
+        new_id: Callable[[], str] | None = None,
+    ) -> "ContextEngine":
+        """An engine over a store. Does no I/O.
+
+        Args:
+            url: A SQLAlchemy address of SQLite or PostgreSQL, or an `Engine`. Without one, `settings.database_url`;
+                without that, conversations are kept in memory, which is said once in the log.
+            chat_model: Summarises and extracts; nothing needs it.
+            embedder: Makes vectors; nothing needs it.
+            token_counter: Counts tokens; by default the one that `settings.tokens` names.
+            settings: The knobs; by default those of the environment.
+            observer: Receives counts and times.
+            on_save_error: Called when `save_turn` could not save.
+            clock: Gives the time with zone.
+            new_id: Mints message ids.
+
+        Raises:
+            ConfigurationError: The address or a setting is wrong.
+        """
+        from arc_common.settings import ArcSettings  # noqa: PLC0415 - pydantic-settings takes 0.2 s to import
+
+        settings = settings or ArcSettings()
+        clock = clock or _now
+        store, threads = _open_store(url, settings, clock)
+        return cls(
+            Runtime(
+                conversations=store,
+                settings=settings,
+                token_counter=token_counter or _token_counter(settings),
+                chat_model=chat_model,
+                embedder=embedder,
+                observer=observer or SilentObserver(),
+                on_save_error=on_save_error,
+                clock=clock,
+                new_id=new_id or _new_id,
+                workers=Workers(threads, name="arc"),
+            )
+        )
+
+    @property
+    def settings(self) -> "ArcSettings":
+        """The knobs it was opened with."""
+        return self._runtime.settings
+
+    @property
+    def token_counter(self) -> TokenCounter:
+        """What counts its tokens."""
+        return self._runtime.token_counter
+
+    def session(
+        self,
+        session_id: str | None,
+        *,
+        user_id: str | None = None,
+        caller_id: str = "default",
+        account_id: str | None = None,
+    ) -> "Session":
+        """A handle on one conversation. Does no I/O and creates nothing: the first write does.
+
+        With `None` for the id there is no history, and nothing is saved.
+
+        Raises:
+            InvalidInputError: An id is empty, longer than 255 characters or not storable, or `require_scope` is set
+                and no caller is named.
+        """
+        if self.settings.require_scope and caller_id == "default":
+            raise InvalidInputError("caller_id", caller_id, "a caller's own id, because require_scope is set")
+        key = None if session_id is None else SessionKey(session_id, caller_id, user_id, account_id)
+        return Session(self._runtime, key)
+
+    @property
+    def admin(self) -> "Admin":
+        """What operators need."""
+        return Admin(self._runtime)
+
+    def close(self) -> None:
+        """Finish what is under way and give back all resources. Safe to call twice."""
+        self._runtime.workers.close()
+        if not self._runtime.closed:
+            self._runtime.closed = True
+            self._runtime.conversations.close()
+
+    async def aclose(self) -> None:
+        """Async form of `close`."""
+        await asyncio.to_thread(self.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+class Admin:
+    """What operators need. Each method has an async form."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+
+    def sessions(
+        self, caller_id: str = "default", user_id: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> ConversationPage:
+        """A caller's conversations (with `user_id`, that user's), newest first, a page at a time.
+
+        Raises:
+            InvalidInputError: The limit is less than 1, or the cursor is not one of an earlier page.
+        """
+        SessionKey("any", caller_id, user_id)
+        return self._runtime.store.conversations(caller_id, user_id=user_id, limit=limit, cursor=cursor)
+
+    async def asessions(
+        self, caller_id: str = "default", user_id: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> ConversationPage:
+        """Async form of `sessions`."""
+        return await self._runtime.workers.run(self.sessions, caller_id, user_id, limit, cursor)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _new_id() -> str:
+    return f"msg_{uuid4().hex}"
+
+
+def _open_store(
+    url: "str | Engine | None", settings: "ArcSettings", clock: Callable[[], datetime]
+) -> tuple[ConversationStore, int]:
+    """The store, and how many threads of it can serve coroutines."""
+    address = url if url is not None else settings.resolved_database_url
+    if address is None:
+        from arc_common.stores.in_memory import InMemoryStore  # noqa: PLC0415 - whichever store is used
+
+        _log.info("no database URL: conversations are kept in memory and end with the process")
+        return InMemoryStore(max_sessions=settings.storage.max_sessions_in_memory, clock=clock), _SQLITE_THREADS
+    from arc_common.stores.sql import SqlStore  # noqa: PLC0415 - SQLAlchemy takes 0.2 s to import
+
+    store = SqlStore(address, clock=clock, auto_migrate=settings.storage.auto_migrate)
+    sqlite = store.engine.dialect.name == "sqlite"
+    return store, _SQLITE_THREADS if sqlite else settings.storage.pool_size
+
+
+def _token_counter(settings: "ArcSettings") -> TokenCounter:
+    from arc_common.tokens import counters  # noqa: PLC0415 - tiktoken is imported only when it counts
+
+    if settings.tokens.counter == "heuristic":
+        return counters.HeuristicTokenCounter()
+    if settings.tokens.counter == "tiktoken":
+        return counters.TiktokenCounter(settings.tokens.encoding)
+    return counters.default_token_counter()

@@ -1,0 +1,167 @@
+"""Saving a conversation's messages, and loading as many as a request can use."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from arc_common.context_window import LeftOut
+from arc_common.exceptions import InvalidInputError
+from arc_common.messages import Message, Role
+from arc_common.protocols import ConversationStore, CountedMessage, SessionKey, StoredMessage, TokenCounter
+from arc_common.tokens.correction import Correcting
+from arc_common.tokens.counting import message_tokens_batch
+
+__all__ = ["USAGE", "ConversationLog", "LoadedHistory", "as_messages"]
+
+USAGE = "usage"
+"""The metadata key where adapters note what a provider reported: `{"output_tokens": 12, "reasoning_tokens": 0}`."""
+
+_FIRST_CHUNK = 32
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedHistory:
+    """The newest messages of a conversation, their raw token counts, and what lies before them."""
+
+    messages: tuple[Message, ...]
+    tokens: dict[int, int]
+    unread: LeftOut
+
+    def raw_tokens(self, message: Message) -> int:
+        """The count of one of these very messages."""
+        return self.tokens[id(message)]
+
+
+class ConversationLog:
+    """One conversation's messages over a store.
+
+    Args:
+        store: Where they are kept.
+        key: Which conversation, and whose.
+        counter: Counts each message once, when it is stored.
+        clock: Gives the time with zone.
+        new_id: Mints message ids.
+        max_messages: The most that the session keeps, if there is a limit.
+    """
+
+    def __init__(
+        self,
+        store: ConversationStore,
+        key: SessionKey,
+        *,
+        counter: TokenCounter,
+        clock: Callable[[], datetime],
+        new_id: Callable[[], str],
+        max_messages: int | None,
+    ) -> None:
+        self._store = store
+        self._key = key
+        self._counter = counter
+        self._clock = clock
+        self._new_id = new_id
+        self._max_messages = max_messages
+
+    def append(self, messages: Message | Iterable[Message]) -> list[Message]:
+        """Store messages; those that arc itself made are passed over.
+
+        - Each new one is counted once, in one batch; the count is stored beside it.
+        - What a provider reported for an assistant message teaches the counter.
+        """
+        now = self._clock()
+        own = [message.stored_as(self._new_id(), now) for message in as_messages(messages) if not message.made_by_arc]
+        counts = message_tokens_batch(self._counter, own)
+        name = self._counter.name
+        counted = [CountedMessage(message, tokens, name) for message, tokens in zip(own, counts, strict=True)]
+        stored = self._store.append(self._key, counted, max_messages=self._max_messages)
+        self._learn([item for item, kept in zip(counted, stored, strict=True) if kept.message is item.message])
+        return [item.message for item in stored]
+
+    def originals(self, *, limit: int | None = None, before: str | None = None) -> list[Message]:
+        """The newest messages (before the one with that id), oldest first.
+
+        Raises:
+            InvalidInputError: There is no message with that id, or the limit is negative.
+        """
+        seq = None
+        if before is not None:
+            found = self._store.find(self._key, [before])
+            if not found:
+                raise InvalidInputError("before", before, "the id of a message of this session")
+            seq = found[0].seq
+        return [stored.message for stored in self._store.tail(self._key, limit=limit, before=seq)]
+
+    def load(self, *, max_turns: int | None, max_messages: int | None, max_tokens: int) -> LoadedHistory:
+        """The newest messages: so many that every limit could be reached, or all.
+
+        Reads by chunks from the end, twice as many rows as needed at most (and 32); what was counted by the same
+        counter is not counted again.
+        """
+        loaded: list[StoredMessage] = []
+        size = _FIRST_CHUNK
+        while True:
+            before = loaded[0].seq if loaded else None
+            chunk = self._store.tail(self._key, limit=size, before=before)
+            loaded[:0] = chunk
+            if len(chunk) < size or _enough(loaded, max_turns, max_messages, max_tokens):
+                break
+            size *= 2
+        exhausted = len(chunk) < size
+        return LoadedHistory(
+            messages=tuple(stored.message for stored in loaded),
+            tokens=self._raw_tokens(loaded),
+            unread=LeftOut(0, 0) if exhausted else self._unread(loaded),
+        )
+
+    def _raw_tokens(self, loaded: Sequence[StoredMessage]) -> dict[int, int]:
+        name = self._counter.name
+        others = [stored.message for stored in loaded if stored.counter != name]
+        tokens = {id(stored.message): stored.tokens for stored in loaded}
+        tokens.update(zip(map(id, others), message_tokens_batch(self._counter, others), strict=True))
+        return tokens
+
+    def _unread(self, loaded: Sequence[StoredMessage]) -> LeftOut:
+        record = self._store.conversation(self._key)
+        if record is None:
+            return LeftOut(0, 0)
+        tokens = record.total_tokens - sum(stored.tokens for stored in loaded)
+        return LeftOut(max(record.message_count - len(loaded), 0), max(tokens, 0))
+
+    def _learn(self, counted: Sequence[CountedMessage]) -> None:
+        if not isinstance(self._counter, Correcting):
+            return
+        for item in counted:
+            usage = item.message.metadata.get(USAGE)
+            if item.message.role is not Role.ASSISTANT or not isinstance(usage, dict):
+                continue
+            reported = usage.get("output_tokens", 0) - usage.get("reasoning_tokens", 0)
+            if isinstance(reported, int) and reported > 0:
+                self._counter.observe(item.tokens, reported)
+
+
+def as_messages(messages: Message | Iterable[Message]) -> list[Message]:
+    """What a caller gave as messages, as a list.
+
+    Raises:
+        InvalidInputError: One of them is no `Message`.
+    """
+    if isinstance(messages, Message):
+        return [messages]
+    try:
+        listed = list(messages)
+    except TypeError as error:
+        raise InvalidInputError("messages", messages, "a Message or an iterable of them") from error
+    for message in listed:
+        if not isinstance(message, Message):
+            raise InvalidInputError("messages", message, "a Message or an iterable of them")
+    return listed
+
+
+def _enough(loaded: Sequence[StoredMessage], max_turns: int | None, max_messages: int | None, max_tokens: int) -> bool:
+    """Whether any further message could only be left out."""
+    turns = sum(stored.message.role is Role.USER for stored in loaded)
+    tokens = sum(stored.tokens for stored in loaded)
+    return (
+        (max_turns is not None and turns > max_turns)
+        or (max_messages is not None and len(loaded) > max_messages)
+        or tokens > max_tokens
+    )

@@ -1,0 +1,40 @@
+"""Text that arc writes into prompts: for each task a constant, and the functions that render and parse it.
+
+What users, tools and documents wrote is data: it is put between markers that it can't contain, and is never read as a
+template.
+"""
+
+import re
+from collections.abc import Sequence
+
+from arc_common.documents import Document
+
+__all__ = ["DOCUMENTS_HEADING", "DOCUMENT_SEPARATOR", "render_documents", "render_fence"]
+
+DOCUMENTS_HEADING = "[Retrieved Context]"
+"""Opens the block of documents."""
+
+DOCUMENT_SEPARATOR = "\n\n---\n\n"
+"""Stands between two documents."""
+
+_MARKER = re.compile(r"<(/?arc:)", re.IGNORECASE)
+
+
+def render_fence(name: str, text: str) -> str:
+    """Text between the markers `<arc:name>` and `</arc:name>`; markers inside it are defused."""
+    inside = _MARKER.sub(r"&lt;\1", text)
+    return f"<arc:{name}>\n{inside}\n</arc:{name}>"
+
+
+def render_documents(documents: Sequence[Document]) -> str:
+    """The fenced block that shows documents to a model, in the order given; `""` for none."""
+    if not documents:
+        return ""
+    return render_fence(
+        "documents", f"{DOCUMENTS_HEADING}\n{DOCUMENT_SEPARATOR.join(map(_render_document, documents))}"
+    )
+
+
+def _render_document(document: Document) -> str:
+    source = " ".join((document.source or "").split())
+    return f"[Source: {source}]\n{document.text}" if source else document.text

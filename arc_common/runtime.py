@@ -1,0 +1,59 @@
+"""What an engine's sessions share."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from arc_common.exceptions import EngineClosedError
+from arc_common.messages import Message
+from arc_common.observability import Observer
+from arc_common.protocols import ChatModel, ConversationStore, Embedder, TokenCounter
+from arc_common.tokens.budget import TokenBudget
+from arc_common.workers import Workers
+
+if TYPE_CHECKING:
+    from arc_common.settings import ArcSettings
+
+__all__ = ["Runtime", "SaveErrorHandler"]
+
+SaveErrorHandler = Callable[[Exception, Sequence[Message]], None]
+"""Called with the error and the messages of a turn that could not be saved."""
+
+
+@dataclass(slots=True)
+class Runtime:
+    """The store, the counter, the models and the clock behind every session of one engine."""
+
+    conversations: ConversationStore
+    settings: "ArcSettings"
+    token_counter: TokenCounter
+    chat_model: ChatModel | None
+    embedder: Embedder | None
+    observer: Observer
+    on_save_error: SaveErrorHandler | None
+    clock: Callable[[], datetime]
+    new_id: Callable[[], str]
+    workers: Workers
+    closed: bool = False
+
+    @property
+    def store(self) -> ConversationStore:
+        """Where conversations are kept.
+
+        Raises:
+            EngineClosedError: The engine was closed.
+        """
+        if self.closed:
+            raise EngineClosedError("the engine is closed")
+        return self.conversations
+
+    def default_budget(self) -> TokenBudget:
+        """The settings' budget."""
+        settings = self.settings
+        sections = {"documents": settings.budget.documents}
+        budget = TokenBudget(settings.budget.context_window, settings.budget.output_reserve, sections)
+        most = settings.conversation.max_context_tokens
+        if most is None or most >= budget.input_tokens:
+            return budget
+        return TokenBudget(most, 0, sections)

@@ -1,0 +1,276 @@
+"""Session: one conversation, as its user sees it."""
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from arc_common.context_window import ContextWindow, LeftOut, Request, as_documents, build_context_window
+from arc_common.documents import Document, ScoredDocument
+from arc_common.exceptions import EngineClosedError, InvalidInputError
+from arc_common.memory.conversation import ConversationLog, LoadedHistory, as_messages
+from arc_common.memory.streaming import StreamedTurn
+from arc_common.messages import Message, Role
+from arc_common.observability import timed
+from arc_common.protocols import SessionKey
+from arc_common.runtime import Runtime
+from arc_common.tokens.budget import TokenBudget
+from arc_common.tokens.counting import message_tokens_batch
+
+__all__ = ["Session"]
+
+_log = logging.getLogger("arc.session")
+
+
+class Session:
+    """One conversation of one caller and user.
+
+    Its methods block; each has an async form with an `a` in front, of the same signature and behaviour.
+    """
+
+    def __init__(self, runtime: Runtime, key: SessionKey | None) -> None:
+        self._runtime = runtime
+        self._key = key
+
+    @property
+    def id(self) -> str | None:
+        """The session's id; `None` for a session without history."""
+        return self._key.session_id if self._key else None
+
+    def append(self, messages: Message | Iterable[Message]) -> list[Message]:
+        """Store messages behind those that are there; the conversation is created if need be.
+
+        - Idempotent: a message whose id is there with the same content is left as it is; with other content it
+          becomes a new revision in its old place. Messages without an id get one.
+        - All of them or none; durable on return; ordered across processes.
+        - Messages that arc itself made are passed over.
+
+        Returns:
+            The messages as they are stored, with ids and times.
+
+        Raises:
+            InvalidInputError: A message can't be stored, or the session has no id. Nothing was written.
+            SessionNotFoundError: The session belongs to another user.
+            StoreError: The store failed. Nothing was written.
+        """
+        listed = as_messages(messages)
+        with timed(self._runtime.observer, "context.save"):
+            return self._log().append(listed)
+
+    async def aappend(self, messages: Message | Iterable[Message]) -> list[Message]:
+        """Async form of `append`."""
+        return await self._runtime.workers.run(self.append, messages)
+
+    def save_turn(
+        self, user: Message | str, assistant: Message | str | Iterable[Message], *, success: bool = True
+    ) -> None:
+        """Save the user's message and the answer to it; never raises into the reply.
+
+        - A turn that did not succeed is not saved.
+        - A save that fails is logged, counted (`save.errors`) and handed to the engine's `on_save_error`.
+        - A session without an id saves nothing.
+
+        Args:
+            user: The user's message.
+            assistant: The answer; with tool calls, all messages of it in their order.
+            success: Whether the turn came to its end.
+        """
+        if not success or self._key is None:
+            self._runtime.observer.count("save.skipped")
+            return
+        messages: list[Message] = []
+        try:
+            messages = [_as_message(user, Role.USER), *_as_answer(assistant)]
+            self.append(messages)
+        except Exception as error:  # noqa: BLE001 - a failed save must not break the reply; it is reported instead
+            self._report(error, messages)
+
+    async def asave_turn(
+        self, user: Message | str, assistant: Message | str | Iterable[Message], *, success: bool = True
+    ) -> None:
+        """Async form of `save_turn`; saves also when the task is cancelled meanwhile."""
+        try:
+            await self._runtime.workers.run(self.save_turn, user, assistant, success=success)
+        except EngineClosedError as error:
+            self._report(error, [])
+
+    def stream_turn(self, user: Message | str) -> StreamedTurn:
+        """Collect a streamed answer and save the turn at its end: see `StreamedTurn`."""
+        return StreamedTurn(_as_message(user, Role.USER), save=self.save_turn, asave=self.asave_turn)
+
+    def messages(self, *, limit: int | None = None, before: str | None = None) -> list[Message]:
+        """The originals, oldest first.
+
+        Args:
+            limit: At most so many, the newest.
+            before: Only those before the message with this id.
+
+        Raises:
+            InvalidInputError: The limit is negative, or there is no message with that id.
+            SessionNotFoundError: The session belongs to another user.
+            StoreError: The store failed.
+        """
+        if self._key is None:
+            return []
+        return self._log().originals(limit=limit, before=before)
+
+    async def amessages(self, *, limit: int | None = None, before: str | None = None) -> list[Message]:
+        """Async form of `messages`."""
+        return await self._runtime.workers.run(self.messages, limit=limit, before=before)
+
+    def context(
+        self,
+        query: Message | str | None = None,
+        *,
+        system_prompt: str | None = None,
+        documents: Sequence[Document | ScoredDocument | str] | None = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        response_format: Mapping[str, Any] | None = None,
+        budget: TokenBudget | None = None,
+        history: Sequence[Message] | None = None,
+    ) -> ContextWindow:
+        """What the model gets to see on this turn: see `ContextWindow` for what holds.
+
+        Args:
+            query: The current user message; `None` when it is in the history already.
+            system_prompt: The instructions.
+            documents: Retrieved text for this turn, best first.
+            tools: The tools' schemas in OpenAI form; they cost tokens.
+            response_format: The answer's schema; it costs tokens.
+            budget: What the request may cost; by default the settings' budget.
+            history: Takes the place of the stored history.
+
+        Raises:
+            BudgetExceededError: The system prompt and the user message alone don't fit.
+            InvalidInputError: An argument is not what it should be.
+            SessionNotFoundError: The session belongs to another user.
+            StoreError: The store failed.
+        """
+        max_turns, max_messages = self._runtime.settings.conversation.window_limits
+        request = Request(
+            query=None if query is None else _as_message(query, Role.USER),
+            system_prompt=system_prompt,
+            documents=as_documents(documents),
+            tools=tools,
+            response_format=response_format,
+            budget=budget or self._runtime.default_budget(),
+            max_turns=max_turns,
+            max_messages=max_messages,
+        )
+        with timed(self._runtime.observer, "context.load"):
+            loaded = self._history(request, history)
+        return build_context_window(
+            request,
+            loaded.messages,
+            counter=self._runtime.token_counter,
+            raw_tokens=loaded.raw_tokens,
+            unread=loaded.unread,
+        )
+
+    async def acontext(
+        self,
+        query: Message | str | None = None,
+        *,
+        system_prompt: str | None = None,
+        documents: Sequence[Document | ScoredDocument | str] | None = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        response_format: Mapping[str, Any] | None = None,
+        budget: TokenBudget | None = None,
+        history: Sequence[Message] | None = None,
+    ) -> ContextWindow:
+        """Async form of `context`."""
+        return await self._runtime.workers.run(
+            self.context,
+            query,
+            system_prompt=system_prompt,
+            documents=documents,
+            tools=tools,
+            response_format=response_format,
+            budget=budget,
+            history=history,
+        )
+
+    def exists(self) -> bool:
+        """Whether anything was ever stored in it (and it was not deleted) by this caller and user."""
+        if self._key is None:
+            return False
+        with suppress(LookupError):
+            return self._runtime.store.conversation(self._key) is not None
+        return False
+
+    async def aexists(self) -> bool:
+        """Async form of `exists`."""
+        return await self._runtime.workers.run(self.exists)
+
+    def clear(self) -> int:
+        """Remove all messages and everything made from them, but keep the session; how many there were."""
+        return 0 if self._key is None else self._runtime.store.clear(self._key)
+
+    async def aclear(self) -> int:
+        """Async form of `clear`."""
+        return await self._runtime.workers.run(self.clear)
+
+    def delete(self) -> bool:
+        """Remove the session with everything in it and made from it; whether there was one."""
+        return False if self._key is None else self._runtime.store.delete(self._key)
+
+    async def adelete(self) -> bool:
+        """Async form of `delete`."""
+        return await self._runtime.workers.run(self.delete)
+
+    def remove(self, message_ids: Sequence[str]) -> int:
+        """Remove single messages; how many were there."""
+        return 0 if self._key is None else self._runtime.store.remove(self._key, message_ids)
+
+    async def aremove(self, message_ids: Sequence[str]) -> int:
+        """Async form of `remove`."""
+        return await self._runtime.workers.run(self.remove, message_ids)
+
+    def _log(self) -> ConversationLog:
+        if self._key is None:
+            raise InvalidInputError("session_id", None, "an id, to store messages under")
+        runtime = self._runtime
+        return ConversationLog(
+            runtime.store,
+            self._key,
+            counter=runtime.token_counter,
+            clock=runtime.clock,
+            new_id=runtime.new_id,
+            max_messages=runtime.settings.storage.max_messages_per_session,
+        )
+
+    def _history(self, request: Request, history: Sequence[Message] | None) -> LoadedHistory:
+        if history is not None or self._key is None:
+            given = as_messages(history or ())
+            counts = message_tokens_batch(self._runtime.token_counter, given)
+            return LoadedHistory(tuple(given), dict(zip(map(id, given), counts, strict=True)), LeftOut(0, 0))
+        return self._log().load(
+            max_turns=request.max_turns,
+            max_messages=request.max_messages,
+            max_tokens=request.budget.input_tokens,
+        )
+
+    def _report(self, error: Exception, messages: Sequence[Message]) -> None:
+        runtime = self._runtime
+        _log.error("a turn of session %r was not saved: %s", self.id, error, exc_info=error)
+        runtime.observer.count("save.errors")
+        if runtime.on_save_error is None:
+            return
+        try:
+            runtime.on_save_error(error, messages)
+        except Exception:  # noqa: BLE001 - the user's own handler must not break the reply either
+            _log.exception("on_save_error itself failed")
+
+
+def _as_message(value: Message | str, role: Role) -> Message:
+    if isinstance(value, Message):
+        return value
+    if isinstance(value, str):
+        return Message(role, value)
+    raise InvalidInputError("message", value, "text or a Message")
+
+
+def _as_answer(assistant: Message | str | Iterable[Message]) -> list[Message]:
+    if isinstance(assistant, Message | str):
+        return [_as_message(assistant, Role.ASSISTANT)]
+    return as_messages(assistant)
