@@ -244,9 +244,16 @@ def test_legacy_function_call_and_its_result():
     assert (to_arc(result).role, to_arc(result).name, to_arc(result).tool_call_id) == (Role.TOOL, "f", None)
 
 
+@pytest.mark.parametrize("legacy", [{"name": "f"}, {"name": "f", "arguments": None}], ids=["absent", "None"])
+def test_legacy_call_without_arguments(legacy):
+    """A call that gives no arguments has none."""
+    message = ChatMessage("", role="assistant", additional_kwargs={"tool_calls": [{"id": "1", "function": legacy}]})
+    assert to_arc(message).tool_calls == (ToolCall("f", {}, "1"),)
+
+
 def test_blocks_win_over_legacy_calls():
     """A call that is there in both forms is one call."""
-    legacy = {"id": "c1", "function": {"name": "find", "arguments": '{"q": "x"}'}}
+    legacy = {"id": "other id", "function": {"name": "find", "arguments": '{"q": "x"}'}}
     message = ChatMessage(role="assistant", blocks=[CALL], additional_kwargs={"tool_calls": [legacy]})
     assert to_arc(message).tool_calls == (ToolCall("find", {"q": "x"}, "c1"),)
 
