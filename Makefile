@@ -1,0 +1,49 @@
+# make demo   the main job, in a terminal
+# make test   everything that must hold
+# make torture   the long forms of the random tests (hours)
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(PYTHON) -m pip --python $(BIN)/python --disable-pip-version-check --quiet
+WORKERS ?= 2
+
+.PHONY: demo test lint torture format clean
+
+demo: $(VENV)/installed-demo
+	@$(BIN)/arc demo
+
+test: $(VENV)/installed-dev lint
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not torture" --durations=10
+
+lint: $(VENV)/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+torture: $(VENV)/installed-dev
+	$(BIN)/python -m pytest -m torture --timeout 36000
+
+format: $(VENV)/installed-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+# Some systems ship Python without ensurepip: then the environment is made without pip, and the system's pip fills it.
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "arc needs Python 3.11 or newer; name one with: make PYTHON=python3.12 …" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) >/dev/null 2>&1 || $(PYTHON) -m venv --clear --without-pip $(VENV)
+
+$(VENV)/installed-demo: $(BIN)/python pyproject.toml
+	@echo "installing arc with LangChain and LlamaIndex into $(VENV) …"
+	@$(PIP) install -e '.[langchain,llamaindex]'
+	@touch $@
+
+$(VENV)/installed-dev: $(BIN)/python pyproject.toml
+	@echo "installing arc with everything its tests need into $(VENV) …"
+	@$(PIP) install -e '.[dev]'
+	@touch $@ $(VENV)/installed-demo

@@ -1,0 +1,147 @@
+"""What a window of messages guarantees, whatever the conversation."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arc_common.exceptions import InvalidInputError
+from arc_common.messages import Message, Role, ToolCall, exchanges_of
+from arc_common.tokens.window import last_messages, last_turns, select_window, within_tokens
+from tests.arc_common.strategies import conversations
+
+limits = st.none() | st.integers(0, 12)
+
+
+def cost(message: Message) -> int:
+    return len(message.text) + 1
+
+
+def chat(*roles: str) -> list[Message]:
+    return [Message(role, f"{role} {i}", id=str(i)) for i, role in enumerate(roles)]
+
+
+@given(conversations(), limits, limits, st.none() | st.integers(0, 200), st.booleans(), st.booleans())
+def test_every_window_is_one_that_a_provider_accepts(messages, max_turns, max_messages, max_tokens, live, keep_opening):
+    """Pairs are whole, the user comes first, limits hold, order is kept, and every message is accounted for once."""
+    before = list(messages)
+    selection = select_window(
+        messages,
+        max_turns=max_turns,
+        max_messages=max_messages,
+        max_tokens=max_tokens,
+        count=cost,
+        live=live,
+        keep_opening=keep_opening,
+    )
+    kept = list(selection.kept)
+
+    assert messages == before
+    everything = Counter(message.id for message in kept) + Counter(item.message.id for item in selection.dropped)
+    assert everything == Counter(message.id for message in messages)
+
+    first = next((i for i, message in enumerate(messages) if message.role is not Role.SYSTEM), len(messages))
+    body = kept[first:]
+    assert kept[:first] == messages[:first]
+    assert max_messages is None or not body or len(kept) <= max_messages
+    assert max_tokens is None or not body or sum(map(cost, kept)) <= max_tokens
+    assert max_turns is None or sum(message.role is Role.USER for message in body) <= max_turns
+    if body and not keep_opening:
+        assert body[0].role is Role.USER
+
+    exchanges, orphans = exchanges_of(body)
+    assert not orphans
+    open_exchanges = [exchange for exchange in exchanges if not exchange.complete]
+    assert not open_exchanges or (live and exchanges[-len(open_exchanges) :] == open_exchanges)
+    assert [message for exchange in exchanges for message in exchange.messages] == body, "results stand at their call"
+
+
+@given(conversations(), st.integers(1, 12))
+def test_nothing_that_fits_is_left_out(messages, max_turns):
+    """A window of turns holds exactly the newest turns, without gaps."""
+    everything = select_window(messages).kept
+    users = [i for i, message in enumerate(everything) if message.role is Role.USER]
+    kept = select_window(messages, max_turns=max_turns).kept
+    if len(users) <= max_turns:
+        assert kept == everything
+    else:
+        assert kept[-len(everything[users[-max_turns] :]) :] == everything[users[-max_turns] :]
+
+
+@pytest.mark.parametrize(
+    ("messages", "kept"),
+    [
+        pytest.param(chat("user", "assistant", "user", "assistant"), ["2", "3"], id="the newest turn"),
+        pytest.param(chat("system", "user", "assistant", "user"), ["0", "3"], id="a leading system message stays"),
+        pytest.param(chat("assistant", "user"), ["1"], id="a greeting can't come first"),
+        pytest.param([], [], id="nothing"),
+    ],
+)
+def test_last_turns(messages, kept):
+    """One turn is a user message with what follows it."""
+    assert [message.id for message in last_turns(messages, 1)] == kept
+
+
+def test_defaults_are_ten_turns_and_twenty_messages():
+    """The usual defaults."""
+    messages = chat(*["user", "assistant"] * 30)
+    assert last_turns(messages) == messages[-20:]
+    assert last_messages(messages) == messages[-20:]
+    assert last_turns(messages, 3) == messages[-6:]
+
+
+def test_a_window_of_messages_drops_the_turn_that_does_not_fit_whole():
+    """Nineteen messages are nine whole turns."""
+    messages = chat(*["user", "assistant"] * 30)
+    assert last_messages(messages, 19) == messages[-18:]
+
+
+def test_a_turn_too_large_for_the_window_keeps_its_user_message_and_newest_exchanges():
+    """The oldest tool exchanges of the running turn go first."""
+    turn = [Message("user", "go", id="u")]
+    for n in range(4):
+        turn += [
+            Message("assistant", "", tool_calls=(ToolCall("t", {}, id=f"c{n}"),), id=f"a{n}"),
+            Message("tool", "r", tool_call_id=f"c{n}", id=f"r{n}"),
+        ]
+    assert [message.id for message in last_messages(turn, 5)] == ["u", "a2", "r2", "a3", "r3"]
+    assert [message.id for message in within_tokens(turn, 6, count=lambda _: 1)] == ["u", "a2", "r2", "a3", "r3"]
+
+
+def test_a_result_that_came_late_stands_at_its_call():
+    """Other writers' messages may lie between a call and its result."""
+    messages = [
+        Message("user", "a", id="u1"),
+        Message("assistant", tool_calls=(ToolCall("t", {}, id="c"),), id="call"),
+        Message("user", "b", id="u2"),
+        Message("tool", "r", tool_call_id="c", id="result"),
+        Message("assistant", "done", id="end"),
+    ]
+    assert [message.id for message in last_turns(messages)] == ["u1", "call", "result", "u2", "end"]
+    assert [message.id for message in last_turns(messages, 1)] == ["u2", "end"]
+
+
+def test_open_calls_stay_only_while_the_turn_runs():
+    """A call without a result is refused by providers, unless its result comes next."""
+    messages = [
+        Message("user", "a", id="u"),
+        Message("assistant", tool_calls=(ToolCall("t", {}, id="c"),), id="call"),
+    ]
+    assert [message.id for message in select_window(messages, live=True).kept] == ["u", "call"]
+    dropped = select_window(messages).dropped
+    assert [(item.message.id, item.reason) for item in dropped] == [("call", "tool call without a result")]
+
+
+@pytest.mark.parametrize("name", ["max_turns", "max_messages", "max_tokens"])
+@pytest.mark.parametrize("value", [-1, 1.5, True, "3"])
+def test_wrong_limits_are_refused(name, value):
+    """A limit is a whole number of at least 0."""
+    with pytest.raises(InvalidInputError, match=name):
+        select_window([], **{name: value}, count=cost)
+
+
+def test_tokens_need_a_counter():
+    """A token limit without a way to count is a mistake."""
+    with pytest.raises(InvalidInputError, match="count"):
+        select_window([], max_tokens=3)
