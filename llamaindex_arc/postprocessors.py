@@ -1,0 +1,114 @@
+"""Node postprocessors for LlamaIndex query and chat engines."""
+
+import logging
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from arc_common.protocols import TokenCounter
+from arc_common.tokens.counters import default_token_counter
+
+try:
+    from llama_index.core.bridge.pydantic import Field, PrivateAttr
+    from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload
+    from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
+    from llama_index.core.postprocessor.types import BaseNodePostprocessor
+    from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
+    from llama_index_instrumentation import get_dispatcher
+except ImportError as error:
+    raise MissingDependencyError("llamaindex_arc", package="llama-index-core", extra="llamaindex") from error
+
+__all__ = ["ArcTokenBudgetPostprocessor"]
+
+_logger = logging.getLogger(__name__)
+_dispatcher = get_dispatcher(__name__)
+
+_SEPARATOR = "\n\n"
+"""What LlamaIndex's compact synthesizers put between two nodes' texts."""
+
+
+class ArcTokenBudgetPostprocessor(BaseNodePostprocessor):
+    """Keeps the best nodes whose texts together fit into a token budget. Put it last among the postprocessors.
+
+    - A node costs what the model would read of it: its text with the metadata that is meant for the model. Images and
+      other media are not counted.
+    - Nodes are taken by score, best first, those without a score last; one that is too large is passed over, so that
+      smaller ones behind it still get in. Those kept stand in the order in which they came.
+    - Nodes, metadata and scores are left as they are, and so is the list given.
+
+    Args:
+        max_tokens: The budget, in tokens; more than 0.
+        token_counter: Counts the texts. By default the one that arc's engine uses.
+        callback_manager: Where the reranking event is reported; engines set their own.
+
+    Raises:
+        InvalidInputError: `max_tokens` is no whole number above 0, or `token_counter` can't count.
+    """
+
+    max_tokens: int = Field(description="The tokens that the texts of all kept nodes may have together.", gt=0)
+    _token_counter: TokenCounter = PrivateAttr()
+
+    def __init__(
+        self,
+        max_tokens: int,
+        *,
+        token_counter: TokenCounter | None = None,
+        callback_manager: CallbackManager | None = None,
+    ) -> None:
+        if type(max_tokens) is not int or max_tokens <= 0:
+            raise InvalidInputError("max_tokens", max_tokens, "a whole number of tokens above 0")
+        if token_counter is not None and not isinstance(token_counter, TokenCounter):
+            raise InvalidInputError("token_counter", token_counter, "an object with name, count and count_batch")
+        fields: dict[str, Any] = {"max_tokens": max_tokens, "callback_manager": callback_manager or CallbackManager()}
+        super().__init__(**fields)
+        self._token_counter = token_counter or default_token_counter()
+
+    @classmethod
+    def class_name(cls) -> str:
+        """The name under which LlamaIndex serializes it."""
+        return "ArcTokenBudgetPostprocessor"
+
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        if not nodes:
+            return []
+        counter = self._token_counter
+        start = ReRankStartEvent(query=query_bundle, nodes=nodes, top_n=len(nodes), model_name=counter.name)
+        _dispatcher.event(start)
+        payload: dict[str, Any] = {
+            EventPayload.NODES: nodes,
+            EventPayload.MODEL_NAME: counter.name,
+            EventPayload.TOP_K: len(nodes),
+        }
+        if query_bundle is not None:
+            payload[EventPayload.QUERY_STR] = query_bundle.query_str
+        with self.callback_manager.event(CBEventType.RERANKING, payload=payload) as event:
+            costs = counter.count_batch([node.node.get_content(metadata_mode=MetadataMode.LLM) for node in nodes])
+            places = _best_within(
+                self.max_tokens, costs, [node.score for node in nodes], separator=counter.count(_SEPARATOR)
+            )
+            kept = [NodeWithScore(node=nodes[place].node, score=nodes[place].score) for place in places]
+            event.on_end(payload={EventPayload.NODES: kept})
+        if not kept:
+            _logger.warning(
+                "None of %d nodes fits into %d tokens; the smallest has %d.", len(nodes), self.max_tokens, min(costs)
+            )
+        _dispatcher.event(ReRankEndEvent(nodes=kept))
+        return kept
+
+
+def _best_within(budget: int, costs: Sequence[int], scores: Sequence[float | None], *, separator: int) -> list[int]:
+    """The places of the best items that fit together, ascending; each but the first also costs a separator."""
+    kept: list[int] = []
+    for place in sorted(range(len(costs)), key=lambda place: _rank(scores[place])):
+        cost = costs[place] + (separator if kept else 0)
+        if cost <= budget:
+            kept.append(place)
+            budget -= cost
+    return sorted(kept)
+
+
+def _rank(score: float | None) -> float:
+    return math.inf if score is None or math.isnan(score) else -score

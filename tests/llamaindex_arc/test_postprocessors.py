@@ -1,0 +1,211 @@
+"""`ArcTokenBudgetPostprocessor` keeps the best nodes within its budget, in LlamaIndex's own engines too."""
+
+import logging
+import pickle
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from llama_index.core import Document, MockEmbedding, VectorStoreIndex
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload, LlamaDebugHandler
+from llama_index.core.chat_engine import ContextChatEngine
+from llama_index.core.instrumentation import get_dispatcher
+from llama_index.core.instrumentation.event_handlers import BaseEventHandler
+from llama_index.core.llms import MockLLM
+from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, TextNode
+
+from arc_common.exceptions import InvalidInputError
+from arc_common.tokens.counters import HeuristicTokenCounter
+from llamaindex_arc.postprocessors import ArcTokenBudgetPostprocessor
+
+
+class WordCounter:
+    """A token a word; the separator is none."""
+
+    name = "words"
+
+    def count(self, text: str) -> int:
+        return len(text.split())
+
+    def count_batch(self, texts: Sequence[str]) -> list[int]:
+        return [self.count(text) for text in texts]
+
+
+class Fixed(BaseRetriever):
+    """Always finds the same nodes."""
+
+    def __init__(self, nodes):
+        self.nodes = nodes
+        super().__init__()
+
+    def _retrieve(self, query_bundle):
+        return self.nodes
+
+
+def scored(*texts_and_scores):
+    return [NodeWithScore(node=TextNode(text=text, id_=text), score=score) for text, score in texts_and_scores]
+
+
+def texts_of(nodes):
+    return [node.node.text for node in nodes]
+
+
+def budget(max_tokens, counter=None):
+    return ArcTokenBudgetPostprocessor(max_tokens=max_tokens, token_counter=counter or WordCounter())
+
+
+NODES = [("a a a", 0.1), ("b b", 0.9), ("c c c c c c c c c", 1.0), ("d", None), ("e e", 0.5)]
+
+
+@pytest.mark.parametrize(
+    ("max_tokens", "kept"),
+    [
+        (1, ["d"]),
+        (2, ["b b"]),
+        (4, ["b b", "e e"]),
+        (7, ["a a a", "b b", "e e"]),
+        (8, ["a a a", "b b", "d", "e e"]),
+        (9, ["c c c c c c c c c"]),
+        (100, [text for text, _ in NODES]),
+    ],
+)
+def test_best_nodes_first_in_the_order_they_came(max_tokens, kept):
+    """The best are kept, one that is too large is passed over, none without a score comes before one with."""
+    assert texts_of(budget(max_tokens).postprocess_nodes(scored(*NODES), query_str="q")) == kept
+
+
+def test_nodes_without_scores_are_taken_in_their_order():
+    """Where nobody ranked, the incoming order is the ranking; NaN is no score."""
+    nodes = scored(("a a", None), ("b", float("nan")), ("c", None))
+    assert texts_of(budget(3).postprocess_nodes(nodes)) == ["a a", "b"]
+
+
+def test_nothing_in_nothing_out():
+    """No nodes, no work."""
+    assert budget(1).postprocess_nodes([]) == []
+
+
+def test_nothing_fits_is_logged(caplog):
+    """An empty answer has its reason in the log."""
+    with caplog.at_level(logging.WARNING):
+        assert budget(1).postprocess_nodes(scored(("a b c", 1.0))) == []
+    assert "None of 1 nodes fits into 1 tokens; the smallest has 3." in caplog.text
+
+
+def test_metadata_meant_for_the_model_counts():
+    """What the model reads is what is counted: metadata, but not what is excluded for it."""
+    node = TextNode(text="one two", metadata={"seen": "x", "hidden": "y"}, excluded_llm_metadata_keys=["hidden"])
+    assert len(node.get_content(MetadataMode.LLM).split()) == 4
+    assert budget(3).postprocess_nodes([NodeWithScore(node=node)]) == []
+    assert len(budget(4).postprocess_nodes([NodeWithScore(node=node)])) == 1
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.tuples(st.text(max_size=40), st.none() | st.floats(allow_nan=True)), max_size=12),
+    st.integers(1, 60),
+)
+def test_the_joined_text_is_within_the_budget(items, max_tokens):
+    """Whatever the nodes are, what the synthesizer joins fits, and leaves no room for one that was left out."""
+    counter = HeuristicTokenCounter()
+    nodes = [NodeWithScore(node=TextNode(text=text, id_=str(i)), score=s) for i, (text, s) in enumerate(items)]
+    kept = budget(max_tokens, counter).postprocess_nodes(nodes)
+    assert counter.count("\n\n".join(texts_of(kept))) <= max_tokens
+    places = [int(node.node.node_id) for node in kept]
+    assert places == sorted(set(places))
+    used = sum(map(counter.count, texts_of(kept))) + counter.count("\n\n") * (len(kept) - 1)
+    left_out = [nodes[i].node.text for i in range(len(nodes)) if i not in places]
+    if kept:
+        assert all(used + counter.count("\n\n") + counter.count(text) > max_tokens for text in left_out)
+
+
+def test_nodes_given_stay_as_they_are():
+    """New scored nodes around the same nodes: no metadata, score or hash changes, nor does the list."""
+    nodes = scored(*NODES)
+    before = [(node.model_dump_json(), node.node.hash) for node in nodes]
+    kept = budget(100).postprocess_nodes(nodes)
+    kept[0].score = 7.0
+    assert [(node.model_dump_json(), node.node.hash) for node in nodes] == before
+    assert all(new.node is old.node for new, old in zip(kept, nodes, strict=True))
+
+
+async def test_async_keeps_the_same():
+    """The async form keeps what the sync one keeps."""
+    nodes = scored(*NODES)
+    assert await budget(7).apostprocess_nodes(nodes, query_str="q") == budget(7).postprocess_nodes(nodes)
+
+
+@pytest.mark.parametrize("max_tokens", [0, -1, 1.5, "10", None, True], ids=repr)
+def test_wrong_budgets_are_refused(max_tokens):
+    """A budget is a whole number above 0."""
+    with pytest.raises(InvalidInputError, match="max_tokens"):
+        ArcTokenBudgetPostprocessor(max_tokens=max_tokens)
+
+
+def test_a_counter_that_cannot_count_is_refused():
+    """The error comes when it is made, not at the first query."""
+    with pytest.raises(InvalidInputError, match="token_counter"):
+        ArcTokenBudgetPostprocessor(max_tokens=1, token_counter=len)
+
+
+def test_it_is_a_component_like_theirs():
+    """It names itself, goes through a dictionary and through pickle, and counts without being given a counter."""
+    made = ArcTokenBudgetPostprocessor(max_tokens=5)
+    assert "BaseNodePostprocessor" in [cls.__name__ for cls in type(made).__mro__]
+    assert made.class_name() == made.to_dict()["class_name"] == "ArcTokenBudgetPostprocessor"
+    for again in (ArcTokenBudgetPostprocessor.from_dict(made.to_dict()), pickle.loads(pickle.dumps(made))):  # noqa: S301 - our own
+        assert again.max_tokens == 5
+        assert texts_of(again.postprocess_nodes(scored(("word", 1.0), ("long " * 50, 2.0)))) == ["word"]
+
+
+def test_events_are_reported():
+    """Both of LlamaIndex's event systems hear what came in and what was kept."""
+    heard = []
+
+    class Listener(BaseEventHandler):
+        def handle(self, event, **kwargs):
+            heard.append(event)
+
+    debug = LlamaDebugHandler(print_trace_on_end=False)
+    made = ArcTokenBudgetPostprocessor(2, token_counter=WordCounter(), callback_manager=CallbackManager([debug]))
+    root = get_dispatcher()
+    listener = Listener()
+    root.add_event_handler(listener)
+    try:
+        kept = made.postprocess_nodes(scored(*NODES), QueryBundle("q"))
+    finally:
+        root.event_handlers.remove(listener)
+    start, end = heard
+    assert (start.class_name(), len(start.nodes), start.model_name) == ("ReRankStartEvent", len(NODES), "words")
+    assert (end.class_name(), end.nodes) == ("ReRankEndEvent", kept)
+    ((before, after),) = debug.get_event_pairs(CBEventType.RERANKING)
+    assert before.payload[EventPayload.QUERY_STR] == "q"
+    assert after.payload[EventPayload.NODES] == kept
+
+
+@pytest.mark.parametrize("way", ["sync", "async"])
+async def test_in_a_query_engine(way):
+    """A retriever query engine's model reads only what the budget leaves, and the response names those sources."""
+    texts = [f"passage{i} " + "word " * 20 for i in range(8)]
+    index = VectorStoreIndex.from_documents([Document(text=text) for text in texts], embed_model=MockEmbedding(8))
+    engine = RetrieverQueryEngine.from_args(
+        index.as_retriever(similarity_top_k=8), llm=MockLLM(), node_postprocessors=[budget(65)]
+    )
+    response = engine.query("which?") if way == "sync" else await engine.aquery("which?")
+    assert len(response.source_nodes) == 3
+    assert str(response).count("passage") == 3  # MockLLM answers with its prompt
+
+
+def test_in_a_chat_engine():
+    """A context chat engine works with only what the budget leaves."""
+    engine = ContextChatEngine.from_defaults(
+        retriever=Fixed(scored(*NODES)),
+        llm=MockLLM(),
+        node_postprocessors=[budget(4)],
+        memory=ChatMemoryBuffer.from_defaults(token_limit=1000),
+    )
+    assert texts_of(engine.chat("hi").source_nodes) == ["b b", "e e"]
