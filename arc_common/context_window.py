@@ -159,7 +159,9 @@ def build_context_window(
         raise BudgetExceededError(_fixed_parts(request, schemas), needed=fixed, available=limit)
 
     documents_room = min(request.budget.ceiling("documents"), limit - fixed)
-    shown, passed_over, documents_cost = _fit_documents(request, system, documents_room, fresh)
+    shown, passed_over, documents_cost = _fit_documents(
+        request, system, documents_room, fresh, before=system_cost + query_cost
+    )
     room = limit - fixed - documents_cost
     selection = select_window(
         [message for message in history if message.role is not Role.SYSTEM],
@@ -211,11 +213,9 @@ def _fixed_parts(request: Request, schemas: int) -> str:
 
 
 def _fit_documents(
-    request: Request, system: Message | None, room: int, fresh: Callable[[Message], int]
+    request: Request, system: Message | None, room: int, fresh: Callable[[Message], int], *, before: int
 ) -> tuple[list[Document | ScoredDocument], list[Omission], int]:
     """The documents that fit, those that don't, and what showing them adds to the messages that carry them."""
-    carriers = [message for message in (system, request.query) if message]
-    before = sum(map(fresh, carriers))
     shown: list[Document | ScoredDocument] = []
     passed_over: list[Omission] = []
     total = 0

@@ -1,0 +1,384 @@
+"""Sessions as their users see them: what is saved, what is shown, and what never breaks."""
+
+import asyncio
+import logging
+from datetime import UTC, datetime
+
+import pytest
+
+from arc_common import (
+    ArcSettings,
+    BudgetExceededError,
+    ContextEngine,
+    HeuristicTokenCounter,
+    InvalidInputError,
+    Message,
+    SessionNotFoundError,
+    StoreUnavailableError,
+    TokenBudget,
+    ToolCall,
+)
+
+
+class Recorder:
+    """An observer that remembers."""
+
+    def __init__(self):
+        self.counts = {}
+        self.timings = []
+
+    def count(self, name, value=1, **tags):
+        self.counts[name] = self.counts.get(name, 0) + value
+
+    def timing(self, name, seconds, **tags):
+        self.timings.append(name)
+
+
+@pytest.fixture
+def observer():
+    return Recorder()
+
+
+@pytest.fixture
+def engine(tmp_path, observer):
+    with ContextEngine.open(f"sqlite:///{tmp_path}/arc.db", observer=observer) as engine:
+        yield engine
+
+
+@pytest.fixture
+def broken(tmp_path, observer):
+    """An engine whose database is a folder."""
+    saved = []
+    with ContextEngine.open(
+        f"sqlite:///{tmp_path}",
+        observer=observer,
+        on_save_error=lambda error, messages: saved.append((error, messages)),
+    ) as engine:
+        engine.reported = saved
+        yield engine
+
+
+def texts(messages):
+    return [message.text for message in messages]
+
+
+def test_what_is_appended_comes_back(engine):
+    """Messages get ids and times, and are there in order."""
+    session = engine.session("s")
+    stored = session.append([Message("user", "hi"), Message("assistant", "hello")])
+    assert session.messages() == stored
+    assert texts(stored) == ["hi", "hello"]
+    assert all(message.id and message.created_at.tzinfo is UTC for message in stored)
+
+
+def test_ids_and_times_are_injected(tmp_path):
+    """Same clock and ids, same messages."""
+    numbers = iter(range(100))
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    with ContextEngine.open(clock=lambda: moment, new_id=lambda: f"id-{next(numbers)}") as engine:
+        (stored,) = engine.session("s").append(Message("user", "hi"))
+    assert (stored.id, stored.created_at) == ("id-0", moment)
+
+
+def test_append_is_idempotent_by_id(engine):
+    """Handing the same messages in again changes nothing; other content is a new revision in the old place."""
+    session = engine.session("s")
+    stored = session.append([Message("user", "hi"), Message("assistant", "hello")])
+    assert session.append(stored) == stored
+    session.append(Message("user", "hi there", id=stored[0].id))
+    assert texts(session.messages()) == ["hi there", "hello"]
+
+
+def test_pages_of_originals(engine):
+    """`limit` and `before` walk backwards."""
+    session = engine.session("s")
+    stored = session.append([Message("user", str(n)) for n in range(10)])
+    newest = session.messages(limit=3)
+    assert texts(newest) == ["7", "8", "9"]
+    assert texts(session.messages(limit=3, before=newest[0].id)) == ["4", "5", "6"]
+    assert session.messages(before=stored[0].id) == []
+    with pytest.raises(InvalidInputError, match="before"):
+        session.messages(before="nobody")
+
+
+def test_a_failed_turn_is_not_saved(engine, observer):
+    """Only turns that came to their end are remembered."""
+    session = engine.session("s")
+    session.save_turn("hi", "sorry, an error", success=False)
+    assert not session.exists()
+    assert observer.counts["save.skipped"] == 1
+
+
+def test_a_turn_with_tool_calls_is_saved_whole(engine):
+    """The answer may be several messages."""
+    session = engine.session("s")
+    call = Message("assistant", None, tool_calls=(ToolCall("clock", {}, id="c"),))
+    session.save_turn("time?", [call, Message("tool", "noon", tool_call_id="c"), Message("assistant", "Noon.")])
+    assert [message.role for message in session.messages()] == ["user", "assistant", "tool", "assistant"]
+
+
+def test_a_failed_save_never_breaks_the_reply(broken, observer, caplog):
+    """It is logged, counted and handed to `on_save_error`, with the messages."""
+    broken.session("s").save_turn("hi", "hello")
+    (error, messages) = broken.reported[0]
+    assert isinstance(error, StoreUnavailableError)
+    assert texts(messages) == ["hi", "hello"]
+    assert observer.counts["save.errors"] == 1
+    assert "was not saved" in caplog.text
+
+
+def test_a_handler_that_fails_does_not_break_the_reply_either(tmp_path, caplog):
+    """The user's own handler may be wrong too."""
+
+    def handler(error, messages):
+        raise RuntimeError("handler")
+
+    with ContextEngine.open(f"sqlite:///{tmp_path}", on_save_error=handler) as engine:
+        engine.session("s").save_turn("hi", "hello")
+    assert "on_save_error itself failed" in caplog.text
+
+
+def test_a_turn_that_can_not_be_stored_is_reported(engine, observer):
+    """Bad content in an answer is a failed save, not a broken reply."""
+    engine.session("s").save_turn("hi", Message("assistant", "ok", metadata={"thing": object()}))
+    assert observer.counts["save.errors"] == 1
+    assert not engine.session("s").exists()
+
+
+def test_a_save_after_close_is_reported(engine, observer):
+    """Closing the engine too early loses no reply."""
+    session = engine.session("s")
+    engine.close()
+    session.save_turn("hi", "hello")
+    asyncio.run(session.asave_turn("hi", "hello"))
+    assert observer.counts["save.errors"] == 2
+
+
+def test_reading_from_a_broken_store_raises(broken):
+    """A read that fails says so."""
+    with pytest.raises(StoreUnavailableError):
+        broken.session("s").messages()
+    with pytest.raises(StoreUnavailableError):
+        broken.session("s").context("hi")
+
+
+def test_without_an_id_there_is_no_history(engine, observer):
+    """Such a session shows only what it is given, and saves nothing."""
+    session = engine.session(None)
+    session.save_turn("hi", "hello")
+    assert session.id is None
+    assert session.messages() == []
+    assert texts(session.context("hi").messages) == ["hi"]
+    assert not session.exists()
+    assert session.clear() == 0
+    assert session.delete() is False
+    with pytest.raises(InvalidInputError, match="session_id"):
+        session.append(Message("user", "hi"))
+
+
+def test_explicit_history_beats_the_stored_one(engine):
+    """What the caller hands in is what is shown."""
+    session = engine.session("s")
+    session.save_turn("stored", "stored")
+    window = session.context("now", history=[Message("user", "given"), Message("assistant", "given too")])
+    assert texts(window.messages) == ["given", "given too", "now"]
+    assert texts(session.context("now", history=[]).messages) == ["now"]
+
+
+def test_the_context_has_prompt_history_and_query(engine):
+    """One leading system message, the last turns, the query."""
+    session = engine.session("s")
+    for n in range(12):
+        session.save_turn(f"q{n}", f"a{n}")
+    window = session.context("now", system_prompt="Be kind.")
+    assert texts(window.messages) == ["Be kind.", *(f"{c}{n}" for n in range(2, 12) for c in "qa"), "now"]
+    assert [message.role for message in window.messages][:2] == ["system", "user"]
+    assert window.messages == session.context("now", system_prompt="Be kind.").messages
+
+
+def test_what_arc_made_is_not_saved_again(engine):
+    """A framework may hand the whole prompt back."""
+    session = engine.session("s")
+    window = session.context("now", system_prompt="Be kind.", documents=["a document"])
+    session.append(window.messages)
+    assert session.messages() == []
+
+
+def test_settings_choose_the_window(tmp_path):
+    """Turns, messages or tokens alone."""
+    for conversation, kept in (
+        ({"max_turns": 2}, 4),
+        ({"rolling_window_size": 5}, 4),
+        ({"window": "messages", "rolling_window_size": 6}, 6),
+        ({"window": "tokens"}, 60),
+    ):
+        with ContextEngine.open(settings=ArcSettings(conversation=conversation)) as engine:
+            session = engine.session("s")
+            for n in range(30):
+                session.save_turn(f"q{n}", f"a{n}")
+            assert len(session.context("now").messages) - 1 == kept, conversation
+
+
+def test_a_prompt_that_can_not_fit_raises_before_any_model_is_called(engine):
+    """The error names both figures."""
+    with pytest.raises(BudgetExceededError, match="system prompt and user message") as caught:
+        engine.session("s").context("word " * 50, system_prompt="word " * 50, budget=TokenBudget(60, output_reserve=10))
+    assert caught.value.available == 50
+    assert caught.value.needed > 100
+
+
+def test_another_user_finds_nothing(engine):
+    """The first write binds a session to its user."""
+    engine.session("s", user_id="ann").save_turn("hi", "hello")
+    other = engine.session("s", user_id="bob")
+    assert not other.exists()
+    for call in (other.messages, other.clear, other.delete, lambda: other.append(Message("user", "x"))):
+        with pytest.raises(SessionNotFoundError):
+            call()
+    assert len(engine.session("s", user_id="ann").messages()) == 2
+
+
+def test_another_caller_has_its_own(engine):
+    """A session id belongs to its caller."""
+    engine.session("s", caller_id="a").save_turn("hi", "hello")
+    other = engine.session("s", caller_id="b")
+    assert other.messages() == []
+    assert not other.exists()
+    other.save_turn("other", "other")
+    assert texts(engine.session("s", caller_id="a").messages()) == ["hi", "hello"]
+
+
+def test_clear_keeps_the_session_and_delete_does_not(engine):
+    """Clear empties; delete removes."""
+    session = engine.session("s")
+    session.save_turn("hi", "hello")
+    assert session.clear() == 2
+    assert session.exists()
+    assert session.messages() == []
+    assert session.delete()
+    assert not session.exists()
+    assert not session.delete()
+
+
+@pytest.mark.parametrize(
+    "kwargs",
+    [
+        {"session_id": ""},
+        {"session_id": "   "},
+        {"session_id": "x" * 256},
+        {"session_id": "a\x00b"},
+        {"session_id": 7},
+        {"session_id": "\ud800"},
+        {"session_id": "s", "caller_id": ""},
+        {"session_id": "s", "user_id": "x" * 256},
+        {"session_id": "s", "account_id": "\x00"},
+    ],
+    ids=",".join,
+)
+def test_wrong_ids_are_refused(engine, kwargs):
+    """The error names the field; nothing is written."""
+    with pytest.raises(InvalidInputError, match=next(reversed(kwargs))):
+        engine.session(**kwargs)
+    assert engine.admin.sessions().conversations == ()
+
+
+@pytest.mark.parametrize("messages", ["text", 7, [Message("user", "ok"), "text"], None], ids=repr)
+def test_wrong_messages_are_refused_before_anything_is_written(engine, messages):
+    """All or none."""
+    with pytest.raises(InvalidInputError, match="messages"):
+        engine.session("s").append(messages)
+    assert not engine.session("s").exists()
+
+
+def test_the_default_caller_can_be_refused():
+    """`require_scope` makes every call name its own."""
+    with ContextEngine.open(settings=ArcSettings(require_scope=True)) as engine:
+        with pytest.raises(InvalidInputError, match="caller_id"):
+            engine.session("s")
+        engine.session("s", caller_id="app").save_turn("hi", "hello")
+
+
+def test_sessions_are_listed_by_caller_and_user_a_page_at_a_time(engine):
+    """Newest first, with a cursor."""
+    for n in range(5):
+        engine.session(f"s{n}", user_id="ann" if n % 2 else None).save_turn("hi", "hello")
+    first = engine.admin.sessions(limit=2)
+    second = engine.admin.sessions(limit=2, cursor=first.next_cursor)
+    third = engine.admin.sessions(limit=2, cursor=second.next_cursor)
+    listed = [record.key.session_id for page in (first, second, third) for record in page.conversations]
+    assert listed == ["s4", "s3", "s2", "s1", "s0"]
+    assert third.next_cursor is None
+    assert [record.key.session_id for record in engine.admin.sessions(user_id="ann").conversations] == ["s3", "s1"]
+    assert engine.admin.sessions("nobody").conversations == ()
+
+
+def test_a_load_counts_nothing_again(tmp_path):
+    """Counts are stored with the messages; a load of any length tokenises only what is new."""
+
+    class Counting(HeuristicTokenCounter):
+        texts = 0
+
+        def count_batch(self, texts):
+            self.texts += len(texts)
+            return super().count_batch(texts)
+
+    counter = Counting()
+    with ContextEngine.open(f"sqlite:///{tmp_path}/arc.db", token_counter=counter) as engine:
+        session = engine.session("s")
+        session.append([Message("user" if n % 2 else "assistant", f"message {n}") for n in range(500)])
+        counter.texts = 0
+        session.context("hi")
+        assert counter.texts == 1
+
+
+def test_another_counter_counts_what_it_shows_itself(tmp_path):
+    """Counts of different methods are never mixed."""
+    url = f"sqlite:///{tmp_path}/arc.db"
+    with ContextEngine.open(url, token_counter=HeuristicTokenCounter()) as engine:
+        engine.session("s").save_turn("한국어로 질문합니다", "네")
+
+    class Ten:
+        name = "ten"
+
+        def count(self, text):
+            return 10
+
+        def count_batch(self, texts):
+            return [10 for _ in texts]
+
+    with ContextEngine.open(url, token_counter=Ten()) as engine:
+        window = engine.session("s").context("now")
+    assert next(section.tokens for section in window.sections if section.name == "history") == 2 * (10 + 4)
+
+
+def test_old_messages_are_read_by_chunks_and_the_rest_is_on_the_receipt(engine):
+    """What was not even loaded is counted."""
+    session = engine.session("s")
+    session.append([Message("user" if n % 2 == 0 else "assistant", f"message {n}") for n in range(300)])
+    window = session.context("now")
+    total = len(window.receipt.nearest) + sum(left.count for left in window.receipt.rest.values())
+    assert total == 280
+    assert len(window.receipt.nearest) <= 20
+
+
+def test_timers_are_reported(engine, observer):
+    """Loading and saving are timed."""
+    engine.session("s").save_turn("a", "b")
+    engine.session("s").context("c")
+    assert observer.timings == ["context.save", "context.load"]
+
+
+def test_conversations_survive_a_restart(tmp_path):
+    """The file is all that is needed."""
+    url = f"sqlite:///{tmp_path}/arc.db"
+    with ContextEngine.open(url) as engine:
+        engine.session("s").save_turn("my order is 4711", "noted")
+    with ContextEngine.open(url) as engine:
+        assert texts(engine.session("s").context("my order?").messages) == ["my order is 4711", "noted", "my order?"]
+
+
+def test_in_memory_is_said_in_the_log(caplog):
+    """Nobody should be surprised by what the process forgets."""
+    with caplog.at_level(logging.INFO, logger="arc.engine"), ContextEngine.open():
+        pass
+    assert "kept in memory" in caplog.text

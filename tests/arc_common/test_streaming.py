@@ -1,0 +1,107 @@
+"""Streamed turns: what is saved when a stream ends, is closed, is cancelled or fails."""
+
+import asyncio
+
+import pytest
+
+from arc_common import ContextEngine
+
+
+@pytest.fixture
+def session():
+    with ContextEngine.open() as engine:
+        yield engine.session("s")
+
+
+def saved(session):
+    return [(message.text, message.metadata.get("cut_short", False)) for message in session.messages()]
+
+
+def stream(session, *pieces, fail=None):
+    with session.stream_turn("question") as turn:
+        for piece in pieces:
+            turn.write(piece)
+            yield piece
+        if fail:
+            raise fail
+
+
+async def astream(session, *pieces, fail=None):
+    async with session.stream_turn("question") as turn:
+        for piece in pieces:
+            turn.write(piece)
+            yield piece
+        if fail:
+            raise fail
+
+
+def test_a_finished_stream_is_saved(session):
+    """Its pieces are one answer."""
+    assert "".join(stream(session, "to", "get", "her")) == "together"
+    assert saved(session) == [("question", False), ("together", False)]
+
+
+def test_only_the_last_iteration_is_saved(session):
+    """What led to tool calls is not the answer."""
+    with session.stream_turn("question") as turn:
+        turn.write("let me look that up")
+        turn.next_iteration()
+        turn.write("it is ")
+        turn.write("42")
+        assert turn.text == "it is 42"
+    assert saved(session) == [("question", False), ("it is 42", False)]
+
+
+def test_a_closed_stream_is_saved_as_far_as_it_came(session):
+    """The user saw that much."""
+    pieces = stream(session, "one ", "two ", "three")
+    next(pieces)
+    next(pieces)
+    pieces.close()
+    assert saved(session) == [("question", False), ("one two ", True)]
+
+
+def test_a_stream_closed_before_its_first_piece_is_not_saved(session):
+    """Nothing came, so there is no turn."""
+    with pytest.raises(GeneratorExit), session.stream_turn("question"):
+        raise GeneratorExit
+    assert saved(session) == []
+
+
+def test_a_failed_stream_is_not_saved_and_the_error_goes_on(session):
+    """A failed turn is no turn."""
+    with pytest.raises(RuntimeError, match="model"):
+        list(stream(session, "one", fail=RuntimeError("model")))
+    assert saved(session) == []
+
+
+async def test_an_async_stream_is_saved(session):
+    """The same, from a coroutine."""
+    assert [piece async for piece in astream(session, "a", "b")] == ["a", "b"]
+    assert saved(session) == [("question", False), ("ab", False)]
+
+
+async def test_a_cancelled_async_stream_is_saved_as_far_as_it_came(session):
+    """Cancelling the task still saves."""
+    started = asyncio.Event()
+
+    async def consume():
+        async with session.stream_turn("question") as turn:
+            turn.write("half")
+            started.set()
+            await asyncio.sleep(60)
+
+    task = asyncio.create_task(consume())
+    await started.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert saved(session) == [("question", False), ("half", True)]
+
+
+async def test_a_closed_async_stream_is_saved_as_far_as_it_came(session):
+    """A client that hangs up closes the generator."""
+    pieces = astream(session, "one", "two")
+    await anext(pieces)
+    await pieces.aclose()
+    assert saved(session) == [("question", False), ("one", True)]
