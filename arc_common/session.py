@@ -1,21 +1,24 @@
 """Session: one conversation, as its user sees it."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import takewhile
 from typing import Any
 
 from arc_common.context_window import ContextWindow, LeftOut, Request, as_documents, build_context_window
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import EngineClosedError, InvalidInputError
-from arc_common.memory.conversation import ConversationLog, LoadedHistory, as_messages
+from arc_common.memory.conversation import ConversationLog, LoadedHistory, as_messages, running_turn
 from arc_common.memory.streaming import StreamedTurn
 from arc_common.messages import Message, Role
 from arc_common.observability import timed
 from arc_common.protocols import SessionKey
 from arc_common.runtime import Runtime
 from arc_common.tokens.budget import TokenBudget
+from arc_common.tokens.correction import corrected
 from arc_common.tokens.counting import message_tokens_batch
+from arc_common.tokens.window import check_limits, select_window
 
 __all__ = ["Session"]
 
@@ -117,6 +120,83 @@ class Session:
     async def amessages(self, *, limit: int | None = None, before: str | None = None) -> list[Message]:
         """Async form of `messages`."""
         return await self._runtime.workers.run(self.messages, limit=limit, before=before)
+
+    def window(
+        self,
+        *,
+        max_tokens: int | None = None,
+        max_turns: int | None = None,
+        max_messages: int | None = None,
+        keep_opening: bool = False,
+        live: bool = False,
+        count: Callable[[Message], int] | None = None,
+    ) -> list[Message]:
+        """The newest whole turns that fit all limits together: see `select_window` for what holds.
+
+        - With no limit at all, the settings' own hold: turns or messages, and the default budget's tokens.
+        - Reads as many messages as it needs, however long the conversation is.
+
+        Args:
+            max_tokens: At most so many tokens, system messages at the start included.
+            max_turns: At most so many turns.
+            max_messages: At most so many messages.
+            keep_opening: Keep what comes before the first user message (a greeting) when the whole conversation fits.
+            live: Whether the newest turn is still to be answered: its calls without results are then kept, and its
+                user message and last exchange are there whatever they cost, since no answer can be had without them.
+            count: Counts a message; by default the engine's counter does, once, when the message is stored.
+
+        Raises:
+            InvalidInputError: A limit is negative or no whole number.
+            SessionNotFoundError: The session belongs to another user.
+            StoreError: The store failed.
+        """
+        check_limits(max_turns=max_turns, max_messages=max_messages, max_tokens=max_tokens)
+        if self._key is None:
+            return []
+        runtime = self._runtime
+        if max_tokens is None and max_turns is None and max_messages is None:
+            max_turns, max_messages = runtime.settings.conversation.window_limits
+            max_tokens = runtime.default_budget().input_tokens
+        with timed(runtime.observer, "context.load"):
+            loaded = self._log().load(
+                max_turns=max_turns, max_messages=max_messages, max_tokens=max_tokens, count=count
+            )
+        selection = select_window(
+            loaded.messages,
+            max_turns=max_turns,
+            max_messages=max_messages,
+            max_tokens=max_tokens,
+            count=loaded.raw_tokens if count else lambda it: corrected(runtime.token_counter, loaded.raw_tokens(it)),
+            live=live,
+            keep_opening=keep_opening and not loaded.unread.count,
+        )
+        kept = list(selection.kept)
+        needed = running_turn(loaded.messages) if live else []
+        if not {id(message) for message in needed} <= {id(message) for message in kept}:
+            leading = list(takewhile(lambda message: message.role is Role.SYSTEM, kept))
+            return [*leading, *needed]
+        return kept
+
+    async def awindow(
+        self,
+        *,
+        max_tokens: int | None = None,
+        max_turns: int | None = None,
+        max_messages: int | None = None,
+        keep_opening: bool = False,
+        live: bool = False,
+        count: Callable[[Message], int] | None = None,
+    ) -> list[Message]:
+        """Async form of `window`."""
+        return await self._runtime.workers.run(
+            self.window,
+            max_tokens=max_tokens,
+            max_turns=max_turns,
+            max_messages=max_messages,
+            keep_opening=keep_opening,
+            live=live,
+            count=count,
+        )
 
     def context(
         self,

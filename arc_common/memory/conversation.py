@@ -6,12 +6,12 @@ from datetime import datetime
 
 from arc_common.context_window import LeftOut
 from arc_common.exceptions import InvalidInputError
-from arc_common.messages import Message, Role
+from arc_common.messages import Message, Role, exchanges_of
 from arc_common.protocols import ConversationStore, CountedMessage, SessionKey, StoredMessage, TokenCounter
-from arc_common.tokens.correction import Correcting
+from arc_common.tokens.correction import Correcting, corrected
 from arc_common.tokens.counting import message_tokens_batch
 
-__all__ = ["USAGE", "ConversationLog", "LoadedHistory", "as_messages"]
+__all__ = ["USAGE", "ConversationLog", "LoadedHistory", "as_messages", "running_turn"]
 
 USAGE = "usage"
 """The metadata key where adapters note what a provider reported: `{"output_tokens": 12, "reasoning_tokens": 0}`."""
@@ -90,32 +90,44 @@ class ConversationLog:
             seq = found[0].seq
         return [stored.message for stored in self._store.tail(self._key, limit=limit, before=seq)]
 
-    def load(self, *, max_turns: int | None, max_messages: int | None, max_tokens: int) -> LoadedHistory:
-        """The newest messages: so many that every limit could be reached, or all.
+    def load(
+        self,
+        *,
+        max_turns: int | None,
+        max_messages: int | None,
+        max_tokens: int | None,
+        count: Callable[[Message], int] | None = None,
+    ) -> LoadedHistory:
+        """The newest messages: so many that every limit could be reached and one is the user's, or all.
 
         Reads by chunks from the end, twice as many rows as needed at most (and 32); what was counted by the same
-        counter is not counted again.
+        counter is not counted again. With `count`, tokens are what that says.
         """
         loaded: list[StoredMessage] = []
+        tokens: dict[int, int] = {}
         size = _FIRST_CHUNK
         while True:
             before = loaded[0].seq if loaded else None
             chunk = self._store.tail(self._key, limit=size, before=before)
             loaded[:0] = chunk
-            if len(chunk) < size or _enough(loaded, max_turns, max_messages, max_tokens):
+            tokens.update(self._raw_tokens(chunk, count))
+            total = sum(tokens.values()) if count else corrected(self._counter, sum(tokens.values()))
+            if len(chunk) < size or _enough(loaded, total, max_turns, max_messages, max_tokens):
                 break
             size *= 2
         exhausted = len(chunk) < size
         return LoadedHistory(
             messages=tuple(stored.message for stored in loaded),
-            tokens=self._raw_tokens(loaded),
+            tokens=tokens,
             unread=LeftOut(0, 0) if exhausted else self._unread(loaded),
         )
 
-    def _raw_tokens(self, loaded: Sequence[StoredMessage]) -> dict[int, int]:
+    def _raw_tokens(self, chunk: Sequence[StoredMessage], count: Callable[[Message], int] | None) -> dict[int, int]:
+        if count is not None:
+            return {id(stored.message): count(stored.message) for stored in chunk}
         name = self._counter.name
-        others = [stored.message for stored in loaded if stored.counter != name]
-        tokens = {id(stored.message): stored.tokens for stored in loaded}
+        others = [stored.message for stored in chunk if stored.counter != name]
+        tokens = {id(stored.message): stored.tokens for stored in chunk}
         tokens.update(zip(map(id, others), message_tokens_batch(self._counter, others), strict=True))
         return tokens
 
@@ -156,12 +168,24 @@ def as_messages(messages: Message | Iterable[Message]) -> list[Message]:
     return listed
 
 
-def _enough(loaded: Sequence[StoredMessage], max_turns: int | None, max_messages: int | None, max_tokens: int) -> bool:
-    """Whether any further message could only be left out."""
+def running_turn(messages: Sequence[Message]) -> list[Message]:
+    """What the newest turn can't be gone on with without: its user message and the last exchange behind it."""
+    start = max((i for i, message in enumerate(messages) if message.role is Role.USER), default=len(messages))
+    exchanges, _ = exchanges_of(messages[start:])
+    return [message for exchange in (exchanges[:1] + exchanges[1:][-1:]) for message in exchange.messages]
+
+
+def _enough(
+    loaded: Sequence[StoredMessage],
+    tokens: int,
+    max_turns: int | None,
+    max_messages: int | None,
+    max_tokens: int | None,
+) -> bool:
+    """Whether any further message could only be left out: the newest turn's user message never is."""
     turns = sum(stored.message.role is Role.USER for stored in loaded)
-    tokens = sum(stored.tokens for stored in loaded)
-    return (
+    return turns > 0 and (
         (max_turns is not None and turns > max_turns)
         or (max_messages is not None and len(loaded) > max_messages)
-        or tokens > max_tokens
+        or (max_tokens is not None and tokens > max_tokens)
     )

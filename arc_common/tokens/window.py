@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import Exchange, Message, Role, Turn, exchanges_of, turns_of
 
-__all__ = ["Dropped", "Selection", "last_messages", "last_turns", "select_window", "within_tokens"]
+__all__ = ["Dropped", "Selection", "check_limits", "last_messages", "last_turns", "select_window", "within_tokens"]
 
 OLDER = "older than the window"
 UNANSWERED = "tool call without a result"
@@ -45,6 +45,13 @@ def within_tokens(messages: Sequence[Message], max_tokens: int, *, count: Callab
     return list(select_window(messages, max_tokens=max_tokens, count=count).kept)
 
 
+def check_limits(**limits: int | None) -> None:
+    """Raise `InvalidInputError` for a limit that is negative or no whole number."""
+    for name, limit in limits.items():
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+            raise InvalidInputError(name, limit, "a whole number of at least 0, or None")
+
+
 def select_window(
     messages: Sequence[Message],
     *,
@@ -76,9 +83,7 @@ def select_window(
     Raises:
         InvalidInputError: A limit is negative or no whole number.
     """
-    for name, limit in (("max_turns", max_turns), ("max_messages", max_messages), ("max_tokens", max_tokens)):
-        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
-            raise InvalidInputError(name, limit, "a whole number of at least 0, or None")
+    check_limits(max_turns=max_turns, max_messages=max_messages, max_tokens=max_tokens)
     if max_tokens is not None and count is None:
         raise InvalidInputError("count", count, "a function that counts a message, when max_tokens is given")
     first = next((i for i, message in enumerate(messages) if message.role is not Role.SYSTEM), len(messages))

@@ -1,0 +1,227 @@
+"""`Session.window`: the newest whole turns within limits, read from the end."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy import create_engine, event
+
+from arc_common.engine import ContextEngine
+from arc_common.exceptions import InvalidInputError
+from arc_common.memory.conversation import running_turn
+from arc_common.messages import Message, Role, ToolCall, exchanges_of
+from arc_common.tokens.window import select_window
+from tests.arc_common.strategies import conversations
+
+
+class Ones:
+    """Counts each text as one token, and how many it was asked for."""
+
+    name = "ones"
+
+    def __init__(self) -> None:
+        self.counted = 0
+
+    def count(self, text: str) -> int:
+        """One."""
+        return self.count_batch([text])[0]
+
+    def count_batch(self, texts: Sequence[str]) -> list[int]:
+        """One each."""
+        self.counted += len(texts)
+        return [1] * len(texts)
+
+
+@pytest.fixture
+def engine() -> Iterator[ContextEngine]:
+    with ContextEngine.open(token_counter=Ones()) as opened:
+        yield opened
+
+
+def turns(number: int) -> list[Message]:
+    """So many questions with answers: each message costs five tokens under `Ones`."""
+    return [
+        Message(role, f"{word} {n}", id=f"{word}{n}")
+        for n in range(number)
+        for role, word in ((Role.USER, "q"), (Role.ASSISTANT, "a"))
+    ]
+
+
+def tool_turn(name: str, steps: int) -> list[Message]:
+    """A question, so many calls with their results, and no answer yet."""
+    messages = [Message(Role.USER, "go", id=f"{name}-q")]
+    for n in range(steps):
+        call = ToolCall("look_up", {}, id=f"{name}-{n}")
+        messages.append(Message(Role.ASSISTANT, None, tool_calls=(call,), id=f"{name}-c{n}"))
+        messages.append(Message(Role.TOOL, "found", tool_call_id=call.id, id=f"{name}-r{n}"))
+    return messages
+
+
+def ids(messages: Sequence[Message]) -> list[str | None]:
+    return [message.id for message in messages]
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        pytest.param({"max_turns": 2}, ["q28", "a28", "q29", "a29"], id="turns"),
+        pytest.param({"max_messages": 3}, ["q29", "a29"], id="messages, whole turns only"),
+        pytest.param({"max_tokens": 20}, ["q28", "a28", "q29", "a29"], id="tokens"),
+        pytest.param({"max_tokens": 19, "max_turns": 9}, ["q29", "a29"], id="the narrowest limit"),
+        pytest.param({"max_tokens": 0}, [], id="nothing fits"),
+        pytest.param({}, [f"{word}{n}" for n in range(20, 30) for word in "qa"], id="the settings' ten turns"),
+    ],
+)
+async def test_whole_turns_within_the_limits(
+    engine: ContextEngine, limits: dict[str, Any], expected: list[str]
+) -> None:
+    """The newest turns that fit all limits together are handed out, in both forms."""
+    session = engine.session("s")
+    session.append(turns(30))
+    assert ids(session.window(**limits)) == expected
+    assert ids(await session.awindow(**limits)) == expected
+
+
+@given(
+    conversation=conversations(max_size=80),
+    max_tokens=st.integers(0, 120),
+    max_messages=st.none() | st.integers(0, 12),
+    live=st.booleans(),
+    keep_opening=st.booleans(),
+)
+@settings(max_examples=200, deadline=None)
+def test_reading_a_part_gives_what_reading_all_would(
+    conversation: list[Message], max_tokens: int, max_messages: int | None, live: bool, keep_opening: bool
+) -> None:
+    """The window is the one that the whole conversation has, or, where much of it is of no use, the newest part of it.
+
+    A live turn's last resort is a request as sound as any.
+    """
+    limits: dict[str, Any] = {"max_tokens": max_tokens, "max_messages": max_messages}
+    with ContextEngine.open(token_counter=Ones()) as engine:
+        session = engine.session("s")
+        whole = session.append(conversation)
+        got = session.window(**limits, live=live, keep_opening=keep_opening)
+    chosen = list(select_window(whole, **limits, count=cost, live=live, keep_opening=keep_opening).kept)
+    if live and not set(ids(running_turn(whole))) <= set(ids(chosen)):
+        leading = [message for message in chosen if message.role is Role.SYSTEM]
+        chosen = [*leading, *running_turn(whole)]
+    assert got == chosen[len(chosen) - len(got) :]
+    if len(whole) <= 32:
+        assert got == chosen
+    exchanges, orphans = exchanges_of(got)
+    assert not orphans
+    assert live or all(exchange.complete for exchange in exchanges)
+
+
+def cost(message: Message) -> int:
+    """A message's tokens under `Ones`: framing, its text and so on."""
+    calls = sum(5 + (call.id is not None) for call in message.tool_calls)
+    return 4 + (message.content is not None) + calls + (message.tool_call_id is not None)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 40], ids=["question only", "one exchange", "longer than a chunk"])
+def test_a_live_turn_keeps_its_question_and_its_last_exchange(engine: ContextEngine, steps: int) -> None:
+    """A running turn that is over any limit still shows what it can't be gone on with without."""
+    session = engine.session("s")
+    session.append([*turns(3), *(turn := tool_turn("t", steps))])
+    expected = [turn[0], *turn[1:][-2:]]
+    assert ids(session.window(max_tokens=1, live=True)) == ids(expected)
+    assert session.window(max_tokens=1) == []
+
+
+def test_a_live_turn_keeps_the_newest_exchanges_that_fit(engine: ContextEngine) -> None:
+    """Within a turn that is too large, old exchanges leave first and the question stays."""
+    session = engine.session("s")
+    session.append(turn := tool_turn("t", 40))
+    one_exchange = sum(map(cost, turn[1:3]))
+    kept = session.window(max_tokens=cost(turn[0]) + 3 * one_exchange, live=True)
+    assert ids(kept) == ids([turn[0], *turn[-6:]])
+
+
+def test_a_live_turn_keeps_its_open_calls(engine: ContextEngine) -> None:
+    """Calls at the end that wait for their results are shown only while the turn runs."""
+    session = engine.session("s")
+    turn = tool_turn("t", 2)[:-1]
+    session.append(turn)
+    assert ids(session.window(max_turns=5, live=True)) == ids(turn)
+    assert ids(session.window(max_turns=5)) == ids(turn[:3])
+
+
+def test_the_greeting_is_kept_only_while_everything_fits(engine: ContextEngine) -> None:
+    """An assistant's opening words stay as long as nothing else has to leave."""
+    session = engine.session("s")
+    greeting = Message(Role.ASSISTANT, "Welcome!", id="hi")
+    session.append([greeting, *turns(2)])
+    assert ids(session.window(max_tokens=25, keep_opening=True)) == ["hi", "q0", "a0", "q1", "a1"]
+    assert ids(session.window(max_tokens=24, keep_opening=True)) == ["q0", "a0", "q1", "a1"]
+    assert ids(session.window(max_tokens=25)) == ["q0", "a0", "q1", "a1"]
+
+
+def test_half_a_turn_is_no_greeting(engine: ContextEngine) -> None:
+    """Messages that are merely the first ones read are not taken for the conversation's opening."""
+    session = engine.session("s")
+    orphans = [Message(Role.TOOL, "late", tool_call_id="gone", id=f"o{n}") for n in range(26)]
+    session.append([*turns(20), *orphans, Message(Role.USER, "now", id="now")])
+    assert ids(session.window(max_tokens=40, keep_opening=True))[0] in ("q18", "q19", "now")
+
+
+def test_a_count_of_ones_own_decides_alone(engine: ContextEngine) -> None:
+    """With `count`, neither the stored counts nor how far they would have read matter."""
+    session = engine.session("s")
+    session.append(turns(200))
+    assert len(session.window(max_tokens=300, count=lambda _: 1)) == 300
+    assert len(session.window(max_tokens=300, count=lambda _: 100)) == 2
+
+
+@pytest.mark.parametrize("length", [50, 5_000])
+def test_costs_the_same_however_long_the_conversation(tmp_path: Path, length: int) -> None:
+    """A window reads a bounded number of rows by a bounded number of statements, and counts nothing again."""
+    counter = Ones()
+    database = create_engine(f"sqlite:///{tmp_path / 'c.db'}")
+    statements: list[str] = []
+    event.listen(database, "connect", lambda connection, _: connection.set_trace_callback(statements.append))
+    with ContextEngine.open(database, token_counter=counter) as engine:
+        session = engine.session("s")
+        session.append(turns(length // 2))
+        counted = counter.counted
+        statements.clear()
+        assert len(session.window(max_tokens=100)) == 20
+        assert counter.counted == counted
+        assert len(statements) == 2
+        read = Counter[str | None]()
+
+        def five(message: Message) -> int:
+            read[message.id] += 1
+            return 5
+
+        assert len(session.window(max_tokens=100, count=five)) == 20
+        assert read.total() == 32
+    database.dispose()
+
+
+def test_without_an_id_there_is_nothing(engine: ContextEngine) -> None:
+    """A session without an id has no history."""
+    assert engine.session(None).window(max_turns=3) == []
+
+
+@pytest.mark.parametrize("limit", [-1, 1.5, True, "3"], ids=repr)
+@pytest.mark.parametrize("name", ["max_tokens", "max_turns", "max_messages"])
+def test_refuses_a_limit_that_is_none(engine: ContextEngine, name: str, limit: Any) -> None:
+    """A wrong limit is named, whichever it is."""
+    session = engine.session("s")
+    session.append(turns(1))
+    with pytest.raises(InvalidInputError, match=name):
+        session.window(**{name: limit})
+
+
+def test_hands_out_what_was_stored(engine: ContextEngine) -> None:
+    """Messages come back with their ids, times and metadata."""
+    session = engine.session("s")
+    stored = session.append(replace(turns(1)[0], metadata={"a": 1}))
+    assert session.window(max_turns=1) == stored
