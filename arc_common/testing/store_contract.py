@@ -1,0 +1,523 @@
+"""What every `ConversationStore` must do, as tests that a backend inherits.
+
+class TestMyStore(ConversationStoreContract):
+    @pytest.fixture
+    def store(self) -> ConversationStore:
+        return MyStore(...)
+
+The store may be shared between tests: each one uses a caller of its own.
+"""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from arc_common.exceptions import InvalidInputError, SessionNotFoundError
+from arc_common.messages import ContentPart, Message, Origin, Role, ToolCall
+from arc_common.protocols import ConversationStore, CountedMessage, SessionKey, StoredMessage
+
+__all__ = ["ConversationStoreContract", "counted", "ids"]
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def counted(
+    message_id: str | None,
+    content: Any = "hello",
+    *,
+    role: str = "user",
+    tokens: int = 10,
+    minute: int = 0,
+    **fields: Any,
+) -> CountedMessage:
+    """A message to store."""
+    fields.setdefault("created_at", START + timedelta(minutes=minute))
+    return CountedMessage(Message(Role(role), content, id=message_id, **fields), tokens, "test/1")
+
+
+def ids(stored: Iterable[StoredMessage]) -> list[str | None]:
+    """The messages' ids."""
+    return [one.message.id for one in stored]
+
+
+class ConversationStoreContract:
+    """Inherit and give the fixture `store`."""
+
+    @pytest.fixture
+    def store(self) -> ConversationStore:
+        """The store to test."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def key(self) -> SessionKey:
+        """A session that no other test knows."""
+        return SessionKey("session", caller_id=f"caller-{uuid4()}", user_id="user", account_id="account")
+
+    # Append
+
+    def test_append_returns_what_is_stored(self, store: ConversationStore, key: SessionKey) -> None:
+        """An append returns each message with its place, and reading gives the same."""
+        given = [counted("a", "one", tokens=3), counted("b", "two", role="assistant", tokens=4)]
+        stored = store.append(key, given)
+        assert [(one.message, one.tokens, one.counter, one.revision) for one in stored] == [
+            (one.message, one.tokens, one.counter, 1) for one in given
+        ]
+        assert stored[0].seq < stored[1].seq
+        assert store.tail(key) == stored == store.find(key, ["a", "b"])
+
+    def test_append_is_idempotent_by_id(self, store: ConversationStore, key: SessionKey) -> None:
+        """The same message again changes nothing, whatever its count, time and metadata say now."""
+        (first,) = store.append(key, [counted("a", metadata={"n": 1})])
+        before = store.conversation(key)
+        assert store.append(key, [counted("a", tokens=99, minute=5, metadata={"n": 2})]) == [first]
+        assert store.tail(key) == [first]
+        assert store.conversation(key) == before
+
+    def test_other_content_is_a_new_revision_in_the_old_place(self, store: ConversationStore, key: SessionKey) -> None:
+        """A message stored again with other content keeps its place and time, and its number goes up."""
+        first, second = store.append(key, [counted("a", "one", tokens=3), counted("b")])
+        (revised,) = store.append(key, [counted("a", "other", tokens=7, minute=9, name="Ann", metadata={"x": 1})])
+        assert (revised.seq, revised.revision, revised.tokens) == (first.seq, 2, 7)
+        assert revised.message == Message(Role.USER, "other", id="a", created_at=START, name="Ann", metadata={"x": 1})
+        assert store.tail(key) == [revised, second]
+        (third,) = store.append(key, [counted("a", "one")])
+        assert third.revision == 3
+        record = store.conversation(key)
+        assert record is not None
+        assert (record.message_count, record.total_tokens) == (2, 20)
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"role": "system"}, {"content": "other"}, {"name": "Ann"}, {"tool_call_id": "t"},
+            {"tool_calls": (ToolCall("f", {}, "c"),)},
+            {"content": (ContentPart("text", text="hello"), ContentPart("image", url="http://x/y.png"))},
+        ],
+        ids=["role", "text", "name", "tool call id", "tool calls", "parts"],
+    )  # fmt: skip
+    def test_what_makes_a_revision(self, store: ConversationStore, key: SessionKey, change: dict[str, Any]) -> None:
+        """Each thing that a message says makes a new revision when it changes."""
+        store.append(key, [counted("a")])
+        (revised,) = store.append(key, [counted("a", **change)])
+        assert revised.revision == 2
+        assert store.tail(key) == [revised]
+
+    def test_revisions_and_new_messages_together(self, store: ConversationStore, key: SessionKey) -> None:
+        """One call may hold known, changed and new messages; the answers are in its order."""
+        a, b = store.append(key, [counted("a"), counted("b")])
+        answers = store.append(key, [counted("c"), counted("b", "changed"), counted("a"), counted("d")])
+        assert ids(answers) == ["c", "b", "a", "d"]
+        assert answers[2] == a
+        assert (answers[1].seq, answers[1].revision) == (b.seq, 2)
+        assert ids(store.tail(key)) == ["a", "b", "c", "d"]
+
+    def test_a_message_given_twice_comes_back_twice(self, store: ConversationStore, key: SessionKey) -> None:
+        """Duplicates in one call are stored once, as the first of them."""
+        answers = store.append(key, [counted("a", metadata={"n": 1}), counted("b"), counted("a", metadata={"n": 2})])
+        assert ids(answers) == ["a", "b", "a"]
+        assert answers[0] == answers[2]
+        assert answers[0].message.metadata == {"n": 1}
+        assert store.tail(key) == answers[:2]
+
+    def test_two_contents_of_one_id_in_one_call(self, store: ConversationStore, key: SessionKey) -> None:
+        """The last one stands, as a revision with the first one's time."""
+        answers = store.append(key, [counted("a", "one", tokens=1), counted("a", "two", tokens=5, minute=3)])
+        assert answers[0] == answers[1]
+        assert (answers[0].message.content, answers[0].revision, answers[0].tokens) == ("two", 2, 5)
+        assert answers[0].message.created_at == START
+        assert store.tail(key) == answers[:1]
+        record = store.conversation(key)
+        assert record is not None
+        assert (record.message_count, record.total_tokens) == (1, 5)
+
+    def test_a_bad_message_stops_the_whole_call(self, store: ConversationStore, key: SessionKey) -> None:
+        """Nothing of a call with an unacceptable message is stored, not even the conversation."""
+        with pytest.raises(InvalidInputError, match=r"message\.metadata\.x"):
+            store.append(key, [counted("a"), counted("b", metadata={"x": object()})])
+        assert store.conversation(key) is None
+        store.append(key, [counted("a")])
+        with pytest.raises(InvalidInputError):
+            store.append(key, [counted("a", "changed"), counted("b", metadata={"x": object()})])
+        assert [one.message.content for one in store.tail(key)] == ["hello"]
+
+    def test_appending_nothing_makes_no_conversation(self, store: ConversationStore, key: SessionKey) -> None:
+        """An empty call leaves no trace."""
+        assert store.append(key, []) == []
+        assert store.conversation(key) is None
+
+    def test_later_changes_to_a_given_mapping_are_not_seen(self, store: ConversationStore, key: SessionKey) -> None:
+        """The store keeps what it was given, not a view of it, and hands out copies."""
+        metadata = {"tags": ["a"]}
+        store.append(key, [counted("a", metadata=metadata)])
+        metadata["tags"].append("b")
+        (stored,) = store.tail(key)
+        assert stored.message.metadata == {"tags": ["a"]}
+        stored.message.metadata["tags"].append("c")
+        assert store.find(key, ["a"])[0].message.metadata == {"tags": ["a"]}
+
+    def test_threads_append_to_one_session(self, store: ConversationStore, key: SessionKey) -> None:
+        """Concurrent writers lose and duplicate nothing, and each one's order is kept."""
+
+        def write(writer: int) -> None:
+            for number in range(15):
+                store.append(key, [counted(f"{writer}-{number}", str(number))])
+
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(write, range(4)))
+        stored = store.tail(key)
+        assert len({one.seq for one in stored}) == 60
+        for writer in range(4):
+            mine = [name for name in ids(stored) if name and name.startswith(f"{writer}-")]
+            assert mine == [f"{writer}-{number}" for number in range(15)]
+        record = store.conversation(key)
+        assert record is not None
+        assert (record.message_count, record.total_tokens) == (60, 600)
+
+    # The cap
+
+    @pytest.mark.parametrize(
+        ("roles", "cap", "left"),
+        [
+            ("uauaua", 4, "uaua"), ("uauaua", 5, "uaua"), ("uauaua", 3, "ua"), ("uaaaua", 4, "ua"),
+            ("uauaaaa", 2, "uaaaa"), ("suauaua", 5, "suaua"), ("suauaua", 4, "sua"), ("suauaua", 1, "sua"),
+            ("uasuasua", 4, "ssua"), ("aaaa", 2, "aaaa"), ("aaua", 2, "ua"), ("uatau", 4, "u"), ("ssss", 2, "ssss"),
+            ("uaua", 4, "uaua"), ("uu", 1, "u"),
+        ],
+    )  # fmt: skip
+    def test_a_cap_drops_whole_turns(
+        self, store: ConversationStore, key: SessionKey, roles: str, cap: int, left: str
+    ) -> None:
+        """Whole turns leave at the old end; the newest turn and system messages stay; the record says so."""
+        names = {"u": "user", "a": "assistant", "s": "system", "t": "tool"}
+        for number, role in enumerate(roles):
+            last = number == len(roles) - 1
+            store.append(
+                key, [counted(f"m{number}", role=names[role], tokens=number)], max_messages=cap if last else None
+            )
+        stored = store.tail(key)
+        assert "".join(one.message.role.value[0] for one in stored) == left
+        record = store.conversation(key)
+        assert record is not None
+        assert (record.message_count, record.total_tokens) == (len(left), sum(one.tokens for one in stored))
+        (next_one,) = store.append(key, [counted("next")])
+        assert next_one.seq > stored[-1].seq
+
+    def test_a_dropped_message_may_come_again(self, store: ConversationStore, key: SessionKey) -> None:
+        """A message that left is new when it is stored again."""
+        store.append(key, [counted("a"), counted("b")])
+        store.append(key, [counted("c")], max_messages=2)
+        (again,) = store.append(key, [counted("a", "other")])
+        assert again.revision == 1
+        assert ids(store.tail(key)) == ["b", "c", "a"]
+
+    # Reading
+
+    @pytest.fixture
+    def ten(self, store: ConversationStore, key: SessionKey) -> list[StoredMessage]:
+        """Ten messages m0 … m9 of 0 … 9 tokens."""
+        return store.append(key, [counted(f"m{n}", str(n), tokens=n) for n in range(10)])
+
+    @pytest.mark.parametrize(
+        ("arguments", "part"),
+        [
+            ({}, slice(0, 10)), ({"limit": 3}, slice(7, 10)), ({"limit": 10}, slice(0, 10)),
+            ({"limit": 99}, slice(0, 10)), ({"limit": 0}, slice(0, 0)),
+            ({"max_tokens": 9}, slice(9, 10)), ({"max_tokens": 8}, slice(0, 0)), ({"max_tokens": 17}, slice(8, 10)),
+            ({"max_tokens": 45}, slice(0, 10)), ({"max_tokens": 44}, slice(2, 10)),
+            ({"max_tokens": 30, "limit": 2}, slice(8, 10)), ({"max_tokens": 9, "limit": 2}, slice(9, 10)), ({"max_tokens": 0}, slice(0, 0)),
+        ],
+        ids=str,
+    )  # fmt: skip
+    def test_tail(
+        self,
+        store: ConversationStore,
+        key: SessionKey,
+        ten: list[StoredMessage],
+        arguments: dict[str, int],
+        part: slice,
+    ) -> None:
+        """The newest messages by count and by tokens, oldest first."""
+        assert store.tail(key, **arguments) == ten[part]
+
+    def test_tail_between_places(self, store: ConversationStore, key: SessionKey, ten: list[StoredMessage]) -> None:
+        """`before` and `after` exclude the place they name, and combine with limits."""
+        third, seventh = ten[3].seq, ten[7].seq
+        assert store.tail(key, before=seventh) == ten[:7]
+        assert store.tail(key, after=third) == ten[4:]
+        assert store.tail(key, after=third, before=seventh) == ten[4:7]
+        assert store.tail(key, after=third, before=seventh, limit=2) == ten[5:7]
+        assert store.tail(key, before=seventh, max_tokens=11) == ten[5:7]
+        assert store.tail(key, before=third, after=seventh) == []
+        assert store.tail(key, before=ten[0].seq) == [] == store.tail(key, after=ten[9].seq)
+        assert store.tail(key, before=-5) == []
+        assert store.tail(key, after=-5) == ten
+
+    def test_zero_tokens_cost_nothing(self, store: ConversationStore, key: SessionKey) -> None:
+        """A budget of nothing still holds messages of no tokens."""
+        stored = store.append(key, [counted("a", tokens=1), counted("b", "", tokens=0)])
+        assert store.tail(key, max_tokens=0) == stored[1:]
+
+    def test_tail_by_tokens_over_many_messages(self, store: ConversationStore, key: SessionKey) -> None:
+        """A tail by tokens is exact also where it takes several reads."""
+        stored = store.append(key, [counted(f"m{n}", tokens=1) for n in range(300)])
+        for budget in (31, 32, 33, 95, 96, 97, 299, 300, 301):
+            assert store.tail(key, max_tokens=budget) == stored[-budget:]
+        assert store.tail(key, max_tokens=250, limit=100) == stored[-100:]
+
+    def test_find(self, store: ConversationStore, key: SessionKey, ten: list[StoredMessage]) -> None:
+        """Those that are there, in conversation order, each once."""
+        assert store.find(key, ["m7", "nowhere", "m2", "m7"]) == [ten[2], ten[7]]
+        assert store.find(key, []) == []
+
+    def test_nothing_there(self, store: ConversationStore, key: SessionKey) -> None:
+        """A conversation that does not exist is empty, and reading does not make it."""
+        assert store.tail(key) == store.find(key, ["a"]) == []
+        assert store.remove(key, ["a"]) == store.clear(key) == 0
+        assert store.delete(key) is False
+        assert store.conversation(key) is None
+        assert store.conversations(key.caller_id).conversations == ()
+
+    # The record
+
+    def test_record(self, store: ConversationStore, key: SessionKey) -> None:
+        """The record holds whose it is, its times and its sums."""
+        begin = datetime.now(UTC)
+        calls = (ToolCall("f", {"x": 1}, "c1"), ToolCall("g", {}, "c2"))
+        store.append(key, [counted("a", tokens=3, minute=1)])
+        store.append(key, [counted("b", None, role="assistant", tokens=4, minute=2, tool_calls=calls)])
+        record = store.conversation(key)
+        assert record is not None
+        assert record.key == key
+        assert (record.message_count, record.tool_calls_count, record.total_tokens) == (2, 2, 7)
+        assert (record.status, dict(record.metadata)) == ("active", {})
+        assert begin - timedelta(seconds=5) < record.created_at < record.updated_at <= datetime.now(UTC)
+        assert record.last_message_at == START + timedelta(minutes=2)
+        store.append(key, [counted("b", "done", role="assistant", tokens=1, tool_calls=calls[:1])])
+        store.remove(key, ["a"])
+        record = store.conversation(key)
+        assert record is not None
+        assert (record.message_count, record.tool_calls_count, record.total_tokens) == (1, 1, 1)
+
+    # Removing
+
+    def test_remove(self, store: ConversationStore, key: SessionKey, ten: list[StoredMessage]) -> None:
+        """Single messages leave; what is counted is what was there."""
+        assert store.remove(key, ["m3", "nowhere", "m3", "m8"]) == 2
+        assert store.remove(key, ["m3"]) == 0 == store.remove(key, [])
+        assert store.tail(key) == ten[:3] + ten[4:8] + ten[9:]
+
+    def test_clear_keeps_the_session(self, store: ConversationStore, key: SessionKey, ten: list[StoredMessage]) -> None:
+        """After a clear the record is there and empty, and places go on."""
+        before = store.conversation(key)
+        assert store.clear(key) == 10
+        assert store.clear(key) == 0
+        record = store.conversation(key)
+        assert before is not None
+        assert record is not None
+        assert (record.message_count, record.tool_calls_count, record.total_tokens) == (0, 0, 0)
+        assert record.created_at == before.created_at
+        (again,) = store.append(key, [counted("m0")])
+        assert again.seq > ten[-1].seq
+        assert again.revision == 1
+
+    def test_places_are_not_used_again(
+        self, store: ConversationStore, key: SessionKey, ten: list[StoredMessage]
+    ) -> None:
+        """The place of a removed newest message stays empty."""
+        store.remove(key, ["m9"])
+        (new,) = store.append(key, [counted("new")])
+        assert new.seq > ten[9].seq
+
+    def test_delete(self, store: ConversationStore, key: SessionKey, ten: list[StoredMessage]) -> None:
+        """A deleted session leaves nothing; one of the same name is new, and may be another user's."""
+        assert store.tail(key) == ten
+        assert store.delete(key) is True
+        assert store.delete(key) is False
+        assert store.conversation(key) is None
+        assert store.tail(key) == store.find(key, ["m1"]) == []
+        other = SessionKey(key.session_id, key.caller_id, "somebody else")
+        (new,) = store.append(other, [counted("m1", "mine")])
+        assert new.revision == 1
+        assert store.tail(other) == [new]
+        record = store.conversation(other)
+        assert record is not None
+        assert (record.message_count, record.total_tokens) == (1, 10)
+
+    # Listing
+
+    def test_listing_pages(self, store: ConversationStore, key: SessionKey) -> None:
+        """Pages are newest first, complete, and not shifted by sessions that come in between."""
+        keys = [SessionKey(f"s{n}", key.caller_id) for n in range(7)]
+        for one in keys:
+            store.append(one, [counted("a")])
+        page = store.conversations(key.caller_id, limit=3)
+        seen = [record.key for record in page.conversations]
+        while page.next_cursor is not None:
+            store.append(SessionKey(f"new{len(seen)}", key.caller_id), [counted("a")])
+            store.append(keys[0], [counted(f"more{len(seen)}")])
+            page = store.conversations(key.caller_id, limit=3, cursor=page.next_cursor)
+            assert 1 <= len(page.conversations) <= 3
+            seen += [record.key for record in page.conversations]
+        assert seen == keys[::-1]
+
+    def test_listing_goes_on_when_the_last_one_is_deleted(self, store: ConversationStore, key: SessionKey) -> None:
+        """A cursor holds although the conversation it was made from is gone."""
+        for number in range(4):
+            store.append(SessionKey(f"s{number}", key.caller_id), [counted("a")])
+        page = store.conversations(key.caller_id, limit=2)
+        store.delete(page.conversations[-1].key)
+        rest = store.conversations(key.caller_id, limit=2, cursor=page.next_cursor)
+        assert [record.key.session_id for record in rest.conversations] == ["s1", "s0"]
+        assert rest.next_cursor is None
+
+    def test_listing_by_user(self, store: ConversationStore, key: SessionKey) -> None:
+        """A user's listing holds that user's sessions of that caller only."""
+        for number in range(6):
+            store.append(SessionKey(f"s{number}", key.caller_id, "even" if number % 2 == 0 else None), [counted("a")])
+        store.append(SessionKey("s0", f"{key.caller_id}-other", "even"), [counted("a")])
+        page = store.conversations(key.caller_id, user_id="even", limit=2)
+        rest = store.conversations(key.caller_id, user_id="even", limit=2, cursor=page.next_cursor)
+        found = [record.key for record in page.conversations + rest.conversations]
+        assert found == [SessionKey(f"s{n}", key.caller_id, "even") for n in (4, 2, 0)]
+        assert store.conversations(key.caller_id, user_id="nobody").conversations == ()
+        assert len(store.conversations(key.caller_id).conversations) == 6
+
+    # Whose it is
+
+    @pytest.mark.parametrize("other", ["somebody else", None], ids=["another user", "no user"])
+    @pytest.mark.parametrize(
+        "call",
+        [
+            lambda store, key: store.append(key, [counted("mine")]),
+            lambda store, key: store.append(key, []),
+            lambda store, key: store.tail(key),
+            lambda store, key: store.tail(key, limit=0),
+            lambda store, key: store.tail(key, max_tokens=5),
+            lambda store, key: store.find(key, ["m1"]),
+            lambda store, key: store.remove(key, ["m1"]),
+            lambda store, key: store.clear(key),
+            lambda store, key: store.delete(key),
+            lambda store, key: store.conversation(key),
+        ],
+        ids=[
+            "append", "append nothing", "tail", "tail of none", "tail by tokens", "find", "remove", "clear", "delete",
+            "conversation",
+        ],
+    )  # fmt: skip
+    def test_another_user_finds_nothing(
+        self,
+        store: ConversationStore,
+        key: SessionKey,
+        ten: list[StoredMessage],
+        call: Callable[[ConversationStore, SessionKey], object],
+        other: str | None,
+    ) -> None:
+        """The first write binds the session to its user; for another it can't be found, nor changed."""
+        before = store.conversation(key)
+        with pytest.raises(SessionNotFoundError):
+            call(store, SessionKey(key.session_id, key.caller_id, other))
+        assert store.tail(key) == ten
+        assert store.conversation(key) == before
+
+    def test_another_caller_has_another_session(
+        self, store: ConversationStore, key: SessionKey, ten: list[StoredMessage]
+    ) -> None:
+        """The same session id under another caller is another conversation."""
+        other = SessionKey(key.session_id, f"{key.caller_id}-other", key.user_id)
+        assert store.tail(other) == []
+        assert store.conversation(other) is None
+        assert store.delete(other) is False
+        (mine,) = store.append(other, [counted("m1", "other")])
+        assert mine.revision == 1
+        assert store.clear(other) == 1
+        assert store.tail(key) == ten
+        assert len(store.conversations(other.caller_id).conversations) == 1
+
+    # Bad input
+
+    @pytest.mark.parametrize(
+        "call",
+        [
+            lambda store, key: store.tail(key, limit=-1),
+            lambda store, key: store.tail(key, limit=True),
+            lambda store, key: store.tail(key, limit=1.5),
+            lambda store, key: store.tail(key, limit=2**70),
+            lambda store, key: store.tail(key, max_tokens=-1),
+            lambda store, key: store.tail(key, max_tokens="5"),
+            lambda store, key: store.tail(key, before="x"),
+            lambda store, key: store.tail(key, before=True),
+            lambda store, key: store.tail(key, after=2**70),
+            lambda store, key: store.find(key, ["a\x00b"]),
+            lambda store, key: store.find(key, "abc"),
+            lambda store, key: store.find(key, [None]),
+            lambda store, key: store.remove(key, ["x" * 256]),
+            lambda store, key: store.remove(key, [""]),
+            lambda store, key: store.append(key, [counted("a")], max_messages=0),
+            lambda store, key: store.append(key, [counted("a")], max_messages=True),
+            lambda store, key: store.append(key, [counted(None)]),
+            lambda store, key: store.append(key, [counted("a", created_at=None)]),
+            lambda store, key: store.append(key, [counted("a", tokens=-1)]),
+            lambda store, key: store.append(key, [counted("a", tokens=True)]),
+            lambda store, key: store.append(key, [CountedMessage(counted("a").message, 1, "")]),
+            lambda store, key: store.append(key, [CountedMessage(counted("a").message, 1, "x" * 65)]),
+            lambda store, key: store.append(key, [counted("a").message]),
+            lambda store, key: store.append(key, [counted("a", metadata={"x": object()})]),
+            lambda store, key: store.append(key, [counted("a", origin=Origin("x" * 33, "{}"))]),
+            lambda store, key: store.append(key, [counted("a", origin=Origin("x", "\x00"))]),
+            lambda store, key: store.conversations(key.caller_id, limit=0),
+            lambda store, key: store.conversations(key.caller_id, limit=None),
+            lambda store, key: store.conversations(key.caller_id, limit=True),
+            lambda store, key: store.conversations(key.caller_id, cursor="garbage"),
+            lambda store, key: store.conversations(key.caller_id, cursor="MTIz"),
+            lambda store, key: store.conversations(key.caller_id, cursor="MTo5OTk5OTk5OTk5OTk5OTk5OTk5OTk5"),
+            lambda store, key: store.conversations(key.caller_id, cursor=5),
+            lambda store, _: store.conversations(""),
+            lambda store, key: store.conversations(key.caller_id, user_id="a\x00"),
+        ],
+        ids=[
+            "negative limit", "limit is a bool", "limit is a float", "huge limit", "negative tokens", "tokens are text",
+            "before is text", "before is a bool", "huge after", "NUL in an id to find", "one text for ids",
+            "None among ids", "over-long id to remove", "empty id to remove", "cap of 0", "cap is a bool",
+            "message without id", "message without time", "negative count", "count is a bool", "counter without name",
+            "over-long counter", "uncounted message", "metadata that can't be stored", "over-long format",
+            "NUL in origin", "page of none", "page of no size", "page size is a bool", "garbage cursor",
+            "cursor of one number", "cursor of a huge number", "cursor is a number", "no caller", "NUL in user",
+        ],
+    )  # fmt: skip
+    def test_bad_input(
+        self, store: ConversationStore, key: SessionKey, call: Callable[[ConversationStore, SessionKey], object]
+    ) -> None:
+        """What is not acceptable is refused by name, and nothing is written."""
+        with pytest.raises(InvalidInputError):
+            call(store, key)
+        assert store.conversation(key) is None
+
+    def test_hostile_identifiers(self, store: ConversationStore, key: SessionKey) -> None:
+        """Ids are data: quotes, wildcards and any script are kept apart."""
+        names = [
+            "'; DROP TABLE arc_sessions; --",
+            "%",
+            "_",
+            "A",
+            "a",
+            "\u00e9",
+            "e\u0301",
+            "안녕",
+            "🎉",
+            ":x",
+            "%(x)s",
+            "x" * 255,
+        ]
+        for name in names:
+            one = SessionKey(name, key.caller_id, user_id=name)
+            store.append(one, [counted(name, name)])
+            store.append(one, [counted(other, other) for other in names])
+        for name in names:
+            one = SessionKey(name, key.caller_id, user_id=name)
+            assert set(ids(store.tail(one))) == set(names)
+            assert ids(store.find(one, [name])) == [name]
+            assert len(store.conversations(key.caller_id, user_id=name).conversations) == 1

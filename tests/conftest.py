@@ -1,0 +1,40 @@
+"""What all tests share: real servers, started once and only if a test asks for one."""
+
+from collections.abc import Callable, Iterator
+from itertools import count
+
+import psycopg
+import pytest
+
+from tests.servers import PostgresServer, postgres_server
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server that does not wait for the disk."""
+    with postgres_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def durable_postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server as it runs in production: a commit waits for the disk."""
+    with postgres_server(durable=True) as server:
+        yield server
+
+
+_numbers = count(1)
+
+
+def new_database(server: PostgresServer) -> str:
+    """The address of an empty database."""
+    name = f"test_{next(_numbers)}"
+    with psycopg.connect(server.dsn(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} STRATEGY wal_log")
+    return server.url(name)
+
+
+@pytest.fixture(scope="session")
+def postgres_database(postgres: PostgresServer) -> Callable[[], str]:
+    """Makes empty databases, one at each call."""
+    return lambda: new_database(postgres)
