@@ -82,6 +82,7 @@ def test_nodes_without_scores_are_taken_in_their_order():
     """Where nobody ranked, the incoming order is the ranking; NaN is no score."""
     nodes = scored(("a a", None), ("b", float("nan")), ("c", None))
     assert texts_of(budget(3).postprocess_nodes(nodes)) == ["a a", "b"]
+    assert texts_of(budget(1).postprocess_nodes([nodes[1], *scored(("d", 0.1))])) == ["d"]
 
 
 def test_nothing_in_nothing_out():
