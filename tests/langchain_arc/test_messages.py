@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_core.load.serializable import Serializable
@@ -46,6 +46,7 @@ def exactly(message: BaseMessage) -> tuple[type, str, str]:
 
 @settings(max_examples=300, deadline=None)
 @given(strategies.messages)
+@example(HumanMessage([{"text": "x", "type": "text"}]))  # the order of keys: a provider's prompt cache sees it
 def test_every_message_comes_back_as_it_was(message: BaseMessage) -> None:
     """`from_arc(to_arc(m))` is `m`, of the same type and with the same types inside, and `m` is left alone."""
     before = exactly(message)
@@ -163,6 +164,12 @@ PARTS: list[tuple[str, Any, ContentPart]] = [
      ContentPart("opaque", name="image", extra={"type": "image", "file_id": "f"})),
     ("tool use", {"type": "tool_use", "id": "c", "name": "f", "input": {}},
      ContentPart("opaque", name="tool_use", extra={"type": "tool_use", "id": "c", "name": "f", "input": {}})),
+    ("foreign block", {"type": "non_standard", "value": {"a": 1}, "name": "cache"},
+     ContentPart("opaque", name="cache", extra={"a": 1})),
+    ("non-standard block with more to it", {"type": "non_standard", "value": {"a": 1}, "id": "1"},
+     ContentPart("opaque", name="non_standard", extra={"type": "non_standard", "value": {"a": 1}, "id": "1"})),
+    ("lone surrogate", {"type": "text-plain", "text": "\ud800"},
+     ContentPart("file", data="7aCA", mime_type="text/plain")),
     ("no type", {"a": 1}, ContentPart("opaque", extra={"a": 1})),
 ]  # fmt: skip
 
@@ -189,6 +196,8 @@ BLOCKS: list[tuple[str, ContentPart, dict[str, Any]]] = [
      {"type": "reasoning", "reasoning": "hm", "extras": {"signature": "s"}}),
     ("foreign block", ContentPart("opaque", name="cache", extra={"block_type": "cache"}),
      {"type": "non_standard", "value": {"block_type": "cache"}, "name": "cache"}),
+    ("foreign block with a type", ContentPart("opaque", name="cache", extra={"type": "other"}),
+     {"type": "non_standard", "value": {"type": "other"}, "name": "cache"}),
     ("own block", ContentPart("opaque", name="custom", extra={"type": "custom", "a": [1]}),
      {"type": "custom", "a": [1]}),
 ]  # fmt: skip
