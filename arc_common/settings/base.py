@@ -4,10 +4,11 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
+from arc_common.exceptions import ConfigurationError
 from arc_common.settings.errors import configuration_error
 from arc_common.settings.secret import SecretUrl
 
-__all__ = ["Group", "Url"]
+__all__ = ["Group", "Immutable", "Url"]
 
 
 def _with_scheme(url: SecretUrl) -> SecretUrl:
@@ -20,7 +21,14 @@ def _with_scheme(url: SecretUrl) -> SecretUrl:
 Url: TypeAlias = Annotated[SecretUrl, AfterValidator(_with_scheme)]
 
 
-class Group(BaseModel):
+class Immutable:
+    """Refuses assignment by arc's error: pydantic's shows the value that was to be written, which may be a secret."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise ConfigurationError(f"{name}: settings are immutable; make new ones with the value that you want")
+
+
+class Group(Immutable, BaseModel):
     """Some knobs that belong together. Immutable; unknown names are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, allow_inf_nan=False)

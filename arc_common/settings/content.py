@@ -64,7 +64,6 @@ class ConversationSettings(Group):
         description="Days: idle for longer, a resumed conversation gets a note saying so. None: no note.",
     )
 
-
     @property
     def window_limits(self) -> tuple[int | None, int | None]:
         """The most turns and the most messages of history that a request shows; `None` for as many as fit."""

@@ -13,7 +13,7 @@ from pydantic_settings import (
 )
 
 from arc_common.exceptions import ConfigurationError
-from arc_common.settings.base import Url
+from arc_common.settings.base import Immutable, Url
 from arc_common.settings.content import (
     ArtifactSettings,
     BudgetSettings,
@@ -43,7 +43,7 @@ from arc_common.settings.services import (
 __all__ = ["ArcSettings", "SettingDescription", "describe_settings"]
 
 
-class ArcSettings(BaseSettings):
+class ArcSettings(Immutable, BaseSettings):
     """Every knob of arc, read when it is made, and immutable from then on.
 
     - A constructor argument wins over `ARC_…` in the environment, that over an alias, that over the default. A group
@@ -65,7 +65,6 @@ class ArcSettings(BaseSettings):
         extra="forbid",
         frozen=True,
         hide_input_in_errors=True,
-        allow_inf_nan=False,
     )
 
     database_url: Url | None = Field(
