@@ -1,1 +1,5 @@
-"""Fakes and contract suites, for arc's own tests and for those who implement its protocols."""
+"""Fakes for tests of what is built on arc."""
+
+from arc_common.testing.scripted import ScriptedChatModel
+
+__all__ = ["ScriptedChatModel"]

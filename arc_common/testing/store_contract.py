@@ -228,7 +228,8 @@ class ConversationStoreContract:
             ({"limit": 99}, slice(0, 10)), ({"limit": 0}, slice(0, 0)),
             ({"max_tokens": 9}, slice(9, 10)), ({"max_tokens": 8}, slice(0, 0)), ({"max_tokens": 17}, slice(8, 10)),
             ({"max_tokens": 45}, slice(0, 10)), ({"max_tokens": 44}, slice(2, 10)),
-            ({"max_tokens": 30, "limit": 2}, slice(8, 10)), ({"max_tokens": 9, "limit": 2}, slice(9, 10)), ({"max_tokens": 0}, slice(0, 0)),
+            ({"max_tokens": 30, "limit": 2}, slice(8, 10)), ({"max_tokens": 9, "limit": 2}, slice(9, 10)),
+            ({"max_tokens": 0}, slice(0, 0)),
         ],
         ids=str,
     )  # fmt: skip

@@ -1,0 +1,120 @@
+"""Many processes on one database, and processes that die."""
+
+import os
+import random
+import signal
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from arc_common.protocols import SessionKey
+from arc_common.stores.sql import SqlStore
+from tests.arc_common.stores import workers
+from tests.arc_common.stores.workers import Helper
+
+SHARED = SessionKey("shared")
+
+
+@pytest.fixture(scope="module")
+def helper() -> Iterator[Helper]:
+    with workers.helper() as started:
+        yield started
+
+
+def assert_sound(url: str, store: SqlStore) -> None:
+    """The record agrees with the rows, and the file with itself."""
+    stored = store.tail(SHARED)
+    record = store.conversation(SHARED)
+    assert record is not None
+    assert record.message_count == len(stored) == len({one.seq for one in stored})
+    assert record.total_tokens == sum(one.tokens for one in stored)
+    if url.startswith("sqlite"):
+        with store.engine.connect() as connection:
+            assert connection.execute(text("PRAGMA integrity_check")).scalar() == "ok"
+
+
+@pytest.mark.parametrize("each", [25, pytest.param(200, marks=pytest.mark.torture)], ids=["short", "long"])
+def test_eight_processes_append_to_one_session(helper: Helper, database: str, tmp_path: Path, each: int) -> None:
+    """Nothing is lost, duplicated or raised, and each process's order is kept."""
+    writers = [{"url": database, "name": f"w{number}", "count": each} for number in range(8)]
+    acknowledged = helper.run(workers.append, tmp_path, writers)
+    store = SqlStore(database)
+    names = [one.message.id or "" for one in store.tail(SHARED)]
+    assert len(names) == len(set(names)) == 8 * each
+    for number, mine in enumerate(acknowledged):
+        assert mine == [f"w{number}-{n}" for n in range(each)]
+        assert [name for name in names if name.startswith(f"w{number}-")] == mine
+    assert_sound(database, store)
+    store.close()
+
+
+@pytest.mark.parametrize("rounds", [2, pytest.param(30, marks=pytest.mark.torture)], ids=["short", "long"])
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_eight_processes_open_a_fresh_database(
+    helper: Helper, kind: str, tmp_path: Path, postgres_database: Callable[[], str], rounds: int
+) -> None:
+    """The tables are made once; all eight go on."""
+    for number in range(rounds):
+        url = postgres_database() if kind == "postgres" else f"sqlite:///{tmp_path / f'fresh-{number}.db'}"
+        assert helper.run(workers.first_use, tmp_path, [{"url": url}] * 8)
+        for log in tmp_path.glob("*.log"):
+            log.unlink()
+
+
+@pytest.mark.parametrize("kills", [30, pytest.param(250, marks=pytest.mark.torture)], ids=["short", "long"])
+def test_what_was_acknowledged_survives_sigkill(helper: Helper, database: str, tmp_path: Path, kills: int) -> None:
+    """Writers are killed at random moments, two at a time: a quarter while they start, the first ones on no tables.
+
+    Every id whose append returned is there afterwards, in its writer's order, and the database is sound.
+    """
+    chance = random.Random(20260101 + kills)
+    acknowledged: list[list[str]] = []
+    for number in range(kills // 2):
+        names = [f"k{number}a", f"k{number}b"]
+        logs = [tmp_path / f"{name}.log" for name in names]
+        pids = [
+            helper.start(workers.append, log, url=database, name=name, count=100_000)
+            for name, log in zip(names, logs, strict=True)
+        ]
+        for pid, log in zip(pids, logs, strict=True):
+            if number % 4:
+                _wait_for(log)
+            time.sleep(chance.uniform(0, 0.02))
+            os.kill(pid, signal.SIGKILL)
+        assert [helper.wait(pid) for pid in pids] == [-signal.SIGKILL] * 2
+        acknowledged += [log.read_text().splitlines() if log.exists() else [] for log in logs]
+    store = SqlStore(database)
+    names = [one.message.id or "" for one in store.tail(SHARED)]
+    place = {name: index for index, name in enumerate(names)}
+    assert len(place) == len(names)
+    for mine in acknowledged:
+        places = [place[name] for name in mine]
+        assert places == sorted(places)
+    assert sum(bool(mine) for mine in acknowledged) > kills // 2, "most were killed before they wrote anything"
+    assert_sound(database, store)
+    store.close()
+
+
+def _wait_for(log: Path) -> None:
+    """Until a writer has reported something."""
+    deadline = time.monotonic() + 20
+    while not (log.exists() and log.stat().st_size):
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+def test_a_reader_is_not_stopped_by_a_writer(tmp_path: Path) -> None:
+    """While another connection holds the write lock of a SQLite file, reads go on."""
+    store = SqlStore(f"sqlite:///{tmp_path / 'arc.db'}")
+    assert store.tail(SHARED) == []
+    other = sqlite3.connect(tmp_path / "arc.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    begin = time.monotonic()
+    assert store.tail(SHARED) == []
+    assert time.monotonic() - begin < 2
+    other.close()
+    store.close()

@@ -1,0 +1,121 @@
+"""Processes that write to a store, forked from one warm helper: 5 ms each instead of a Python start.
+
+Run as a module it is the helper: it has everything imported and one thread, reads jobs from its standard input as
+JSON lines, forks a process for each, and answers with its id.
+"""
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any
+
+from arc_common.messages import Message, Role
+from arc_common.protocols import CountedMessage, SessionKey
+from arc_common.stores.sql import SqlStore
+
+ROOT = Path(__file__).parents[3]
+
+
+class Helper:
+    """Starts jobs in processes of their own."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._requests: IO[str] = process.stdin
+        self._answers: IO[str] = process.stdout
+
+    def start(self, job: Callable[..., None], log: Path, **arguments: Any) -> int:
+        """Fork a process that runs the job; `log` gets what it reports."""
+        return int(self._ask({"job": job.__name__, "log": str(log), "arguments": arguments}))
+
+    def wait(self, pid: int) -> int:
+        """Wait until the process has ended; how."""
+        return os.waitstatus_to_exitcode(int(self._ask({"wait": pid})))
+
+    def run(self, job: Callable[..., None], folder: Path, each: list[dict[str, Any]]) -> list[list[str]]:
+        """Run the job once for each of the arguments, all at once; what each one reported."""
+        logs = [folder / f"{job.__name__}-{number}.log" for number in range(len(each))]
+        at = time.time() + 0.2
+        pids = [self.start(job, log, at=at, **arguments) for log, arguments in zip(logs, each, strict=True)]
+        codes = [self.wait(pid) for pid in pids]
+        assert codes == [0] * len(each), "\n".join(log.read_text()[-2000:] for log in logs)
+        return [log.read_text().splitlines() for log in logs]
+
+    def _ask(self, request: dict[str, Any]) -> str:
+        self._requests.write(json.dumps(request) + "\n")
+        self._requests.flush()
+        return self._answers.readline()
+
+
+@contextmanager
+def helper() -> Iterator[Helper]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.arc_common.stores.workers"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT,
+    )  # fmt: skip
+    with process:
+        yield Helper(process)
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+def append(report: Callable[[str], None], *, url: str, name: str, count: int, at: float = 0.0) -> None:
+    """Append messages one by one to the session `shared`, and report each id once the store has returned."""
+    store = SqlStore(url)
+    key = SessionKey("shared")
+    time.sleep(max(0.0, at - time.time()))
+    for number in range(count):
+        message = Message(Role.USER, f"{name} says {number}", id=f"{name}-{number}", created_at=datetime.now(UTC))
+        store.append(key, [CountedMessage(message, 7, "test/1")])
+        report(f"{name}-{number}")
+    store.close()
+
+
+def first_use(report: Callable[[str], None], *, url: str, at: float = 0.0) -> None:
+    """Open a database that nobody has opened before."""
+    store = SqlStore(url)
+    time.sleep(max(0.0, at - time.time()))
+    assert store.conversation(SessionKey("nothing")) is None
+    report("opened")
+    store.close()
+
+
+_JOBS: dict[str, Callable[..., None]] = {"append": append, "first_use": first_use}
+
+
+def _run(request: dict[str, Any]) -> None:
+    log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    try:
+        _JOBS[request["job"]](lambda text: os.write(log, f"{text}\n".encode()), **request["arguments"])
+    except BaseException:  # noqa: BLE001 - the process ends here, and its log says why
+        os.write(log, traceback.format_exc().encode())
+        os._exit(1)
+    os._exit(0)
+
+
+def _serve() -> None:
+    for name in ("alembic.command", "psycopg"):
+        importlib.import_module(name)
+    for line in sys.stdin:
+        request = json.loads(line)
+        if "wait" in request:
+            answer = os.waitpid(request["wait"], 0)[1]
+        else:
+            answer = os.fork()
+            if answer == 0:
+                _run(request)
+        sys.stdout.write(f"{answer}\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    _serve()
