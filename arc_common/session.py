@@ -86,7 +86,7 @@ class Session:
             messages = [_as_message(user, Role.USER), *_as_answer(assistant)]
             self.append(messages)
         except Exception as error:  # noqa: BLE001 - a failed save must not break the reply; it is reported instead
-            self._report(error, messages)
+            self.report_save_error(error, messages)
 
     async def asave_turn(
         self, user: Message | str, assistant: Message | str | Iterable[Message], *, success: bool = True
@@ -95,11 +95,26 @@ class Session:
         try:
             await self._runtime.workers.run(self.save_turn, user, assistant, success=success)
         except EngineClosedError as error:
-            self._report(error, [])
+            self.report_save_error(error, [])
 
     def stream_turn(self, user: Message | str) -> StreamedTurn:
         """Collect a streamed answer and save the turn at its end: see `StreamedTurn`."""
         return StreamedTurn(_as_message(user, Role.USER), save=self.save_turn, asave=self.asave_turn)
+
+    def report_save_error(self, error: Exception, messages: Sequence[Message]) -> None:
+        """Log and count messages that could not be saved, and hand them to the engine's `on_save_error`; never raises.
+
+        For adapters whose framework would swallow the error.
+        """
+        runtime = self._runtime
+        _log.error("a turn of session %r was not saved: %s", self.id, error, exc_info=error)
+        runtime.observer.count("save.errors")
+        if runtime.on_save_error is None:
+            return
+        try:
+            runtime.on_save_error(error, messages)
+        except Exception:  # noqa: BLE001 - the user's own handler must not break the reply either
+            _log.exception("on_save_error itself failed")
 
     def messages(self, *, limit: int | None = None, before: str | None = None) -> list[Message]:
         """The originals, oldest first.
@@ -298,6 +313,16 @@ class Session:
         """Async form of `delete`."""
         return await self._runtime.workers.run(self.delete)
 
+    def find(self, message_ids: Sequence[str]) -> list[Message]:
+        """Those of the messages that are there, oldest first."""
+        if self._key is None or not message_ids:
+            return []
+        return [stored.message for stored in self._runtime.store.find(self._key, message_ids)]
+
+    async def afind(self, message_ids: Sequence[str]) -> list[Message]:
+        """Async form of `find`."""
+        return await self._runtime.workers.run(self.find, message_ids)
+
     def remove(self, message_ids: Sequence[str]) -> int:
         """Remove single messages; how many were there."""
         return 0 if self._key is None else self._runtime.store.remove(self._key, message_ids)
@@ -329,17 +354,6 @@ class Session:
             max_messages=request.max_messages,
             max_tokens=request.budget.input_tokens,
         )
-
-    def _report(self, error: Exception, messages: Sequence[Message]) -> None:
-        runtime = self._runtime
-        _log.error("a turn of session %r was not saved: %s", self.id, error, exc_info=error)
-        runtime.observer.count("save.errors")
-        if runtime.on_save_error is None:
-            return
-        try:
-            runtime.on_save_error(error, messages)
-        except Exception:  # noqa: BLE001 - the user's own handler must not break the reply either
-            _log.exception("on_save_error itself failed")
 
 
 def _as_message(value: Message | str, role: Role) -> Message:

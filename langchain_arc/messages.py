@@ -6,6 +6,7 @@ from typing import Any
 from arc_common.codec import Extension, dumps, loads
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.messages import ARC_MARK, Message, Origin, Role, ToolCall
+from arc_common.objects import OBJECTS
 from langchain_arc.content import block_of, part_of, storable_copy
 
 try:
@@ -106,14 +107,18 @@ def to_arc(message: BaseMessage) -> Message:
 def from_arc(message: Message) -> BaseMessage:
     """An arc message as LangChain's.
 
-    - Exactly the message that `to_arc` was given, if it was given one; its id is the stored one.
+    - Exactly the message that `to_arc` was given, if it was given one; its id is the stored one. (An object inside it
+      whose class this process has not loaded can't be made again: then what follows holds.)
     - Otherwise a system, human, AI or tool message with LangChain's standard content blocks; absent content and an
       absent tool call id, which LangChain doesn't have, become `""`.
     - A new object each time, which shares no mutable value with arc's.
     """
     if message.origin is None or message.origin.format != _FORMAT:
         return _built(message)
-    exact = loads(message.origin.json, extensions=_EXTENSIONS)
+    try:
+        exact = loads(message.origin.json, extensions=_EXTENSIONS)
+    except LookupError:
+        return _built(message)
     data = exact["data"]
     if message.id is not None:
         data["id"] = message.id
@@ -204,4 +209,14 @@ def _made_again(form: Mapping[str, Any]) -> Any:
     return _revive({"lc": 1, "type": "constructor", **form})
 
 
-_EXTENSIONS: tuple[Extension, ...] = ((_FORMAT, _storable_of, _made_again),)
+def _without_secrets(extension: Extension) -> Extension:
+    """The extension, except for objects that hold a key or a password: those are refused."""
+    tag, to_storable, back = extension
+
+    def checked(value: Any) -> Any:
+        return None if isinstance(value, Serializable) and value.lc_secrets else to_storable(value)
+
+    return tag, checked, back
+
+
+_EXTENSIONS: tuple[Extension, ...] = ((_FORMAT, _storable_of, _made_again), *map(_without_secrets, OBJECTS))

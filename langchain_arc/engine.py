@@ -1,0 +1,69 @@
+"""Opens arc's engine with LangChain's models."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from arc_common.engine import ContextEngine
+from arc_common.exceptions import MissingDependencyError
+from arc_common.observability import Observer
+from arc_common.protocols import ChatModel, Embedder, TokenCounter
+from arc_common.runtime import SaveErrorHandler
+from langchain_arc.models import LangChainChatModel, LangChainEmbedder
+
+try:
+    from langchain_core.embeddings import Embeddings
+    from langchain_core.runnables import Runnable
+except ImportError as error:
+    raise MissingDependencyError("langchain_arc.open_engine", package="langchain-core", extra="langchain") from error
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from arc_common.settings import ArcSettings
+
+__all__ = ["open_engine"]
+
+
+def open_engine(
+    url: "str | Engine | None" = None,
+    *,
+    llm: Runnable[Any, Any] | ChatModel | None = None,
+    embeddings: Embeddings | Embedder | None = None,
+    token_counter: TokenCounter | None = None,
+    settings: "ArcSettings | None" = None,
+    observer: Observer | None = None,
+    on_save_error: SaveErrorHandler | None = None,
+    clock: Callable[[], datetime] | None = None,
+    new_id: Callable[[], str] | None = None,
+) -> ContextEngine:
+    """An engine with LangChain's models; everything else is as in `ContextEngine.open`. Does no I/O.
+
+    Args:
+        url: Where conversations are kept; without it and a setting, in memory.
+        llm: A LangChain chat model (or arc's own kind); nothing needs it.
+        embeddings: LangChain embeddings (or arc's own kind); nothing needs them.
+        token_counter: Counts tokens; by default the one that `settings.tokens` names.
+        settings: The knobs; by default those of the environment.
+        observer: Receives counts and times.
+        on_save_error: Called when a turn could not be saved.
+        clock: Gives the time with zone.
+        new_id: Mints message ids.
+
+    Raises:
+        ConfigurationError: The address or a setting is wrong.
+        InvalidInputError: A model is none.
+    """
+    return ContextEngine.open(
+        url,
+        chat_model=llm if llm is None or isinstance(llm, ChatModel) else LangChainChatModel(llm),
+        embedder=embeddings
+        if embeddings is None or isinstance(embeddings, Embedder)
+        else LangChainEmbedder(embeddings),
+        token_counter=token_counter,
+        settings=settings,
+        observer=observer,
+        on_save_error=on_save_error,
+        clock=clock,
+        new_id=new_id,
+    )

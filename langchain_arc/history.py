@@ -1,0 +1,217 @@
+"""A conversation as LangChain's chat message history."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from arc_common.engine import ContextEngine
+from arc_common.exceptions import MissingDependencyError
+from arc_common.memory.conversation import USAGE
+from arc_common.messages import Message
+from arc_common.tokens.window import check_limits
+from langchain_arc.messages import from_arc, to_arc
+from langchain_arc.replays import new_messages, taken_meanwhile
+
+try:
+    from langchain_core.chat_history import BaseChatMessageHistory
+    from langchain_core.messages import AIMessage, BaseMessage, BaseMessageChunk, message_chunk_to_message
+except ImportError as error:
+    raise MissingDependencyError("ArcChatMessageHistory", package="langchain-core", extra="langchain") from error
+
+__all__ = ["ArcChatMessageHistory"]
+
+
+class ArcChatMessageHistory(BaseChatMessageHistory):
+    """One session of an engine as a chat message history, for `RunnableWithMessageHistory` and for direct use.
+
+    - Making one does no I/O; an event loop may do it.
+    - `messages` is what a model should see: the newest whole turns within the limits, no tool call without its
+      results and no result without its call. The originals stay in the session.
+    - The view is frozen at the first read until this object writes, because `RunnableWithMessageHistory` reads it
+      again at the end of a run and compares: make one object per run, as `factory` does.
+    - Safe beside other writers to the same session: nothing is lost and nothing is stored twice.
+
+    Args:
+        session_id: The session's id.
+        engine: The engine that keeps it.
+        user_id: The user whom it belongs to.
+        caller_id: The application that it belongs to.
+        account_id: The account that it is noted under.
+        max_tokens: At most so many tokens in the view.
+        max_turns: At most so many turns in the view.
+        max_messages: At most so many messages in the view. With no limit at all, the settings' own hold.
+
+    Raises:
+        InvalidInputError: An id is empty, too long or not storable, or a limit is negative or no whole number.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        *,
+        engine: ContextEngine,
+        user_id: str | None = None,
+        caller_id: str = "default",
+        account_id: str | None = None,
+        max_tokens: int | None = None,
+        max_turns: int | None = None,
+        max_messages: int | None = None,
+    ) -> None:
+        check_limits(max_turns=max_turns, max_messages=max_messages, max_tokens=max_tokens)
+        self._session = engine.session(session_id, user_id=user_id, caller_id=caller_id, account_id=account_id)
+        self._max_tokens = max_tokens
+        self._max_turns = max_turns
+        self._max_messages = max_messages
+        self._view: list[BaseMessage] | None = None
+
+    @classmethod
+    def factory(
+        cls,
+        engine: ContextEngine,
+        *,
+        user_id: str | None = None,
+        caller_id: str = "default",
+        account_id: str | None = None,
+        max_tokens: int | None = None,
+        max_turns: int | None = None,
+        max_messages: int | None = None,
+    ) -> Callable[..., "ArcChatMessageHistory"]:
+        """What `RunnableWithMessageHistory` takes as `get_session_history`: makes a fresh history for each run.
+
+        It is called with the `session_id`, or, when `history_factory_config` names these two, with `session_id` and
+        `user_id`. The arguments are those of the class; `user_id` holds where a run names no user.
+        """
+        default_user_id = user_id
+
+        def get_session_history(session_id: str, user_id: str | None = None) -> ArcChatMessageHistory:
+            return cls(
+                session_id,
+                engine=engine,
+                user_id=default_user_id if user_id is None else user_id,
+                caller_id=caller_id,
+                account_id=account_id,
+                max_tokens=max_tokens,
+                max_turns=max_turns,
+                max_messages=max_messages,
+            )
+
+        return get_session_history
+
+    @property
+    def messages(self) -> list[BaseMessage]:  # type: ignore[override]  # the base class asks for "a property or attribute"
+        """The view: the newest whole turns within the limits; a greeting before them while everything fits.
+
+        Raises:
+            SessionNotFoundError: The session belongs to another user.
+            StoreError: The store failed.
+        """
+        if self._view is None:
+            self._view = _view_of(
+                self._session.window(
+                    max_tokens=self._max_tokens,
+                    max_turns=self._max_turns,
+                    max_messages=self._max_messages,
+                    keep_opening=True,
+                )
+            )
+        return list(self._view)
+
+    async def aget_messages(self) -> list[BaseMessage]:
+        """Async form of `messages`."""
+        if self._view is None:
+            self._view = _view_of(
+                await self._session.awindow(
+                    max_tokens=self._max_tokens,
+                    max_turns=self._max_turns,
+                    max_messages=self._max_messages,
+                    keep_opening=True,
+                )
+            )
+        return list(self._view)
+
+    def add_messages(self, messages: Sequence[BaseMessage]) -> None:
+        """Store messages behind those that are there; the view is read anew afterwards.
+
+        - Durable on return; chunks become whole messages; messages that arc itself made are passed over.
+        - What is stored already is not stored again: see `new_messages`.
+        - A failure is logged, counted (`save.errors`) and handed to the engine's `on_save_error` before it is raised,
+          because `RunnableWithMessageHistory` swallows it.
+
+        Raises:
+            InvalidInputError: A message can't be stored. Nothing was written.
+            SessionNotFoundError: The session belongs to another user.
+            StoreError: The store failed.
+        """
+        batch: list[Message] = []
+        try:
+            batch = _batch_of(messages)
+            stored = self._session.find(_ids_of(batch))
+            new = new_messages(batch, self._known(stored))
+            if again := taken_meanwhile(new, self._session.append(new) if new else []):
+                self._session.append(again)
+        except Exception as error:
+            self._session.report_save_error(error, batch)
+            raise
+        self._view = None
+
+    async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
+        """Async form of `add_messages`."""
+        batch: list[Message] = []
+        try:
+            batch = _batch_of(messages)
+            stored = await self._session.afind(_ids_of(batch))
+            new = new_messages(batch, self._known(stored))
+            if again := taken_meanwhile(new, await self._session.aappend(new) if new else []):
+                await self._session.aappend(again)
+        except Exception as error:
+            self._session.report_save_error(error, batch)
+            raise
+        self._view = None
+
+    def clear(self) -> None:
+        """Remove all messages and everything made from them; the session itself stays.
+
+        Raises:
+            SessionNotFoundError: The session belongs to another user.
+            StoreError: The store failed.
+        """
+        self._session.clear()
+        self._view = None
+
+    async def aclear(self) -> None:
+        """Async form of `clear`."""
+        await self._session.aclear()
+        self._view = None
+
+    def _known(self, stored: Iterable[Message]) -> set[str]:
+        """What was read counts as known also when it was cleared meanwhile: an agent must not bring it back."""
+        viewed = (message.id for message in self._view or ())
+        return {known for known in (*viewed, *(message.id for message in stored)) if known}
+
+
+def _view_of(window: Iterable[Message]) -> list[BaseMessage]:
+    return [from_arc(message) for message in window]
+
+
+def _ids_of(batch: Iterable[Message]) -> list[str]:
+    return [message.id for message in batch if message.id is not None]
+
+
+def _batch_of(messages: Iterable[BaseMessage]) -> list[Message]:
+    converted = (_to_arc(message) for message in messages)
+    return [message for message in converted if not message.made_by_arc]
+
+
+def _to_arc(message: BaseMessage) -> Message:
+    whole = message_chunk_to_message(message) if isinstance(message, BaseMessageChunk) else message
+    converted = to_arc(whole)
+    usage = _usage_of(whole)
+    return replace(converted, metadata={**converted.metadata, USAGE: usage}) if usage else converted
+
+
+def _usage_of(message: BaseMessage) -> dict[str, int]:
+    """What the provider reported for an answer, as the engine reads it; a cached answer's report lacks the counts."""
+    reported: Mapping[str, Any] = (message.usage_metadata if isinstance(message, AIMessage) else None) or {}
+    details = reported.get("output_token_details") or {}
+    usage = {"output_tokens": reported.get("output_tokens"), "reasoning_tokens": details.get("reasoning")}
+    return {name: tokens for name, tokens in usage.items() if isinstance(tokens, int)}

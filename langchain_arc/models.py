@@ -1,0 +1,119 @@
+"""LangChain's models for arc's engine, and arc's for LangChain."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from arc_common.messages import Message
+from arc_common.protocols import ChatModel
+from langchain_arc.messages import from_arc, to_arc
+
+try:
+    from langchain_core.callbacks import CallbackManagerForLLMRun
+    from langchain_core.embeddings import Embeddings
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+    from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+    from langchain_core.runnables import Runnable, RunnableConfig
+except ImportError as error:
+    raise MissingDependencyError("langchain_arc.models", package="langchain-core", extra="langchain") from error
+
+__all__ = ["ArcChatModel", "LangChainChatModel", "LangChainEmbedder"]
+
+_HIDDEN_FROM_STREAMS: RunnableConfig = {"run_name": "arc", "tags": ["nostream"]}
+"""LangGraph streams the tokens of every model call inside a node, except those of runs with this tag."""
+
+_MODEL_FIELDS = ("model", "model_name", "model_id", "deployment")
+_WORD = re.compile(r"\S+\s*|\s+")
+
+
+class LangChainChatModel:
+    """A LangChain chat model as arc's `ChatModel`.
+
+    - What it says inside a LangGraph run does not show up in the stream of messages that the run's user sees.
+
+    Args:
+        llm: The model, also with what was bound to it (`.bind`, `.with_retry`, `.with_fallbacks`).
+    """
+
+    def __init__(self, llm: Runnable[Any, Any]) -> None:
+        if not isinstance(llm, Runnable):
+            raise InvalidInputError("llm", llm, "a LangChain chat model")
+        self._llm = llm
+
+    def complete(self, messages: Sequence[Message]) -> str:
+        """The answer's text, its text blocks joined. Raises whatever the model's client raises."""
+        answer = self._llm.invoke([from_arc(message) for message in messages], _HIDDEN_FROM_STREAMS)
+        return str(answer.text if isinstance(answer, BaseMessage) else answer)
+
+
+class LangChainEmbedder:
+    """LangChain embeddings as arc's `Embedder`.
+
+    Args:
+        embeddings: The embeddings.
+        name: Identifies the model; by default the class's name with the model's, as the embeddings tell it.
+    """
+
+    def __init__(self, embeddings: Embeddings, *, name: str | None = None) -> None:
+        if not isinstance(embeddings, Embeddings):
+            raise InvalidInputError("embeddings", embeddings, "LangChain embeddings")
+        self._embeddings = embeddings
+        self._name = name or _name_of(embeddings)
+
+    @property
+    def name(self) -> str:
+        """Identifies the model: vectors of different names are never compared."""
+        return self._name
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """One vector for each text, in their order."""
+        return [list(map(float, vector)) for vector in self._embeddings.embed_documents(list(texts))]
+
+
+class ArcChatModel(BaseChatModel):
+    """An arc `ChatModel` as a LangChain chat model; it streams word by word.
+
+    Args:
+        chat_model: Answers messages with text.
+    """
+
+    chat_model: ChatModel
+
+    @property
+    def _llm_type(self) -> str:
+        return "arc"
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002 - the signature is LangChain's
+        **kwargs: Any,  # noqa: ARG002 - the same
+    ) -> ChatResult:
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(self._answer(messages, stop)))])
+
+    def _stream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,  # noqa: ARG002 - the signature is LangChain's
+    ) -> Iterator[ChatGenerationChunk]:
+        for word in _WORD.findall(self._answer(messages, stop)) or [""]:
+            chunk = ChatGenerationChunk(message=AIMessageChunk(content=word))
+            if run_manager:
+                run_manager.on_llm_new_token(word, chunk=chunk)
+            yield chunk
+
+    def _answer(self, messages: Sequence[BaseMessage], stop: Sequence[str] | None) -> str:
+        text = self.chat_model.complete([to_arc(message) for message in messages])
+        return re.split("|".join(map(re.escape, stop)), text, maxsplit=1)[0] if stop else text
+
+
+def _name_of(embeddings: Embeddings) -> str:
+    models = (getattr(embeddings, field, None) for field in _MODEL_FIELDS)
+    model = next((value for value in models if isinstance(value, str) and value), None)
+    kind = type(embeddings).__name__
+    return f"{kind}/{model}" if model else kind

@@ -1,0 +1,74 @@
+"""Which messages of a batch are new: LangChain's wrappers hand a conversation back together with what was added."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from arc_common.messages import Message, Role, same_content
+
+__all__ = ["new_messages", "taken_meanwhile"]
+
+_ANSWERING = (Role.ASSISTANT, Role.TOOL)
+
+
+def new_messages(batch: Sequence[Message], known: Collection[str]) -> list[Message]:
+    """The messages of a batch that are to be stored, in their order.
+
+    - A conversation that is handed back in front of what is new (an agent returns its whole state) is passed over.
+    - Input that stands before such a conversation and again behind it (so `RunnableWithMessageHistory` saves an agent's
+      turn) is taken once: the second time, when the graph has given it an id.
+    - An answer to something new is new, whatever its id: cached and scripted models hand out one message many times.
+      It loses an id that is known already, and gets another when it is stored.
+
+    Args:
+        batch: What a framework hands over, oldest first.
+        known: The ids of messages that are stored, or were when the conversation was read.
+    """
+    messages = _without_doubled_input(batch, known)
+    end = 1 + max((i for i, it in enumerate(messages) if it.role is Role.USER and it.id in known), default=-1)
+    while end < len(messages) and messages[end].id in known:
+        end += 1
+    fresh = [message for message in messages[:end] if message.id not in known]
+    taken = set(known)
+    for message in messages[end:]:
+        fresh.append(replace(message, id=None) if message.id in taken and message.role in _ANSWERING else message)
+        if message.id is not None:
+            taken.add(message.id)
+    return fresh
+
+
+def taken_meanwhile(given: Sequence[Message], stored: Sequence[Message]) -> list[Message]:
+    """The answers that were not stored because another run stored their id at the same time, without that id.
+
+    Args:
+        given: What was appended, as `new_messages` returned it.
+        stored: What `append` returned for it: one time for all that is new, an older one for what was there.
+    """
+    now = next((kept.created_at for message, kept in zip(given, stored, strict=True) if message.id is None), None)
+    return [
+        replace(message, id=None)
+        for message, kept in zip(given, stored, strict=True)
+        if now is not None and kept.created_at != now and message.role in _ANSWERING
+    ]
+
+
+def _without_doubled_input(batch: Sequence[Message], known: Collection[str]) -> list[Message]:
+    again = next((i for i in range(1, len(batch)) if batch[i].id not in known and _same(batch[0], batch[i])), 0)
+    length = 0
+    while length < again and again + length < len(batch) and _same(batch[length], batch[again + length]):
+        length += 1
+    between = batch[length:again]
+    if batch and batch[0].id is None and not all(_from_state(message, known) for message in between):
+        return list(batch)
+    return list(batch[length:])
+
+
+def _same(one: Message, later: Message) -> bool:
+    """Whether the later message is the earlier one, which may not have had its id yet."""
+    if one.id is None:
+        return later.id is not None and same_content(one, later)
+    return one.id == later.id
+
+
+def _from_state(message: Message, known: Collection[str]) -> bool:
+    """Whether it can stand in a graph's state before the input: an answer that is not known can't."""
+    return message.id in known or (message.id is not None and message.role not in _ANSWERING)
