@@ -1,18 +1,13 @@
 """The exact form of a LlamaIndex message as text, and back.
 
 Not by `model_dump` and `model_validate`: those encode bytes as they please, look for files, guess mime types and drop
-what a subclass adds. Here a pydantic object is its class's name and its fields as they are.
+what a subclass adds.
 """
 
-import sys
-from enum import Enum
-from pathlib import Path
-from typing import Any
-
 from llama_index.core.base.llms.types import ChatMessage
-from llama_index.core.bridge.pydantic import AnyUrl, BaseModel
 
 from arc_common.codec import dumps, loads
+from arc_common.objects import OBJECTS
 
 __all__ = ["from_exact", "to_exact"]
 
@@ -25,83 +20,13 @@ def to_exact(message: ChatMessage) -> str:
     Raises:
         InvalidInputError: It holds something else that has no reversible form, an open stream for instance.
     """
-    return dumps(message, field="message", extensions=_EXTENSIONS)
+    return dumps(message, field="message", extensions=OBJECTS)
 
 
 def from_exact(text: str) -> ChatMessage | None:
-    """A fresh message from that text; `None` if one of its classes isn't loaded in this process.
-
-    - Imports nothing: what is stored must not choose the code that runs.
-    - Runs no validator, so that a file which is gone by now hurts nobody.
-    """
+    """A fresh message from that text; `None` if one of its classes isn't loaded in this process."""
     try:
-        message = loads(text, extensions=_EXTENSIONS)
+        message = loads(text, extensions=OBJECTS)
     except LookupError:
         return None
     return message if isinstance(message, ChatMessage) else None
-
-
-def _name_of(value: object) -> str | None:
-    """The name by which `_class_named` finds the value's class; none if it wouldn't."""
-    kind = type(value)
-    name = f"{kind.__module__}:{kind.__qualname__}"
-    return name if _found(name) is kind else None
-
-
-def _class_named(name: str, base: type) -> Any:
-    found = _found(name)
-    if isinstance(found, type) and issubclass(found, base):
-        return found
-    raise LookupError(name)
-
-
-def _found(name: str) -> object:
-    module, _, path = name.partition(":")
-    found: object = sys.modules.get(module)
-    for part in path.split("."):
-        found = getattr(found, part, None)
-    return found
-
-
-def _model_fields(value: object) -> dict[str, Any] | None:
-    if not isinstance(value, BaseModel) or value.__pydantic_private__ or (name := _name_of(value)) is None:
-        return None
-    extra = {"extra fields": value.model_extra} if value.model_extra else {}
-    return {"class": name, **value.__dict__, **extra}  # neither key can be a field's name
-
-
-def _model(fields: dict[str, Any]) -> BaseModel:
-    cls = _class_named(fields.pop("class"), BaseModel)
-    extra = fields.pop("extra fields", None)
-    made: BaseModel = cls.model_construct(**fields)
-    if extra:
-        object.__setattr__(made, "__pydantic_extra__", extra)
-    return made
-
-
-def _member(value: object) -> list[Any] | None:
-    if not isinstance(value, Enum) or (name := _name_of(value)) is None:
-        return None
-    return [name, value.value]
-
-
-def _enumeration(stored: list[Any]) -> Any:
-    name, value = stored
-    try:
-        return _class_named(name, Enum)(value)
-    except LookupError:  # most are text or numbers too, and equal their plain values
-        return value
-
-
-def _address(value: object) -> list[str] | None:
-    if not isinstance(value, AnyUrl) or (name := _name_of(value)) is None:
-        return None
-    return [name, str(value)]
-
-
-_EXTENSIONS = (
-    ("model", _model_fields, _model),
-    ("enum", _member, _enumeration),
-    ("url", _address, lambda stored: _class_named(stored[0], AnyUrl)(stored[1])),
-    ("path", lambda value: str(value) if type(value) is type(Path()) else None, Path),
-)
