@@ -9,7 +9,7 @@ from typing import Any
 from arc_common.context_window import ContextWindow, LeftOut, Request, as_documents, build_context_window
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import EngineClosedError, InvalidInputError
-from arc_common.memory.conversation import ConversationLog, LoadedHistory, as_messages, running_turn
+from arc_common.memory.conversation import ConversationLog, LoadedHistory, as_messages, newest_turn
 from arc_common.memory.streaming import StreamedTurn
 from arc_common.messages import Message, Role
 from arc_common.observability import timed
@@ -143,7 +143,8 @@ class Session:
         max_turns: int | None = None,
         max_messages: int | None = None,
         keep_opening: bool = False,
-        live: bool = False,
+        keep_newest: bool = False,
+        following: Sequence[Message] = (),
         count: Callable[[Message], int] | None = None,
     ) -> list[Message]:
         """The newest whole turns that fit all limits together: see `select_window` for what holds.
@@ -156,8 +157,9 @@ class Session:
             max_turns: At most so many turns.
             max_messages: At most so many messages.
             keep_opening: Keep what comes before the first user message (a greeting) when the whole conversation fits.
-            live: Whether the newest turn is still to be answered: its calls without results are then kept, and its
-                user message and last exchange are there whatever they cost, since no answer can be had without them.
+            keep_newest: Keep the newest turn's user message and last exchange whatever they cost: a model that says
+                they are too long is better than one that answers without having seen them.
+            following: Messages behind the stored ones that aren't stored themselves.
             count: Counts a message; by default the engine's counter does, once, when the message is stored.
 
         Raises:
@@ -176,19 +178,25 @@ class Session:
             loaded = self._log().load(
                 max_turns=max_turns, max_messages=max_messages, max_tokens=max_tokens, count=count
             )
+        messages = [*loaded.messages, *following]
+        raw = list(map(count, following)) if count else message_tokens_batch(runtime.token_counter, following)
+        tokens = {**loaded.tokens, **dict(zip(map(id, following), raw, strict=True))}
+
+        def cost(message: Message) -> int:
+            return tokens[id(message)] if count else corrected(runtime.token_counter, tokens[id(message)])
+
         selection = select_window(
-            loaded.messages,
+            messages,
             max_turns=max_turns,
             max_messages=max_messages,
             max_tokens=max_tokens,
-            count=loaded.raw_tokens if count else lambda it: corrected(runtime.token_counter, loaded.raw_tokens(it)),
-            live=live,
+            count=cost,
             keep_opening=keep_opening and not loaded.unread.count,
         )
         kept = list(selection.kept)
-        needed = running_turn(loaded.messages) if live else []
+        needed = newest_turn(messages) if keep_newest else []
         if not {id(message) for message in needed} <= {id(message) for message in kept}:
-            leading = list(takewhile(lambda message: message.role is Role.SYSTEM, kept))
+            leading = takewhile(lambda message: message.role is Role.SYSTEM, kept)
             return [*leading, *needed]
         return kept
 
@@ -199,7 +207,8 @@ class Session:
         max_turns: int | None = None,
         max_messages: int | None = None,
         keep_opening: bool = False,
-        live: bool = False,
+        keep_newest: bool = False,
+        following: Sequence[Message] = (),
         count: Callable[[Message], int] | None = None,
     ) -> list[Message]:
         """Async form of `window`."""
@@ -209,7 +218,8 @@ class Session:
             max_turns=max_turns,
             max_messages=max_messages,
             keep_opening=keep_opening,
-            live=live,
+            keep_newest=keep_newest,
+            following=following,
             count=count,
         )
 

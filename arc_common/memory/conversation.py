@@ -11,7 +11,7 @@ from arc_common.protocols import ConversationStore, CountedMessage, SessionKey, 
 from arc_common.tokens.correction import Correcting, corrected
 from arc_common.tokens.counting import message_tokens_batch
 
-__all__ = ["USAGE", "ConversationLog", "LoadedHistory", "as_messages", "running_turn"]
+__all__ = ["USAGE", "ConversationLog", "LoadedHistory", "as_messages", "newest_turn"]
 
 USAGE = "usage"
 """The metadata key where adapters note what a provider reported: `{"output_tokens": 12, "reasoning_tokens": 0}`."""
@@ -168,11 +168,12 @@ def as_messages(messages: Message | Iterable[Message]) -> list[Message]:
     return listed
 
 
-def running_turn(messages: Sequence[Message]) -> list[Message]:
-    """What the newest turn can't be gone on with without: its user message and the last exchange behind it."""
+def newest_turn(messages: Sequence[Message]) -> list[Message]:
+    """The least that the newest turn can be shown by: its user message and the last complete exchange behind it."""
     start = max((i for i, message in enumerate(messages) if message.role is Role.USER), default=len(messages))
     exchanges, _ = exchanges_of(messages[start:])
-    return [message for exchange in (exchanges[:1] + exchanges[1:][-1:]) for message in exchange.messages]
+    complete = [exchange for exchange in exchanges if exchange.complete]
+    return [message for exchange in complete[:1] + complete[1:][-1:] for message in exchange.messages]
 
 
 def _enough(

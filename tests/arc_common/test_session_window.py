@@ -13,7 +13,7 @@ from sqlalchemy import create_engine, event
 
 from arc_common.engine import ContextEngine
 from arc_common.exceptions import InvalidInputError
-from arc_common.memory.conversation import running_turn
+from arc_common.memory.conversation import newest_turn
 from arc_common.messages import Message, Role, ToolCall, exchanges_of
 from arc_common.tokens.window import select_window
 from tests.arc_common.strategies import conversations
@@ -91,32 +91,32 @@ async def test_whole_turns_within_the_limits(
     conversation=conversations(max_size=80),
     max_tokens=st.integers(0, 120),
     max_messages=st.none() | st.integers(0, 12),
-    live=st.booleans(),
+    keep_newest=st.booleans(),
     keep_opening=st.booleans(),
 )
 @settings(max_examples=200, deadline=None)
 def test_reading_a_part_gives_what_reading_all_would(
-    conversation: list[Message], max_tokens: int, max_messages: int | None, live: bool, keep_opening: bool
+    conversation: list[Message], max_tokens: int, max_messages: int | None, keep_newest: bool, keep_opening: bool
 ) -> None:
     """The window is the one that the whole conversation has, or, where much of it is of no use, the newest part of it.
 
-    A live turn's last resort is a request as sound as any.
+    Also the newest turn that is kept at any cost makes no broken request.
     """
     limits: dict[str, Any] = {"max_tokens": max_tokens, "max_messages": max_messages}
     with ContextEngine.open(token_counter=Ones()) as engine:
         session = engine.session("s")
         whole = session.append(conversation)
-        got = session.window(**limits, live=live, keep_opening=keep_opening)
-    chosen = list(select_window(whole, **limits, count=cost, live=live, keep_opening=keep_opening).kept)
-    if live and not set(ids(running_turn(whole))) <= set(ids(chosen)):
+        got = session.window(**limits, keep_newest=keep_newest, keep_opening=keep_opening)
+    chosen = list(select_window(whole, **limits, count=cost, keep_opening=keep_opening).kept)
+    if keep_newest and not set(ids(newest_turn(whole))) <= set(ids(chosen)):
         leading = [message for message in chosen if message.role is Role.SYSTEM]
-        chosen = [*leading, *running_turn(whole)]
+        chosen = [*leading, *newest_turn(whole)]
     assert got == chosen[len(chosen) - len(got) :]
     if len(whole) <= 32:
         assert got == chosen
     exchanges, orphans = exchanges_of(got)
     assert not orphans
-    assert live or all(exchange.complete for exchange in exchanges)
+    assert all(exchange.complete for exchange in exchanges)
 
 
 def cost(message: Message) -> int:
@@ -126,31 +126,41 @@ def cost(message: Message) -> int:
 
 
 @pytest.mark.parametrize("steps", [0, 1, 40], ids=["question only", "one exchange", "longer than a chunk"])
-def test_a_live_turn_keeps_its_question_and_its_last_exchange(engine: ContextEngine, steps: int) -> None:
-    """A running turn that is over any limit still shows what it can't be gone on with without."""
+def test_the_newest_turn_can_be_kept_at_any_cost(engine: ContextEngine, steps: int) -> None:
+    """With `keep_newest`, the newest question and its last exchange are there, however small the limit."""
     session = engine.session("s")
     session.append([*turns(3), *(turn := tool_turn("t", steps))])
-    expected = [turn[0], *turn[1:][-2:]]
-    assert ids(session.window(max_tokens=1, live=True)) == ids(expected)
+    assert ids(session.window(max_tokens=1, keep_newest=True)) == ids([turn[0], *turn[1:][-2:]])
     assert session.window(max_tokens=1) == []
 
 
-def test_a_live_turn_keeps_the_newest_exchanges_that_fit(engine: ContextEngine) -> None:
+def test_of_a_turn_too_large_the_newest_exchanges_that_fit_are_kept(engine: ContextEngine) -> None:
     """Within a turn that is too large, old exchanges leave first and the question stays."""
     session = engine.session("s")
     session.append(turn := tool_turn("t", 40))
     one_exchange = sum(map(cost, turn[1:3]))
-    kept = session.window(max_tokens=cost(turn[0]) + 3 * one_exchange, live=True)
-    assert ids(kept) == ids([turn[0], *turn[-6:]])
+    for keep_newest in (True, False):
+        kept = session.window(max_tokens=cost(turn[0]) + 3 * one_exchange, keep_newest=keep_newest)
+        assert ids(kept) == ids([turn[0], *turn[-6:]])
 
 
-def test_a_live_turn_keeps_its_open_calls(engine: ContextEngine) -> None:
-    """Calls at the end that wait for their results are shown only while the turn runs."""
+def test_calls_without_results_are_left_out(engine: ContextEngine) -> None:
+    """Whatever follows, a call without its result would be refused."""
     session = engine.session("s")
     turn = tool_turn("t", 2)[:-1]
     session.append(turn)
-    assert ids(session.window(max_turns=5, live=True)) == ids(turn)
     assert ids(session.window(max_turns=5)) == ids(turn[:3])
+    assert ids(session.window(max_tokens=1, keep_newest=True)) == ids(turn[:3])
+
+
+def test_messages_that_are_not_stored_follow_those_that_are(engine: ContextEngine) -> None:
+    """What follows counts towards the limits like what is stored."""
+    session = engine.session("s")
+    session.append(turns(3))
+    following = [Message(Role.USER, "and now?", id="n")]
+    assert ids(session.window(max_tokens=15, following=following)) == ["q2", "a2", "n"]
+    assert ids(session.window(max_tokens=14, following=following)) == ["n"]
+    assert ids(session.window(max_tokens=14, following=following, count=lambda _: 7)) == ["n"]
 
 
 def test_the_greeting_is_kept_only_while_everything_fits(engine: ContextEngine) -> None:
