@@ -145,9 +145,10 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
         batch: list[Message] = []
         try:
             batch = _batch_of(messages)
-            stored = self._session.find(_ids_of(batch))
-            new = new_messages(batch, self._known(stored))
-            if again := taken_meanwhile(new, self._session.append(new) if new else []):
+            known = self._known(self._session.find(_ids_of(batch)))
+            new = new_messages(batch, known)
+            stored = self._session.append(new) if new else []
+            if again := taken_meanwhile(new, stored, known):
                 self._session.append(again)
         except Exception as error:
             self._session.report_save_error(error, batch)
@@ -159,9 +160,10 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
         batch: list[Message] = []
         try:
             batch = _batch_of(messages)
-            stored = await self._session.afind(_ids_of(batch))
-            new = new_messages(batch, self._known(stored))
-            if again := taken_meanwhile(new, await self._session.aappend(new) if new else []):
+            known = self._known(await self._session.afind(_ids_of(batch)))
+            new = new_messages(batch, known)
+            stored = await self._session.aappend(new) if new else []
+            if again := taken_meanwhile(new, stored, known):
                 await self._session.aappend(again)
         except Exception as error:
             self._session.report_save_error(error, batch)
@@ -183,10 +185,11 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
         await self._session.aclear()
         self._view = None
 
-    def _known(self, stored: Iterable[Message]) -> set[str]:
-        """What was read counts as known also when it was cleared meanwhile: an agent must not bring it back."""
-        viewed = (message.id for message in self._view or ())
-        return {known for known in (*viewed, *(message.id for message in stored)) if known}
+    def _known(self, stored: Iterable[Message]) -> dict[str, Message | None]:
+        """What was read is known also when it was cleared meanwhile: an agent must not bring it back."""
+        known: dict[str, Message | None] = {message.id: None for message in self._view or () if message.id}
+        known.update((message.id, message) for message in stored if message.id)
+        return known
 
 
 def _view_of(window: Iterable[Message]) -> list[BaseMessage]:

@@ -1,19 +1,21 @@
 """Which messages of a batch are new: LangChain's wrappers hand a conversation back together with what was added."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from arc_common.messages import Message, Role, same_content
+from langchain_arc.messages import from_arc, to_arc
 
 __all__ = ["new_messages", "taken_meanwhile"]
 
 _ANSWERING = (Role.ASSISTANT, Role.TOOL)
 
 
-def new_messages(batch: Sequence[Message], known: Collection[str]) -> list[Message]:
+def new_messages(batch: Sequence[Message], known: Mapping[str, Message | None]) -> list[Message]:
     """The messages of a batch that are to be stored, in their order.
 
-    - A conversation that is handed back in front of what is new (an agent returns its whole state) is passed over.
+    - A conversation that is handed back in front of what is new (an agent returns its whole state) is passed over,
+      except for messages that were edited: they become new revisions.
     - Input that stands before such a conversation and again behind it (so `RunnableWithMessageHistory` saves an agent's
       turn) is taken once: the second time, when the graph has given it an id.
     - An answer to something new is new, whatever its id: cached and scripted models hand out one message many times.
@@ -21,13 +23,13 @@ def new_messages(batch: Sequence[Message], known: Collection[str]) -> list[Messa
 
     Args:
         batch: What a framework hands over, oldest first.
-        known: The ids of messages that are stored, or were when the conversation was read.
+        known: By id, the messages that are stored, and `None` for those that only were when the conversation was read.
     """
     messages = _without_doubled_input(batch, known)
     end = 1 + max((i for i, it in enumerate(messages) if it.role is Role.USER and it.id in known), default=-1)
     while end < len(messages) and messages[end].id in known:
         end += 1
-    fresh = [message for message in messages[:end] if message.id not in known]
+    fresh = [it for it in messages[:end] if it.id is None or it.id not in known or _edited(it, known[it.id])]
     taken = set(known)
     for message in messages[end:]:
         fresh.append(replace(message, id=None) if message.id in taken and message.role in _ANSWERING else message)
@@ -36,19 +38,27 @@ def new_messages(batch: Sequence[Message], known: Collection[str]) -> list[Messa
     return fresh
 
 
-def taken_meanwhile(given: Sequence[Message], stored: Sequence[Message]) -> list[Message]:
+def taken_meanwhile(given: Sequence[Message], stored: Sequence[Message], known: Collection[str]) -> list[Message]:
     """The answers that were not stored because another run stored their id at the same time, without that id.
 
     Args:
         given: What was appended, as `new_messages` returned it.
         stored: What `append` returned for it: one time for all that is new, an older one for what was there.
+        known: The ids that `new_messages` knew.
     """
     now = next((kept.created_at for message, kept in zip(given, stored, strict=True) if message.id is None), None)
     return [
         replace(message, id=None)
         for message, kept in zip(given, stored, strict=True)
-        if now is not None and kept.created_at != now and message.role in _ANSWERING
+        if now is not None and kept.created_at != now and message.id not in known and message.role in _ANSWERING
     ]
+
+
+def _edited(message: Message, stored: Message | None) -> bool:
+    """Whether it says something else than the stored one does after its way through LangChain."""
+    return (
+        stored is not None and not same_content(message, stored) and not same_content(message, to_arc(from_arc(stored)))
+    )
 
 
 def _without_doubled_input(batch: Sequence[Message], known: Collection[str]) -> list[Message]:
