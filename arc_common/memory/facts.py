@@ -1,52 +1,5 @@
-"""Facts: what a conversation established, in short statements that point at the messages they come from."""
+"""Moved to `arc_common.facts`, below the stores; this name goes when its users have."""
 
-from dataclasses import dataclass
-from enum import StrEnum
-
-from arc_common.exceptions import InvalidInputError
+from arc_common.facts import FactCategory, ProposedFact
 
 __all__ = ["FactCategory", "ProposedFact"]
-
-
-class FactCategory(StrEnum):
-    """What kind of statement a fact is."""
-
-    ENTITY = "ENTITY"
-    """Who or what somebody or something is: names, roles, relations, contact details."""
-    DECISION = "DECISION"
-    """What was chosen, promised or agreed."""
-    CONDITION = "CONDITION"
-    """What must or must not be, and when: prohibitions, constraints, allergies, "only if"."""
-    STATE = "STATE"
-    """How something is now, or what has changed."""
-    NUMERIC = "NUMERIC"
-    """Amounts, money, dates, times, codes and ids."""
-    GENERAL = "GENERAL"
-    """Anything else worth keeping: preferences, reasons, plans."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProposedFact:
-    """A fact as a summariser or the rules propose it, before it is in the ledger.
-
-    Args:
-        key: What it is about, in a few words; a later fact with the same key supersedes.
-        value: What holds.
-        category: Its kind.
-        sources: The ids of the messages that say it; empty when they have no ids yet.
-        importance: From 0 to 1: how much is lost when it is not in the prompt.
-    """
-
-    key: str
-    value: str
-    category: FactCategory
-    sources: tuple[str, ...] = ()
-    importance: float = 0.5
-
-    def __post_init__(self) -> None:
-        if not self.key.strip():
-            raise InvalidInputError("fact.key", self.key, "text that is not empty")
-        if not self.value.strip():
-            raise InvalidInputError("fact.value", self.value, "text that is not empty")
-        if not 0.0 <= self.importance <= 1.0:
-            raise InvalidInputError("fact.importance", self.importance, "a number from 0 to 1")
