@@ -1,0 +1,68 @@
+"""Chains, models and runs for the tests of the chat message history."""
+
+import asyncio
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core._api import LangChainDeprecationWarning
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.runnables.history import RunnableWithMessageHistory
+
+from arc_common import Message
+from arc_common.messages import Role
+from langchain_arc import ArcChatModel
+
+WAYS = ["invoke", "ainvoke", "stream", "astream", "batch", "abatch"]
+"""All ways to run a runnable."""
+
+
+class Echo:
+    """An arc chat model that answers with the last user message, and notes what it was shown."""
+
+    def __init__(self) -> None:
+        self.shown: list[list[str]] = []
+
+    def complete(self, messages: Sequence[Message]) -> str:
+        self.shown.append([message.text for message in messages])
+        return f"echo of {[message for message in messages if message.role is Role.USER][-1].text}"
+
+
+class ToolModel(GenericFakeChatModel):
+    """A scripted model that takes tools."""
+
+    def bind_tools(self, tools: Any, **kwargs: Any) -> "ToolModel":
+        return self
+
+
+def echo_model() -> ArcChatModel:
+    return ArcChatModel(chat_model=Echo())
+
+
+def with_history(chain: Any, factory: Any, **keys: Any) -> RunnableWithMessageHistory:
+    """The wrapper that most chains still use; it is deprecated until LangChain 2.0, and says so when it is made."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "RunnableWithMessageHistory is deprecated", LangChainDeprecationWarning)
+        return RunnableWithMessageHistory(chain, factory, **keys)
+
+
+async def run(way: str, chain: Any, value: Any, session_id: str = "s", **configurable: str) -> None:
+    """Run the chain to its end, one way or another; the blocking ways on a thread."""
+    config = {"configurable": {"session_id": session_id, **configurable}}
+    if way == "invoke":
+        await asyncio.to_thread(chain.invoke, value, config)
+    elif way == "ainvoke":
+        await chain.ainvoke(value, config)
+    elif way == "stream":
+        await asyncio.to_thread(lambda: list(chain.stream(value, config)))
+    elif way == "astream":
+        assert [chunk async for chunk in chain.astream(value, config)]
+    elif way == "batch":
+        await asyncio.to_thread(chain.batch, [value], config)
+    else:
+        await chain.abatch([value], config)
+
+
+def said(engine: Any, session_id: str = "s") -> list[tuple[str, str]]:
+    """Role and text of each stored message."""
+    return [(message.role.value, message.text) for message in engine.session(session_id).messages()]
