@@ -1,0 +1,195 @@
+"""LlamaIndex's chat store over an engine: each key is a session."""
+
+from collections.abc import Sequence
+from typing import Any, NoReturn, Self
+
+from arc_common.engine import ContextEngine
+from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from arc_common.messages import Message
+from arc_common.session import Session
+from llamaindex_arc.messages import from_arc, to_arc
+
+try:
+    from llama_index.core.base.llms.types import ChatMessage
+    from llama_index.core.bridge.pydantic import Field, PrivateAttr
+    from llama_index.core.storage.chat_store import BaseChatStore
+except ImportError as error:
+    raise MissingDependencyError("ArcChatStore", package="llama-index-core", extra="llamaindex") from error
+
+__all__ = ["ArcChatStore"]
+
+_PAGE = 500
+
+
+class ArcChatStore(BaseChatStore):
+    """Keeps chat messages in an engine's sessions, under their ids as keys.
+
+    - Durable, shared and ordered as the engine's store is; each method has an async form that blocks no event loop.
+    - Sees the sessions of its caller and user only.
+    - Messages come back exactly as they were given, as fresh objects.
+    - A copy, also a deep one, works on the same engine. It can't be pickled: an engine holds connections.
+
+    Args:
+        engine: Where the sessions are; by default an engine of its own, as the settings say (in memory, unless they
+            name a database).
+        caller_id: Whose sessions.
+        user_id: Which user's sessions.
+    """
+
+    caller_id: str = Field(default="default", description="Whose sessions.")
+    user_id: str | None = Field(default=None, description="Which user's sessions.")
+    _engine: ContextEngine = PrivateAttr()
+
+    def __init__(
+        self, engine: ContextEngine | None = None, *, caller_id: str = "default", user_id: str | None = None
+    ) -> None:
+        if engine is not None and not isinstance(engine, ContextEngine):
+            raise InvalidInputError("engine", engine, "a ContextEngine; open_engine(url) opens one")
+        opened = engine or ContextEngine.open()
+        opened.session("any", caller_id=caller_id, user_id=user_id)
+        fields: dict[str, Any] = {"caller_id": caller_id, "user_id": user_id}
+        super().__init__(**fields)
+        self._engine = opened
+
+    @classmethod
+    def class_name(cls) -> str:
+        """The name in serialised form."""
+        return "ArcChatStore"
+
+    @property
+    def engine(self) -> ContextEngine:
+        """Where the sessions are."""
+        return self._engine
+
+    def session(self, key: str) -> Session:
+        """The session that a key stands for. Does no I/O.
+
+        Raises:
+            InvalidInputError: The key can't be a session's id.
+        """
+        return self._engine.session(key, caller_id=self.caller_id, user_id=self.user_id)
+
+    def set_messages(self, key: str, messages: list[ChatMessage]) -> None:
+        """Make these the key's messages.
+
+        - Those at the start that are there already stay as they are, with their ids and times.
+        - New ones are stored before old ones are removed: a crash in between loses nothing.
+        """
+        given = list(map(to_arc, messages))
+        session = self.session(key)
+        new, obsolete = _difference(session.messages(), messages, given)
+        session.append(new)
+        session.remove(obsolete)
+
+    async def aset_messages(self, key: str, messages: list[ChatMessage]) -> None:
+        """Async form of `set_messages`."""
+        given = list(map(to_arc, messages))
+        session = self.session(key)
+        new, obsolete = _difference(await session.amessages(), messages, given)
+        await session.aappend(new)
+        await session.aremove(obsolete)
+
+    def get_messages(self, key: str) -> list[ChatMessage]:
+        """All messages of a key, oldest first; none if there is no such key."""
+        return list(map(from_arc, self.session(key).messages()))
+
+    async def aget_messages(self, key: str) -> list[ChatMessage]:
+        """Async form of `get_messages`."""
+        return list(map(from_arc, await self.session(key).amessages()))
+
+    def add_message(self, key: str, message: ChatMessage) -> None:
+        """Store a message behind the others."""
+        self.session(key).append(to_arc(message))
+
+    async def async_add_message(self, key: str, message: ChatMessage) -> None:
+        """Async form of `add_message`."""
+        await self.session(key).aappend(to_arc(message))
+
+    def delete_messages(self, key: str) -> list[ChatMessage] | None:
+        """Delete a key with its session and all that was made from it; what it held, or `None` without such a key."""
+        session = self.session(key)
+        messages = session.messages()
+        return list(map(from_arc, messages)) if session.delete() else None
+
+    async def adelete_messages(self, key: str) -> list[ChatMessage] | None:
+        """Async form of `delete_messages`."""
+        session = self.session(key)
+        messages = await session.amessages()
+        return list(map(from_arc, messages)) if await session.adelete() else None
+
+    def delete_message(self, key: str, idx: int) -> ChatMessage | None:
+        """Delete the message at an index, counted as in a list; the message, or `None` if there is none."""
+        session = self.session(key)
+        message = _at(session.messages(), idx)
+        return from_arc(message) if message and session.remove([_id(message)]) else None
+
+    async def adelete_message(self, key: str, idx: int) -> ChatMessage | None:
+        """Async form of `delete_message`."""
+        session = self.session(key)
+        message = _at(await session.amessages(), idx)
+        return from_arc(message) if message and await session.aremove([_id(message)]) else None
+
+    def delete_last_message(self, key: str) -> ChatMessage | None:
+        """Delete the newest message; the message, or `None` if there is none."""
+        session = self.session(key)
+        message = _at(session.messages(limit=1), -1)
+        return from_arc(message) if message and session.remove([_id(message)]) else None
+
+    async def adelete_last_message(self, key: str) -> ChatMessage | None:
+        """Async form of `delete_last_message`."""
+        session = self.session(key)
+        message = _at(await session.amessages(limit=1), -1)
+        return from_arc(message) if message and await session.aremove([_id(message)]) else None
+
+    def get_keys(self) -> list[str]:
+        """The keys of this caller and user, newest first."""
+        keys: list[str] = []
+        cursor = None
+        while True:
+            page = self._engine.admin.sessions(self.caller_id, self.user_id, _PAGE, cursor)
+            keys += [found.key.session_id for found in page.conversations if found.key.user_id == self.user_id]
+            cursor = page.next_cursor
+            if cursor is None:
+                return keys
+
+    async def aget_keys(self) -> list[str]:
+        """Async form of `get_keys`."""
+        keys: list[str] = []
+        cursor = None
+        while True:
+            page = await self._engine.admin.asessions(self.caller_id, self.user_id, _PAGE, cursor)
+            keys += [found.key.session_id for found in page.conversations if found.key.user_id == self.user_id]
+            cursor = page.next_cursor
+            if cursor is None:
+                return keys
+
+    def __copy__(self) -> Self:
+        return type(self)(self._engine, caller_id=self.caller_id, user_id=self.user_id)
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        return self.__copy__()
+
+    def __getstate__(self) -> NoReturn:
+        raise TypeError("an ArcChatStore can't be pickled, because its engine holds connections; open it anew instead")
+
+
+def _difference(
+    stored: Sequence[Message], messages: Sequence[ChatMessage], given: Sequence[Message]
+) -> tuple[list[Message], list[str]]:
+    """What must be appended and what removed, so that the given messages are what is stored."""
+    same = 0
+    for there, wanted in zip(stored, messages, strict=False):
+        if from_arc(there) != wanted:
+            break
+        same += 1
+    return list(given[same:]), [_id(message) for message in stored[same:]]
+
+
+def _at(messages: Sequence[Message], index: int) -> Message | None:
+    if type(index) is not int:
+        raise InvalidInputError("idx", index, "a whole number")
+    return messages[index] if -len(messages) <= index < len(messages) else None
+
+
+def _id(message: Message) -> str:
+    return message.id or ""

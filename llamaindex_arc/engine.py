@@ -1,0 +1,80 @@
+"""Opens arc's engine with LlamaIndex's models."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from arc_common.engine import ContextEngine
+from arc_common.exceptions import MissingDependencyError
+from arc_common.observability import Observer
+from arc_common.protocols import ChatModel, Embedder, TokenCounter
+from arc_common.runtime import SaveErrorHandler
+from llamaindex_arc.models import LlamaIndexChatModel, LlamaIndexEmbedder
+
+try:
+    from llama_index.core.base.embeddings.base import BaseEmbedding
+    from llama_index.core.base.llms.base import BaseLLM
+except ImportError as error:
+    raise MissingDependencyError(
+        "llamaindex_arc.open_engine", package="llama-index-core", extra="llamaindex"
+    ) from error
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from arc_common.settings import ArcSettings
+
+__all__ = ["open_engine"]
+
+
+def open_engine(
+    url: "str | Engine | None" = None,
+    *,
+    llm: BaseLLM | ChatModel | None = None,
+    embed_model: BaseEmbedding | Embedder | None = None,
+    token_counter: TokenCounter | None = None,
+    settings: "ArcSettings | None" = None,
+    observer: Observer | None = None,
+    on_save_error: SaveErrorHandler | None = None,
+    clock: Callable[[], datetime] | None = None,
+    new_id: Callable[[], str] | None = None,
+) -> ContextEngine:
+    """An engine with LlamaIndex's models; everything else is as in `ContextEngine.open`. Does no I/O.
+
+    Args:
+        url: Where conversations are kept; without it and a setting, in memory.
+        llm: A LlamaIndex LLM (or arc's own kind); nothing needs it.
+        embed_model: A LlamaIndex embedding model (or arc's own kind); nothing needs it.
+        token_counter: Counts tokens; by default the one that `settings.tokens` names.
+        settings: The knobs; by default those of the environment.
+        observer: Receives counts and times.
+        on_save_error: Called when a turn could not be saved.
+        clock: Gives the time with zone.
+        new_id: Mints message ids.
+
+    Raises:
+        ConfigurationError: The address or a setting is wrong.
+        InvalidInputError: A model is none.
+    """
+    return ContextEngine.open(
+        url,
+        chat_model=None if llm is None else _chat_model(llm),
+        embedder=None if embed_model is None else _embedder(embed_model),
+        token_counter=token_counter,
+        settings=settings,
+        observer=observer,
+        on_save_error=on_save_error,
+        clock=clock,
+        new_id=new_id,
+    )
+
+
+def _chat_model(llm: BaseLLM | ChatModel) -> ChatModel:
+    """LlamaIndex's models have a `complete` of their own, so that the protocol alone doesn't tell them apart."""
+    return LlamaIndexChatModel(llm) if isinstance(llm, BaseLLM) or not isinstance(llm, ChatModel) else llm
+
+
+def _embedder(embed_model: BaseEmbedding | Embedder) -> Embedder:
+    if isinstance(embed_model, BaseEmbedding) or not isinstance(embed_model, Embedder):
+        return LlamaIndexEmbedder(embed_model)
+    return embed_model

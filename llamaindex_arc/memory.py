@@ -1,0 +1,338 @@
+"""A session as LlamaIndex's chat memory."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from threading import Lock
+from typing import Any, Self
+from uuid import uuid4
+
+from typing_extensions import override
+
+from arc_common.engine import ContextEngine
+from arc_common.exceptions import InvalidInputError, MissingDependencyError, StoreError
+from arc_common.messages import Message
+from arc_common.protocols import CountedMessage
+from arc_common.session import Session
+from arc_common.stores.rows import MESSAGE_COLUMNS, message_row, stored_from_row
+from arc_common.tokens.counting import message_tokens
+from llamaindex_arc.chat_store import ArcChatStore
+from llamaindex_arc.messages import from_arc, to_arc
+from llamaindex_arc.tokenizers import CounterAsTokenizer, TokenizerAsCounter
+
+try:
+    from llama_index.core.base.llms.types import ChatMessage
+    from llama_index.core.bridge.pydantic import Field, PrivateAttr, SerializeAsAny, model_validator
+    from llama_index.core.llms.llm import LLM
+    from llama_index.core.memory import ChatMemoryBuffer
+    from llama_index.core.memory.chat_memory_buffer import DEFAULT_TOKEN_LIMIT, DEFAULT_TOKEN_LIMIT_RATIO
+    from llama_index.core.memory.types import DEFAULT_CHAT_STORE_KEY
+    from llama_index.core.storage.chat_store import BaseChatStore
+except ImportError as error:
+    raise MissingDependencyError("ArcChatMemoryBuffer", package="llama-index-core", extra="llamaindex") from error
+
+__all__ = ["ArcChatMemoryBuffer"]
+
+
+class ArcChatMemoryBuffer(ChatMemoryBuffer):
+    """One session of an engine as a chat memory: durable, and within a token limit at the same cost for any length.
+
+    - `get` is what a model should see: the newest whole turns within the limit, never a tool call without its results
+      or a result without its call; the newest turn's question is there also when nothing fits. `get_all` is everything.
+    - What `get` and `get_all` return is the caller's own: fresh objects, down to their blocks.
+    - `put` stores before it returns. When the store fails, it doesn't raise, because chat engines call it between a
+      question and its answer: the failure is logged, counted (`save.errors`) and handed to the engine's
+      `on_save_error`, and the message stays in this object, seen by `get`, to be stored by the next `put`. Every other
+      method raises `StoreError`. Wrong input always raises.
+    - Any number of these may share a session, in threads, event loops and processes: nothing is lost or stored twice.
+    - A copy, also a deep one, works on the same session. A pickled or serialised one carries its messages, but no
+      engine: see `from_dict`.
+
+    Make one with `from_defaults`.
+    """
+
+    chat_store: SerializeAsAny[ArcChatStore] = Field(default_factory=ArcChatStore)
+    _unsaved: tuple[Message, ...] = PrivateAttr(default=())
+    _lock: Any = PrivateAttr(default_factory=Lock)
+    _own_counter: TokenizerAsCounter | None = PrivateAttr(default=None)
+
+    @classmethod
+    def class_name(cls) -> str:
+        """The name in serialised form."""
+        return "ArcChatMemoryBuffer"
+
+    @model_validator(mode="before")
+    @classmethod
+    def validate_memory(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Check the limit; without a tokenizer the engine's counter counts (upstream loads a vocabulary here)."""
+        token_limit = values.get("token_limit")
+        if type(token_limit) is not int or token_limit < 1:
+            raise ValueError("Token limit must be set and greater than 0.")
+        store = values.get("chat_store") or ArcChatStore()
+        tokenizer = values.get("tokenizer_fn")
+        if tokenizer is None and isinstance(store, ArcChatStore):
+            tokenizer = CounterAsTokenizer(store.engine.token_counter)
+        return {**values, "chat_store": store, "tokenizer_fn": tokenizer}
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Count by the user's tokenizer, if there is one."""
+        super().model_post_init(context)
+        if not isinstance(self.tokenizer_fn, CounterAsTokenizer):
+            self._own_counter = TokenizerAsCounter(self.tokenizer_fn)
+
+    @classmethod
+    @override
+    def from_defaults(
+        cls,
+        chat_history: list[ChatMessage] | None = None,
+        llm: LLM | None = None,
+        chat_store: BaseChatStore | None = None,
+        chat_store_key: str = DEFAULT_CHAT_STORE_KEY,
+        token_limit: int | None = None,
+        tokenizer_fn: Callable[[str], list[Any]] | None = None,
+        *,
+        engine: ContextEngine | None = None,
+        session_id: str | None = None,
+        user_id: str | None = None,
+        caller_id: str = "default",
+        **kwargs: Any,
+    ) -> "ArcChatMemoryBuffer":
+        """A memory over a session. Does no I/O, unless `chat_history` is given.
+
+        Args:
+            chat_history: What the conversation begins with. One that begins so already goes on where it was; one that
+                begins otherwise is replaced, as by `set`.
+            llm: Three quarters of its context window are the limit, if none is given.
+            chat_store: An `ArcChatStore`, in place of `engine`, `user_id` and `caller_id`.
+            chat_store_key: The session's id, if `session_id` isn't given.
+            token_limit: Tokens that `get` returns at most, the initial count included; 3,000 by default.
+            tokenizer_fn: Counts in place of the engine's counter, each text once.
+            engine: Where the session is; by default an engine of this memory's own, as the settings say (in memory,
+                unless they name a database).
+            session_id: Which conversation.
+            user_id: Whose.
+            caller_id: On whose behalf.
+            **kwargs: None is taken.
+
+        Raises:
+            InvalidInputError: An argument is not what it should be.
+            StoreError: The history given could not be stored.
+        """
+        if kwargs:
+            raise InvalidInputError("kwargs", kwargs, "no further arguments")
+        if token_limit is None:
+            token_limit = int(llm.metadata.context_window * DEFAULT_TOKEN_LIMIT_RATIO) if llm else DEFAULT_TOKEN_LIMIT
+        if type(token_limit) is not int or token_limit < 1:
+            raise InvalidInputError("token_limit", token_limit, "a whole number of tokens above 0")
+        if tokenizer_fn is not None and not callable(tokenizer_fn):
+            raise InvalidInputError("tokenizer_fn", tokenizer_fn, "a function from text to a list of tokens")
+        if chat_store is None:
+            chat_store = ArcChatStore(engine, caller_id=caller_id, user_id=user_id)
+        elif not isinstance(chat_store, ArcChatStore):
+            raise InvalidInputError("chat_store", chat_store, "an ArcChatStore; arc keeps conversations in its engine")
+        elif engine is not None or user_id is not None or caller_id != "default":
+            raise InvalidInputError("chat_store", chat_store, "either a chat_store or an engine with its scope")
+        key = chat_store_key if session_id is None else session_id
+        chat_store.session(key)
+        tokenizer_fn = tokenizer_fn or CounterAsTokenizer(chat_store.engine.token_counter)
+        memory = cls(token_limit=token_limit, tokenizer_fn=tokenizer_fn, chat_store=chat_store, chat_store_key=key)
+        if chat_history and chat_store.get_messages(key)[: len(chat_history)] != chat_history:
+            memory.set(chat_history)
+        return memory
+
+    @property
+    def session(self) -> Session:
+        """The conversation itself."""
+        return self.chat_store.session(self.chat_store_key)
+
+    @override
+    def get(
+        self,
+        input: str | None = None,
+        initial_token_count: int = 0,
+        **kwargs: Any,
+    ) -> list[ChatMessage]:
+        """The newest whole turns within the limit.
+
+        - Reads and counts as much as it returns, however long the conversation is.
+        - A greeting before the first question is there as long as the whole conversation fits.
+
+        Args:
+            input: Not used: what is remembered does not depend on the question.
+            initial_token_count: Tokens of the limit that are taken already; more than the limit is no error.
+            **kwargs: Not used.
+
+        Raises:
+            InvalidInputError: `initial_token_count` is negative or no whole number.
+            SessionNotFoundError: The session belongs to another user.
+            StoreError: The store failed.
+        """
+        return list(map(from_arc, self.session.window(**self._limits(initial_token_count))))
+
+    @override
+    async def aget(
+        self,
+        input: str | None = None,
+        initial_token_count: int = 0,
+        **kwargs: Any,
+    ) -> list[ChatMessage]:
+        """Async form of `get`."""
+        return list(map(from_arc, await self.session.awindow(**self._limits(initial_token_count))))
+
+    def get_all(self) -> list[ChatMessage]:
+        """The whole conversation."""
+        return list(map(from_arc, [*self.session.messages(), *self._unsaved]))
+
+    async def aget_all(self) -> list[ChatMessage]:
+        """Async form of `get_all`."""
+        return list(map(from_arc, [*await self.session.amessages(), *self._unsaved]))
+
+    def put(self, message: ChatMessage) -> None:
+        """Store a message behind the others; a failing store doesn't raise: see the class."""
+        self.put_messages([message])
+
+    async def aput(self, message: ChatMessage) -> None:
+        """Async form of `put`."""
+        await self.aput_messages([message])
+
+    def put_messages(self, messages: list[ChatMessage]) -> None:
+        """Store messages behind the others, all or none; a failing store doesn't raise: see the class."""
+        with self._saving(messages) as unsaved:
+            self.session.append(unsaved)
+
+    async def aput_messages(self, messages: list[ChatMessage]) -> None:
+        """Async form of `put_messages`; stores also when the task is cancelled meanwhile."""
+        with self._saving(messages) as unsaved:
+            await self.session.aappend(unsaved)
+
+    def set(self, messages: list[ChatMessage]) -> None:
+        """Make these the conversation.
+
+        - Those at the start that are there already stay as they are, with their ids and times.
+        - New ones are stored before old ones are removed: a crash in between loses nothing.
+        """
+        self.chat_store.set_messages(self.chat_store_key, messages)
+        self._unsaved = ()
+
+    async def aset(self, messages: list[ChatMessage]) -> None:
+        """Async form of `set`."""
+        await self.chat_store.aset_messages(self.chat_store_key, messages)
+        self._unsaved = ()
+
+    def reset(self) -> None:
+        """Remove all messages and everything made from them."""
+        self.session.clear()
+        self._unsaved = ()
+
+    async def areset(self) -> None:
+        """Async form of `reset`."""
+        await self.session.aclear()
+        self._unsaved = ()
+
+    @override
+    def to_dict(self, **kwargs: Any) -> dict[str, Any]:
+        """The limit, the session's id and scope, and all of its messages, as JSON values. No address, no secrets."""
+        messages = [*self.session.messages(), *self._unsaved]
+        return {
+            "class_name": self.class_name(),
+            "token_limit": self.token_limit,
+            "chat_store_key": self.chat_store_key,
+            "chat_store": self.chat_store.to_dict(),
+            "messages": list(map(_as_row, messages)),
+        }
+
+    @classmethod
+    @override
+    def from_dict(
+        cls,
+        data: dict[str, Any],
+        *,
+        engine: ContextEngine | None = None,
+        tokenizer_fn: Callable[[str], list[Any]] | None = None,
+        **kwargs: Any,
+    ) -> "ArcChatMemoryBuffer":
+        """The memory from what `to_dict` gave.
+
+        A session that holds messages already goes on as it is: it is the newer one, or the same. An empty one gets the
+        messages, with their ids and times.
+
+        Args:
+            data: What `to_dict` gave; it isn't changed.
+            engine: Where the session is; by default an engine of this memory's own, as the settings say.
+            tokenizer_fn: Counts in place of the engine's counter.
+            **kwargs: Not used.
+
+        Raises:
+            InvalidInputError: The data is something else.
+            StoreError: The store failed.
+        """
+        try:
+            messages = list(map(_from_row, data["messages"]))
+            store, key, token_limit = data["chat_store"], data["chat_store_key"], data["token_limit"]
+            scope = {"caller_id": store["caller_id"], "user_id": store["user_id"]}
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidInputError("data", data, "what ArcChatMemoryBuffer.to_dict gave") from error
+        memory = cls.from_defaults(
+            engine=engine, session_id=key, token_limit=token_limit, tokenizer_fn=tokenizer_fn, **scope
+        )
+        if not memory.session.messages(limit=1):
+            memory.session.append(messages)
+        return memory
+
+    def to_string(self) -> str:
+        """The text form of `to_dict`."""
+        return json.dumps(self.to_dict())
+
+    @classmethod
+    def from_string(cls, json_str: str, *, engine: ContextEngine | None = None) -> "ArcChatMemoryBuffer":
+        """The memory from what `to_string` gave: see `from_dict`."""
+        return cls.from_dict(json.loads(json_str), engine=engine)
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        return self.__copy__()
+
+    def __reduce__(self) -> tuple[Callable[[dict[str, Any]], "ArcChatMemoryBuffer"], tuple[dict[str, Any]]]:
+        return type(self).from_dict, (self.to_dict(),)
+
+    def _limits(self, initial_token_count: int) -> dict[str, Any]:
+        if type(initial_token_count) is not int or initial_token_count < 0:
+            raise InvalidInputError("initial_token_count", initial_token_count, "a whole number of at least 0")
+        return {
+            "max_tokens": max(self.token_limit - initial_token_count, 0),
+            "keep_opening": True,
+            "keep_newest": True,
+            "following": self._unsaved,
+            "count": self._count if self._own_counter else None,
+        }
+
+    def _count(self, message: Message) -> int:
+        counter = self._own_counter or self.chat_store.engine.token_counter
+        return message_tokens(counter, message)
+
+    @contextmanager
+    def _saving(self, messages: Sequence[ChatMessage]) -> Iterator[list[Message]]:
+        """What is to be stored: these, behind those that could not be; they keep their ids, so none comes twice."""
+        now = datetime.now(UTC)
+        new = [to_arc(message).stored_as(f"msg_{uuid4().hex}", now) for message in messages]
+        with self._lock:
+            waiting, self._unsaved = self._unsaved, ()
+        batch = [*waiting, *new]
+        try:
+            yield batch
+            waiting = ()
+        except StoreError as error:
+            waiting = tuple(batch)
+            self.session.report_save_error(error, batch)
+        finally:
+            with self._lock:
+                self._unsaved = (*waiting, *self._unsaved)
+
+
+def _as_row(message: Message) -> dict[str, Any]:
+    return message_row(CountedMessage(message, 0, ""))
+
+
+def _from_row(row: Mapping[str, Any]) -> Message:
+    full = {**row, "seq": 0, "revision": 1}
+    return stored_from_row([full[name] for name in MESSAGE_COLUMNS]).message

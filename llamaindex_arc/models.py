@@ -1,0 +1,211 @@
+"""LlamaIndex's models for arc's engine, and arc's for LlamaIndex."""
+# ruff: noqa: ARG002 - LlamaIndex calls every model with settings that this one has no use for
+
+import asyncio
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from arc_common.messages import Message, Role
+from arc_common.protocols import ChatModel
+from llamaindex_arc.messages import from_arc, to_arc
+
+try:
+    from llama_index.core.base.embeddings.base import BaseEmbedding
+    from llama_index.core.base.llms.base import BaseLLM
+    from llama_index.core.base.llms.types import (
+        ChatMessage,
+        ChatResponse,
+        ChatResponseAsyncGen,
+        ChatResponseGen,
+        CompletionResponse,
+        CompletionResponseAsyncGen,
+        CompletionResponseGen,
+        LLMMetadata,
+        MessageRole,
+    )
+    from llama_index.core.bridge.pydantic import Field, PrivateAttr
+    from llama_index.core.callbacks import CallbackManager
+    from llama_index.core.llms.callbacks import llm_chat_callback, llm_completion_callback
+    from llama_index.core.llms.llm import LLM
+except ImportError as error:
+    raise MissingDependencyError("llamaindex_arc.models", package="llama-index-core", extra="llamaindex") from error
+
+__all__ = ["ArcLLM", "LlamaIndexChatModel", "LlamaIndexEmbedder"]
+
+_WORD = re.compile(r"\s*\S+(?:\s+$)?|\s+")
+
+
+class LlamaIndexChatModel:
+    """A LlamaIndex LLM as arc's `ChatModel`.
+
+    Args:
+        llm: The model.
+    """
+
+    def __init__(self, llm: BaseLLM) -> None:
+        if not isinstance(llm, BaseLLM):
+            raise InvalidInputError("llm", llm, "a LlamaIndex LLM")
+        self._llm = llm
+
+    def complete(self, messages: Sequence[Message]) -> str:
+        """The answer's text, its text blocks joined. Raises whatever the model's client raises."""
+        return self._llm.chat([from_arc(message) for message in messages]).message.content or ""
+
+
+class LlamaIndexEmbedder:
+    """A LlamaIndex embedding model as arc's `Embedder`.
+
+    Args:
+        embed_model: The model.
+        name: Identifies it; by default the class's name with the model's.
+    """
+
+    def __init__(self, embed_model: BaseEmbedding, *, name: str | None = None) -> None:
+        if not isinstance(embed_model, BaseEmbedding):
+            raise InvalidInputError("embed_model", embed_model, "a LlamaIndex embedding model")
+        self._embed_model = embed_model
+        self._name = name or f"{embed_model.class_name()}/{embed_model.model_name}"
+
+    @property
+    def name(self) -> str:
+        """Identifies the model: vectors of different names are never compared."""
+        return self._name
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """One vector for each text, in their order."""
+        return [list(map(float, vector)) for vector in self._embed_model.get_text_embedding_batch(list(texts))]
+
+
+class ArcLLM(LLM):
+    """An arc `ChatModel` as a LlamaIndex LLM; it streams word by word.
+
+    - Its async methods run the model on a thread, so that no event loop waits for it.
+
+    Args:
+        chat_model: Answers messages with text.
+        context_window: Tokens, input and output.
+        num_output: Tokens that an answer may have.
+        model_name: What it is called.
+        callback_manager: Where calls are reported.
+    """
+
+    context_window: int = Field(default=128_000, ge=1)
+    num_output: int = Field(default=4_096, ge=1)
+    model_name: str = Field(default="arc")
+    _chat_model: ChatModel = PrivateAttr()
+
+    def __init__(
+        self,
+        chat_model: ChatModel,
+        *,
+        context_window: int = 128_000,
+        num_output: int = 4_096,
+        model_name: str = "arc",
+        callback_manager: CallbackManager | None = None,
+    ) -> None:
+        given: object = chat_model  # an LLM has a `complete` too
+        if isinstance(given, BaseLLM) or not isinstance(given, ChatModel):
+            raise InvalidInputError("chat_model", chat_model, "an object that completes arc messages")
+        fields: dict[str, Any] = {
+            "context_window": context_window,
+            "num_output": num_output,
+            "model_name": model_name,
+            "callback_manager": callback_manager or CallbackManager(),
+        }
+        super().__init__(**fields)
+        self._chat_model = chat_model
+
+    @classmethod
+    def class_name(cls) -> str:
+        """The name in serialised form."""
+        return "ArcLLM"
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        """What LlamaIndex asks about a model."""
+        return LLMMetadata(
+            context_window=self.context_window,
+            num_output=self.num_output,
+            is_chat_model=True,
+            model_name=self.model_name,
+        )
+
+    @llm_chat_callback()
+    def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+        """Answer the messages."""
+        return _said(self._answer(messages))
+
+    @llm_chat_callback()
+    async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+        """Async form of `chat`."""
+        return _said(await asyncio.to_thread(self._answer, messages))
+
+    @llm_chat_callback()
+    def stream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponseGen:
+        """Answer the messages word by word."""
+
+        def words() -> ChatResponseGen:
+            for text, delta in _growing(self._answer(messages)):
+                yield _said(text, delta)
+
+        return words()
+
+    @llm_chat_callback()
+    async def astream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponseAsyncGen:
+        """Async form of `stream_chat`."""
+
+        async def words() -> ChatResponseAsyncGen:
+            for text, delta in _growing(await asyncio.to_thread(self._answer, messages)):
+                yield _said(text, delta)
+
+        return words()
+
+    @llm_completion_callback()
+    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
+        """Answer the prompt as a user's message."""
+        return CompletionResponse(text=self._answer_prompt(prompt))
+
+    @llm_completion_callback()
+    async def acomplete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
+        """Async form of `complete`."""
+        return CompletionResponse(text=await asyncio.to_thread(self._answer_prompt, prompt))
+
+    @llm_completion_callback()
+    def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponseGen:
+        """Answer the prompt word by word."""
+
+        def words() -> CompletionResponseGen:
+            for text, delta in _growing(self._answer_prompt(prompt)):
+                yield CompletionResponse(text=text, delta=delta)
+
+        return words()
+
+    @llm_completion_callback()
+    async def astream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponseAsyncGen:
+        """Async form of `stream_complete`."""
+
+        async def words() -> CompletionResponseAsyncGen:
+            for text, delta in _growing(await asyncio.to_thread(self._answer_prompt, prompt)):
+                yield CompletionResponse(text=text, delta=delta)
+
+        return words()
+
+    def _answer(self, messages: Sequence[ChatMessage]) -> str:
+        return self._chat_model.complete([to_arc(message) for message in messages])
+
+    def _answer_prompt(self, prompt: str) -> str:
+        return self._chat_model.complete([Message(Role.USER, prompt)])
+
+
+def _said(text: str, delta: str | None = None) -> ChatResponse:
+    return ChatResponse(message=ChatMessage(role=MessageRole.ASSISTANT, content=text), delta=delta)
+
+
+def _growing(text: str) -> Iterator[tuple[str, str]]:
+    """The text so far and what was added, word by word; an empty text is one empty piece."""
+    so_far = ""
+    for word in _WORD.findall(text) or [""]:
+        so_far += word
+        yield so_far, word
