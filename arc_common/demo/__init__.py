@@ -1,0 +1,1 @@
+"""The demo: one written-out conversation, played through every framework that is installed."""

@@ -1,0 +1,67 @@
+"""Actor: stands in for the model, and writes down what it was given."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from arc_common.messages import Message, Role
+from arc_common.protocols import ChatModel, TokenCounter
+from arc_common.tokens.counting import REQUEST_OVERHEAD, message_tokens_batch
+
+__all__ = ["Actor", "View"]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One request as the model got it, and the answer.
+
+    Args:
+        seen: The numbers of the conversation's messages in it, from 1, in its order.
+        parts: The tokens of its parts, by name.
+        answer: What the model said.
+    """
+
+    seen: tuple[int, ...]
+    parts: Mapping[str, int]
+    answer: str
+
+    @property
+    def tokens(self) -> int:
+        """What the request cost, framing included."""
+        return sum(self.parts.values()) + REQUEST_OVERHEAD
+
+
+class Actor:
+    """A chat model that speaks the replies that are written out, and leaves every other answer to another model.
+
+    `views` holds what each request was made of: measured at the model, whatever framework stands before it.
+    """
+
+    def __init__(self, model: ChatModel, replies: Mapping[str, str], counter: TokenCounter) -> None:
+        self._model = model
+        self._replies = replies
+        self._counter = counter
+        self.conversation: list[str] = []
+        self.views: list[View] = []
+
+    def complete(self, messages: Sequence[Message]) -> str:
+        """The written reply to the last message, or the other model's answer."""
+        *before, question = messages
+        written = (reply for said, reply in self._replies.items() if question.text.startswith(said))
+        answer = next(written, None) or self._model.complete(messages)
+        tokens = message_tokens_batch(self._counter, messages)
+        parts = {"system": 0, "history": 0, "question": tokens[-1]}
+        for message, cost in zip(before, tokens, strict=False):
+            parts["system" if message.role is Role.SYSTEM else "history"] += cost
+        self.views.append(View(self._numbers(before), parts, answer))
+        return answer
+
+    def _numbers(self, messages: Sequence[Message]) -> tuple[int, ...]:
+        """Which of the conversation's messages these are, matched from the newest on."""
+        numbers: list[int] = []
+        behind = len(self.conversation)
+        for message in reversed(messages):
+            places = [i for i in range(behind) if self.conversation[i] == message.text]
+            if places:
+                behind = places[-1]
+                numbers.insert(0, behind + 1)
+        return tuple(numbers)

@@ -1,0 +1,167 @@
+"""What `arc demo` does, from its options to its last line."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+from rich.text import Text
+from sqlalchemy import URL
+
+from arc_common.demo.display import Display
+from arc_common.demo.halves import Half, Missing, find_halves
+from arc_common.demo.run import DemoRun
+from arc_common.demo.script import support_script
+from arc_common.exceptions import ConfigurationError, InvalidInputError
+from arc_common.protocols import ChatModel
+from arc_common.settings.providers import PROVIDERS, provider_with_key
+from arc_common.testing import ScriptedChatModel
+
+__all__ = ["run_demo"]
+
+_PAUSES = {True: 0.0, None: 0.08, False: 0.8}
+"""Seconds between turns: fast, as it comes, slow."""
+
+_LARGEST_REQUEST = 1_800
+"""Tokens: about what the last request of the written conversation costs; a full bar."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Cast:
+    """Who answers: the model, its name, and what to say about the choice."""
+
+    model: ChatModel
+    name: str
+    remark: str
+
+
+def run_demo(
+    console: Console, *, file: Path, restart: bool, turns: int | None, local: bool, model: str | None, fast: bool | None
+) -> None:
+    """Play the demo, or what is left of it, and show the comparison.
+
+    Raises:
+        ConfigurationError: No framework is installed, the model can't be had or failed, or the file holds something
+            else.
+        InvalidInputError: `model` is not of the form "provider:name".
+        StoreError: The file can't be opened, read or written.
+    """
+    script = support_script()
+    halves, missing = find_halves()
+    if not halves:
+        raise ConfigurationError("the demo needs a framework: " + " or ".join(map(_advice, missing)))
+    cast = _cast(halves, local=local, wanted=model)
+    path = file.expanduser().resolve()
+    run = DemoRun(_url(path), script, halves, cast.model, cast.name)
+    try:
+        if restart:
+            run.restart()
+        _play(console, run, _rows(path, halves, missing, cast), path=path, stop=turns, pause=_PAUSES[fast])
+    finally:
+        run.close()
+
+
+def _play(
+    console: Console,
+    run: DemoRun,
+    rows: Sequence[tuple[str, Text]],
+    *,
+    path: Path,
+    stop: int | None,
+    pause: float,
+) -> None:
+    display = Display(console, run.script, full_bar=_LARGEST_REQUEST)
+    records = run.done()
+    turns = run.script.turns
+    display.title(rows)
+    if len(records) == len(turns):
+        display.note("This conversation is complete; nothing was asked again.")
+    elif records:
+        display.note(f"Going on after turn {len(records)} of {len(turns)}: the file remembers the rest.")
+    with _progress(console) as progress:
+        task = progress.add_task("turns", total=len(turns), completed=len(records))
+        playing = ""
+        for record in islice(run.play(), stop):
+            if record.framework != playing:
+                playing = record.framework
+                display.half(playing, _entrance(len(record.arc.seen), path))
+            display.turn(turns[record.number - 1], record)
+            records.append(record)
+            progress.advance(task)
+            if console.is_terminal:
+                time.sleep(pause)
+    if len(records) < len(turns):
+        display.note(f"Stopped after turn {len(records)} of {len(turns)}; run the same command to go on.")
+        return
+    display.comparison(records, budget=run.budget)
+    display.closing(path, len(run.stored()))
+
+
+def _entrance(seen: int, path: Path) -> str:
+    return f"goes on with the {seen} messages in {path.name}" if seen else f"begins, and writes to {path.name}"
+
+
+def _cast(halves: Sequence[Half], *, local: bool, wanted: str | None) -> _Cast:
+    scripted = ScriptedChatModel()
+    name = "local"
+    explained = "local, needs no key: it can only quote what it is shown"
+    if wanted is not None:
+        provider, _, chosen = wanted.partition(":")
+        if provider not in {known.name for known in PROVIDERS} or not chosen:
+            known = ", ".join(f"{each.name}:{each.model}" for each in PROVIDERS)
+            raise InvalidInputError("--model", wanted, f"provider:name, such as {known}")
+        return _Cast(_real(halves, provider, chosen), wanted, wanted)
+    found = provider_with_key()
+    if local or found is None:
+        return _Cast(scripted, name, explained)
+    real = f"{found.name}:{found.model}"
+    try:
+        return _Cast(_real(halves, found.name, found.model), real, f"{real}, because a key of {found.name} is set")
+    except ConfigurationError as error:
+        return _Cast(scripted, name, f"{explained}\na key of {found.name} is set, but {error}")
+
+
+def _real(halves: Sequence[Half], provider: str, name: str) -> ChatModel:
+    """The model by the first framework that can reach it."""
+    reasons = []
+    for half in halves:
+        try:
+            return half.model(provider, name)
+        except ConfigurationError as error:
+            reasons.append(str(error))
+    raise ConfigurationError("; or ".join(reasons))
+
+
+def _rows(path: Path, halves: Sequence[Half], missing: Sequence[Missing], cast: _Cast) -> list[tuple[str, Text]]:
+    rows = [
+        (order, Text(f"{half.name}: {half.recipe}")) for order, half in zip(("first", "then"), halves, strict=False)
+    ]
+    rows += [("missing", Text(_advice(each), "yellow")) for each in missing]
+    return [
+        *rows,
+        ("file", Text(str(path))),
+        ("model", Text(cast.remark)),
+    ]
+
+
+def _advice(missing: Missing) -> str:
+    return f"pip install 'arc-context-engine[{missing.extra}]' ({missing.reason})"
+
+
+def _url(path: Path) -> str:
+    return URL.create("sqlite", database=path.as_posix()).render_as_string()
+
+
+def _progress(console: Console) -> Progress:
+    return Progress(
+        SpinnerColumn("line"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.description}"),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal or console.is_dumb_terminal,
+    )

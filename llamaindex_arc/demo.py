@@ -1,0 +1,46 @@
+"""LlamaIndex's half of `arc demo`."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from arc_common.demo.halves import Ask, Commands, Half, Stage, model_class
+from arc_common.exceptions import MissingDependencyError
+from arc_common.protocols import ChatModel
+from llamaindex_arc.engine import open_engine
+from llamaindex_arc.memory import ArcChatMemoryBuffer
+from llamaindex_arc.models import ArcLLM, LlamaIndexChatModel
+
+try:
+    from llama_index.core.chat_engine import SimpleChatEngine
+except ImportError as error:
+    raise MissingDependencyError(
+        "LlamaIndex's half of the demo", package="llama-index-core", extra="llamaindex"
+    ) from error
+
+__all__ = ["register"]
+
+_MODELS = {
+    "openai": ("llama_index.llms.openai", "OpenAI", "llama-index-llms-openai"),
+    "anthropic": ("llama_index.llms.anthropic", "Anthropic", "llama-index-llms-anthropic"),
+    "google": ("llama_index.llms.google_genai", "GoogleGenAI", "llama-index-llms-google-genai"),
+}
+
+
+def register(commands: Commands) -> None:
+    """Add LlamaIndex to the `arc` command."""
+    commands.add_demo_half(Half("LlamaIndex", "SimpleChatEngine with ArcChatMemoryBuffer", play=_play, model=_model))
+
+
+@contextmanager
+def _play(stage: Stage) -> Iterator[Ask]:
+    with open_engine(stage.url, settings=stage.settings) as engine:
+        chat = SimpleChatEngine.from_defaults(
+            llm=ArcLLM(stage.model),
+            memory=ArcChatMemoryBuffer.from_defaults(engine=engine, session_id=stage.session_id),
+            system_prompt=stage.system_prompt,
+        )
+        yield lambda text: chat.chat(text).response
+
+
+def _model(provider: str, name: str) -> ChatModel:
+    return LlamaIndexChatModel(model_class(*_MODELS[provider])(model=name))
