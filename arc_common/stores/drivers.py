@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import RLock
+from time import monotonic, sleep
 from typing import Any, Protocol
 
 from sqlalchemy import Engine, StaticPool
@@ -137,7 +138,21 @@ def _configure_sqlite(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA secure_delete = ON")
     if connection.execute("PRAGMA journal_mode").fetchone()[0] not in ("wal", "memory"):
-        connection.execute("PRAGMA journal_mode = WAL")
+        _switch_to_wal(connection)
+
+
+def _switch_to_wal(connection: sqlite3.Connection) -> None:
+    """Only a file's first connection does it; those who come at the same moment are refused without waiting."""
+    deadline = monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or monotonic() > deadline:
+                raise
+            sleep(0.005)
+        else:
+            return
 
 
 class PostgresDriver:
@@ -207,7 +222,8 @@ class _PostgresTransaction:
         with self._connection.pipeline():
             self._begin()
             cursors = [self._send(*call) for call in calls]
-            return [[] if cursor is None else cursor.fetchall() for cursor in cursors]
+        # fetched behind the pipeline: inside it, the first fetch would be a round trip of its own
+        return [[] if cursor is None else cursor.fetchall() for cursor in cursors]
 
     def commit(self, *calls: Call) -> None:
         with self._connection.pipeline():

@@ -192,7 +192,7 @@ class SqlStore:
         rows = self._read((self._sql.find, {**_scope(key), "message_ids": self._ids(checked_ids(message_ids))}))
         if not rows:
             self._check_owner(key)
-        return [stored_from_row(row) for row in rows]
+        return sorted((stored_from_row(row) for row in rows), key=lambda stored: stored.seq)
 
     def remove(self, key: SessionKey, message_ids: Sequence[str]) -> int:
         """See `ConversationStore.remove`."""

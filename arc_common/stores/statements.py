@@ -103,7 +103,8 @@ def _statements(dialect_name: str) -> dict[str, Executable]:
         ),
         "conversations": _conversations(),
         "conversations_of_user": _conversations(sessions.c.user_id == bindparam("user_id", type_=Text)),
-        "find": _select_messages().where(*_in_session(mine), _one_of_ids(dialect_name)).order_by(messages.c.seq),
+        # unsorted: for ORDER BY seq, SQLite would walk the whole session in that order
+        "find": _select_messages().where(*_in_session(mine), _one_of_ids(dialect_name)),
         "tail": _select_messages()
         .where(
             *_in_session(mine),

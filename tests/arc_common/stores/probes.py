@@ -1,0 +1,161 @@
+"""What really happens below the store: syncs of a SQLite file, round trips to a server."""
+
+import ctypes
+import select
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+import pytest
+
+
+class _Methods(ctypes.Structure):
+    """The head of SQLite's `sqlite3_io_methods`; the rest is copied as it is."""
+
+    _fields_ = (
+        ("version", ctypes.c_int),
+        ("close", ctypes.c_void_p),
+        ("read", ctypes.c_void_p),
+        ("write", ctypes.c_void_p),
+        ("truncate", ctypes.c_void_p),
+        ("sync", ctypes.c_void_p),
+        ("others", ctypes.c_void_p * 13),
+    )
+
+
+class _File(ctypes.Structure):
+    """`sqlite3_file`."""
+
+    _fields_ = (("methods", ctypes.POINTER(_Methods)),)
+
+
+class _System(ctypes.Structure):
+    """The head of `sqlite3_vfs`, up to the function that opens files."""
+
+    _fields_ = (
+        ("version", ctypes.c_int),
+        ("file_size", ctypes.c_int),
+        ("path_length", ctypes.c_int),
+        ("next", ctypes.c_void_p),
+        ("name", ctypes.c_char_p),
+        ("data", ctypes.c_void_p),
+        ("open", ctypes.c_void_p),
+    )
+
+
+_Open = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(_File), ctypes.c_int, ctypes.c_void_p
+)
+_Sync = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_File), ctypes.c_int)
+
+
+@contextmanager
+def counted_syncs() -> Iterator[list[str]]:
+    """Collects a name ("arc.db-wal") for each sync that SQLite asks of a file opened in the block.
+
+    The operating system interface of the very library that `sqlite3` uses gets another open function, which hands
+    out files with another sync function. Skips where the library's symbols can't be found.
+    """
+    import _sqlite3
+
+    try:
+        find = ctypes.CDLL(_sqlite3.__file__).sqlite3_vfs_find
+    except (AttributeError, OSError) as error:
+        pytest.skip(f"this Python's SQLite hides its interface: {error}")
+    find.restype = ctypes.POINTER(_System)
+    system = find(None).contents
+    syncs: list[str] = []
+    names: dict[int, str] = {}
+    kept: list[object] = []
+    original_open = _Open(system.open)
+
+    def open_file(vfs: int, path: int | None, file: "ctypes._Pointer[_File]", flags: int, out: int) -> int:
+        result = original_open(vfs, path, file, flags, out)
+        if result == 0 and path and file.contents.methods:
+            names[ctypes.addressof(file.contents)] = ctypes.string_at(path).decode().rpartition("/")[2]
+            methods = _Methods.from_buffer_copy(file.contents.methods.contents)
+            original_sync = _Sync(methods.sync)
+
+            def sync(one: "ctypes._Pointer[_File]", how: int) -> int:
+                syncs.append(names[ctypes.addressof(one.contents)])
+                return int(original_sync(one, how))
+
+            callback = _Sync(sync)
+            methods.sync = ctypes.cast(callback, ctypes.c_void_p).value
+            kept.extend((callback, methods, original_sync))
+            file.contents.methods = ctypes.pointer(methods)
+        return int(result)
+
+    replaced = _Open(open_file)
+    before, system.open = system.open, ctypes.cast(replaced, ctypes.c_void_p).value
+    _everlasting.append((replaced, kept))  # a connection that outlives the block still calls them
+    try:
+        yield syncs
+    finally:
+        system.open = before
+
+
+_everlasting: list[object] = []
+
+
+@dataclass(slots=True)
+class Wire:
+    """A counting proxy before a server on loopback."""
+
+    port: int
+    round_trips: int = 0
+    _listener: socket.socket = field(default_factory=socket.socket)
+    _ends: list[socket.socket] = field(default_factory=list)
+
+    def forward(self, server_port: int) -> None:
+        """Serve connections until the listener closes."""
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            server = socket.create_connection(("127.0.0.1", server_port))
+            for end in (client, server):
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._ends += [client, server]
+            threading.Thread(target=self._pump, args=(client, server), daemon=True).start()
+
+    def _pump(self, client: socket.socket, server: socket.socket) -> None:
+        client_speaks = False
+        with suppress(OSError, ValueError):
+            while True:
+                ready, _, _ = select.select([client, server], [], [])
+                source, sink = (client, server) if client in ready else (server, client)
+                data = source.recv(65536)
+                if not data:
+                    break
+                if source is client and not client_speaks:
+                    self.round_trips += 1
+                client_speaks = source is client
+                sink.sendall(data)
+        for end in (client, server):
+            end.close()
+
+    def close(self) -> None:
+        """Take no more connections, and end those that there are."""
+        self._listener.close()
+        for end in self._ends:
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def wire(server_port: int) -> Iterator[Wire]:
+    """A port that leads to the server and counts how often the client speaks after the server has."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    proxy = Wire(listener.getsockname()[1], _listener=listener)
+    accepting = threading.Thread(target=proxy.forward, args=(server_port,), daemon=True)
+    accepting.start()
+    try:
+        yield proxy
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        proxy.close()
+        accepting.join(5)
