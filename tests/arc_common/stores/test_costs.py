@@ -3,6 +3,7 @@
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -122,14 +123,14 @@ def on_the_wire(postgres: PostgresServer) -> Iterator[tuple[SqlStore, Wire]]:
     ],
 )  # fmt: skip
 def test_round_trips(on_the_wire: tuple[SqlStore, Wire], call: Callable[[SqlStore, int], object], trips: int) -> None:
-    """An append is two round trips, whatever is in it, and a read is one; preparing a statement costs one, once."""
+    """An append is two round trips, whatever is in it, and a read is one; preparing statements costs one or two, once."""
     store, proxy = on_the_wire
     counts = []
     for number in range(12):
         before = proxy.round_trips
         call(store, number)
         counts.append(proxy.round_trips - before)
-    assert sum(counts[:8]) <= trips * 8 + 1
+    assert sum(counts[:8]) <= trips * 8 + 2
     assert counts[8:] == [trips] * 4
 
 
@@ -172,10 +173,10 @@ def test_a_read_costs_the_same_however_much_there_is(tmp_path: Path, read: Calla
             store.append(SessionKey(f"t{number}", user_id="other"), [counted("m")])
         store.append(KEY, [counted(f"m{number}") for number in range(size)])
         read(store)
-        done = [0]
-        driver_connection(store).set_progress_handler(lambda done=done: done.__setitem__(0, done[0] + 1) or 0, 1)
+        done: list[None] = []
+        driver_connection(store).set_progress_handler(partial(done.append, None), 1)
         read(store)
-        steps.append(done[0])
+        steps.append(len(done))
         store.close()
     assert 0 < steps[1] <= steps[0] + 30  # a deeper tree costs a few steps of a binary search
 
@@ -185,10 +186,11 @@ def test_a_tail_by_tokens_reads_at_most_twice_what_it_returns(tmp_path: Path) ->
     store = SqlStore(f"sqlite:///{tmp_path / 'arc.db'}")
     store.append(KEY, [counted(f"m{number}", tokens=1) for number in range(1_000)])
     for budget in (1, 31, 40, 97, 100, 300, 700):
-        limits: list[int] = []
-        driver_connection(store).set_trace_callback(lambda sql, limits=limits: limits.append(int(sql.split()[-3])))
+        seen: list[str] = []
+        driver_connection(store).set_trace_callback(seen.append)
         assert len(store.tail(KEY, max_tokens=budget)) == budget
-        assert sum(limits) <= 2 * budget + 32
+        limits = [int(sql.split(" LIMIT ")[1].split()[0]) for sql in seen]
+        assert 0 < sum(limits) <= 2 * budget + 32
     store.close()
 
 
