@@ -1,19 +1,30 @@
 """Tokens by script and content, with coefficients fitted to real tokenizers."""
 
+import math
 from collections.abc import Sequence
 
+from arc_common.tokens.coefficients import COEFFICIENTS
 from arc_common.tokens.correction import Correction, UsageCorrection
-from arc_common.tokens.heuristic import HeuristicTokenCounter
+from arc_common.tokens.features import features
 
 __all__ = ["CalibratedTokenCounter"]
 
 
 class CalibratedTokenCounter:
-    """Estimates tokens from a text's scripts and content, without a vocabulary and without I/O."""
+    """Estimates tokens from a text's scripts and content, without a vocabulary and without I/O.
+
+    - The count is the sum of the text's features times their coefficients, rounded up; at least 1 for any text, 0 for
+      `""`. The coefficients aim at the mean of current tokenizers, not above it: safety is the budget's affair.
+    - Error of a class's total against o200k_base, as `benchmarks/fit_token_counter.py` shows it: 7 % in the mean of 66
+      classes fitted, 6 % of 37 not fitted (worst 17 %), 12 % of single sentences in 52 languages.
+    - Any text is accepted, lone surrogates and NUL included. Time is linear in the length: about 20 µs for a message
+      of 200 characters.
+    - `count` never depends on what was learned from usage, so stored counts stay valid; `corrected(counter, total)`
+      applies the correction, which changes only in `adopt_correction`.
+    """
 
     def __init__(self) -> None:
         self._usage = UsageCorrection()
-        self._heuristic = HeuristicTokenCounter()
 
     @property
     def name(self) -> str:
@@ -22,7 +33,10 @@ class CalibratedTokenCounter:
 
     def count(self, text: str) -> int:
         """The tokens of one text; 0 for `""`."""
-        return self._heuristic.count(text)
+        if not text:
+            return 0
+        tokens = sum([COEFFICIENTS.get(name, 0.0) * value for name, value in features(text).items()])
+        return max(1, math.ceil(round(tokens, 6)))  # rounded first: 2.0000000001 is 2
 
     def count_batch(self, texts: Sequence[str]) -> list[int]:
         """The tokens of each text, in their order."""

