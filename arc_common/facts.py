@@ -1,11 +1,12 @@
 """Facts: what a conversation established, in short statements that point at the messages they come from."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 from arc_common.exceptions import InvalidInputError
 
-__all__ = ["FactCategory", "ProposedFact"]
+__all__ = ["Fact", "FactCategory", "ProposedFact"]
 
 
 class FactCategory(StrEnum):
@@ -50,3 +51,44 @@ class ProposedFact:
             raise InvalidInputError("fact.value", self.value, "text that is not empty")
         if not 0.0 <= self.importance <= 1.0:
             raise InvalidInputError("fact.importance", self.importance, "a number from 0 to 1")
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A fact in the ledger.
+
+    Args:
+        id: Unique in its session.
+        key: What it is about.
+        value: What holds.
+        category: Its kind.
+        sources: The ids of the messages that say it.
+        importance: From 0 to 1.
+        segment: The first place (`seq`) of the leaf that it was read from; redoing the leaf redoes its facts.
+        made_by: "model" or "rules".
+        valid_from: When the newest message that says it was written (UTC).
+        superseded_by: The id of the fact that took its place; `None` while it holds.
+        removed: Whether a later leaf said that it no longer holds, with nothing in its place.
+    """
+
+    id: str
+    key: str
+    value: str
+    category: FactCategory
+    sources: tuple[str, ...]
+    importance: float
+    segment: int
+    made_by: str
+    valid_from: datetime
+    superseded_by: str | None = None
+    removed: bool = False
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is still so."""
+        return self.superseded_by is None and not self.removed
+
+    @property
+    def line(self) -> str:
+        """How it is shown: `- key: value`."""
+        return f"- {' '.join(self.key.split())}: {' '.join(self.value.split())}"

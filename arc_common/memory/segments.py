@@ -1,0 +1,137 @@
+"""Which stretches of a conversation are summarised together, and which of the summaries stand for it. Pure.
+
+Level 0 is a leaf: about 16 messages on turn borders. Level 1 is a block: four leaves. Both are written from the
+original messages. Level 2 is an era, written from the narratives of up to 64 blocks; level 3 and above from four eras
+of the level below. A stretch is named by its level and the places (`seq`) of its first and last message.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from arc_common.messages import Role
+from arc_common.summaries import Outline, Segment
+
+__all__ = [
+    "BLOCK_LEAVES",
+    "ERA_BLOCKS",
+    "ERA_ERAS",
+    "Plan",
+    "boundary_after",
+    "next_block",
+    "next_era",
+    "next_leaf",
+    "shown_narratives",
+]
+
+BLOCK_LEAVES = 4
+"""Leaves in a block."""
+ERA_BLOCKS = 64
+"""Blocks in an era of the lowest level."""
+ERA_ERAS = 4
+"""Eras in an era of a higher level."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A stretch that is to be summarised; for eras with the segments that it takes in."""
+
+    level: int
+    start: int
+    end: int
+    parts: tuple[Segment, ...] = ()
+
+
+def next_leaf(messages: Sequence[Outline], *, size: int, max_tokens: int) -> Plan | None:
+    """The first leaf among the messages behind the last leaf, if it is complete.
+
+    - It ends before a user message: with the turn in which it reaches `size` messages or `max_tokens` tokens.
+    - Its end depends on the messages in it and on that one user message, never on when it is planned.
+    """
+    tokens = 0
+    for index, message in enumerate(messages):
+        if index and message.role is Role.USER and (index >= size or tokens >= max_tokens):
+            return Plan(0, messages[0].seq, messages[index - 1].seq)
+        tokens += message.tokens
+    return None
+
+
+def next_block(cover: Sequence[Segment], *, boundary: int) -> Plan | None:
+    """The first four leaves up to the boundary that are in no block yet."""
+    leaves = [segment for segment in cover if segment.level == 0 and segment.end <= boundary][:BLOCK_LEAVES]
+    if len(leaves) < BLOCK_LEAVES:
+        return None
+    return Plan(1, leaves[0].start, leaves[-1].end)
+
+
+def next_era(cover: Sequence[Segment], *, max_tokens: int) -> Plan | None:
+    """What to fold so that the narratives fit: four full eras into one, or the oldest blocks into the running era.
+
+    The newest block stays on its own. The running era is written anew, from its blocks' narratives and the added
+    ones, until it has 64 blocks; then the next one begins.
+
+    Args:
+        cover: The segments that stand for the conversation, oldest first.
+        max_tokens: What their narratives may cost together.
+    """
+    eras = [segment for segment in cover if segment.level >= 2]
+    for level in sorted({era.level for era in eras}):
+        full = [era for era in eras if era.level == level and (level > 2 or era.parts >= ERA_BLOCKS)][:ERA_ERAS]
+        if len(full) == ERA_ERAS:
+            return Plan(level + 1, full[0].start, full[-1].end, tuple(full))
+    blocks = [segment for segment in cover if segment.level == 1][:-1]
+    if not blocks or sum(segment.tokens for segment in cover) <= max_tokens:
+        return None
+    running = [era for era in eras[-1:] if era.level == 2 and era.parts < ERA_BLOCKS]
+    room = ERA_BLOCKS - sum(era.parts for era in running)
+    parts = (*running, *blocks[:room])
+    return Plan(2, parts[0].start, parts[-1].end, parts)
+
+
+def boundary_after(cover: Sequence[Segment], *, boundary: int, verbatim: Sequence[Outline], recent: int) -> int:
+    """How far summaries may take the place of messages: the `seq` of the last message that leaves the verbatim part.
+
+    Moves by whole segments, without a gap, and leaves at least `recent` messages verbatim.
+
+    Args:
+        cover: The segments that are ready, oldest first.
+        boundary: How far it has come; 0 at first.
+        verbatim: The messages behind it.
+        recent: How many of them must stay.
+    """
+    if len(verbatim) <= recent:
+        return boundary
+    latest = verbatim[-recent].seq if recent else verbatim[-1].seq + 1
+    following = deque(message.seq for message in verbatim)
+    for segment in cover:
+        if segment.end <= boundary:
+            continue
+        if not segment.start <= following[0] <= segment.end or segment.end >= latest:
+            break
+        boundary = segment.end
+        while following and following[0] <= boundary:
+            following.popleft()
+        if not following:
+            break
+    return boundary
+
+
+def shown_narratives(
+    cover: Sequence[Segment], *, boundary: int, max_tokens: int
+) -> tuple[list[Segment], list[Segment]]:
+    """The narratives up to the boundary that fit, oldest first, and those that don't.
+
+    The newest come first when there is not room for all.
+    """
+    shown: list[Segment] = []
+    left_out: list[Segment] = []
+    total = 0
+    for segment in sorted(cover, key=lambda segment: segment.start, reverse=True):
+        if segment.end > boundary or not segment.narrative:
+            continue
+        if total + segment.tokens <= max_tokens:
+            shown.insert(0, segment)
+            total += segment.tokens
+        else:
+            left_out.insert(0, segment)
+    return shown, left_out

@@ -1,0 +1,181 @@
+"""What stores keep of a conversation's summaries and facts, and the protocol for it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, Protocol
+
+from arc_common.facts import Fact
+from arc_common.messages import Role
+from arc_common.protocols import SessionKey, StoredMessage
+
+__all__ = ["Commit", "Lease", "Maker", "Outline", "Segment", "SessionState", "SummaryStore", "View"]
+
+Maker = Literal["model", "rules"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What planning needs to know of a message."""
+
+    seq: int
+    role: Role
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A stretch of a conversation and its narrative.
+
+    Args:
+        level: 0 a leaf, 1 a block of four leaves, 2 and above an era.
+        start: The `seq` of its first message.
+        end: The `seq` of its last message; messages between them may have been removed since.
+        narrative: What happened in it; `""` when it has to be written (again).
+        tokens: The narrative's tokens.
+        made_by: Who wrote the narrative; `None` when it has to be written (again).
+        sources: For leaves and blocks: id and content hash of each message that was read, in order.
+        parts: How many segments of the level below it was made from.
+        created_at: When it was written (UTC).
+    """
+
+    level: int
+    start: int
+    end: int
+    narrative: str
+    tokens: int
+    made_by: Maker | None
+    sources: tuple[tuple[str, str], ...] = ()
+    parts: int = 0
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What is adopted: the stable part of the prompt, unchanged until the next adoption.
+
+    Args:
+        version: 1 for the first adoption, one more for each further one.
+        boundary: The `seq` of the last message that summaries stand for; 0 for none.
+        covered: How many messages those are.
+        facts: The pinned facts' lines, as shown.
+        fact_ids: Their ids.
+        narrative: The narratives, as shown.
+        instructions: The texts of system messages that lie before the boundary: they are always shown.
+        correction: The token counter's correction at adoption.
+        adopted_at: When (UTC).
+        stale: Whether a message before the boundary was edited or removed: the texts are gone and must be made again.
+    """
+
+    version: int
+    boundary: int
+    covered: int
+    facts: tuple[str, ...]
+    fact_ids: tuple[str, ...]
+    narrative: str
+    instructions: tuple[str, ...]
+    correction: float
+    adopted_at: datetime
+    stale: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SessionState:
+    """One snapshot of what a turn needs.
+
+    Args:
+        view: What is adopted, if anything is.
+        messages: The newest messages behind the view's boundary (all of them unless `limit` cut them), oldest first.
+        message_count: Of the whole session.
+        total_tokens: Of the whole session, as stored.
+        epoch: Changes with every edit, removal and clearing.
+        facts_version: Changes with every change of the ledger.
+    """
+
+    view: View | None = None
+    messages: tuple[StoredMessage, ...] = ()
+    message_count: int = 0
+    total_tokens: int = 0
+    epoch: int = 0
+    facts_version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to work on a session's summaries, until another takes it.
+
+    Args:
+        owner: Who holds it.
+        fence: Grows with each change of owner; a commit with an older one is refused.
+        epoch: The session's epoch when it was taken.
+    """
+
+    owner: str
+    fence: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A finished segment with what follows from it, stored in one transaction.
+
+    Args:
+        segment: The segment. It replaces one of the same level and start (a running era grows); one by rules never
+            replaces one by a model.
+        facts: The facts read from it: they replace all that were read from this leaf before.
+        superseded: Facts of other leaves that no longer hold, by id, with the id of the new one.
+        removed: Facts of other leaves that no longer hold, with nothing in their place.
+    """
+
+    segment: Segment
+    facts: tuple[Fact, ...] = ()
+    superseded: dict[str, str] = field(default_factory=dict)
+    removed: tuple[str, ...] = ()
+
+
+class SummaryStore(Protocol):
+    """Where summaries and facts are kept, beside the conversation. Thread-safe; every method is atomic and scoped.
+
+    - Editing or removing a message empties the leaf over it (narrative, tokens, sources and maker), removes the blocks
+      and eras over it (their other parts stand for themselves again), removes the facts of its leaf, takes back the
+      supersessions that those made, makes the view stale (its boundary stays, its texts go) and changes the epoch: all
+      in the edit's own transaction.
+    - Clearing and deleting a session remove all of it.
+    """
+
+    def state(self, key: SessionKey, *, limit: int) -> SessionState:
+        """View and newest messages behind its boundary (at most `limit`), in one snapshot and one round trip."""
+
+    def cover(self, key: SessionKey) -> list[Segment]:
+        """The segments that no higher one stands for, oldest first (empty ones too)."""
+
+    def parts(self, key: SessionKey, segment: Segment) -> list[Segment]:
+        """The segments of the level below that lie within it, oldest first."""
+
+    def unfinished(self, key: SessionKey, *, limit: int) -> list[Segment]:
+        """Leaves and blocks that are empty or made by rules, oldest first."""
+
+    def outlines(self, key: SessionKey, *, after: int, limit: int) -> list[Outline]:
+        """The oldest messages behind a place, without their texts."""
+
+    def acquire(self, key: SessionKey, *, owner: str, seconds: float) -> Lease | None:
+        """Take the lease if it is free, expired or the owner's own; `None` if another has it or there is no session."""
+
+    def release(self, key: SessionKey, lease: Lease) -> None:
+        """Give the lease back, if it is still this one."""
+
+    def commit(self, key: SessionKey, commit: Commit, *, lease: Lease | None, epoch: int) -> bool:
+        """Store a segment; whether it was stored.
+
+        Refused (and nothing is changed) when the epoch is another by now, when `lease` is given and another has been
+        taken meanwhile, or when it is by rules and there is one by a model.
+        """
+
+    def adopt(self, key: SessionKey, view: View, *, epoch: int) -> bool:
+        """Store the view, if the epoch is still this one and the stored view's version is one less; whether it was."""
+
+    def facts(self, key: SessionKey, *, include_superseded: bool = False, limit: int | None = None) -> list[Fact]:
+        """The ledger: the most important first (newest first among equals)."""
+
+    def facts_of_keys(self, key: SessionKey, keys: Sequence[str]) -> list[Fact]:
+        """The facts that hold under these keys (compared after folding case and space)."""
