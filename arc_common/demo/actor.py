@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from arc_common.exceptions import ConfigurationError
 from arc_common.messages import Message, Role
 from arc_common.protocols import ChatModel, TokenCounter
 from arc_common.tokens.counting import REQUEST_OVERHEAD, message_tokens_batch
@@ -33,27 +34,51 @@ class View:
 class Actor:
     """A chat model that speaks the replies that are written out, and leaves every other answer to another model.
 
-    `views` holds what each request was made of: measured at the model, whatever framework stands before it.
+    Args:
+        model: The other model.
+        name: Its name, for errors.
+        replies: The replies that are written out, by what they answer.
+        counter: Counts what a request costs.
+
+    Attributes:
+        conversation: The texts of the conversation so far; set before each request.
+        views: What each request was made of, measured at the model, whatever framework stands before it.
     """
 
-    def __init__(self, model: ChatModel, replies: Mapping[str, str], counter: TokenCounter) -> None:
+    def __init__(self, model: ChatModel, name: str, *, replies: Mapping[str, str], counter: TokenCounter) -> None:
         self._model = model
+        self._name = name
         self._replies = replies
         self._counter = counter
         self.conversation: list[str] = []
         self.views: list[View] = []
 
     def complete(self, messages: Sequence[Message]) -> str:
-        """The written reply to the last message, or the other model's answer."""
+        """The written reply to the last message, or the other model's answer.
+
+        Raises:
+            ConfigurationError: The other model failed.
+        """
         *before, question = messages
         written = (reply for said, reply in self._replies.items() if question.text.startswith(said))
-        answer = next(written, None) or self._model.complete(messages)
+        answer = next(written, None) or self._ask(messages)
         tokens = message_tokens_batch(self._counter, messages)
         parts = {"system": 0, "history": 0, "question": tokens[-1]}
         for message, cost in zip(before, tokens, strict=False):
             parts["system" if message.role is Role.SYSTEM else "history"] += cost
         self.views.append(View(self._numbers(before), parts, answer))
         return answer
+
+    def _ask(self, messages: Sequence[Message]) -> str:
+        try:
+            return self._model.complete(messages)
+        except Exception as error:
+            # A client's own words may show the key, or half of it: only what kind of failure it was is repeated.
+            status = getattr(error, "status_code", None)
+            kind = type(error).__name__ + (f", status {status}" if isinstance(status, int) else "")
+            raise ConfigurationError(
+                f"the model {self._name} failed ({kind}): check its key and its name, or use arc demo --local"
+            ) from error
 
     def _numbers(self, messages: Sequence[Message]) -> tuple[int, ...]:
         """Which of the conversation's messages these are, matched from the newest on."""

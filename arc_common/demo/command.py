@@ -76,8 +76,9 @@ def _play(
     display = Display(console, run.script, full_bar=_LARGEST_REQUEST)
     records = run.done()
     turns = run.script.turns
-    display.title(rows)
-    if len(records) == len(turns):
+    finished = len(records) == len(turns)
+    display.title(rows if finished else [*rows, ("bars", display.legend())])
+    if finished:
         display.note("This conversation is complete; nothing was asked again.")
     elif records:
         display.note(f"Going on after turn {len(records)} of {len(turns)}: the file remembers the rest.")
@@ -91,7 +92,7 @@ def _play(
             display.turn(turns[record.number - 1], record)
             records.append(record)
             progress.advance(task)
-            if console.is_terminal:
+            if console.is_interactive:
                 time.sleep(pause)
     if len(records) < len(turns):
         display.note(f"Stopped after turn {len(records)} of {len(turns)}; run the same command to go on.")
@@ -163,5 +164,5 @@ def _progress(console: Console) -> Progress:
         TextColumn("{task.description}"),
         console=console,
         transient=True,
-        disable=not console.is_terminal or console.is_dumb_terminal,
+        disable=not console.is_interactive,
     )

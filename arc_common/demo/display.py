@@ -23,6 +23,8 @@ __all__ = ["Display"]
 
 _PARTS = (("system", "system prompt", "blue"), ("history", "earlier messages", "green"), ("question", "new", "yellow"))
 _HALVES = ("cyan", "magenta")
+_WIDEST = 120
+"""Columns: more would only pull a line's parts away from each other."""
 _ARC = "arc"
 _WINDOW = f"last {WINDOW}"
 
@@ -57,10 +59,11 @@ class Display:
         self._console = console
         self._script = script
         self._full_bar = full_bar
-        self._width = max(min(console.width, 120), 60)
+        self._width = min(console.width, _WIDEST)
         self._wide = self._width >= 100
-        self._seen_width, self._bar_width = (16, 24) if self._wide else (8, 12)
-        self._glyphs = _ASCII if console.options.ascii_only else _UNICODE
+        self._narrow = self._width < 64
+        self._seen_width, self._bar_width = (16, 24) if self._wide else (8, 0 if self._narrow else 12)
+        self._glyphs = _ASCII if console.options.ascii_only or console.legacy_windows else _UNICODE
         self._styles: dict[str, str] = {}
 
     def title(self, rows: Iterable[tuple[str, RenderableType]]) -> None:
@@ -75,7 +78,7 @@ class Display:
         )
         self._print("")
         table = Table.grid(padding=(0, 2))
-        for name, value in (*rows, ("bars", self._legend())):
+        for name, value in rows:
             table.add_row(Text(name, "bold"), value)
         self._print(table)
 
@@ -107,14 +110,15 @@ class Display:
         """What both came to, when all turns are done; `budget` is the most tokens that arc may put in a request."""
         asked = [(question, records[turn.number - 1]) for turn, question in self._script.questions]
         self._print("")
-        self._rule(Text("What the model could still see at the last question, and what it answered", "bold"), "default")
-        self._print(Padding(self._map(records), (1, 1)))
+        self._rule(Text("What the model saw in the end, and what it answered", "bold"), "default")
+        self._print(Padding(self._map(records), (1, 1, 1 if self._narrow else 0, 1)))
         self._print(self._answers(asked))
-        self._print(Padding(self._costs(records, asked), (0, 1)))
-        self._print(
-            f"\n arc keeps whole turns within a budget of {budget:,} tokens a request; "
+        bounds = (
+            f"arc keeps whole turns within a budget of {budget:,} tokens a request; "
             f"the window keeps {WINDOW} messages, whatever their size."
         )
+        self._print(Padding(self._costs(records, asked), (1 if self._narrow else 0, 1, 1, 1)))
+        self._print(Padding(bounds, (0, 1)))
 
     def closing(self, path: Path, stored: int) -> None:
         """Where it is all kept, and how to begin anew."""
@@ -141,8 +145,9 @@ class Display:
         table.add_column(width=self._width - 3 - self._seen_width - 6 - self._bar_width - 4)
         table.add_column(width=self._seen_width, no_wrap=True)
         table.add_column(width=6, justify="right", no_wrap=True)
-        table.add_column(width=self._bar_width, no_wrap=True)
-        table.add_row(*cells)
+        if self._bar_width:
+            table.add_column(width=self._bar_width, no_wrap=True)
+        table.add_row(*cells[: len(table.columns)])
         self._print(table)
 
     def _request(self, view: View) -> tuple[Text, Text, Text]:
@@ -159,7 +164,8 @@ class Display:
             bar.append(self._glyphs.bar * (min(end, self._bar_width) - len(bar)), style)
         return bar
 
-    def _legend(self) -> Text:
+    def legend(self) -> Text:
+        """What the parts of a bar are."""
         legend = Text("tokens: ")
         for _, words, style in _PARTS:
             legend.append(self._glyphs.bar * 2, style).append(f" {words}   ")
@@ -176,18 +182,22 @@ class Display:
     def _map(self, records: Sequence[TurnRecord]) -> Table:
         """A cell for each turn before the last question: where facts were stated, and what each model saw."""
         last = records[-1]
-        turns = range(1, last.number)
+        step = 2 if self._narrow else 1
+        cells = range(1, last.number, step)
         facts = {question.stated for _, question in self._script.questions}
         table = Table.grid(padding=(0, 2))
-        marks = Text("".join(self._glyphs.fact if number in facts else " " for number in turns), "bold yellow")
-        table.add_row(Text("asked for", "bold"), marks, Text("a fact was stated here", "yellow"))
+        table.add_column()
+        table.add_column(no_wrap=True, min_width=len(cells))
+        table.add_column()
+        marks = [self._glyphs.fact if facts & {*range(cell, cell + step)} else " " for cell in cells]
+        table.add_row(Text("asked for", "bold"), Text("".join(marks), "bold yellow"), Text("stated here", "yellow"))
         for name, view in ((_ARC, last.arc), (_WINDOW, last.window)):
-            cells = Text()
-            for number in turns:
-                seen = 2 * number in view.seen
-                style = self._style_of(records[number - 1].framework) if seen else "dim"
-                cells.append(self._glyphs.seen if seen else self._glyphs.unseen, style)
-            table.add_row(Text(name, "bold"), cells, f"{len(view.seen)} of {2 * len(turns)} messages")
+            line = Text()
+            for cell in cells:
+                seen = 2 * cell in view.seen
+                style = self._style_of(records[cell - 1].framework) if seen else "dim"
+                line.append(self._glyphs.seen if seen else self._glyphs.unseen, style)
+            table.add_row(Text(name, "bold"), line, f"{len(view.seen)} of {2 * last.number - 2} messages")
         halves = Text()
         for name in dict.fromkeys(record.framework for record in records):
             halves.append(f"{self._glyphs.seen} ", self._style_of(name)).append(f"{name}  ")
@@ -195,6 +205,8 @@ class Display:
         return table
 
     def _answers(self, asked: Sequence[tuple[Question, TurnRecord]]) -> Table:
+        if self._narrow:
+            return self._answer_list(asked)
         table = Table(box=self._glyphs.box, width=self._width, header_style="bold")
         table.add_column("asked for", no_wrap=True)
         if self._wide:
@@ -202,10 +214,21 @@ class Display:
         table.add_column("with arc", no_wrap=True)
         table.add_column(f"with the last {WINDOW} messages", ratio=1)
         for question, record in asked:
-            arc, window = (self._answer(question, view, value_only=True) for view in (record.arc, record.window))
             stated = (f"turn {question.stated}",) if self._wide else ()
-            table.add_row(question.about, *stated, arc, window)
+            table.add_row(question.about, *stated, *self._both_answers(question, record))
         return table
+
+    def _answer_list(self, asked: Sequence[tuple[Question, TurnRecord]]) -> Table:
+        table = Table.grid(padding=(0, 2))
+        for question, record in asked:
+            arc, window = self._both_answers(question, record)
+            table.add_row("", Text(question.about, "bold"))
+            table.add_row(f" {_ARC}", arc)
+            table.add_row(f" {_WINDOW}", window)
+        return table
+
+    def _both_answers(self, question: Question, record: TurnRecord) -> list[Text]:
+        return [self._answer(question, view, value_only=True) for view in (record.arc, record.window)]
 
     def _costs(self, records: Sequence[TurnRecord], asked: Sequence[tuple[Question, TurnRecord]]) -> Table:
         views = ([record.arc for record in records], [record.window for record in records])

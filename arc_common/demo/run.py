@@ -148,7 +148,7 @@ class DemoRun:
         return actor.views[-1]
 
     def _actor(self) -> Actor:
-        return Actor(self._model, self.script.replies, self._engine.token_counter)
+        return Actor(self._model, self._model_name, replies=self.script.replies, counter=self._engine.token_counter)
 
     def _remove_unfinished(self, done: int) -> None:
         left = self._session.messages()[2 * done :]
