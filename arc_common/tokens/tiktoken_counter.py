@@ -12,7 +12,7 @@ from arc_common.exceptions import InvalidInputError
 from arc_common.protocols import TokenCounter
 from arc_common.tokens.calibrated import CalibratedTokenCounter
 from arc_common.tokens.correction import Correcting, Correction
-from arc_common.tokens.vocabulary import local_encoding, shared_download
+from arc_common.tokens.vocabulary import encoding_names, local_encoding, shared_download
 
 if TYPE_CHECKING:
     from tiktoken import Encoding
@@ -130,15 +130,14 @@ class TiktokenCounter:
 
 
 def _encoding_name(name: object) -> str:
-    from tiktoken import encoding_name_for_model, list_encoding_names  # noqa: PLC0415 - not needed to import arc
-    from tiktoken.model import MODEL_TO_ENCODING  # noqa: PLC0415 - the same
+    from tiktoken.model import MODEL_TO_ENCODING, encoding_name_for_model  # noqa: PLC0415 - not needed to import arc
 
     if isinstance(name, str):
-        if name in list_encoding_names():
+        if name in encoding_names():
             return name
         try:
             return encoding_name_for_model(name)
         except KeyError:
             pass
-    encodings, models = ", ".join(sorted(list_encoding_names())), ", ".join(MODEL_TO_ENCODING)
+    encodings, models = ", ".join(encoding_names()), ", ".join(MODEL_TO_ENCODING)
     raise InvalidInputError("name", name, f"an encoding ({encodings}) or a model that tiktoken knows ({models})")

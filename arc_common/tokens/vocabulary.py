@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tiktoken import Encoding
 
-__all__ = ["Download", "local_encoding", "shared_download"]
+__all__ = ["Download", "encoding_names", "local_encoding", "shared_download"]
 
 
 class _NotOnThisMachineError(Exception):
@@ -56,13 +56,22 @@ def local_encoding(name: str, cache_dir: Path | None) -> "Encoding | None":
         return None
 
 
+def encoding_names() -> list[str]:
+    """The encodings that tiktoken defines."""
+    return sorted(_openai().ENCODING_CONSTRUCTORS)
+
+
+def _openai() -> Any:
+    return importlib.import_module("tiktoken_ext.openai_public")  # it has no types
+
+
 def _constructors(load: Callable[..., dict[bytes, int]]) -> dict[str, Callable[[], dict[str, Any]]]:
     """The definitions that tiktoken has (pattern, special tokens, file, hash), reading their files by `load`.
 
     tiktoken offers no way to name a file: it reads its folder from the environment, and fetches what is not there.
     So its functions are run over a copy of their module's names in which the loader is ours; the module stays as it is.
     """
-    openai_public = importlib.import_module("tiktoken_ext.openai_public")
+    openai_public = _openai()
     names = vars(openai_public) | {"load_tiktoken_bpe": load, "data_gym_to_mergeable_bpe_ranks": _no_such_file}
     for name, value in vars(openai_public).items():
         if isinstance(value, FunctionType) and value.__module__ == openai_public.__name__:
@@ -101,10 +110,10 @@ class Download:
         Thread(target=self._run, name=f"arc-vocabulary-{name}", daemon=True).start()
 
     def _run(self) -> None:
-        from tiktoken import get_encoding  # noqa: PLC0415 - not needed to import arc
+        from tiktoken import Encoding  # noqa: PLC0415 - not needed to import arc
 
-        try:
-            self._encoding = get_encoding(self._name)
+        try:  # not tiktoken.get_encoding: it holds a lock of the whole process while it downloads
+            self._encoding = Encoding(**_openai().ENCODING_CONSTRUCTORS[self._name]())
         except Exception as error:  # noqa: BLE001 - requests, OS and hash errors all mean: no vocabulary
             self._error = error
         finally:

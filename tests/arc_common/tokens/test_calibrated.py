@@ -1,0 +1,154 @@
+"""The calibrated counter is near a real tokenizer for every script and kind of content, and accepts any text."""
+
+import re
+from collections.abc import Callable
+from time import perf_counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arc_common.protocols import TokenCounter
+from arc_common.tokens import features as features_module
+from arc_common.tokens.calibrated import CalibratedTokenCounter
+from arc_common.tokens.coefficients import COEFFICIENTS
+from arc_common.tokens.counters import default_token_counter
+from arc_common.tokens.features import features
+from arc_common.tokens.vocabulary import local_encoding
+
+COUNTER = CalibratedTokenCounter()
+ANY_TEXT = st.text(st.characters(), max_size=80) | st.text(
+    st.sampled_from("aAzZ9éß .,\n\t\0中國한あアжіыگ🎉👍🏽🇰\u200d☀\ud800（"), max_size=80
+)
+
+SAMPLES = {
+    "English": "Please change the delivery address of my order to the office, and tell me when it will arrive. "
+    "I would rather not wait until Monday if there is a faster way to do it.",
+    "German": "Bitte ändern Sie die Lieferadresse meiner Bestellung und teilen Sie mir mit, wann das Paket ankommt. "
+    "Wenn es eine schnellere Möglichkeit gibt, möchte ich nicht bis Montag warten.",
+    "Spanish": "Por favor, cambie la dirección de entrega de mi pedido y dígame cuándo va a llegar. Si hay una forma "
+    "más rápida de hacerlo, prefiero no esperar hasta el lunes.",
+    "Polish": "Proszę zmienić adres dostawy mojego zamówienia i powiedzieć mi, kiedy przyjdzie. Jeśli jest szybszy "
+    "sposób, wolałbym nie czekać do poniedziałku.",
+    "Russian": "Пожалуйста, измените адрес доставки моего заказа и скажите, когда он придёт. Если есть более быстрый "
+    "способ, я бы не хотел ждать до понедельника.",
+    "Ukrainian": "Будь ласка, змініть адресу доставки мого замовлення і скажіть, коли воно прийде. Якщо є швидший "
+    "спосіб, я не хотів би чекати до понеділка.",
+    "Arabic": "من فضلك غيّر عنوان توصيل طلبي إلى المكتب وأخبرني متى سيصل. إذا كانت هناك طريقة أسرع فأنا أفضل ألا أنتظر "
+    "حتى يوم الاثنين.",
+    "Hebrew": "אנא שנו את כתובת המשלוח של ההזמנה שלי למשרד ואמרו לי מתי היא תגיע. אם יש דרך מהירה יותר, אני מעדיף לא "
+    "לחכות עד יום שני.",
+    "Greek": "Παρακαλώ αλλάξτε τη διεύθυνση παράδοσης της παραγγελίας μου και πείτε μου πότε θα φτάσει. Αν υπάρχει "
+    "ταχύτερος τρόπος, προτιμώ να μην περιμένω μέχρι τη Δευτέρα.",
+    "Hindi": "कृपया मेरे ऑर्डर का डिलीवरी पता बदलकर कार्यालय का कर दें और मुझे बताएं कि यह "
+    "कब आएगा। अगर कोई तेज़ तरीका है तो मैं सोमवार तक इंतज़ार नहीं करना चाहूंगा।",
+    "Thai": "กรุณาเปลี่ยนที่อยู่จัดส่งของคำสั่งซื้อของฉันเป็นที่ทำงาน และแจ้งให้ฉันทราบว่าจะมาถึงเมื่อไหร่ ถ้ามีวิธีที่เร็วกว่านี้ฉันไม่อยากรอจนถึงวันจันทร์",
+    "Korean": "제 주문의 배송지를 사무실로 바꿔 주시고 언제 도착하는지 알려 주세요. "
+    "더 빠른 방법이 있다면 월요일까지 기다리고 싶지 않습니다.",
+    "Chinese": "请把我的订单的送货地址改成办公室，并告诉我什么时候能到。如果有更快的办法，我不想等到星期一。",
+    "Traditional Chinese": "請把我的訂單的送貨地址改成辦公室，並告訴我什麼時候會到。"
+    "如果有更快的辦法，我不想等到星期一。",
+    "Japanese": "注文の配送先を会社に変更して、いつ届くか教えてください。"
+    "もっと早い方法があるなら、月曜日まで待ちたくありません。",
+    "JSON": '[{"id": 48213, "status": "shipped", "total": 129.95, "items": [{"sku": "AB-1029", "quantity": 2}], '
+    '"address": {"street": "12 Main Street", "city": "London", "postcode": "SW1A 1AA"}, "gift": false}]',
+    "Python": "def total(items: list[Item], *, tax: float = 0.2) -> float:\n    net = sum(item.price * item.quantity "
+    "for item in items)\n    if net < 0:\n        raise ValueError(net)\n    return round(net * (1 + tax), 2)\n",
+    "Markdown": "## Next steps\n\n1. **Check the order** in the portal.\n2. Change the address:\n   - open *Orders*\n"
+    "   - press `Edit`\n\n| Item | Price |\n|------|-------|\n| Lamp | 12.50 |\n",
+    "hex": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    "uuid": "request 3f2b8c1e-7d94-4a51-9c0e-51b7d8f6a2c4 failed after c56a4180-65aa-42ec-a945-5fd21dec0538",
+    "base64": "TG9yZW0gaXBzdW0gZG9sb3Igc2l0IGFtZXQsIGNvbnNlY3RldHVyIGFkaXBpc2NpbmcgZWxpdCwgc2VkIGRv",
+    "emoji": "🎉🎊😀😂👍🏽👩‍💻🇰🇷🇩🇪❤️✅🚀🔥",
+}
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_single_text_is_near_a_real_tokenizer(name: str) -> None:
+    """Each script and kind of content is within 30 % of o200k_base, though the text is short."""
+    encoding = local_encoding("o200k_base", None)
+    assert encoding is not None
+    exact = len(encoding.encode_ordinary(SAMPLES[name]))
+    assert COUNTER.count(SAMPLES[name]) == pytest.approx(exact, rel=0.3)
+
+
+def test_all_scripts_together_are_within_a_tenth() -> None:
+    """The errors have no common direction."""
+    encoding = local_encoding("o200k_base", None)
+    assert encoding is not None
+    exact = sum(len(encoding.encode_ordinary(text)) for text in SAMPLES.values())
+    assert sum(COUNTER.count_batch(list(SAMPLES.values()))) == pytest.approx(exact, rel=0.1)
+
+
+def test_every_coefficient_belongs_to_a_feature() -> None:
+    """No coefficient is left from features that are gone, and every script has one."""
+    seen = {name for text in SAMPLES.values() for name in features(text)}
+    source = re.compile("|".join(re.escape(name) for name in features_module._NAMES))
+    assert all(name in seen or source.match(name) or name.startswith("russian") for name in COEFFICIENTS)
+    assert all(value > 0 for value in COEFFICIENTS.values())
+
+
+@given(ANY_TEXT)
+def test_any_text_has_a_positive_count(text: str) -> None:
+    """Surrogates, NUL and unassigned characters count like any others; only nothing is 0."""
+    assert (COUNTER.count(text) == 0) == (text == "")
+    assert COUNTER.count(text) == CalibratedTokenCounter().count(text)
+
+
+@given(ANY_TEXT, ANY_TEXT)
+def test_joined_texts_cost_about_their_sum(first: str, second: str) -> None:
+    """Joining changes little: runs that merge, and what language and kind of text the whole is."""
+    joined, apart = COUNTER.count(first + second), COUNTER.count(first) + COUNTER.count(second)
+    assert 0.4 * apart - 4 <= joined <= 2.2 * apart + 4
+
+
+@given(st.lists(ANY_TEXT, max_size=5))
+def test_a_batch_is_its_texts(texts: list[str]) -> None:
+    """A batch counts what its texts count."""
+    assert COUNTER.count_batch(texts) == [COUNTER.count(text) for text in texts]
+
+
+@given(st.text(st.characters(max_codepoint=127), min_size=1, max_size=80))
+def test_the_ascii_path_agrees_with_the_other(text: str) -> None:
+    """One character of another script adds its own cost and changes no other feature."""
+    plain, mixed = features(text), features(text + "ก")
+    assert {name: mixed.get(name, 0) for name in plain} == pytest.approx(plain)
+    assert mixed["thai_run"] == 1
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(lambda n: "a" * n, id="letter"),
+        pytest.param(lambda n: " " * n, id="spaces"),
+        pytest.param(lambda n: "=" * n, id="punctuation"),
+        pytest.param(lambda n: "한" * n, id="hangul"),
+        pytest.param(lambda n: "A1 b\n中" * (n // 6), id="mixed"),
+    ],
+)
+def test_time_is_linear(make: Callable[[int], str]) -> None:
+    """Ten times the text takes no more than twenty times as long."""
+
+    def seconds(text: str) -> float:
+        return min(_timed(text) for _ in range(5))
+
+    assert seconds(make(1_000_000)) <= 20 * max(seconds(make(100_000)), 1e-4)
+
+
+def _timed(text: str) -> float:
+    start = perf_counter()
+    COUNTER.count(text)
+    return perf_counter() - start
+
+
+@pytest.mark.parametrize("character", list(" \n\ta=1A中가é"), ids=repr)
+def test_a_million_of_one_character_are_many_tokens(character: str) -> None:
+    """A degenerate text can't slip under a budget: tokenizers merge at most some 128 characters."""
+    assert COUNTER.count(character * 1_000_000) >= 7_000
+
+
+def test_it_is_the_default() -> None:
+    """The engine's default needs no vocabulary, and its name says what it is."""
+    counter = default_token_counter()
+    assert isinstance(counter, TokenCounter)
+    assert counter.name == "calibrated/1"
