@@ -1,0 +1,100 @@
+"""What the tests of LlamaIndex's memory and engines share."""
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock, ToolCallBlock
+from llama_index.core.retrievers import BaseRetriever
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+
+from arc_common.messages import Message
+
+
+class Ones:
+    """Counts each text as one token, and how many it was asked for."""
+
+    name = "ones"
+
+    def __init__(self) -> None:
+        self.counted = 0
+
+    def count(self, text: str) -> int:
+        """One."""
+        return self.count_batch([text])[0]
+
+    def count_batch(self, texts: Sequence[str]) -> list[int]:
+        """One each."""
+        self.counted += len(texts)
+        return [1] * len(texts)
+
+
+class Numbered:
+    """A chat model that numbers its answers and keeps what it was shown."""
+
+    def __init__(self) -> None:
+        self.seen: list[list[Message]] = []
+
+    def complete(self, messages: Sequence[Message]) -> str:
+        """The next answer."""
+        self.seen.append(list(messages))
+        return f"answer number {len(self.seen)}"
+
+
+class OneNode(BaseRetriever):
+    """Finds the same node for every question."""
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return [NodeWithScore(node=TextNode(text="The warranty lasts 24 months."), score=1.0)]
+
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return self._retrieve(query_bundle)
+
+
+def user(text: str | None) -> ChatMessage:
+    return ChatMessage(role=MessageRole.USER, content=text)
+
+
+def assistant(text: str | None) -> ChatMessage:
+    return ChatMessage(role=MessageRole.ASSISTANT, content=text)
+
+
+def system(text: str) -> ChatMessage:
+    return ChatMessage(role=MessageRole.SYSTEM, content=text)
+
+
+def calling(*ids: str, text: str | None = None) -> ChatMessage:
+    """An assistant's calls of one tool."""
+    said = [TextBlock(text=text)] if text else []
+    calls = [ToolCallBlock(tool_call_id=id_, tool_name="look_up", tool_kwargs={"q": id_}) for id_ in ids]
+    return ChatMessage(role=MessageRole.ASSISTANT, blocks=[*said, *calls])
+
+
+def result(id_: str, text: str = "found") -> ChatMessage:
+    return ChatMessage(role=MessageRole.TOOL, content=text, additional_kwargs={"tool_call_id": id_})
+
+
+def turns(number: int) -> list[ChatMessage]:
+    """So many questions with answers: each message costs five tokens under `Ones`."""
+    return [message for n in range(number) for message in (user(f"q{n}"), assistant(f"a{n}"))]
+
+
+def said(messages: Sequence[ChatMessage]) -> list[str | None]:
+    return [message.content for message in messages]
+
+
+def break_writes(database: Path) -> None:
+    """From now on the database refuses every new message, as a full disk does."""
+    _run(database, "CREATE TRIGGER full BEFORE INSERT ON arc_messages BEGIN SELECT RAISE(ABORT, 'disk full'); END")
+
+
+def mend_writes(database: Path) -> None:
+    """The disk has room again."""
+    _run(database, "DROP TRIGGER full")
+
+
+def _run(database: Path, statement: str) -> None:
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute(statement)
+        connection.commit()
