@@ -123,7 +123,7 @@ def on_the_wire(postgres: PostgresServer) -> Iterator[tuple[SqlStore, Wire]]:
     ],
 )  # fmt: skip
 def test_round_trips(on_the_wire: tuple[SqlStore, Wire], call: Callable[[SqlStore, int], object], trips: int) -> None:
-    """An append is two round trips, whatever is in it, and a read is one; preparing statements costs one or two, once."""
+    """An append is two round trips, whatever is in it, and a read one; preparing statements costs one or two, once."""
     store, proxy = on_the_wire
     counts = []
     for number in range(12):

@@ -1,0 +1,90 @@
+"""Loading the last 20 of 100,000 messages from SQLite: arc, the bare driver, and a loop that loads everything.
+
+python benchmarks/load_tail.py [--messages 100000] [--rounds 300]
+"""
+
+import argparse
+import json
+import sqlite3
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from arc_common.messages import Message, Role
+from arc_common.protocols import CountedMessage, SessionKey
+from arc_common.stores.sql import SqlStore
+from arc_common.stores.statements import statements_for
+
+KEY = SessionKey("long")
+WINDOW = 20
+
+
+def fill(store: SqlStore, count: int) -> None:
+    """A conversation in which users and assistants take turns."""
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    for begin in range(0, count, 5_000):
+        store.append(
+            KEY,
+            [
+                CountedMessage(
+                    Message(
+                        Role.USER if number % 2 == 0 else Role.ASSISTANT,
+                        f"Message {number} of a long conversation about orders, deliveries and refunds.",
+                        id=f"m{number}",
+                        created_at=start + timedelta(seconds=number),
+                    ),
+                    18,
+                    "benchmark/1",
+                )
+                for number in range(begin, min(begin + 5_000, count))
+            ],
+        )
+
+
+def median_ms(call: Callable[[], object], rounds: int) -> float:
+    """The median time of one call."""
+    times = []
+    for _ in range(rounds):
+        begin = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - begin)
+    return statistics.median(times) * 1_000
+
+
+def main() -> None:
+    """Print the medians, in milliseconds."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--messages", type=int, default=100_000)
+    parser.add_argument("--rounds", type=int, default=300)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "arc.db"
+        store = SqlStore(f"sqlite:///{path}")
+        fill(store, arguments.messages)
+        tail = statements_for("sqlite").tail
+        bare = sqlite3.connect(path, isolation_level=None)
+        names = {
+            **tail.defaults, "caller_id": "default", "session_id": "long", "user_id": None, "before": 2**62,
+            "after": -1, "row_limit": WINDOW,
+        }  # fmt: skip
+        calls: dict[str, Callable[[], object]] = {
+            "arc_tail": lambda: store.tail(KEY, limit=WINDOW),
+            "bare_driver": lambda: bare.execute(tail.sql, names).fetchall(),
+        }
+        assert len(store.tail(KEY, limit=WINDOW)) == WINDOW  # noqa: S101 - a benchmark of nothing is worthless
+        results = {name: [] for name in calls}  # type: dict[str, list[float]]
+        for _ in range(10):
+            for name, call in calls.items():
+                results[name].append(median_ms(call, arguments.rounds // 10))
+        figures = {f"{name}_ms": round(statistics.median(values), 4) for name, values in results.items()}
+        figures["load_all_ms"] = round(median_ms(lambda: store.tail(KEY)[-WINDOW:], 2), 1)
+        print(json.dumps({"messages": arguments.messages, "window": WINDOW, **figures}, indent=2))
+        bare.close()
+        store.close()
+
+
+if __name__ == "__main__":
+    main()
