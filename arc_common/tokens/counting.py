@@ -46,7 +46,7 @@ _TEXT_BYTES_PER_TOKEN = 4
 """For attached files that are text."""
 
 _TEXT_TYPES = re.compile(r"text/|application/(json|xml|x-yaml|yaml|javascript|toml)\b|.*\+(json|xml)\b")
-_BINARY = re.compile(r"(?:[A-Za-z0-9+/]{4}|[A-Za-z0-9_-]{4}){128,}={0,2}")
+_BINARY = re.compile(r"[A-Za-z0-9+/_-]{512,}={0,2}")
 """Base64 of some length inside a foreign block: the model gets it as a picture or a sound, not as text."""
 
 
@@ -85,8 +85,8 @@ def message_tokens_batch(counter: TokenCounter, messages: Sequence[Message]) -> 
 def tools_tokens(counter: TokenCounter, tools: Sequence[Mapping[str, Any]] | None) -> int:
     """What tool definitions add to a request, raw: their compact JSON.
 
-    Other providers show the model JSON; OpenAI shows it a shorter form (on the cookbook's example 68 tokens, where
-    this says 81), so that the figure errs on the safe side.
+    Other providers show the model JSON. OpenAI shows it a shorter form: 68 tokens on its cookbook's example, where this
+    says 81. So the figure errs on the safe side.
     """
     if not tools:
         return 0
