@@ -105,17 +105,18 @@ def _only(*names: str) -> bytes:
 
 
 _PARTS = {
-    "cyrillic": ("cyrillic", "cyrillic_not_russian", "cyrillic_russian"),
-    "arabic": ("arabic", "arabic_rare"),
+    "cyrillic": ("cyrillic_not_russian", "cyrillic_russian"),
+    "arabic": ("arabic_rare",),
+    "han": ("han_traditional",),
 }
-"""Classes whose characters stand in one run with those of others."""
+"""Classes and the smaller ones within them, whose characters count as theirs too and stand in the same runs."""
 _ASCII_IN_RUNS = ("line_end", "tab", "digit", "upper")
 _IN_RUNS = (
     *(*_ASCII_IN_RUNS, "greek", "cyrillic", "armenian", "hebrew", "arabic", "devanagari", "indic"),
     *("thai", "burmese", "georgian", "khmer", "hiragana", "katakana", "hangul"),
 )
 """Classes of which both runs and further characters are features."""
-_KEEP = {name: _only(*_PARTS.get(name, (name,))) for name in (*_IN_RUNS, "punctuation", "space")}
+_KEEP = {name: _only(name, *_PARTS.get(name, ())) for name in (*_IN_RUNS, "punctuation", "space")}
 _SINGLE = (
     *("rare", "accented", "arabic_rare", "cyrillic_not_russian", "cjk_mark", "typography", "symbol", "joiner"),
     *("picture", "flag_letter", "skin_tone"),
@@ -158,12 +159,14 @@ def features(text: str) -> dict[str, float]:
     def meetings(before: str, after: str) -> int:
         return classes.count(_CODE[before] + _CODE[after])
 
+    if not is_ascii:
+        for name, parts in _PARTS.items():
+            characters[name] += sum([characters[part] for part in parts])
     for name in _ASCII_IN_RUNS if is_ascii else _IN_RUNS:
-        size = sum([characters[part] for part in _PARTS.get(name, (name,))])
-        if size:
+        if characters[name]:
             count = len(runs(name))
             found[f"{name}_run"] = count
-            found[f"{name}_more"] = size - count
+            found[f"{name}_more"] = characters[name] - count
     marks = runs("punctuation")
     found["punctuation_run"] = _sixteens(marks)
     found["punctuation_more"] = _three_to_six(marks)
@@ -202,7 +205,7 @@ def _latin(text: str, punctuation: int, accented: int) -> dict[str, float]:
 
 
 def _han(characters: dict[str, int]) -> dict[str, float]:
-    han = characters["han"] + characters["han_traditional"]
+    han = characters["han"]
     if not han:
         return {}
     japanese = min(1.0, 5 * (characters["hiragana"] + characters["katakana"]) / han)
