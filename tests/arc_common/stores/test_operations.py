@@ -1,0 +1,201 @@
+"""Any sequence of operations does the same on every store, and any message survives its rows."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from arc_common.exceptions import SessionNotFoundError
+from arc_common.messages import ContentPart, Message, Origin, Role, ToolCall
+from arc_common.protocols import ConversationStore, CountedMessage, SessionKey, StoredMessage
+from arc_common.stores import InMemoryStore
+from arc_common.stores.rows import MESSAGE_COLUMNS, message_row, stored_from_row
+from arc_common.stores.sql import SqlStore
+
+texts = st.text(max_size=8) | st.sampled_from(["", "\x00", "a\x00b", "\ud800", "\ud83d\ude00", "안녕", "🎉", "__arc__"])
+words = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=9).filter(str.strip)
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | texts
+    | st.binary(max_size=4)
+    | st.tuples(texts, st.integers())
+)
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3), max_leaves=5
+)
+mappings = st.dictionaries(texts, values, max_size=3)
+maybe = st.none() | texts
+parts = st.builds(
+    ContentPart,
+    type=st.sampled_from(["image", "audio", "file", "thinking", "opaque"]),
+    text=maybe,
+    url=maybe,
+    data=maybe,
+    mime_type=maybe,
+    name=maybe,
+    extra=mappings,
+) | st.builds(ContentPart, type=st.just("text"), text=texts, extra=mappings)
+calls = st.builds(ToolCall, name=texts, arguments=mappings | texts, id=maybe)
+times = st.datetimes(
+    datetime(1900, 1, 1),  # noqa: DTZ001 - hypothesis adds the zone
+    datetime(2200, 1, 1),  # noqa: DTZ001 - the same
+    timezones=st.sampled_from([UTC, timezone(timedelta(hours=9)), timezone(-timedelta(hours=3, minutes=30))]),
+).map(lambda time: time.replace(fold=0))
+any_message = st.builds(
+    Message,
+    role=st.sampled_from(list(Role)),
+    content=maybe | st.lists(parts, max_size=3).map(tuple),
+    tool_calls=st.lists(calls, max_size=2).map(tuple),
+    tool_call_id=maybe,
+    name=maybe,
+    id=words,
+    created_at=times,
+    metadata=mappings,
+    origin=st.none() | st.builds(Origin, format=words, json=words),
+)
+
+
+@given(any_message)
+@example(Message(Role.USER, None, id="a", created_at=datetime(2026, 1, 1, tzinfo=UTC)))
+@example(Message(Role.USER, "", id="a", created_at=datetime(2026, 1, 1, tzinfo=UTC)))
+@example(Message(Role.USER, (), id="a", created_at=datetime(2026, 1, 1, tzinfo=UTC)))
+@settings(max_examples=300, deadline=None)
+def test_any_message_survives_its_row(message: Message) -> None:
+    """Every field comes back equal and of the same type; what a row holds, any database can."""
+    row = message_row(CountedMessage(message, 5, "test/1"))
+    assert all("\x00" not in value and value.encode() is not None for value in row.values() if isinstance(value, str))
+    back = stored_from_row([{**row, "seq": 1, "revision": 1}[name] for name in MESSAGE_COLUMNS])
+    assert back == StoredMessage(message, 1, 5, "test/1")
+    assert repr(back.message.content) == repr(message.content)
+    assert repr(back.message.metadata) == repr(message.metadata)
+
+
+@pytest.fixture(scope="module", params=["file", "memory", "postgres"])
+def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlStore]:
+    if request.param == "postgres":
+        make: Callable[[], str] = request.getfixturevalue("postgres_database")
+        url = make()
+    else:
+        url = "sqlite://" if request.param == "memory" else f"sqlite:///{tmp_path_factory.mktemp('any') / 'arc.db'}"
+    store = SqlStore(url)
+    yield store
+    store.close()
+
+
+_numbers = count()
+several = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@given(messages=st.lists(any_message, min_size=1, max_size=4, unique_by=lambda message: message.id))
+@several
+def test_any_messages_survive_a_database(shared: SqlStore, messages: list[Message]) -> None:
+    """What was stored is what is read, from every kind of database."""
+    key = SessionKey(f"round trip {next(_numbers)}")
+    shared.append(key, [CountedMessage(message, 1, "test/1") for message in messages])
+    assert [stored.message for stored in shared.tail(key)] == messages
+
+
+names = st.sampled_from([f"m{number}" for number in range(8)])
+small_messages = st.builds(
+    lambda name, role, text, tokens, calls: CountedMessage(
+        Message(role, text, id=name, created_at=datetime(2026, 1, 1, tzinfo=UTC), tool_calls=calls), tokens, "test/1"
+    ),
+    names,
+    st.sampled_from(list(Role)),
+    st.sampled_from(["one", "two", None]),
+    st.integers(0, 9),
+    st.sampled_from([(), (ToolCall("f", {}, "c"),)]),
+)
+keys = st.sampled_from([("a", "u"), ("a", "u"), ("a", None), ("b", None)])
+optional = st.none() | st.integers(0, 12)
+operations = st.one_of(
+    st.tuples(
+        st.just("append"), keys, st.lists(small_messages, max_size=4),
+        st.fixed_dictionaries({"max_messages": st.none() | st.none() | st.integers(1, 6)}),
+    ),
+    st.tuples(
+        st.just("tail"), keys,
+        st.fixed_dictionaries({"limit": optional, "max_tokens": optional, "before": optional, "after": optional}),
+    ),
+    st.tuples(st.sampled_from(["find", "remove"]), keys, st.lists(names, max_size=3)),
+    st.tuples(st.sampled_from(["clear", "delete", "conversation"]), keys),
+)  # fmt: skip
+
+
+def result_of(store: ConversationStore, caller: str, operation: Any) -> object:
+    """What a call gives, with times taken out of records, and errors by their names."""
+    name, (session_id, user_id), *arguments = operation
+    named = arguments.pop() if arguments and isinstance(arguments[-1], dict) else {}
+    key = SessionKey(session_id, caller, user_id)
+    try:
+        result = getattr(store, name)(key, *arguments, **named)
+    except SessionNotFoundError as error:
+        return type(error)
+    if name == "conversation" and result is not None:
+        nothing = datetime(1970, 1, 1, tzinfo=UTC)
+        return replace(result, created_at=nothing, updated_at=nothing)
+    return result
+
+
+@given(sequence=st.lists(operations, min_size=1, max_size=25))
+@several
+def test_any_operations_do_the_same_everywhere(shared: SqlStore, sequence: list[Any]) -> None:
+    """A SQL store answers each call as the one in memory does, and records always agree with the messages."""
+    caller = f"caller {next(_numbers)}"
+    memory = InMemoryStore()
+    for operation in sequence:
+        assert result_of(shared, caller, operation) == result_of(memory, caller, operation)
+    pages = [store.conversations(caller).conversations for store in (shared, memory)]
+    assert [record.key for record in pages[0]] == [record.key for record in pages[1]]
+    for record in pages[0]:
+        stored = shared.tail(record.key)
+        assert record.message_count == len(stored) == len({one.seq for one in stored})
+        assert record.total_tokens == sum(one.tokens for one in stored)
+        assert record.tool_calls_count == sum(len(one.message.tool_calls) for one in stored)
+
+
+@given(sequence=st.lists(operations.filter(lambda one: one[0] in ("append", "remove", "clear", "tail")), max_size=20))
+@settings(max_examples=60, deadline=None)
+def test_the_store_in_memory_against_a_model(sequence: list[Any]) -> None:
+    """The newest content of each id, in the order of first arrival, is all that a store without a cap holds."""
+    store = InMemoryStore()
+    model: dict[str, CountedMessage] = {}
+    for name, _, argument, *_ in (one for one in sequence if one[0] in ("append", "remove")):
+        if name == "append":
+            store.append(SessionKey("s"), argument)
+            for one in argument:
+                known = model.get(one.message.id)
+                same = known and (known.message.role, known.message.text, known.message.tool_calls) == (
+                    one.message.role, one.message.text, one.message.tool_calls,
+                )  # fmt: skip
+                if not same:
+                    model[one.message.id] = one
+        else:
+            assert store.remove(SessionKey("s"), argument) == len({one for one in argument if model.pop(one, None)})
+        assert [(one.message, one.tokens) for one in store.tail(SessionKey("s"))] == [
+            (one.message, one.tokens) for one in model.values()
+        ]
+
+
+def test_the_file_of_a_copied_database_is_whole(tmp_path: Path) -> None:
+    """Closing a store leaves one file that can be copied away."""
+    store = SqlStore(f"sqlite:///{tmp_path / 'arc.db'}")
+    key = SessionKey("s")
+    stored = store.append(
+        key, [CountedMessage(Message(Role.USER, "x", id="a", created_at=datetime(2026, 1, 1, tzinfo=UTC)), 1, "t")]
+    )
+    store.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["arc.db"]
+    copy = (tmp_path / "arc.db").rename(tmp_path / "copy.db")
+    again = SqlStore(f"sqlite:///{copy}")
+    assert again.tail(key) == stored
+    again.close()
