@@ -1,0 +1,83 @@
+"""Long conversations with facts planted in them, for everything that must not lose any."""
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from arc_common.messages import Message, Role
+
+__all__ = ["FACT_SETS", "PlantedFact", "build_conversation", "load_facts"]
+
+DATA = Path(__file__).parent / "data"
+
+FACT_SETS = ("facts_support_household_medical", "facts_travel_work_finance", "facts_school_hobby_family")
+"""Each has 60 facts in English and Korean. They were written before the rules were."""
+
+_LEAD_INS = {
+    "en": ("", "", "", "By the way: ", "Oh, and before I forget: ", "One more thing: "),
+    "ko": ("", "", "", "참, ", "그리고 ", "아 맞다, "),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PlantedFact:
+    """A fact as it is said, the part that must survive (`value`), and a question that it answers."""
+
+    role: Literal["user", "assistant"]
+    language: Literal["en", "ko"]
+    kind: str
+    text: str
+    value: str
+    question: str
+
+
+def load_facts(name: str) -> list[PlantedFact]:
+    """One of `FACT_SETS`."""
+    return [PlantedFact(**row) for row in json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))]
+
+
+def build_conversation(
+    facts: Sequence[PlantedFact], *, language_mix: float = 0.4, seed: int = 0, messages: int = 120
+) -> list[Message]:
+    """User and assistant in turns, with each fact said once, in the middle of small talk.
+
+    - Messages have at least about 60 tokens on average; ids are `m0`, `m1`, ….
+    - A fact is in a message of its own role; a few messages carry two facts, some none. The last ten carry none.
+    - The same arguments give the same conversation.
+
+    Args:
+        facts: What to plant.
+        language_mix: The share of Korean among the messages that carry no fact; the others speak their fact's language.
+        seed: Decides the order and the small talk.
+        messages: How many, user and assistant together.
+    """
+    rng = random.Random(seed)
+    small_talk = json.loads((DATA / "filler.json").read_text(encoding="utf-8"))
+    planted: dict[int, list[PlantedFact]] = {}
+    for role, offset in ((Role.USER, 0), (Role.ASSISTANT, 1)):
+        of_role = [fact for fact in facts if fact.role == role]
+        rng.shuffle(of_role)
+        places = list(range(offset, messages - 10, 2))
+        rng.shuffle(places)
+        for i, fact in enumerate(of_role):
+            planted.setdefault(places[i % len(places)], []).append(fact)
+    decks: dict[str, list[str]] = {}
+    conversation = []
+    for i in range(messages):
+        role = (Role.USER, Role.ASSISTANT)[i % 2]
+        said = planted.get(i, [])
+        language = said[0].language if said else ("ko" if rng.random() < language_mix else "en")
+        name = f"{role}_{language}"
+        sentences = []
+        for _ in range(2 if name == "user_ko" else 3):
+            if not decks.get(name):
+                decks[name] = rng.sample(small_talk[name], len(small_talk[name]))
+            sentences.append(decks[name].pop())
+        for fact in said:
+            lead_in = rng.choice(_LEAD_INS[fact.language])
+            sentences.insert(rng.randint(0, len(sentences)), lead_in + fact.text)
+        conversation.append(Message(role, " ".join(sentences), id=f"m{i}"))
+    return conversation
