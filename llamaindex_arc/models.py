@@ -50,7 +50,7 @@ class LlamaIndexChatModel:
         self._llm = llm
 
     def complete(self, messages: Sequence[Message]) -> str:
-        """The answer's content, its text blocks joined as LlamaIndex joins them. Raises whatever the model's client raises."""
+        """The answer's content as text. Raises whatever the model's client raises."""
         return self._llm.chat([from_arc(message) for message in messages]).message.content or ""
 
 
