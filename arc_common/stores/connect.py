@@ -28,7 +28,7 @@ def connect(url: str | URL | Engine) -> tuple[Engine, bool]:
         raise ConfigurationError(f"database URL: got {type(url).__name__}, expected text such as {_ALLOWED}")
     try:
         address = make_url(url)
-    except SQLAlchemyError as error:
+    except (SQLAlchemyError, ValueError) as error:
         raise ConfigurationError(f"database URL: not an address; expected {_ALLOWED}") from error
     if address.drivername in ("postgres", "postgresql"):
         address = address.set(drivername="postgresql+psycopg")

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from arc_common.stores.sql import SqlStore
+from tests.arc_common.stores import workers
+from tests.arc_common.stores.workers import Helper
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -23,3 +25,10 @@ def sql_store(database: str) -> Iterator[SqlStore]:
     store = SqlStore(database)
     yield store
     store.close()
+
+
+@pytest.fixture(scope="session")
+def helper() -> Iterator[Helper]:
+    """Starts jobs in processes of their own."""
+    with workers.helper() as started:
+        yield started

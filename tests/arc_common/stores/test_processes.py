@@ -5,7 +5,7 @@ import random
 import signal
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,12 +17,6 @@ from tests.arc_common.stores import workers
 from tests.arc_common.stores.workers import Helper
 
 SHARED = SessionKey("shared")
-
-
-@pytest.fixture(scope="module")
-def helper() -> Iterator[Helper]:
-    with workers.helper() as started:
-        yield started
 
 
 def assert_sound(url: str, store: SqlStore) -> None:
@@ -40,7 +34,7 @@ def assert_sound(url: str, store: SqlStore) -> None:
 @pytest.mark.parametrize("each", [25, pytest.param(200, marks=pytest.mark.torture)], ids=["short", "long"])
 def test_eight_processes_append_to_one_session(helper: Helper, database: str, tmp_path: Path, each: int) -> None:
     """Nothing is lost, duplicated or raised, and each process's order is kept."""
-    writers = [{"url": database, "name": f"w{number}", "count": each} for number in range(8)]
+    writers = [{"url": database, "name": f"w{number}", "count": each, "at": time.time() + 0.3} for number in range(8)]
     acknowledged = helper.run(workers.append, tmp_path, writers)
     store = SqlStore(database)
     names = [one.message.id or "" for one in store.tail(SHARED)]
@@ -60,7 +54,7 @@ def test_eight_processes_open_a_fresh_database(
     """The tables are made once; all eight go on."""
     for number in range(rounds):
         url = postgres_database() if kind == "postgres" else f"sqlite:///{tmp_path / f'fresh-{number}.db'}"
-        assert helper.run(workers.first_use, tmp_path, [{"url": url}] * 8)
+        assert helper.run(workers.first_use, tmp_path, [{"url": url, "at": time.time() + 0.2}] * 8)
         for log in tmp_path.glob("*.log"):
             log.unlink()
 
@@ -117,4 +111,21 @@ def test_a_reader_is_not_stopped_by_a_writer(tmp_path: Path) -> None:
     assert store.tail(SHARED) == []
     assert time.monotonic() - begin < 2
     other.close()
+    store.close()
+
+
+def test_a_store_works_on_both_sides_of_a_fork(helper: Helper, database: str, tmp_path: Path) -> None:
+    """The child goes on after its parent has closed, and nothing that either wrote is lost."""
+    ((ended, names),) = helper.run(workers.fork, tmp_path, [{"url": database}])
+    assert (ended, names) == ("child ended 0", "before, child 1, parent, child 2")
+
+
+@pytest.mark.parametrize("forks", [12, pytest.param(300, marks=pytest.mark.torture)], ids=["short", "long"])
+def test_forks_while_another_thread_writes(helper: Helper, database: str, tmp_path: Path, forks: int) -> None:
+    """No child waits for a lock that a thread of its parent held; all that was acknowledged is there."""
+    (acknowledged,) = helper.run(workers.fork_while_writing, tmp_path, [{"url": database, "forks": forks}])
+    store = SqlStore(database)
+    names = [one.message.text for one in store.tail(SHARED)]
+    assert sorted(names) == sorted(["first", *acknowledged])
+    assert_sound(database, store)
     store.close()

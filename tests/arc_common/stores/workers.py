@@ -7,8 +7,10 @@ JSON lines, forks a process for each, and answers with its id.
 import importlib
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -17,6 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
+from arc_common.exceptions import ArcError
 from arc_common.messages import Message, Role
 from arc_common.protocols import CountedMessage, SessionKey
 from arc_common.stores.sql import SqlStore
@@ -44,8 +47,7 @@ class Helper:
     def run(self, job: Callable[..., None], folder: Path, each: list[dict[str, Any]]) -> list[list[str]]:
         """Run the job once for each of the arguments, all at once; what each one reported."""
         logs = [folder / f"{job.__name__}-{number}.log" for number in range(len(each))]
-        at = time.time() + 0.2
-        pids = [self.start(job, log, at=at, **arguments) for log, arguments in zip(logs, each, strict=True)]
+        pids = [self.start(job, log, **arguments) for log, arguments in zip(logs, each, strict=True)]
         codes = [self.wait(pid) for pid in pids]
         assert codes == [0] * len(each), "\n".join(log.read_text()[-2000:] for log in logs)
         return [log.read_text().splitlines() for log in logs]
@@ -89,7 +91,82 @@ def first_use(report: Callable[[str], None], *, url: str, at: float = 0.0) -> No
     store.close()
 
 
-_JOBS: dict[str, Callable[..., None]] = {"append": append, "first_use": first_use}
+def _say(store: SqlStore, *names: str) -> None:
+    for name in names:
+        message = Message(Role.USER, name, id=name, created_at=datetime.now(UTC))
+        store.append(SessionKey("shared"), [CountedMessage(message, 7, "test/1")])
+
+
+def fork(report: Callable[[str], None], *, url: str) -> None:
+    """Use one store on both sides of a fork; the parent closes it first."""
+    store = SqlStore(url)
+    _say(store, "before")
+    ready, closed = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        _say(store, "child 1")
+        os.write(ready[1], b".")
+        os.read(closed[0], 1)
+        _say(store, "child 2")
+        os._exit(0)
+    os.read(ready[0], 1)
+    _say(store, "parent")
+    store.close()
+    os.write(closed[1], b".")
+    report(f"child ended {os.waitpid(child, 0)[1]}")
+    report(", ".join(stored.message.text for stored in store.tail(SessionKey("shared"))))
+    store.close()
+
+
+def fork_while_writing(report: Callable[[str], None], *, url: str, forks: int) -> None:
+    """Fork again and again while another thread writes; each child writes too."""
+    store = SqlStore(url)
+    _say(store, "first")
+    stop = threading.Event()
+
+    def write() -> None:
+        number = 0
+        while not stop.is_set():
+            _say(store, f"thread {number}")
+            report(f"thread {number}")
+            number += 1
+            time.sleep(0.005)  # SQLite queues nobody: a thread that never rests keeps the others out
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    for number in range(forks):
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)  # a child that waits for a thread it does not have must not wait forever
+            _say(store, f"child {number}")
+            report(f"child {number}")
+            os._exit(0)
+        status = os.waitpid(child, 0)[1]
+        assert status == 0, f"child {number} ended with {status}"
+    stop.set()
+    writer.join()
+    store.close()
+
+
+def unprivileged(report: Callable[[str], None], *, url: str) -> None:
+    """Read and write as an ordinary user; report what that raises."""
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+    store = SqlStore(url)
+    for call in (lambda: store.tail(SessionKey("shared")), lambda: _say(store, "new")):
+        try:
+            call()
+        except ArcError as error:
+            report(f"{type(error).__name__}: {error}")
+        else:
+            report("fine")
+
+
+_JOBS: dict[str, Callable[..., None]] = {
+    job.__name__: job for job in (append, first_use, fork, fork_while_writing, unprivileged)
+}
 
 
 def _run(request: dict[str, Any]) -> None:
