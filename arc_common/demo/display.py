@@ -186,18 +186,23 @@ class Display:
         cells = range(1, last.number, step)
         facts = {question.stated for _, question in self._script.questions}
         table = Table.grid(padding=(0, 2))
-        table.add_column()
+        table.add_column(no_wrap=True)
         table.add_column(no_wrap=True, min_width=len(cells))
         table.add_column()
         marks = [self._glyphs.fact if facts & {*range(cell, cell + step)} else " " for cell in cells]
-        table.add_row(Text("asked for", "bold"), Text("".join(marks), "bold yellow"), Text("stated here", "yellow"))
+        table.add_row(
+            Text("asked for", "bold"),
+            Text("".join(marks), "bold yellow"),
+            Text("" if self._narrow else "stated here", "yellow"),
+        )
         for name, view in ((_ARC, last.arc), (_WINDOW, last.window)):
             line = Text()
             for cell in cells:
                 seen = 2 * cell in view.seen
                 style = self._style_of(records[cell - 1].framework) if seen else "dim"
                 line.append(self._glyphs.seen if seen else self._glyphs.unseen, style)
-            table.add_row(Text(name, "bold"), line, f"{len(view.seen)} of {2 * last.number - 2} messages")
+            unit = "" if self._narrow else " messages"
+            table.add_row(Text(name, "bold"), line, f"{len(view.seen)} of {2 * last.number - 2}{unit}")
         halves = Text()
         for name in dict.fromkeys(record.framework for record in records):
             halves.append(f"{self._glyphs.seen} ", self._style_of(name)).append(f"{name}  ")

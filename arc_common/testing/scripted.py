@@ -23,7 +23,7 @@ _STOP_WORDS = frozenset(
         how i if in is it its last let many may me mine more much must my no not now of off on one or our out please
         shall she should so tell thanks that the their them then there they this to too us was we were what when
         where which who whom whose why will with would yes you your
-        그리고 뭐였 뭘로 뭔가 무엇 어떻 어떤 언제 어디 하죠 해야 해주 주세 했죠 제가""",
+        그리고 뭐였 뭘로 뭔가 무엇 어떻 어떤 언제 어디 하죠 해야 해주 주세 했죠 있어 있죠 제가""",
     )
 )
 
@@ -75,9 +75,10 @@ def _best(asked: frozenset[str], statements: Sequence[_Statement]) -> _Statement
 
 
 def _asked(text: str) -> frozenset[str]:
-    """The words of its questions; of all of it, if it asks none."""
-    questions = [sentence for sentence in _SENTENCE.split(text.strip()) if sentence.endswith(_QUESTION_MARKS)]
-    return _words(" ".join(questions) or text)
+    """The words of its questions; of its last sentence, if it asks none."""
+    sentences = _SENTENCE.split(text.strip())
+    questions = [sentence for sentence in sentences if sentence.endswith(_QUESTION_MARKS)]
+    return _words(" ".join(questions) or sentences[-1])
 
 
 def _statements(messages: Iterable[Message]) -> list[_Statement]:

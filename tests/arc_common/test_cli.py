@@ -1,0 +1,132 @@
+"""The `arc` command: what it prints, how it fails, and how soon it is there."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from arc_common import __version__
+from arc_common.cli import main
+from arc_common.settings import describe_settings
+
+Arc: TypeAlias = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def arc(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Arc:
+    """Runs the command in an empty folder without arc's environment: exit code, output, errors."""
+    for name in os.environ:
+        if name.startswith("ARC_") or name == "DATABASE_URL":
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["arc", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        captured = capsys.readouterr()
+        return int(ended.value.code or 0), captured.out, captured.err
+
+    return run
+
+
+def test_it_says_its_version(arc: Arc) -> None:
+    """One line, which programs can read."""
+    assert arc("--version") == (0, f"arc {__version__}\n", "")
+
+
+def test_help_names_every_command(arc: Arc) -> None:
+    """Help goes to the output and is no error."""
+    code, out, _ = arc("--help")
+    assert code == 0
+    assert all(command in out for command in ("demo", "settings", "db"))
+
+
+def test_help_comes_at_once() -> None:
+    """It loads no SQLAlchemy, no pydantic and no framework: under a second, Python's own start included."""
+    command = [sys.executable, "-X", "importtime", "-c", "from arc_common.cli import main; main()", "--help"]
+    best, log = 9.0, ""
+    for _ in range(3):
+        start = time.perf_counter()
+        log = subprocess.run(command, check=True, capture_output=True, text=True).stderr
+        best = min(best, time.perf_counter() - start)
+    loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in log.splitlines()}
+    assert not loaded & {"sqlalchemy", "pydantic", "pydantic_settings", "langchain_core", "llama_index", "numpy"}
+    assert best < 1.0
+
+
+def test_settings_lists_every_knob(arc: Arc) -> None:
+    """Names and all environment names, none cut off."""
+    code, out, err = arc("settings")
+    assert (code, err) == (0, "")
+    words = set(out.split())
+    for setting in describe_settings():
+        assert {setting.name, *setting.environment_names} <= words
+
+
+def test_settings_shows_what_the_environment_set_and_no_secret(arc: Arc, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The value in force stands beside the default; passwords are hidden."""
+    monkeypatch.setenv("ARC_CONVERSATION__MAX_TURNS", "77")
+    monkeypatch.setenv("ARC_DATABASE_URL", "postgresql://me:hunter2@host/db")
+    _, out, _ = arc("settings")
+    assert "77" in out.split()
+    assert "me:***@host" in out
+    assert "hunter2" not in out
+
+
+def test_db_upgrade_makes_the_tables_once(arc: Arc, tmp_path: Path) -> None:
+    """The second run has nothing to do, and says so."""
+    code, out, _ = arc("db", "upgrade", "sqlite:///new.db")
+    assert code == 0
+    assert out.startswith("sqlite:///new.db: created")
+    assert (tmp_path / "new.db").exists()
+    assert arc("db", "upgrade", "sqlite:///new.db")[1].startswith("sqlite:///new.db: already at revision")
+
+
+def test_db_upgrade_takes_the_address_from_the_settings(arc: Arc, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without an argument it is ARC_DATABASE_URL's."""
+    monkeypatch.setenv("ARC_DATABASE_URL", "sqlite:///set.db")
+    assert arc("db", "upgrade")[1].startswith("sqlite:///set.db: created")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["db", "upgrade"], "ARC_DATABASE_URL"),
+        (["db", "upgrade", "mysql://me:hunter2@host/db"], "'mysql' is not supported"),
+        (["db", "upgrade", "sqlite:////nowhere/at/all.db"], "unable to open"),
+        (["db", "upgrade", "postgresql://me:hunter2@127.0.0.1:1/db?connect_timeout=1"], "127.0.0.1"),
+        (["demo", "--file", "/nowhere/at/all.db"], "unable to open"),
+        (["demo", "--model", "nobody:x"], "provider:name"),
+    ],
+    ids=["no address", "other database", "no folder", "no server", "demo without folder", "unknown provider"],
+)
+def test_an_error_is_said_once_and_without_a_traceback(arc: Arc, words: list[str], told: str) -> None:
+    """Exit code 1, the error on stderr alone, passwords hidden."""
+    code, _, err = arc(*words)
+    assert code == 1
+    assert err.startswith("arc: ")
+    assert told in err
+    assert "Traceback" not in err
+    assert "hunter2" not in err
+
+
+def test_a_wrong_setting_is_named(arc: Arc, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The variable and what it may be, in one line."""
+    monkeypatch.setenv("ARC_CONVERSATION__MAX_TURNS", "many")
+    code, _, err = arc("settings")
+    assert code == 1
+    assert "ARC_CONVERSATION__MAX_TURNS" in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [["nope"], ["demo", "--nope"], ["demo", "--turns", "0"], ["db", "upgrade", "a", "b"]])
+def test_wrong_usage_is_exit_code_2(arc: Arc, words: list[str]) -> None:
+    """As for every other command."""
+    assert arc(*words)[0] == 2

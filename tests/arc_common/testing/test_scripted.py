@@ -1,0 +1,94 @@
+"""ScriptedChatModel answers from what it was given, and from nothing else."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arc_common.messages import Message, Role
+from arc_common.protocols import ChatModel
+from arc_common.testing import ScriptedChatModel
+
+UNKNOWN = "I do not know."
+
+model = ScriptedChatModel()
+
+
+def conversation(*texts: str) -> list[Message]:
+    """The user speaks first; then they take turns."""
+    return [Message(Role.ASSISTANT if i % 2 else Role.USER, text) for i, text in enumerate(texts)]
+
+
+def test_it_is_a_chat_model() -> None:
+    """It fits arc's protocol."""
+    assert isinstance(model, ChatModel)
+
+
+@pytest.mark.parametrize(
+    ("said", "asked", "answer"),
+    [
+        ("My locker number is 417. I like tea.", "What is my locker number?", "You said: “My locker number is 417.”"),
+        ("열쇠는 화분 밑에 있어요.", "열쇠가 어디 있죠?", "You said: “열쇠는 화분 밑에 있어요.”"),
+        ("The gate code is B-9/7.", "Hello again! Tell me the gate code.", "You said: “The gate code is B-9/7.”"),
+    ],
+    ids=["english", "korean", "no question mark"],
+)
+def test_it_quotes_the_sentence_that_states_what_is_asked(said: str, asked: str, answer: str) -> None:
+    """One sentence, as it was said, and by whom."""
+    assert model.complete(conversation(said, "Thanks.", asked)) == answer
+
+
+def test_it_quotes_itself_as_itself() -> None:
+    """What the assistant stated is told apart from what the user stated."""
+    assert model.complete(conversation("Hi", "The ticket number is 88.", "What is the ticket number?")) == (
+        "I said: “The ticket number is 88.”"
+    )
+
+
+def test_it_does_not_know_what_it_was_not_shown() -> None:
+    """The same question without the message that states it has no answer."""
+    shown = conversation("My locker number is 417.", "Noted.", "I like tea.", "Fine.", "What is my locker number?")
+    assert "417" in model.complete(shown)
+    assert model.complete(shown[2:]) == UNKNOWN
+
+
+def test_it_takes_the_next_best_sentence_as_surely_as_the_right_one() -> None:
+    """A window without the right statement makes it wrong, not silent."""
+    right = conversation("The order number of my desk is HN-1.", "Noted.")
+    wrong = conversation("Her order number is HN-2.", "Noted.", "What is the order number of my desk?")
+    assert "HN-1" in model.complete(right + wrong)
+    assert "HN-2" in model.complete(wrong)
+
+
+def test_of_equally_good_sentences_the_later_one_counts() -> None:
+    """A value that was stated again replaces the earlier one."""
+    shown = conversation("The gate code is 11.", "Noted.", "The gate code is 22.", "Noted.", "What is the gate code?")
+    assert "22" in model.complete(shown)
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [],
+        [Message(Role.SYSTEM, "The gate code is 11.")],
+        [Message(Role.SYSTEM, "The gate code is 11."), Message(Role.USER, "What is the gate code?")],
+        conversation("What is the gate code?", "Which gate code?", "What is the gate code?"),
+        conversation("The gate code is 11.", "Noted.", ""),
+    ],
+    ids=["nothing", "no user", "system message", "questions only", "empty question"],
+)
+def test_what_states_nothing_is_no_answer(messages: list[Message]) -> None:
+    """Instructions and questions are not quoted, and an empty question has no answer."""
+    assert model.complete(messages) == UNKNOWN
+
+
+texts = st.text(st.sampled_from("ab1-한글.?! \n"), max_size=40) | st.text(max_size=30)
+
+
+@given(st.lists(st.builds(Message, st.sampled_from(list(Role)), texts), max_size=6), texts)
+def test_every_answer_is_a_quotation(messages: list[Message], asked: str) -> None:
+    """Whatever it says stands word for word in a user's or its own earlier message."""
+    answer = model.complete([*messages, Message(Role.USER, asked)])
+    if answer != UNKNOWN:
+        quoted = answer.partition("“")[2].removesuffix("”")
+        assert quoted
+        assert any(quoted in message.text for message in messages if message.role is not Role.SYSTEM)

@@ -1,0 +1,306 @@
+"""`arc demo` as a user runs it: real frameworks, a real file, its own process."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import textwrap
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, trim_messages
+
+from arc_common.demo.halves import find_halves
+from arc_common.demo.run import RECORDS, SESSION, WINDOW
+from arc_common.demo.script import Question, support_script
+from arc_common.engine import ContextEngine
+from arc_common.messages import Message
+
+script = support_script()
+ARC = [sys.executable, "-c", "from arc_common.cli import main; main()"]
+KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY")
+
+
+def environment(**variables: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("ARC_") and name not in KEYS}
+    path = os.pathsep.join(filter(None, [variables.get("PYTHONPATH"), kept.get("PYTHONPATH")]))
+    return {**kept, "COLUMNS": "110", **variables, "PYTHONPATH": path}
+
+
+def demo(folder: Path, *words: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [*ARC, "demo", *words],
+        check=False,
+        cwd=folder,
+        env=environment(**variables),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def stored(folder: Path, session: str = SESSION) -> list[Message]:
+    with ContextEngine.open(f"sqlite:///{folder}/arc-demo.db") as engine:
+        return engine.session(session).messages()
+
+
+def spoken(folder: Path) -> list[tuple[str, str]]:
+    return [(message.role.value, message.text) for message in stored(folder)]
+
+
+@dataclass(frozen=True)
+class Finished:
+    folder: Path
+    output: str
+    errors: str
+    records: Sequence[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    """A run from the first turn to the comparison, without interruption."""
+    folder = tmp_path_factory.mktemp("whole")
+    ran = demo(folder)
+    assert ran.returncode == 0, ran.stderr
+    records = [json.loads(message.text) for message in stored(folder, RECORDS)]
+    return Finished(folder, ran.stdout, ran.stderr, records)
+
+
+def test_one_database_holds_the_messages_of_both_frameworks(whole: Finished) -> None:
+    """LangChain's half and LlamaIndex's half are one conversation, in order, each message once."""
+    assert [record["framework"] for record in whole.records] == ["LangChain"] * script.handover + ["LlamaIndex"] * (
+        len(script.turns) - script.handover
+    )
+    said = spoken(whole.folder)
+    assert said[::2] == [("user", turn.user) for turn in script.turns]
+    assert said[1::2] == [("assistant", record["arc"]["answer"]) for record in whole.records]
+
+
+def test_the_second_framework_received_what_the_first_one_wrote(whole: Finished) -> None:
+    """The first request through LlamaIndex holds every message that went through LangChain."""
+    first = whole.records[script.handover]
+    assert first["framework"] == "LlamaIndex"
+    assert first["arc"]["seen"] == list(range(1, 2 * script.handover + 1))
+
+
+@pytest.mark.parametrize(
+    ("number", "question"),
+    [(turn.number, question) for turn, question in script.questions],
+    ids=[question.about for _, question in script.questions],
+)
+def test_arc_answers_where_the_window_lost_the_fact(whole: Finished, number: int, question: Question) -> None:
+    """Each question is right with arc; old facts are wrong with the last messages, a recent one is right there too."""
+    record = whole.records[number - 1]
+    assert question.value_in(record["arc"]["answer"])
+    recent = 2 * (number - question.stated) <= WINDOW
+    assert bool(question.value_in(record["window"]["answer"])) == recent
+
+
+def test_it_says_what_was_right_and_what_it_cost(whole: Finished) -> None:
+    """Both scores, both costs, and where the conversation is kept; nothing on stderr."""
+    assert whole.errors == ""
+    assert "\x1b" not in whole.output
+    asked = len(script.questions)
+    assert f"{asked} of {asked}" in whole.output
+    assert f"1 of {asked}" in whole.output
+    assert str(whole.folder / "arc-demo.db") in whole.output
+    for side in ("arc", "window"):
+        costs = [sum(record[side]["parts"].values()) + 3 for record in whole.records]
+        assert f"{max(costs):,}" in whole.output
+        assert f"{sum(costs):,}" in whole.output
+
+
+def test_the_window_is_what_trim_messages_keeps(whole: Finished) -> None:
+    """The conversation beside it is cut as LangChain's own function cuts it."""
+    history: list[BaseMessage] = []
+    for turn, record in zip(script.turns, whole.records, strict=True):
+        kept = trim_messages(history, max_tokens=WINDOW, token_counter=len, strategy="last", start_on="human")
+        assert record["window"]["seen"] == list(range(len(history) - len(kept) + 1, len(history) + 1))
+        history += [HumanMessage(turn.user), AIMessage(record["window"]["answer"])]
+
+
+def test_run_again_it_shows_the_comparison_and_asks_nothing(whole: Finished) -> None:
+    """A finished conversation stays as it is."""
+    before = spoken(whole.folder)
+    again = demo(whole.folder)
+    assert "complete" in again.stdout
+    assert again.stdout.split("in the end")[1] == whole.output.split("in the end")[1]
+    assert spoken(whole.folder) == before
+
+
+@pytest.mark.parametrize("turn", [6, script.handover + 7])
+def test_after_a_kill_it_goes_on_where_it_was(whole: Finished, tmp_path: Path, turn: int) -> None:
+    """SIGKILL in the middle; the next run ends with the same conversation and the same records."""
+    process = subprocess.Popen(
+        [*ARC, "demo"], cwd=tmp_path, env=environment(PYTHONUNBUFFERED="1"), stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith(f"{turn:3} "):
+            break
+    process.send_signal(signal.SIGKILL)
+    process.stdout.close()
+    assert process.wait() == -signal.SIGKILL
+    done = len(stored(tmp_path, RECORDS))
+    assert turn <= done < len(script.turns)
+    resumed = demo(tmp_path)
+    assert f"after turn {done} of {len(script.turns)}" in resumed.stdout
+    assert spoken(tmp_path) == spoken(whole.folder)
+    assert [json.loads(message.text)["arc"]["seen"] for message in stored(tmp_path, RECORDS)] == [
+        record["arc"]["seen"] for record in whole.records
+    ]
+
+
+def test_it_stops_where_it_is_told_and_begins_anew(tmp_path: Path) -> None:
+    """`--turns` leaves the rest for the next run, `--restart` forgets what was there."""
+    assert "after turn 2 of" in demo(tmp_path, "--turns", "2").stdout
+    assert len(spoken(tmp_path)) == 4
+    demo(tmp_path, "--restart", "--turns", "1")
+    assert len(spoken(tmp_path)) == 2
+
+
+def module(folder: Path, name: str, text: str) -> str:
+    """A module that stands before the installed one of that name; returns what PYTHONPATH has to be."""
+    folder.joinpath(f"{name}.py").write_text(textwrap.dedent(text))
+    return str(folder)
+
+
+@pytest.mark.parametrize(
+    ("absent", "extra", "other"),
+    [("langchain_core", "langchain", "LlamaIndex"), ("llama_index", "llamaindex", "LangChain")],
+)
+def test_without_one_framework_the_other_one_plays_all(tmp_path: Path, absent: str, extra: str, other: str) -> None:
+    """The extra that is missing is named with the command that installs it."""
+    path = module(tmp_path, absent, f"raise ModuleNotFoundError('No module named {absent}')")
+    ran = demo(tmp_path, "--turns", "2", PYTHONPATH=path)
+    assert ran.returncode == 0, ran.stderr
+    assert f"pip install 'arc-context-engine[{extra}]'" in ran.stdout
+    assert {json.loads(message.text)["framework"] for message in stored(tmp_path, RECORDS)} == {other}
+
+
+def test_without_any_framework_it_says_what_to_install(tmp_path: Path) -> None:
+    """Exit code 1, one message, and no file."""
+    module(tmp_path, "langchain_core", "raise ImportError('none')")
+    ran = demo(tmp_path, PYTHONPATH=module(tmp_path, "llama_index", "raise ImportError('none')"))
+    assert ran.returncode == 1
+    assert "arc-context-engine[langchain]" in ran.stderr
+    assert "arc-context-engine[llamaindex]" in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert not (tmp_path / "arc-demo.db").exists()
+
+
+PROVIDER = """
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.messages import AIMessage
+    from langchain_core.outputs import ChatGeneration, ChatResult
+
+    class ChatOpenAI(BaseChatModel):
+        model: str
+
+        @property
+        def _llm_type(self):
+            return "test"
+
+        def _generate(self, messages, stop=None, run_manager=None, **kwargs):
+            {body}
+            text = f"{{self.model}} was shown {{len(messages)}} messages"
+            return ChatResult(generations=[ChatGeneration(message=AIMessage(text))])
+    """
+
+
+def test_a_real_model_answers_when_a_key_is_set(tmp_path: Path) -> None:
+    """Only the questions cost calls, both halves ask it, and the key shows nowhere."""
+    path = module(tmp_path, "langchain_openai", PROVIDER.format(body="pass"))
+    ran = demo(tmp_path, OPENAI_API_KEY="sk-hunter2", PYTHONPATH=path)
+    assert ran.returncode == 0, ran.stderr
+    assert "openai:gpt-5-mini" in ran.stdout
+    assert "hunter2" not in ran.stdout + ran.stderr
+    texts = [text for _, text in spoken(tmp_path)]
+    asked = [turn.number for turn, _ in script.questions]
+    assert [texts[2 * number - 1] for number in asked] == [
+        f"gpt-5-mini was shown {2 * number} messages" for number in asked
+    ]
+    assert sum("gpt-5-mini" in text for text in texts) == len(asked)
+
+
+def test_local_wins_over_a_key(tmp_path: Path) -> None:
+    """No call is made, and no provider's package is looked for."""
+    ran = demo(tmp_path, "--local", "--turns", "1", OPENAI_API_KEY="sk-hunter2")
+    assert ran.returncode == 0
+    assert "openai" not in ran.stdout
+
+
+def test_a_key_without_the_package_is_said(tmp_path: Path) -> None:
+    """The local model answers, and the missing package is named."""
+    blocked = "raise ModuleNotFoundError('none')"
+    module(tmp_path, "langchain_anthropic", blocked)
+    ran = demo(tmp_path, "--turns", "1", ANTHROPIC_API_KEY="sk-hunter2", PYTHONPATH=str(tmp_path))
+    assert ran.returncode == 0, ran.stderr
+    assert "pip install langchain-anthropic" in " ".join(ran.stdout.split())
+    assert "hunter2" not in ran.stdout + ran.stderr
+
+
+def test_a_model_that_fails_ends_the_run_and_can_be_resumed(tmp_path: Path) -> None:
+    """Exit code 1, the model's name, not the client's words; the turns before it are kept."""
+    body = "raise PermissionError('bad key sk-hunter2')"
+    path = module(tmp_path, "langchain_openai", PROVIDER.format(body=body))
+    ran = demo(tmp_path, OPENAI_API_KEY="sk-hunter2", PYTHONPATH=path)
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("arc: the model openai:gpt-5-mini failed (PermissionError)")
+    assert "hunter2" not in ran.stdout + ran.stderr
+    assert len(spoken(tmp_path)) == 2 * (script.questions[0][0].number - 1)
+    assert f"after turn {script.questions[0][0].number - 1}" in demo(tmp_path, "--local", "--turns", "1").stdout
+
+
+@pytest.mark.parametrize(
+    ("variables", "escapes"),
+    [({"TERM": "xterm-256color"}, True), ({"TERM": "dumb"}, False)],
+    ids=["colour terminal", "dumb terminal"],
+)
+def test_in_a_terminal(tmp_path: Path, variables: dict[str, str], escapes: bool) -> None:
+    """A capable terminal gets colour and a progress bar; a dumb one gets plain lines."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*ARC, "demo", "--fast", "--turns", "3"], cwd=tmp_path, env=environment(**variables), stdout=theirs
+    )
+    os.close(theirs)
+    output = b""
+    try:
+        while chunk := os.read(ours, 65536):
+            output += chunk
+    except OSError:  # Linux says so when the other end is closed
+        pass
+    os.close(ours)
+    assert process.wait() == 0
+    assert (b"\x1b[" in output) == escapes
+    assert (b"3/38" in output or b"2/38" in output) == escapes
+    assert "Mina Park" in output.decode()
+
+
+def test_no_colour_is_respected(tmp_path: Path) -> None:
+    """NO_COLOR wins over a terminal that has it."""
+    ran = demo(tmp_path, "--turns", "1", NO_COLOR="1", FORCE_COLOR="1", TERM="xterm-256color", TTY_INTERACTIVE="0")
+    assert "\x1b[3" not in ran.stdout
+
+
+def test_an_old_console_gets_letters_that_it_can_show(whole: Finished) -> None:
+    """No error where the output's encoding holds neither Korean nor block characters."""
+    ran = demo(whole.folder, PYTHONIOENCODING="ascii")
+    assert ran.returncode == 0, ran.stderr
+    assert "9 of 9" in ran.stdout
+    assert ran.stdout.isascii()
+
+
+def test_registering_emits_no_warning() -> None:
+    """What LangChain says about its own class stays out of the demo."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        halves, missing = find_halves()
+    assert [half.name for half in halves] == ["LangChain", "LlamaIndex"]
+    assert not missing
