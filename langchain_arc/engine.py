@@ -56,10 +56,8 @@ def open_engine(
     """
     return ContextEngine.open(
         url,
-        chat_model=llm if llm is None or isinstance(llm, ChatModel) else LangChainChatModel(llm),
-        embedder=embeddings
-        if embeddings is None or isinstance(embeddings, Embedder)
-        else LangChainEmbedder(embeddings),
+        chat_model=None if llm is None else _chat_model(llm),
+        embedder=None if embeddings is None else _embedder(embeddings),
         token_counter=token_counter,
         settings=settings,
         observer=observer,
@@ -67,3 +65,14 @@ def open_engine(
         clock=clock,
         new_id=new_id,
     )
+
+
+def _chat_model(llm: Runnable[Any, Any] | ChatModel) -> ChatModel:
+    """A LangChain model may have a `complete` of its own, so that the protocol alone doesn't tell them apart."""
+    return LangChainChatModel(llm) if isinstance(llm, Runnable) or not isinstance(llm, ChatModel) else llm
+
+
+def _embedder(embeddings: Embeddings | Embedder) -> Embedder:
+    if isinstance(embeddings, Embeddings) or not isinstance(embeddings, Embedder):
+        return LangChainEmbedder(embeddings)
+    return embeddings

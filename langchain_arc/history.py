@@ -147,7 +147,7 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
             batch = _batch_of(messages)
             known = self._known(self._session.find(_ids_of(batch)))
             new = new_messages(batch, known)
-            stored = self._session.append(new) if new else []
+            stored = self._session.append(new)
             if again := taken_meanwhile(new, stored, known):
                 self._session.append(again)
         except Exception as error:
@@ -162,7 +162,7 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
             batch = _batch_of(messages)
             known = self._known(await self._session.afind(_ids_of(batch)))
             new = new_messages(batch, known)
-            stored = await self._session.aappend(new) if new else []
+            stored = await self._session.aappend(new)
             if again := taken_meanwhile(new, stored, known):
                 await self._session.aappend(again)
         except Exception as error:

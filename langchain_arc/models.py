@@ -1,4 +1,5 @@
 """LangChain's models for arc's engine, and arc's for LangChain."""
+# ruff: noqa: ARG002 - LangChain calls every model with settings that this one has no use for
 
 import re
 from collections.abc import Iterator, Sequence
@@ -24,7 +25,7 @@ __all__ = ["ArcChatModel", "LangChainChatModel", "LangChainEmbedder"]
 _HIDDEN_FROM_STREAMS: RunnableConfig = {"run_name": "arc", "tags": ["nostream"]}
 """LangGraph streams the tokens of every model call inside a node, except those of runs with this tag."""
 
-_MODEL_FIELDS = ("model", "model_name", "model_id", "deployment")
+_MODEL_FIELDS = ("model", "model_name", "model_id")
 _WORD = re.compile(r"\S+\s*|\s+")
 
 
@@ -89,8 +90,8 @@ class ArcChatModel(BaseChatModel):
         self,
         messages: list[BaseMessage],
         stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002 - the signature is LangChain's
-        **kwargs: Any,  # noqa: ARG002 - the same
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
     ) -> ChatResult:
         return ChatResult(generations=[ChatGeneration(message=AIMessage(self._answer(messages, stop)))])
 
@@ -99,13 +100,10 @@ class ArcChatModel(BaseChatModel):
         messages: list[BaseMessage],
         stop: list[str] | None = None,
         run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,  # noqa: ARG002 - the signature is LangChain's
+        **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
         for word in _WORD.findall(self._answer(messages, stop)) or [""]:
-            chunk = ChatGenerationChunk(message=AIMessageChunk(content=word))
-            if run_manager:
-                run_manager.on_llm_new_token(word, chunk=chunk)
-            yield chunk
+            yield ChatGenerationChunk(message=AIMessageChunk(content=word))
 
     def _answer(self, messages: Sequence[BaseMessage], stop: Sequence[str] | None) -> str:
         text = self.chat_model.complete([to_arc(message) for message in messages])

@@ -29,6 +29,7 @@ from arc_common import (
     Message,
     SessionNotFoundError,
     StoreError,
+    ToolCall,
 )
 from langchain_arc import ArcChatMessageHistory, from_arc, open_engine, to_arc
 from tests.langchain_arc.helpers import said
@@ -201,7 +202,7 @@ def test_nothing_to_store_creates_nothing(engine: ContextEngine, history: ArcCha
 def test_an_edited_message_is_a_new_revision(engine: ContextEngine) -> None:
     """The same id with other content replaces what was said, in its place; the same content is nothing."""
     history = ArcChatMessageHistory("s", engine=engine)
-    history.add_messages([HumanMessage("my PIN is 1234", id="u1"), AIMessage("noted", id="a1")])
+    history.add_messages([HumanMessage("my PIN is 1234", id="u1"), AIMessage("1234, noted", id="a1")])
     history.add_messages([HumanMessage("my PIN is 1234", id="u1")])
     history.add_messages(
         [HumanMessage("my PIN is [redacted]", id="u1"), AIMessage("noted", id="a1"), HumanMessage("ok")]
@@ -211,12 +212,15 @@ def test_an_edited_message_is_a_new_revision(engine: ContextEngine) -> None:
 
 def test_a_message_from_another_framework_handed_back_is_no_edit(engine: ContextEngine) -> None:
     """What LangChain's form of a foreign message can't say does not count as changed."""
-    foreign = {"role": "user", "content": None, "id": "u1", "metadata": {"from": "elsewhere"}}
-    engine.session("s").append(Message(**foreign))
+    calls = (ToolCall("look_up", "{broken", "c1"), ToolCall("look_up", {"q": "x"}, "c2"))  # LangChain sorts them
+    foreign = Message("assistant", None, tool_calls=calls, id="a1", metadata={"from": "elsewhere"})
+    results = [Message("tool", "42", tool_call_id=name, id=name) for name in ("c1", "c2")]
+    engine.session("s").append([Message("user", "x?", id="u1"), foreign, *results])
     history = ArcChatMessageHistory("s", engine=engine)
-    history.add_messages([*history.messages, AIMessage("hi")])
-    (stored, _) = engine.session("s").messages()
-    assert (stored.content, stored.metadata) == (None, {"from": "elsewhere"})
+    history.add_messages([*history.messages, AIMessage("It is 42.")])
+    stored = engine.session("s").messages()
+    assert len(stored) == 5
+    assert (stored[1].content, stored[1].tool_calls, stored[1].metadata) == (None, calls, {"from": "elsewhere"})
 
 
 @both_ways

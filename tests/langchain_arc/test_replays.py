@@ -1,6 +1,7 @@
 """Which messages of a batch are new."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from arc_common import Message
 from arc_common.messages import Role, same_content
-from langchain_arc.replays import new_messages
+from langchain_arc.replays import new_messages, taken_meanwhile
 
 
 def user(text: str, message_id: str | None = None) -> Message:
@@ -57,6 +58,7 @@ CASES: dict[str, tuple[list[Message], list[Message]]] = {
         [user("1"), Message("tool", "42", tool_call_id="c", id="a1")],
         [user("1"), Message("tool", "42", tool_call_id="c")],
     ),
+    "one message of the user's twice": ([user("1"), q, q, a], [user("1"), q, q, a]),  # the store keeps one
     "a summary in front of what was kept": (
         [q, user("so far: …", "sum"), *old[2:], q, a],
         [user("so far: …", "sum"), q, a],
@@ -75,6 +77,18 @@ def test_what_is_new(case: str) -> None:
 def test_what_was_read_and_cleared_meanwhile_stays_cleared() -> None:
     """A conversation that is known but not stored any more is not stored again, whatever it says now."""
     assert new_messages([q, *old, q, a], dict.fromkeys(known)) == [q, a]
+
+
+def test_an_answer_whose_id_another_run_took_meanwhile() -> None:
+    """It is told by its time: older than that of a message that is certainly new. Edits keep their time, too."""
+    earlier, now = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
+    given_now = [user("hi"), a, answer("better", "a1"), q]
+    stored = [
+        replace(message, id=message.id or "new", created_at=time)
+        for message, time in zip(given_now, [now, earlier, earlier, now], strict=True)
+    ]
+    assert taken_meanwhile(given_now, stored, known) == [answer("fine")]
+    assert taken_meanwhile(given_now[1:], stored[1:], known) == []
 
 
 turns = st.lists(st.sampled_from(["yes", "no", ""]), max_size=4)
