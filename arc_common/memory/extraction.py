@@ -1,0 +1,290 @@
+"""The fidelity guard's eyes: facts pulled from messages by rules, with no model.
+
+A sentence is divided into clauses. Each clause is weighed by what it shows: values that look the same in every
+language (amounts, dates, codes, addresses), the grammar of statements (negated modals, imperatives, possessives,
+conditions, changes of state), and how many of its words are specific, that is, not in every conversation. Courtesies
+and questions weigh little. What passes the threshold is a fact in the speaker's own words.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from arc_common.exceptions import InvalidInputError
+from arc_common.memory.facts import FactCategory, ProposedFact
+from arc_common.memory.rules.anchors import ANCHORS
+from arc_common.memory.rules.english import LISTENER, PROPER_NAME
+from arc_common.memory.rules.languages import CHINESE_JAPANESE, ENGLISH, KOREAN, Rules, rules_for
+from arc_common.memory.rules.signal import Found, Signal, find
+from arc_common.memory.rules.vocabulary import content_words, strip_particles
+from arc_common.memory.sentences import clauses_of, rough_tokens, sentences_of
+from arc_common.messages import Message, Role
+
+__all__ = ["extract_facts"]
+
+THRESHOLD = 0.4
+"""Clauses that weigh less are not facts."""
+
+MAX_VALUE_TOKENS = 18
+"""A longer clause is cut to the part around what was found in it."""
+
+SHORT_SENTENCE_TOKENS = 15
+"""A sentence no longer than this is one clause: cutting it would save nothing and cost its sense."""
+
+_CONSEQUENCE = {
+    FactCategory.CONDITION: 1.0,
+    FactCategory.NUMERIC: 0.95,
+    FactCategory.DECISION: 0.85,
+    FactCategory.ENTITY: 0.8,
+    FactCategory.STATE: 0.65,
+    FactCategory.GENERAL: 0.5,
+}
+"""How much goes wrong when a fact of this kind is lost; half of its importance, beside how surely it is a fact."""
+
+_FACTS_PER_MESSAGE = 4
+_TOKENS_PER_FURTHER_FACT = 30
+_LONG_REPLY = 1_500
+
+_CODE_BLOCK = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_QUOTES = str.maketrans("’‘＇", "'''")
+_NAME = Signal("name", FactCategory.ENTITY, 0.35, PROPER_NAME, anchor=True)
+_FIRST_NAME = re.compile(
+    r"^(?!(?:It|This|That|There|These|Those|They|He|She|We|You|I|What|Who|How|Where|Why|When|Which|Everything|Everyone|Everybody|People|Nothing|Nobody|Someone|Something|All|My|Our|Your|His|Her|Their|The|A|An|Some|Most|Many)\b)"
+    r"[A-ZÀ-ÖØ-ÞĀ-Ž][\w'-]{1,30}(?:\s[A-Z][\w'-]{1,30}){0,2}(?='s\s|\s(?:is|are|was|were|has|had|will|wants|needs|left|can|can't|likes|loves|hates|works|lives|says|said|starts|takes|does|doesn't|speaks|plays|moved|told|just)\b|,\s(?:my|our|his|her|their|the|a|an|who)\s)"
+)
+_SUBORDINATE = re.compile(
+    r"^(?:if|when|whenever|once|unless|provided|as long as|in case|after|before|whatever happens|whatever you do|under no circumstances|on no account)\b",
+    re.IGNORECASE,
+)
+_CONTINUES = re.compile(
+    r"^(?:which|who|whose|because|since|unless|only|provided|until|but not|not|nor|or|and (?:not|no|only|nothing|the|a|then)|so no|no|never|for|in|on|at|with|without|from|to|by|before|after|even|including|except|mostly|especially|always|like|as)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Clause:
+    text: str
+    score: float
+    found: tuple[Found, ...]
+    rules: Rules
+
+
+def extract_facts(messages: Sequence[Message], *, max_facts: int | None = None) -> list[ProposedFact]:
+    """What the messages state, in the speakers' own words, in the order said.
+
+    - Deterministic, without a model; linear in the text. Text is data: nothing in it changes what the rules do.
+    - Each value is a verbatim part of one message, short enough to stand on a line (about 18 tokens) and, as far as
+      rules can tell, to be understood alone.
+    - From user messages whatever states something; from assistant messages only commitments and the ids they give;
+      from system messages and tool results nothing.
+    - Ordinary small talk gives little: questions, courtesies and words that occur in any conversation don't count.
+
+    Args:
+        messages: In conversation order.
+        max_facts: Keep at most so many, the most important. `None`: as many as there are, bounded per message.
+
+    Raises:
+        InvalidInputError: `max_facts` is negative.
+    """
+    if max_facts is not None and max_facts < 0:
+        raise InvalidInputError("max_facts", max_facts, "a number from 0 up, or None")
+    facts: dict[str, ProposedFact] = {}
+    for message in messages:
+        if message.role in (Role.USER, Role.ASSISTANT) and not message.made_by_arc:
+            for fact in _facts_of(message):
+                same = " ".join(fact.value.casefold().split())
+                known = facts.pop(same, None)
+                if known is not None:
+                    sources = tuple(dict.fromkeys(known.sources + fact.sources))
+                    fact = replace(fact, sources=sources, importance=max(fact.importance, known.importance))  # noqa: PLW2901
+                facts[same] = fact
+    kept = list(facts.values())
+    if max_facts is not None and len(kept) > max_facts:
+        ranked = sorted(range(len(kept)), key=lambda i: -kept[i].importance)[:max_facts]
+        kept = [kept[i] for i in sorted(ranked)]
+    return kept
+
+
+def _facts_of(message: Message) -> list[ProposedFact]:
+    text = message.text
+    clauses: list[_Clause] = []
+    for sentence in sentences_of(_CODE_BLOCK.sub("\n", text)):
+        clauses += _stated(sentence, message.role, long=len(text) > _LONG_REPLY)
+    allowed = _FACTS_PER_MESSAGE + rough_tokens(text) // _TOKENS_PER_FURTHER_FACT // 4
+    if message.role is Role.ASSISTANT:
+        allowed = 2
+    if len(clauses) > allowed:
+        best = sorted(range(len(clauses)), key=lambda i: -clauses[i].score)[:allowed]
+        clauses = [clauses[i] for i in sorted(best)]
+    sources = (message.id,) if message.id else ()
+    return [_fact(clause, sources) for clause in clauses]
+
+
+def _stated(sentence: str, role: Role, *, long: bool) -> list[_Clause]:
+    if sentence.startswith("[") and sentence.endswith("]"):  # a stage direction ("[shares a photo]"), not words said
+        return []
+    rules = rules_for(sentence)
+    asks = bool(rules.question.search(sentence)) and not rules.request.search(sentence)
+    clauses: list[_Clause] = []
+    body = _without_lead_ins(sentence, rules)
+    joinable = False
+    for start, end in _units(body, rules):
+        clause = _weighed(body[start:end], rules, role, asks=asks, long=long)
+        if clause is not None and joinable:
+            before = clauses[-1]
+            both = body[body.index(before.text) : end]
+            if rough_tokens(both) <= MAX_VALUE_TOKENS:
+                clauses[-1] = _Clause(_ended(both), max(before.score, clause.score), before.found + clause.found, rules)
+                continue
+        joinable = clause is not None
+        if clause is not None:
+            clauses.append(clause)
+    return clauses
+
+
+def _ended(text: str) -> str:
+    """The text without the punctuation around it; a value is not a sentence."""
+    return text.strip(" \t,;:.!。，、") or text
+
+
+def _without_lead_ins(sentence: str, rules: Rules) -> str:
+    for _ in range(4):
+        shorter = rules.lead_ins.sub("", sentence, count=1)
+        if shorter == sentence or not shorter.strip():
+            break
+        sentence = shorter
+    return sentence.strip()
+
+
+def _units(sentence: str, rules: Rules) -> list[tuple[int, int]]:
+    """The parts of a sentence that can stand alone."""
+    if rough_tokens(sentence) <= SHORT_SENTENCE_TOKENS:
+        return [(0, len(sentence))]
+    units: list[tuple[int, int]] = []
+    open_ended = False
+    for start, end in clauses_of(sentence):
+        piece = sentence[start:end]
+        short = len(piece.split()) <= 3 if rules is ENGLISH else rough_tokens(piece) <= 4
+        joins = bool(units) and (open_ended or (short and rules is not KOREAN) or _CONTINUES.match(piece))
+        if joins and rough_tokens(sentence[units[-1][0] : end]) <= MAX_VALUE_TOKENS + 6:
+            units[-1] = (units[-1][0], end)
+        else:
+            units.append((start, end))
+        open_ended = short or bool(_SUBORDINATE.match(sentence[units[-1][0] : end])) and units[-1] == (start, end)
+    return units
+
+
+def _weighed(piece: str, rules: Rules, role: Role, *, asks: bool, long: bool) -> _Clause | None:
+    plain = piece.translate(_QUOTES)
+    anchors = find(ANCHORS, plain)
+    names = [found for found in find((_NAME,), " " + plain)] if rules is ENGLISH else []
+    names = [Found(found.signal, found.start - 1, found.end - 1) for found in names]
+    if rules is ENGLISH and not names:
+        match = _FIRST_NAME.search(plain)
+        if match:
+            names = [Found(_NAME, match.start(), match.end())]
+    if role is Role.ASSISTANT:
+        found = _assistant_found(plain, anchors, rules, long=long)
+        if not found or asks:
+            return None
+    else:
+        found = anchors + names + find(rules.signals, plain)
+    if not found:
+        return None
+    doubt = 1.0
+    for one in found:
+        doubt *= 1.0 - one.signal.weight
+    anchored = bool(anchors)
+    counted = any(one.signal.category is FactCategory.NUMERIC and not one.signal.anchor for one in found)
+    specific = _specificity(piece) + (1.5 if anchored else 0.0) + len(names) + counted
+    score = (1.0 - doubt) * (0.45 + 0.55 * min(specific, 3.0) / 3.0)
+    if asks:
+        score *= 0.75 if anchored else 0.5
+    if rules.chit_chat.search(plain):
+        score *= 0.85 if anchored else 0.4
+    if rules is ENGLISH and not anchored and LISTENER.search(plain):
+        score *= 0.75
+    if score < THRESHOLD:
+        return None
+    start, end = _window(piece, found, rules)
+    return _Clause(_ended(piece[start:end]), score, tuple(found), rules)
+
+
+def _assistant_found(plain: str, anchors: list[Found], rules: Rules, *, long: bool) -> list[Found]:
+    """A commitment with something specific in it, or a labelled id."""
+    code = [one for one in anchors if one.signal.name in ("number", "phone")]
+    found = find(rules.assistant, plain)
+    if any(one.signal.category is FactCategory.NUMERIC for one in found) and code:
+        return found + code
+    committed = [one for one in found if one.signal.category is FactCategory.DECISION]
+    return committed + anchors if committed and not long else []
+
+
+def _specificity(piece: str) -> float:
+    """How many of the words are specific to this conversation; long runs of Chinese count by their length."""
+    return sum(max(1.0, len(word) / 4) if not word.isascii() and "一" <= word[0] <= "鿿" else 1.0 for word in content_words(piece))
+
+
+def _window(piece: str, found: Sequence[Found], rules: Rules) -> tuple[int, int]:
+    """The part of a clause to keep: all of it, or as much around the strongest match as fits."""
+    if rough_tokens(piece) <= MAX_VALUE_TOKENS + 4:
+        return 0, len(piece)
+    centre = max(found, key=lambda one: (one.signal.weight, -one.start))
+    borders = [0, *(match.end() for match in rules.joiner.finditer(piece)), len(piece)]
+    start = max(border for border in borders if border <= centre.start)
+    end = min((border for border in borders if border >= centre.end), default=len(piece))
+    if rough_tokens(piece[start:end]) > MAX_VALUE_TOKENS + 4:
+        return _words_around(piece, start, end, centre)
+    for border in borders:
+        if border > end and rough_tokens(piece[start:border]) <= MAX_VALUE_TOKENS:
+            end = border
+    return start, end
+
+
+def _words_around(piece: str, start: int, end: int, centre: Found) -> tuple[int, int]:
+    """As many whole words around the match as fit, more behind it than in front of it."""
+    spaces = [start, *(start + match.end() for match in re.finditer(r"\s", piece[start:end])), end]
+    left = max(border for border in spaces if border <= centre.start)
+    right = min((border for border in spaces if border >= centre.end), default=end)
+    while rough_tokens(piece[left:right]) < MAX_VALUE_TOKENS:
+        grown = False
+        following = next((border for border in spaces if border > right), None)
+        if following is not None:
+            right, grown = following, True
+        preceding = max((border for border in spaces if border < left), default=None)
+        if preceding is not None and rough_tokens(piece[preceding:right]) <= MAX_VALUE_TOKENS:
+            left, grown = preceding, True
+        if not grown:
+            break
+    if rough_tokens(piece[left:right]) > 2 * MAX_VALUE_TOKENS:  # one long word
+        right = min(right, max(centre.end, left + 60))
+    return left, right
+
+
+def _fact(clause: _Clause, sources: tuple[str, ...]) -> ProposedFact:
+    strongest = max(clause.found, key=lambda one: one.signal.weight).signal
+    consequence = _CONSEQUENCE[strongest.category] * min(1.0, strongest.weight / 0.6)
+    importance = round(min(1.0, (clause.score + consequence) / 2), 2)
+    return ProposedFact(_key(clause, strongest), clause.text, strongest.category, sources, importance)
+
+
+_WIDE_KEY = 6
+_ATTRIBUTE = re.compile(
+    r"\b(?:my|our|the|his|her|their|your)\s((?:[\w'-]{1,20}\s){0,3}?[\w'-]{1,20})(?:\s(?:is|are|was|were|has|will|number is)\b|'s\s)", re.IGNORECASE
+)
+_TOPIC = re.compile(r"^(?:(?:제|저희|우리|내|그|이)\s)?((?:[가-힣A-Za-z0-9]{1,12}\s){0,1}[가-힣A-Za-z0-9]{1,12})(?:은|는)\s")
+
+
+def _key(clause: _Clause, strongest: Signal) -> str:
+    """What the clause is about: the subject of its copula, else its first specific words."""
+    plain = clause.text.translate(_QUOTES)
+    match = (_TOPIC if clause.rules is KOREAN else _ATTRIBUTE).search(plain)
+    words = match.group(1).split() if match else []
+    if not content_words(" ".join(words)):
+        words = [word for word in content_words(plain) if not any(character.isdigit() for character in word)]
+    if clause.rules is KOREAN:
+        words = [strip_particles(word) for word in words]
+    elif clause.rules is CHINESE_JAPANESE:
+        words = [word[:_WIDE_KEY] for word in words[:1]]
+    return " ".join(dict.fromkeys(words[:2])) or " ".join(plain.split()[:2])[:40] or strongest.name

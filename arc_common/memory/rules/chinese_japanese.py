@@ -1,0 +1,41 @@
+"""Chinese and Japanese: a few plain markers beside the values that every language shares."""
+
+import re
+
+from arc_common.memory.facts import FactCategory
+from arc_common.memory.rules.signal import Signal
+
+__all__ = ["ASSISTANT", "CHIT_CHAT", "JOINER", "LEAD_INS", "QUESTION", "REQUEST", "SIGNALS"]
+
+
+def _signal(name: str, category: FactCategory, weight: float, *patterns: str) -> Signal:
+    return Signal(name, category, weight, re.compile("|".join(patterns)))
+
+
+LEAD_INS = re.compile(
+    r"^(?:(?:你好|您好|好的|谢谢|嗯|对了|另外|还有|那么?|行|好|请问|麻烦|あの|えっと|はい|ええ|それで|ところで|ちなみに|あと|そして)[，,。、\s!！]{1,3})"
+)
+QUESTION = re.compile(r"(?:吗|呢|嘛|么|ですか|ますか|でしょうか|かな)?[?？]\W{0,3}$|(?:ですか|ますか|でしょうか)[。]?$")
+REQUEST = re.compile(r"帮我|请你|能不能|可以.{0,4}(?:帮|给)|てくれ|てもらえ|ていただけ")
+CHIT_CHAT = re.compile(r"谢谢|感谢|你好|您好|再见|不客气|麻烦你|ありがとう|よろしく|すみません|こんにちは|お疲れ|教えて")
+
+SIGNALS = (
+    _signal("禁止", FactCategory.CONDITION, 0.7, r"不要|不能|不可以|禁止|请勿|千万别|绝对不|别(?:给|把|在|让|放|打|用|买|告诉)|不吃|ないで|禁止|だめ|ダメ|てはいけ|食べられ(?:ない|ません)|絶対に"),
+    _signal("过敏", FactCategory.CONDITION, 0.75, r"过敏|過敏|アレルギー|素食|清真|ベジタリアン|糖尿|喘息|哮喘|怀孕|妊娠"),
+    _signal("条件", FactCategory.CONDITION, 0.5, r"如果|除非|只有|只要|的话|必须|必須|一定要|以内|以上的|なければ(?:ならない|なりません)|場合(?:のみ|は|だけ)|だけ|限り|たら、"),
+    _signal("决定", FactCategory.DECISION, 0.65, r"决定|就选|就订|就去|选了|改成|取消|说好|約定|にします|にしました|決めました|決めた|ことにし|キャンセル"),
+    _signal("偏好", FactCategory.GENERAL, 0.5, r"喜欢|更想|偏好|讨厌|不喜欢|宁愿|好き|嫌い|苦手|の方がいい|ほうがいい"),
+    _signal("身份", FactCategory.ENTITY, 0.55, r"我(?:叫|是|在|住|姓)|名字|名叫|我(?:的)?(?:妈|爸|妻|丈夫|老公|老婆|儿子|女儿|姐|妹|哥|弟|同事|老板|朋友)|私は|僕は|名前は|と申し|と言います|に住んで|で働いて|(?:母|父|妻|夫|息子|娘|姉|妹|兄|弟)(?:は|が|の)"),
+    _signal("状态", FactCategory.STATE, 0.5, r"坏了|搬(?:到|家)|现在|已经|不再|换了|壊れ|故障|引っ越|辞め|変わり|今は|もう"),
+    _signal("需要", FactCategory.GENERAL, 0.35, r"我(?:想|要|需要|打算|计划)|评分|人均|预算|想找|希望|つもり|予定|たいです|ほしい|予算"),
+    _signal("原因", FactCategory.GENERAL, 0.3, r"因为|由于|なので|だから|から、|ため"),
+    _signal("数量", FactCategory.NUMERIC, 0.4, r"[一二两三四五六七八九十百]{1,4}(?:个|人|位|天|点|只|本|张|次|间|名|匹|枚|冊|時|歳|日|月)|星期[一二三四五六日天]|周[一二三四五六日末]|[月火水木金土日]曜日?|明天|后天|下周|下个月|明日|来週|来月|毎週|每周"),
+)
+
+ASSISTANT = (
+    _signal("约定", FactCategory.DECISION, 0.6, r"已(?:经)?(?:为您|帮您|预订|预约|取消|确认)|预订成功|予約(?:しました|が完了|いたしました)|承りました"),
+    _signal("编号", FactCategory.NUMERIC, 0.7, r"(?:单号|编号|订单号|确认号|预约号|番号|コード)(?:是|为|は|：|:)"),
+)
+
+JOINER = re.compile(r"(?<=[，、。；,;])")
+"""Where a long clause may be divided."""

@@ -1,0 +1,74 @@
+"""Which rules apply to a sentence: by its script, because a chat changes language from one line to the next."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from arc_common.memory.rules import chinese_japanese, english, korean
+from arc_common.memory.rules.signal import Signal
+
+__all__ = ["CHINESE_JAPANESE", "ENGLISH", "KOREAN", "Rules", "rules_for"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What arc knows of one language.
+
+    Args:
+        signals: What a user's clause may state.
+        assistant: What an assistant's clause may state.
+        lead_ins: What a sentence may begin with and lose nothing without.
+        question: Matches a sentence that asks.
+        request: Matches a question that asks for something to be done.
+        chit_chat: Matches courtesies and comments on the conversation itself.
+        joiner: Matches the words in front of which a long clause may be divided.
+    """
+
+    signals: Sequence[Signal]
+    assistant: Sequence[Signal]
+    lead_ins: re.Pattern[str]
+    question: re.Pattern[str]
+    request: re.Pattern[str]
+    chit_chat: re.Pattern[str]
+    joiner: re.Pattern[str]
+
+
+ENGLISH = Rules(
+    signals=english.SIGNALS,
+    assistant=english.ASSISTANT,
+    lead_ins=english.LEAD_INS,
+    question=english.QUESTION,
+    request=english.REQUEST,
+    chit_chat=english.CHIT_CHAT,
+    joiner=english.JOINER,
+)
+KOREAN = Rules(
+    signals=korean.SIGNALS,
+    assistant=korean.ASSISTANT,
+    lead_ins=korean.LEAD_INS,
+    question=korean.QUESTION,
+    request=korean.REQUEST,
+    chit_chat=korean.CHIT_CHAT,
+    joiner=korean.JOINER,
+)
+CHINESE_JAPANESE = Rules(
+    signals=chinese_japanese.SIGNALS,
+    assistant=chinese_japanese.ASSISTANT,
+    lead_ins=chinese_japanese.LEAD_INS,
+    question=chinese_japanese.QUESTION,
+    request=chinese_japanese.REQUEST,
+    chit_chat=chinese_japanese.CHIT_CHAT,
+    joiner=chinese_japanese.JOINER,
+)
+
+_HANGUL = re.compile(r"[가-힣]")
+_HAN_OR_KANA = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+
+
+def rules_for(sentence: str) -> Rules:
+    """The rules of the language that a sentence is most likely in; English where the script doesn't tell."""
+    hangul = len(_HANGUL.findall(sentence))
+    other = len(_HAN_OR_KANA.findall(sentence))
+    if hangul and hangul >= other:
+        return KOREAN
+    return CHINESE_JAPANESE if other else ENGLISH

@@ -1,0 +1,47 @@
+"""What a rule is: a pattern whose match says that a clause states something, and how much that weighs."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from arc_common.memory.facts import FactCategory
+
+__all__ = ["Found", "Signal", "find"]
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """A pattern and what its match means.
+
+    Args:
+        name: What it recognises; the key of last resort.
+        category: Of the fact.
+        weight: How sure it makes that the clause states a fact worth keeping, from 0 to 1.
+        pattern: Searched in a clause. Every repetition in it is bounded.
+        anchor: Whether the match itself is a value (an amount, a code, a name) that makes any clause specific.
+    """
+
+    name: str
+    category: FactCategory
+    weight: float
+    pattern: re.Pattern[str]
+    anchor: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A signal and where it was found in the clause."""
+
+    signal: Signal
+    start: int
+    end: int
+
+
+def find(signals: Sequence[Signal], clause: str) -> list[Found]:
+    """The first match of each signal in a clause, in the signals' order."""
+    found = []
+    for signal in signals:
+        match = signal.pattern.search(clause)
+        if match:
+            found.append(Found(signal, match.start(), match.end()))
+    return found
