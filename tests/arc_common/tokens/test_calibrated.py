@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Callable
-from time import perf_counter
+from time import process_time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from arc_common.protocols import TokenCounter
@@ -89,6 +89,7 @@ def test_every_coefficient_belongs_to_a_feature() -> None:
 
 
 @given(ANY_TEXT)
+@example(" ")
 def test_any_text_has_a_positive_count(text: str) -> None:
     """Surrogates, NUL and unassigned characters count like any others; only nothing is 0."""
     assert (COUNTER.count(text) == 0) == (text == "")
@@ -127,18 +128,18 @@ def test_the_ascii_path_agrees_with_the_other(text: str) -> None:
     ],
 )
 def test_time_is_linear(make: Callable[[int], str]) -> None:
-    """Ten times the text takes no more than twenty times as long."""
+    """Ten times the text takes no more than twenty times as long (a quadratic step would take a hundred times)."""
 
     def seconds(text: str) -> float:
         return min(_timed(text) for _ in range(5))
 
-    assert seconds(make(1_000_000)) <= 20 * max(seconds(make(100_000)), 1e-4)
+    assert seconds(make(1_000_000)) <= 20 * max(seconds(make(100_000)), 0.005)
 
 
 def _timed(text: str) -> float:
-    start = perf_counter()
+    start = process_time()
     COUNTER.count(text)
-    return perf_counter() - start
+    return process_time() - start
 
 
 @pytest.mark.parametrize("character", list(" \n\ta=1A中가é"), ids=repr)

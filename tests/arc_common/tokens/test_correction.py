@@ -50,11 +50,11 @@ def test_the_factor_stays_within_its_bounds(pairs: list[tuple[int, int]]) -> Non
     assert 0.5 <= usage.adopt().factor <= 2
 
 
-def test_a_zero_says_nothing() -> None:
+@pytest.mark.parametrize("pair", [(5_000, 0), (0, 5_000)], ids=["nothing reported", "nothing estimated"])
+def test_a_zero_says_nothing(pair: tuple[int, int]) -> None:
     """A provider that reports 0 (or an empty request) is passed over."""
     usage = UsageCorrection()
-    usage.observe(5_000, 0)
-    usage.observe(0, 5_000)
+    usage.observe(*pair)
     assert usage.adopt() == Correction()
 
 
