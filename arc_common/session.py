@@ -6,7 +6,8 @@ from contextlib import suppress
 from itertools import takewhile
 from typing import Any
 
-from arc_common.context_window import ContextWindow, LeftOut, Request, as_documents, build_context_window
+from arc_common.assembly import Request, as_documents, build_context_window
+from arc_common.context_window import ContextWindow, LeftOut
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import EngineClosedError, InvalidInputError
 from arc_common.memory.conversation import ConversationLog, LoadedHistory, as_messages, newest_turn

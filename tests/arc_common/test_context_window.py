@@ -15,7 +15,7 @@ from arc_common import (
     ScoredDocument,
     TokenBudget,
 )
-from arc_common.context_window import Request, as_documents, build_context_window
+from arc_common.assembly import Request, as_documents, build_context_window
 from arc_common.messages import exchanges_of
 from arc_common.tokens.correction import corrected
 from arc_common.tokens.counting import REQUEST_OVERHEAD, message_tokens, schema_tokens, tools_tokens

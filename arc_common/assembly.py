@@ -1,0 +1,347 @@
+"""Puts a request together within its budget. Pure."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeVar
+
+from arc_common.context_window import ContextWindow, LeftOut, Omission, Section, receipt_of
+from arc_common.documents import Document, ScoredDocument
+from arc_common.exceptions import BudgetExceededError, InvalidInputError
+from arc_common.messages import ARC_MARK, ContentPart, Message, Role
+from arc_common.prompts import render_documents, render_memory, render_recalled
+from arc_common.protocols import TokenCounter
+from arc_common.tokens.budget import TokenBudget
+from arc_common.tokens.correction import corrected
+from arc_common.tokens.counting import REQUEST_OVERHEAD, message_tokens, schema_tokens, tools_tokens
+from arc_common.tokens.window import OLDER, Dropped, select_window
+
+__all__ = ["Layers", "Request", "as_documents", "build_context_window", "memory_message"]
+
+TOO_LARGE = "no room for it"
+UNPINNED = "fact that is not pinned"
+
+NOTHING = LeftOut(0, 0)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """What is remembered of a conversation besides the messages shown.
+
+    Args:
+        facts: The pinned facts' lines.
+        fact_ids: Their ids.
+        narrative: The summary.
+        instructions: System messages that summaries stand for.
+        recalled: Further facts' lines for this question, best first.
+        recalled_ids: Their ids.
+        recalled_ceiling: The tokens that they may take together.
+        not_recalled: The facts that are neither pinned nor recalled.
+    """
+
+    facts: tuple[str, ...] = ()
+    fact_ids: tuple[str, ...] = ()
+    narrative: str = ""
+    instructions: tuple[str, ...] = ()
+    recalled: tuple[str, ...] = ()
+    recalled_ids: tuple[str, ...] = ()
+    recalled_ceiling: int = 0
+    not_recalled: LeftOut = NOTHING
+
+
+NO_LAYERS = Layers()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the caller brings to a turn.
+
+    Args:
+        query: The current user message; `None` when it is in the history already.
+        system_prompt: The instructions.
+        documents: Retrieved text for this turn, best first.
+        tools: The tools' schemas (OpenAI form), which cost tokens.
+        response_format: The schema of the answer, which costs tokens.
+        budget: What the request may cost.
+        max_turns: At most so many turns of history; `None` for as many as fit.
+        max_messages: At most so many messages of history; `None` for as many as fit.
+        placement: Where what changes from turn to turn goes: behind the user's text, or into the system message.
+        facts_placement: Where facts and summary go: into the system message, or behind the user's text.
+    """
+
+    query: Message | None = None
+    system_prompt: str | None = None
+    documents: tuple[Document | ScoredDocument, ...] = ()
+    tools: Sequence[Mapping[str, Any]] | None = None
+    response_format: Mapping[str, Any] | None = None
+    budget: TokenBudget = field(default_factory=TokenBudget)
+    max_turns: int | None = None
+    max_messages: int | None = None
+    placement: Literal["user", "system"] = "user"
+    facts_placement: Literal["system", "user"] = "system"
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """The messages around the history, as far as they are filled."""
+
+    request: Request
+    system_texts: tuple[str, ...]
+    memory: str = ""
+    recalled: tuple[str, ...] = ()
+    documents: tuple[Document | ScoredDocument, ...] = ()
+
+    @property
+    def system(self) -> Message | None:
+        """All system text as one message: providers merge, hoist, reject or silently drop any further one."""
+        request = self.request
+        texts = list(self.system_texts)
+        if self.memory and (request.facts_placement == "system" or request.query is None):
+            texts.append(self.memory)
+        if request.placement == "system" or request.query is None:
+            texts += self._volatile
+        return Message(Role.SYSTEM, "\n\n".join(texts), metadata={ARC_MARK: "system"}) if texts else None
+
+    @property
+    def query(self) -> Message | None:
+        """The user's message; what changes from turn to turn stands behind its text, so that all before it stays."""
+        request = self.request
+        if request.query is None:
+            return None
+        blocks = [self.memory] if self.memory and request.facts_placement == "user" else []
+        if request.placement == "user":
+            blocks += self._volatile
+        return _appended(request.query, "\n\n".join(blocks)) if blocks else request.query
+
+    @property
+    def _volatile(self) -> list[str]:
+        documents = [_plain(document) for document in self.documents]
+        return [block for block in (render_recalled(self.recalled), render_documents(documents)) if block]
+
+    def tokens(self, count: Callable[[Message], int]) -> int:
+        return sum(count(message) for message in (self.system, self.query) if message)
+
+
+def build_context_window(
+    request: Request,
+    history: Sequence[Message],
+    *,
+    counter: TokenCounter,
+    raw_tokens: Callable[[Message], int],
+    layers: Layers = NO_LAYERS,
+    unread: LeftOut = NOTHING,
+    notes: Sequence[str] = (),
+) -> ContextWindow:
+    """Put a request together within its budget.
+
+    What is fixed comes first: system prompt, user message, schemas. Then, each within its ceiling and as far as there
+    is room: facts and summary (shortened if need be), recalled facts, documents (best first; one that doesn't fit is
+    passed over for the next). The history gets what is left, by whole turns from the newest.
+
+    Args:
+        request: What the caller brings.
+        history: The conversation's newest messages, oldest first.
+        counter: Counts what has no stored count.
+        raw_tokens: The stored count of a message of the history.
+        layers: What is remembered besides.
+        unread: The messages before `history` that were not even loaded and that no summary stands for.
+        notes: What went wrong so far, for the receipt.
+
+    Raises:
+        BudgetExceededError: The system prompt and the current user message alone don't fit.
+    """
+
+    def cost(message: Message) -> int:
+        return corrected(counter, raw_tokens(message))
+
+    def fresh(message: Message) -> int:
+        return corrected(counter, message_tokens(counter, message))
+
+    limit = request.budget.input_tokens
+    schemas = corrected(counter, tools_tokens(counter, request.tools) + schema_tokens(counter, request.response_format))
+    hoisted = (message.text for message in history if message.role is Role.SYSTEM)
+    texts = tuple(text for text in (request.system_prompt, *layers.instructions, *hoisted) if text)
+    draft = _Draft(request, texts)
+    system_cost = fresh(draft.system) if draft.system else 0
+    query_cost = fresh(draft.query) if draft.query else 0
+    fixed = REQUEST_OVERHEAD + schemas + system_cost + query_cost
+    if fixed > limit:
+        raise BudgetExceededError(_fixed_parts(request, schemas), needed=fixed, available=limit)
+
+    carried = system_cost + query_cost
+    draft, memory_cost, facts_shown = _with_memory(draft, layers, limit - fixed, fresh, before=carried)
+    carried += memory_cost
+    recalled_room = min(layers.recalled_ceiling, limit - REQUEST_OVERHEAD - schemas - carried)
+    draft, recalled_cost = _filled(
+        draft, layers.recalled, lambda kept: replace(draft, recalled=kept), size=counter.count,
+        room=recalled_room, cost=lambda filled: filled.tokens(fresh) - carried,
+    )  # fmt: skip
+    carried += recalled_cost
+    documents_room = min(request.budget.ceiling("documents"), limit - REQUEST_OVERHEAD - schemas - carried)
+    draft, documents_cost = _filled(
+        draft, request.documents, lambda kept: replace(draft, documents=kept),
+        size=lambda document: counter.count(_plain(document).text),
+        room=documents_room, cost=lambda filled: filled.tokens(fresh) - carried,
+    )  # fmt: skip
+    carried += documents_cost
+    room = limit - REQUEST_OVERHEAD - schemas - carried
+    selection = select_window(
+        [message for message in history if message.role is not Role.SYSTEM],
+        max_turns=request.max_turns,
+        max_messages=request.max_messages,
+        max_tokens=room,
+        count=cost,
+        live=request.query is None,
+    )
+    system, query = draft.system, draft.query
+    messages = (*([system] if system else ()), *selection.kept, *([query] if query else ()))
+    history_cost = sum(map(cost, selection.kept))
+    sections = (
+        Section("system", system_cost, limit, int(bool(texts))),
+        Section("tools", schemas, limit, len(request.tools or ())),
+        Section("memory", memory_cost, limit - fixed, facts_shown + bool(draft.memory and layers.narrative)),
+        Section("recalled", recalled_cost, recalled_room, len(draft.recalled)),
+        Section("documents", documents_cost, documents_room, len(draft.documents)),
+        Section("history", history_cost, room, len(selection.kept)),
+        Section("query", query_cost, limit, int(query is not None)),
+    )
+    passed_over = [
+        _missed_document(document, corrected(counter, counter.count(_plain(document).text)))
+        for document in request.documents
+        if not any(document is shown for shown in draft.documents)
+    ]
+    omissions = [*(_missed_message(dropped, cost) for dropped in reversed(selection.dropped)), *passed_over]
+    recalled_ids = layers.recalled_ids[: len(draft.recalled)]
+    kept = [
+        *layers.fact_ids[:facts_shown],
+        *(message.id for message in messages),
+        *recalled_ids,
+        *(_plain(document).id for document in draft.documents),
+    ]
+    return ContextWindow(
+        messages=messages,
+        sections=sections,
+        total_tokens=REQUEST_OVERHEAD + schemas + carried + history_cost,
+        receipt=receipt_of(
+            [name for name in kept if name],
+            omissions,
+            rest={OLDER: unread, UNPINNED: layers.not_recalled},
+            notes=notes,
+        ),
+    )
+
+
+def memory_message(layers: Layers) -> Message | None:
+    """Facts, summary and older instructions as one leading system message; `None` if there are none."""
+    memory = render_memory(layers.facts, layers.narrative)
+    texts = [*layers.instructions, *([memory] if memory else ())]
+    return Message(Role.SYSTEM, "\n\n".join(texts), metadata={ARC_MARK: "memory"}) if texts else None
+
+
+def _with_memory(
+    draft: _Draft, layers: Layers, room: int, fresh: Callable[[Message], int], *, before: int
+) -> tuple[_Draft, int, int]:
+    """The draft with as much of facts and summary as half of the room takes, what that costs, and how many facts."""
+    for facts, narrative in _shorter(layers):
+        filled = replace(draft, memory=render_memory(facts, narrative))
+        added = filled.tokens(fresh) - before
+        if added <= room // 2:
+            return filled, added, len(facts)
+    return draft, 0, 0
+
+
+def _shorter(layers: Layers) -> list[tuple[tuple[str, ...], str]]:
+    """Facts and summary, then less and less of them: facts outlast the summary."""
+    facts, narrative = layers.facts, layers.narrative
+    if not facts and not narrative:
+        return []
+    steps = [(facts, narrative), (facts, "")]
+    while len(facts) > 1:
+        facts = facts[len(facts) // 4 or 1 :]
+        steps.append((facts, ""))
+    return steps
+
+
+def _filled(
+    draft: _Draft,
+    items: Sequence[T],
+    fill: Callable[[tuple[T, ...]], _Draft],
+    *,
+    size: Callable[[T], int],
+    room: int,
+    cost: Callable[[_Draft], int],
+) -> tuple[_Draft, int]:
+    """The draft with the items that fit, best first, and what they cost.
+
+    Chosen by their own sizes, then counted as they stand in the message; what is too much then leaves from the end.
+    """
+    chosen: list[T] = []
+    estimated = 0
+    for item in items:
+        tokens = size(item)
+        if estimated + tokens <= room:
+            chosen.append(item)
+            estimated += tokens
+    while chosen:
+        filled = fill(tuple(chosen))
+        added = cost(filled)
+        if added <= room:
+            return filled, added
+        chosen.pop()
+    return draft, 0
+
+
+def _fixed_parts(request: Request, schemas: int) -> str:
+    parts = [
+        name
+        for name, there in (
+            ("system prompt", request.system_prompt),
+            ("user message", request.query),
+            ("tool and response schemas", schemas),
+        )
+        if there
+    ]
+    return " and ".join(parts) or "request framing"
+
+
+def _appended(message: Message, block: str) -> Message:
+    """The message with a block behind its content; its exact foreign form no longer holds."""
+    metadata = {**message.metadata, ARC_MARK: "context"}
+    if message.content is None or isinstance(message.content, str):
+        text = f"{message.content}\n\n{block}" if message.content else block
+        return replace(message, content=text, metadata=metadata, origin=None)
+    parts = (*message.content, ContentPart("text", text=f"\n\n{block}"))
+    return replace(message, content=parts, metadata=metadata, origin=None)
+
+
+def _plain(document: Document | ScoredDocument) -> Document:
+    return document.document if isinstance(document, ScoredDocument) else document
+
+
+def _missed_message(dropped: Dropped, cost: Callable[[Message], int]) -> Omission:
+    return Omission("message", dropped.message.id, cost(dropped.message), dropped.reason)
+
+
+def _missed_document(document: Document | ScoredDocument, tokens: int) -> Omission:
+    parts = document.score_parts if isinstance(document, ScoredDocument) else {}
+    return Omission("document", _plain(document).id or _plain(document).source, tokens, TOO_LARGE, parts)
+
+
+def as_documents(documents: Sequence[object] | None) -> tuple[Document | ScoredDocument, ...]:
+    """What a caller gave as documents; plain text is one too.
+
+    Raises:
+        InvalidInputError: One of them is something else.
+    """
+    if isinstance(documents, str | Document | ScoredDocument):
+        raise InvalidInputError("documents", documents, "a sequence of documents")
+    return tuple(_as_document(document) for document in documents or ())
+
+
+def _as_document(value: object) -> Document | ScoredDocument:
+    if isinstance(value, str):
+        return Document(value)
+    if isinstance(value, Document | ScoredDocument):
+        return value
+    raise InvalidInputError("documents", value, "text, a Document or a ScoredDocument")
