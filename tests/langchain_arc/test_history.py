@@ -334,7 +334,7 @@ def test_reported_usage_teaches_the_counter() -> None:
         assert counter.adopt_correction().factor == learned
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_two_histories_on_one_session(data: st.DataObject) -> None:
     """Whatever the order of reads and writes: the originals are the batches, one behind the other as committed.
