@@ -50,7 +50,8 @@ def run_demo(
         StoreError: The file can't be opened, read or written.
     """
     script = support_script()
-    halves, missing = find_halves()
+    with console.status("starting", spinner="line"):  # importing two frameworks takes seconds
+        halves, missing = find_halves()
     if not halves:
         raise ConfigurationError("the demo needs a framework: " + " or ".join(map(_advice, missing)))
     cast = _cast(halves, local=local, wanted=model)
