@@ -1,5 +1,6 @@
 """Session: one conversation, as its user sees it."""
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -116,6 +117,10 @@ class Session:
             runtime.on_save_error(error, messages)
         except Exception:  # noqa: BLE001 - the user's own handler must not break the reply either
             _log.exception("on_save_error itself failed")
+
+    async def areport_save_error(self, error: Exception, messages: Sequence[Message]) -> None:
+        """Async form of `report_save_error`; works also when the engine is closed."""
+        await asyncio.to_thread(self.report_save_error, error, messages)
 
     def messages(self, *, limit: int | None = None, before: str | None = None) -> list[Message]:
         """The originals, oldest first.

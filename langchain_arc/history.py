@@ -166,7 +166,7 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
             if again := taken_meanwhile(new, stored, known):
                 await self._session.aappend(again)
         except Exception as error:
-            self._session.report_save_error(error, batch)
+            await self._session.areport_save_error(error, batch)
             raise
         self._view = None
 

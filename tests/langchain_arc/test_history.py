@@ -2,6 +2,7 @@
 
 import inspect
 import sqlite3
+import threading
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -227,8 +228,14 @@ def test_a_message_from_another_framework_handed_back_is_no_edit(engine: Context
 async def test_a_failed_write_is_reported_and_raised(tmp_path: Path, way: str) -> None:
     """Who calls the history gets the error; the engine's handler gets it with the messages; the next write works."""
     failures: list[tuple[Exception, Any]] = []
+    threads: list[int] = []
+
+    def report(error: Exception, turn: Any) -> None:
+        failures.append((error, turn))
+        threads.append(threading.get_ident())
+
     url = f"sqlite:///{tmp_path}/arc.db"
-    with open_engine(url, on_save_error=lambda error, turn: failures.append((error, turn))) as engine:
+    with open_engine(url, on_save_error=report) as engine:
         history = ArcChatMessageHistory("s", engine=engine)
         history.add_user_message("one")
         with sqlite3.connect(tmp_path / "arc.db") as connection:
@@ -239,6 +246,7 @@ async def test_a_failed_write_is_reported_and_raised(tmp_path: Path, way: str) -
             connection.execute("ALTER TABLE away RENAME TO arc_messages")
         await add(history, way, [AIMessage("three")])
         assert said(engine) == [("user", "one"), ("assistant", "three")]
+    assert (threads == [threading.get_ident()]) is (way == "sync")  # a handler may block; the event loop must not
     ((error, turn),) = failures
     assert isinstance(error, StoreError)
     assert [message.text for message in turn] == ["two"]
