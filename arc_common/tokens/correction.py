@@ -90,6 +90,7 @@ class UsageCorrection:
 
 def corrected(counter: TokenCounter, raw_total: int) -> int:
     """A sum of a counter's raw counts under its current correction, rounded up; as it is for a counter without one."""
-    if not isinstance(counter, Correcting):
+    correction = getattr(counter, "correction", None)  # asking a protocol by isinstance takes 45 µs, for each message
+    if not isinstance(correction, Correction):
         return raw_total
-    return math.ceil(round(raw_total * counter.correction.factor, 3))
+    return math.ceil(round(raw_total * correction.factor, 3))
