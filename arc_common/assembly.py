@@ -1,5 +1,6 @@
 """Puts a request together within its budget. Pure."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
@@ -11,11 +12,11 @@ from arc_common.messages import ARC_MARK, ContentPart, Message, Role
 from arc_common.prompts import render_documents, render_memory, render_recalled
 from arc_common.protocols import TokenCounter
 from arc_common.tokens.budget import TokenBudget
-from arc_common.tokens.correction import corrected
+from arc_common.tokens.correction import Correcting
 from arc_common.tokens.counting import REQUEST_OVERHEAD, message_tokens, schema_tokens, tools_tokens
 from arc_common.tokens.window import OLDER, Dropped, select_window
 
-__all__ = ["Layers", "Request", "as_documents", "build_context_window", "memory_message"]
+__all__ = ["Costs", "Layers", "Request", "as_documents", "build_context_window", "history_room", "memory_message"]
 
 TOO_LARGE = "no room for it"
 UNPINNED = "fact that is not pinned"
@@ -82,6 +83,62 @@ class Request:
     facts_placement: Literal["system", "user"] = "system"
 
 
+class Costs:
+    """What messages cost under a counter and its correction; each new text is counted once.
+
+    Args:
+        counter: The counter.
+        stored: The stored raw counts of the history's messages, by `id()`.
+    """
+
+    def __init__(self, counter: TokenCounter, stored: Mapping[int, int]) -> None:
+        self._counter = counter
+        self._stored = stored
+        self._factor = counter.correction.factor if isinstance(counter, Correcting) else 1.0
+        self._counted: dict[tuple[Role, str], int] = {}
+
+    def stored(self, message: Message) -> int:
+        """A message of the history."""
+        return self._corrected(self._stored[id(message)])
+
+    def fresh(self, message: Message) -> int:
+        """A message that is not stored."""
+        if not isinstance(message.content, str) or message.tool_calls or message.name or message.tool_call_id:
+            return self._corrected(message_tokens(self._counter, message))
+        key = (message.role, message.content)
+        if key not in self._counted:
+            self._counted[key] = self._corrected(message_tokens(self._counter, message))
+        return self._counted[key]
+
+    def text(self, text: str) -> int:
+        """A piece of text."""
+        return self._corrected(self._counter.count(text))
+
+    def schemas(self, request: Request) -> int:
+        """Tools and response schema."""
+        tools = tools_tokens(self._counter, request.tools)
+        return self._corrected(tools + schema_tokens(self._counter, request.response_format))
+
+    def _corrected(self, raw: int) -> int:
+        return raw if self._factor == 1.0 else math.ceil(round(raw * self._factor, 3))
+
+
+def history_room(request: Request, costs: Costs, *, layers: int) -> int:
+    """The tokens that there are for verbatim messages when every other part takes what it may.
+
+    Args:
+        request: What the caller brings.
+        costs: What it costs.
+        layers: The most that facts, summary and recalled facts may take together.
+    """
+    draft = _Draft(request, (request.system_prompt,) if request.system_prompt else ())
+    fixed = draft.tokens(costs.fresh)
+    documents = sum(costs.text(_plain(document).text) for document in request.documents)
+    documents = min(documents, request.budget.ceiling("documents"))
+    left = request.budget.input_tokens - REQUEST_OVERHEAD - costs.schemas(request) - fixed - documents
+    return max(left - min(layers, left // 2), 0)
+
+
 @dataclass(frozen=True, slots=True)
 class _Draft:
     """The messages around the history, as far as they are filled."""
@@ -127,8 +184,7 @@ def build_context_window(
     request: Request,
     history: Sequence[Message],
     *,
-    counter: TokenCounter,
-    raw_tokens: Callable[[Message], int],
+    costs: Costs,
     layers: Layers = NO_LAYERS,
     unread: LeftOut = NOTHING,
     notes: Sequence[str] = (),
@@ -142,8 +198,7 @@ def build_context_window(
     Args:
         request: What the caller brings.
         history: The conversation's newest messages, oldest first.
-        counter: Counts what has no stored count.
-        raw_tokens: The stored count of a message of the history.
+        costs: What messages cost.
         layers: What is remembered besides.
         unread: The messages before `history` that were not even loaded and that no summary stands for.
         notes: What went wrong so far, for the receipt.
@@ -151,15 +206,9 @@ def build_context_window(
     Raises:
         BudgetExceededError: The system prompt and the current user message alone don't fit.
     """
-
-    def cost(message: Message) -> int:
-        return corrected(counter, raw_tokens(message))
-
-    def fresh(message: Message) -> int:
-        return corrected(counter, message_tokens(counter, message))
-
+    fresh = costs.fresh
     limit = request.budget.input_tokens
-    schemas = corrected(counter, tools_tokens(counter, request.tools) + schema_tokens(counter, request.response_format))
+    schemas = costs.schemas(request)
     hoisted = (message.text for message in history if message.role is Role.SYSTEM)
     texts = tuple(text for text in (request.system_prompt, *layers.instructions, *hoisted) if text)
     draft = _Draft(request, texts)
@@ -174,14 +223,14 @@ def build_context_window(
     carried += memory_cost
     recalled_room = min(layers.recalled_ceiling, limit - REQUEST_OVERHEAD - schemas - carried)
     draft, recalled_cost = _filled(
-        draft, layers.recalled, lambda kept: replace(draft, recalled=kept), size=counter.count,
+        draft, layers.recalled, lambda kept: replace(draft, recalled=kept), size=costs.text,
         room=recalled_room, cost=lambda filled: filled.tokens(fresh) - carried,
     )  # fmt: skip
     carried += recalled_cost
     documents_room = min(request.budget.ceiling("documents"), limit - REQUEST_OVERHEAD - schemas - carried)
     draft, documents_cost = _filled(
         draft, request.documents, lambda kept: replace(draft, documents=kept),
-        size=lambda document: counter.count(_plain(document).text),
+        size=lambda document: costs.text(_plain(document).text),
         room=documents_room, cost=lambda filled: filled.tokens(fresh) - carried,
     )  # fmt: skip
     carried += documents_cost
@@ -191,12 +240,12 @@ def build_context_window(
         max_turns=request.max_turns,
         max_messages=request.max_messages,
         max_tokens=room,
-        count=cost,
+        count=costs.stored,
         live=request.query is None,
     )
     system, query = draft.system, draft.query
     messages = (*([system] if system else ()), *selection.kept, *([query] if query else ()))
-    history_cost = sum(map(cost, selection.kept))
+    history_cost = sum(map(costs.stored, selection.kept))
     sections = (
         Section("system", system_cost, limit, int(bool(texts))),
         Section("tools", schemas, limit, len(request.tools or ())),
@@ -207,11 +256,11 @@ def build_context_window(
         Section("query", query_cost, limit, int(query is not None)),
     )
     passed_over = [
-        _missed_document(document, corrected(counter, counter.count(_plain(document).text)))
+        _missed_document(document, costs.text(_plain(document).text))
         for document in request.documents
         if not any(document is shown for shown in draft.documents)
     ]
-    omissions = [*(_missed_message(dropped, cost) for dropped in reversed(selection.dropped)), *passed_over]
+    omissions = [*(_missed_message(dropped, costs.stored) for dropped in reversed(selection.dropped)), *passed_over]
     recalled_ids = layers.recalled_ids[: len(draft.recalled)]
     kept = [
         *layers.fact_ids[:facts_shown],
@@ -232,11 +281,19 @@ def build_context_window(
     )
 
 
-def memory_message(layers: Layers) -> Message | None:
-    """Facts, summary and older instructions as one leading system message; `None` if there are none."""
-    memory = render_memory(layers.facts, layers.narrative)
-    texts = [*layers.instructions, *([memory] if memory else ())]
-    return Message(Role.SYSTEM, "\n\n".join(texts), metadata={ARC_MARK: "memory"}) if texts else None
+def memory_message(layers: Layers, *, max_tokens: int, count: Callable[[Message], int]) -> Message | None:
+    """Older instructions, facts and summary as one leading system message, for views that have no prompt of their own.
+
+    Facts and summary are shortened until they fit; instructions never are.
+    """
+    instructions = list(layers.instructions)
+    for facts, narrative in [*_shorter(layers), ((), "")]:
+        memory = render_memory(facts, narrative)
+        texts = [*instructions, *([memory] if memory else ())]
+        message = Message(Role.SYSTEM, "\n\n".join(texts), metadata={ARC_MARK: "memory"})
+        if texts and (not memory or count(message) <= max_tokens):
+            return message
+    return None
 
 
 def _with_memory(

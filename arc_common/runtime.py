@@ -13,6 +13,7 @@ from arc_common.tokens.budget import TokenBudget
 from arc_common.workers import Workers
 
 if TYPE_CHECKING:
+    from arc_common.memory.hierarchy import HierarchicalMemory
     from arc_common.settings import ArcSettings
 
 __all__ = ["Runtime", "SaveErrorHandler"]
@@ -35,6 +36,7 @@ class Runtime:
     clock: Callable[[], datetime]
     new_id: Callable[[], str]
     workers: Workers
+    hierarchy: "HierarchicalMemory | None" = None
     closed: bool = False
 
     @property
@@ -47,6 +49,16 @@ class Runtime:
         if self.closed:
             raise EngineClosedError("the engine is closed")
         return self.conversations
+
+    @property
+    def memory(self) -> "HierarchicalMemory | None":
+        """What summarises its conversations, if summaries are on."""
+        return None if self.closed else self.hierarchy
+
+    @property
+    def layers_ceiling(self) -> int:
+        """The most tokens that facts, summary and recalled facts take together."""
+        return self.settings.budget.facts + self.settings.summary.max_narrative_tokens + self.settings.budget.memory
 
     def default_budget(self) -> TokenBudget:
         """The settings' budget."""

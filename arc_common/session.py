@@ -4,10 +4,11 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
-from arc_common.assembly import Request, as_documents, build_context_window
+from arc_common.assembly import Costs, Request, as_documents, build_context_window, history_room, memory_message
 from arc_common.context_window import ContextWindow, LeftOut
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import EngineClosedError, InvalidInputError
@@ -18,7 +19,6 @@ from arc_common.observability import timed
 from arc_common.protocols import SessionKey
 from arc_common.runtime import Runtime
 from arc_common.tokens.budget import TokenBudget
-from arc_common.tokens.correction import corrected
 from arc_common.tokens.counting import message_tokens_batch
 from arc_common.tokens.window import check_limits, select_window
 
@@ -60,7 +60,10 @@ class Session:
         """
         listed = as_messages(messages)
         with timed(self._runtime.observer, "context.save"):
-            return self._log().append(listed)
+            stored = self._log().append(listed)
+        if self._runtime.memory is not None and self._key is not None:
+            self._runtime.memory.schedule(self._key)
+        return stored
 
     async def aappend(self, messages: Message | Iterable[Message]) -> list[Message]:
         """Async form of `append`."""
@@ -152,9 +155,11 @@ class Session:
         keep_newest: bool = False,
         following: Sequence[Message] = (),
         count: Callable[[Message], int] | None = None,
+        layers: bool = True,
     ) -> list[Message]:
         """The newest whole turns that fit all limits together: see `select_window` for what holds.
 
+        - Behind one leading system message with facts and summary, once the conversation is summarised.
         - With no limit at all, the settings' own hold: turns or messages, and the default budget's tokens.
         - Reads as many messages as it needs, however long the conversation is.
 
@@ -167,6 +172,7 @@ class Session:
                 they are too long is better than one that answers without having seen them.
             following: Messages behind the stored ones that aren't stored themselves.
             count: Counts a message; by default the engine's counter does, once, when the message is stored.
+            layers: Whether facts and summary stand in front, in place of the messages that they were made from.
 
         Raises:
             InvalidInputError: A limit is negative or no whole number.
@@ -180,31 +186,41 @@ class Session:
         if max_tokens is None and max_turns is None and max_messages is None:
             max_turns, max_messages = runtime.settings.conversation.window_limits
             max_tokens = runtime.default_budget().input_tokens
+            limited = False
+        else:
+            limited = max_turns is not None or max_messages is not None
         with timed(runtime.observer, "context.load"):
-            loaded = self._log().load(
-                max_turns=max_turns, max_messages=max_messages, max_tokens=max_tokens, count=count
-            )
+            loaded = self._summarised(max_tokens or runtime.default_budget().input_tokens) if layers else None
+            if loaded is None:
+                loaded = self._log().load(
+                    max_turns=max_turns, max_messages=max_messages, max_tokens=max_tokens, count=count
+                )
+        if loaded.summarised and not limited:
+            max_turns = max_messages = None
         messages = [*loaded.messages, *following]
+        recount = count is not None and loaded.summarised  # a plain load has counted by it already
+        stored = {id(message): count(message) for message in loaded.messages} if count and recount else loaded.tokens
         raw = list(map(count, following)) if count else message_tokens_batch(runtime.token_counter, following)
-        tokens = {**loaded.tokens, **dict(zip(map(id, following), raw, strict=True))}
-
-        def cost(message: Message) -> int:
-            return tokens[id(message)] if count else corrected(runtime.token_counter, tokens[id(message)])
-
+        costs = Costs(runtime.token_counter, {**stored, **dict(zip(map(id, following), raw, strict=True))})
+        fresh = count or costs.fresh
+        most = runtime.default_budget().input_tokens if max_tokens is None else max_tokens
+        memory = memory_message(loaded.layers, max_tokens=most // 2, count=fresh)
         selection = select_window(
             messages,
             max_turns=max_turns,
             max_messages=max_messages,
-            max_tokens=max_tokens,
-            count=cost,
-            keep_opening=keep_opening and not loaded.unread.count,
+            max_tokens=None if max_tokens is None else max(max_tokens - (fresh(memory) if memory else 0), 0),
+            count=(lambda message: stored[id(message)] if id(message) in stored else fresh(message))
+            if count
+            else costs.stored,
+            keep_opening=keep_opening and not loaded.unread.count and memory is None,
         )
         kept = list(selection.kept)
         needed = newest_turn(messages) if keep_newest else []
         if not {id(message) for message in needed} <= {id(message) for message in kept}:
             leading = takewhile(lambda message: message.role is Role.SYSTEM, kept)
-            return [*leading, *needed]
-        return kept
+            kept = [*leading, *needed]
+        return [memory, *kept] if memory else kept
 
     async def awindow(
         self,
@@ -216,6 +232,7 @@ class Session:
         keep_newest: bool = False,
         following: Sequence[Message] = (),
         count: Callable[[Message], int] | None = None,
+        layers: bool = True,
     ) -> list[Message]:
         """Async form of `window`."""
         return await self._runtime.workers.run(
@@ -227,6 +244,7 @@ class Session:
             keep_newest=keep_newest,
             following=following,
             count=count,
+            layers=layers,
         )
 
     def context(
@@ -268,14 +286,16 @@ class Session:
             max_turns=max_turns,
             max_messages=max_messages,
         )
+        counter = self._runtime.token_counter
+        stored: dict[int, int] = {}
+        costs = Costs(counter, stored)
         with timed(self._runtime.observer, "context.load"):
-            loaded = self._history(request, history)
+            loaded = self._loaded(request, costs, history)
+        stored.update(loaded.tokens)
+        if loaded.summarised:
+            request = replace(request, max_turns=None, max_messages=None)
         return build_context_window(
-            request,
-            loaded.messages,
-            counter=self._runtime.token_counter,
-            raw_tokens=loaded.raw_tokens,
-            unread=loaded.unread,
+            request, loaded.messages, costs=costs, layers=loaded.layers, unread=loaded.unread, notes=loaded.notes
         )
 
     async def acontext(
@@ -360,15 +380,41 @@ class Session:
             max_messages=runtime.settings.storage.max_messages_per_session,
         )
 
-    def _history(self, request: Request, history: Sequence[Message] | None) -> LoadedHistory:
+    def _loaded(self, request: Request, costs: Costs, history: Sequence[Message] | None) -> LoadedHistory:
+        """What the request is built from: the history given, or the stored one with what summaries there are."""
         if history is not None or self._key is None:
             given = as_messages(history or ())
             counts = message_tokens_batch(self._runtime.token_counter, given)
             return LoadedHistory(tuple(given), dict(zip(map(id, given), counts, strict=True)), LeftOut(0, 0))
-        return self._log().load(
+        query = request.query.text if request.query else ""
+        room = history_room(request, costs, layers=self._runtime.layers_ceiling)
+        summarised = self._summarised(request.budget.input_tokens, room=room, query=query)
+        return summarised or self._log().load(
             max_turns=request.max_turns,
             max_messages=request.max_messages,
             max_tokens=request.budget.input_tokens,
+        )
+
+    def _summarised(self, input_tokens: int, *, room: int | None = None, query: str = "") -> LoadedHistory | None:
+        """The history with facts and summary; `None` while summaries are not at work in this session."""
+        memory = self._runtime.memory
+        if memory is None or self._key is None:
+            return None
+        if room is None:
+            room = max(input_tokens - min(self._runtime.layers_ceiling, input_tokens // 2), 0)
+        remembered = memory.read(self._key, room=room, input_tokens=input_tokens)
+        state = remembered.state
+        if state.view is None and state.message_count <= self._runtime.settings.summary.trigger_message_count:
+            return None
+        return LoadedHistory(
+            messages=tuple(stored.message for stored in state.messages),
+            tokens=self._log().raw_tokens(state.messages),
+            unread=LeftOut(
+                max(state.message_count - (state.view.covered if state.view else 0) - len(state.messages), 0), 0
+            ),
+            layers=memory.layers(self._key, state, query),
+            summarised=True,
+            notes=remembered.notes,
         )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from arc_common.assembly import NO_LAYERS, Layers
 from arc_common.context_window import LeftOut
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import Message, Role, exchanges_of
@@ -21,15 +22,23 @@ _FIRST_CHUNK = 32
 
 @dataclass(frozen=True, slots=True)
 class LoadedHistory:
-    """The newest messages of a conversation, their raw token counts, and what lies before them."""
+    """The newest messages of a conversation, and what stands for those before them.
+
+    Args:
+        messages: The messages, oldest first.
+        tokens: Their raw token counts, by `id()`.
+        unread: The messages before them that nothing stands for.
+        layers: What stands for those before them, if they are summarised.
+        summarised: Whether summaries are at work: then a limit of turns or messages does not apply.
+        notes: What could not be done as it should, for the receipt.
+    """
 
     messages: tuple[Message, ...]
     tokens: dict[int, int]
     unread: LeftOut
-
-    def raw_tokens(self, message: Message) -> int:
-        """The count of one of these very messages."""
-        return self.tokens[id(message)]
+    layers: Layers = NO_LAYERS
+    summarised: bool = False
+    notes: tuple[str, ...] = ()
 
 
 class ConversationLog:
@@ -110,7 +119,7 @@ class ConversationLog:
             before = loaded[0].seq if loaded else None
             chunk = self._store.tail(self._key, limit=size, before=before)
             loaded[:0] = chunk
-            tokens.update(self._raw_tokens(chunk, count))
+            tokens.update(self.raw_tokens(chunk, count))
             total = sum(tokens.values()) if count else corrected(self._counter, sum(tokens.values()))
             if len(chunk) < size or _enough(loaded, total, max_turns, max_messages, max_tokens):
                 break
@@ -122,7 +131,10 @@ class ConversationLog:
             unread=LeftOut(0, 0) if exhausted else self._unread(loaded),
         )
 
-    def _raw_tokens(self, chunk: Sequence[StoredMessage], count: Callable[[Message], int] | None) -> dict[int, int]:
+    def raw_tokens(
+        self, chunk: Sequence[StoredMessage], count: Callable[[Message], int] | None = None
+    ) -> dict[int, int]:
+        """The counts of these very messages, by `id()`: as stored, if the same counter counted them."""
         if count is not None:
             return {id(stored.message): count(stored.message) for stored in chunk}
         name = self._counter.name

@@ -22,8 +22,11 @@ from arc_common.messages import Message, Role
 
 __all__ = ["extract_facts"]
 
-THRESHOLD = 0.4
+THRESHOLD = 0.3
 """Clauses that weigh less are not facts."""
+
+SURE = 0.4
+"""Of the clauses that weigh less than this, a message gives no more than its best one."""
 
 MAX_VALUE_TOKENS = 18
 """A longer clause is cut to the part around what was found in it."""
@@ -53,7 +56,7 @@ _FIRST_NAME = re.compile(
     r"[A-ZÀ-ÖØ-ÞĀ-Ž][\w'-]{1,30}(?:\s[A-Z][\w'-]{1,30}){0,2}(?='s\s|\s(?:is|are|was|were|has|had|will|wants|needs|left|can|can't|likes|loves|hates|works|lives|says|said|starts|takes|does|doesn't|speaks|plays|moved|told|just)\b|,\s(?:my|our|his|her|their|the|a|an|who)\s)"
 )
 _SUBORDINATE = re.compile(
-    r"^(?:if|when|whenever|once|unless|provided|as long as|in case|after|before|whatever happens|whatever you do|under no circumstances|on no account)\b",
+    r"^(?:if|when|whenever|once|unless|provided|as long as|in case|after|before|even if|should (?:the|my|our|he|she|it|they|we|any\w*)|whatever happens|whatever you do|under no circumstances|on no account)\b",
     re.IGNORECASE,
 )
 _CONTINUES = re.compile(
@@ -66,6 +69,7 @@ _CONTINUES = re.compile(
 class _Clause:
     text: str
     score: float
+    specific: float
     found: tuple[Found, ...]
     rules: Rules
 
@@ -111,6 +115,10 @@ def _facts_of(message: Message) -> list[ProposedFact]:
     clauses: list[_Clause] = []
     for sentence in sentences_of(_CODE_BLOCK.sub("\n", text)):
         clauses += _stated(sentence, message.role, long=len(text) > _LONG_REPLY)
+    doubtful = [clause for clause in clauses if clause.score < SURE]
+    if len(doubtful) > 1:
+        best_doubtful = max(doubtful, key=lambda clause: clause.score)
+        clauses = [clause for clause in clauses if clause.score >= SURE or clause is best_doubtful]
     allowed = _FACTS_PER_MESSAGE + rough_tokens(text) // _TOKENS_PER_FURTHER_FACT // 4
     if message.role is Role.ASSISTANT:
         allowed = 2
@@ -135,7 +143,7 @@ def _stated(sentence: str, role: Role, *, long: bool) -> list[_Clause]:
             before = clauses[-1]
             both = body[body.index(before.text) : end]
             if rough_tokens(both) <= MAX_VALUE_TOKENS:
-                clauses[-1] = _Clause(_ended(both), max(before.score, clause.score), before.found + clause.found, rules)
+                clauses[-1] = _Clause(_ended(both), max(before.score, clause.score), before.specific, before.found + clause.found, rules)
                 continue
         joinable = clause is not None
         if clause is not None:
@@ -198,7 +206,8 @@ def _weighed(piece: str, rules: Rules, role: Role, *, asks: bool, long: bool) ->
     anchored = bool(anchors)
     counted = any(one.signal.category is FactCategory.NUMERIC and not one.signal.anchor for one in found)
     specific = _specificity(piece) + (1.5 if anchored else 0.0) + len(names) + counted
-    score = (1.0 - doubt) * (0.45 + 0.55 * min(specific, 3.0) / 3.0)
+    specific = 0.45 + 0.55 * min(specific, 3.0) / 3.0
+    score = (1.0 - doubt) * specific
     if asks:
         score *= 0.75 if anchored else 0.5
     if rules.chit_chat.search(plain):
@@ -208,7 +217,7 @@ def _weighed(piece: str, rules: Rules, role: Role, *, asks: bool, long: bool) ->
     if score < THRESHOLD:
         return None
     start, end = _window(piece, found, rules)
-    return _Clause(_ended(piece[start:end]), score, tuple(found), rules)
+    return _Clause(_ended(piece[start:end]), score, specific, tuple(found), rules)
 
 
 def _assistant_found(plain: str, anchors: list[Found], rules: Rules, *, long: bool) -> list[Found]:
@@ -264,7 +273,7 @@ def _words_around(piece: str, start: int, end: int, centre: Found) -> tuple[int,
 
 def _fact(clause: _Clause, sources: tuple[str, ...]) -> ProposedFact:
     strongest = max(clause.found, key=lambda one: one.signal.weight).signal
-    consequence = _CONSEQUENCE[strongest.category] * min(1.0, strongest.weight / 0.6)
+    consequence = _CONSEQUENCE[strongest.category] * min(1.0, strongest.weight / 0.6) * clause.specific
     importance = round(min(1.0, (clause.score + consequence) / 2), 2)
     return ProposedFact(_key(clause, strongest), clause.text, strongest.category, sources, importance)
 

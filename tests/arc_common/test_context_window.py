@@ -15,7 +15,7 @@ from arc_common import (
     ScoredDocument,
     TokenBudget,
 )
-from arc_common.assembly import Request, as_documents, build_context_window
+from arc_common.assembly import Costs, Request, as_documents, build_context_window
 from arc_common.messages import exchanges_of
 from arc_common.tokens.correction import corrected
 from arc_common.tokens.counting import REQUEST_OVERHEAD, message_tokens, schema_tokens, tools_tokens
@@ -33,7 +33,8 @@ def learned():
 
 
 def build(request, history, counter):
-    return build_context_window(request, history, counter=counter, raw_tokens=lambda m: message_tokens(counter, m))
+    costs = Costs(counter, {id(message): message_tokens(counter, message) for message in history})
+    return build_context_window(request, history, costs=costs)
 
 
 def cost(window, request, counter):

@@ -32,12 +32,13 @@ _MONTH = r"January|February|March|April|June|July|August|September|October|Novem
 _NOT_PROHIBITED = r"(?!worry|know|mind|think|care|get me wrong|understand|hesitate|remember|believe|see why|be sorry|have to|need to|want to|really|feel|even|quite)"
 
 LEAD_INS = re.compile(
-    r"^(?:(?:oh|hi|hey|hello|well|so|and|but|also|plus|anyway|anyhow|okay|ok|right|yes|yeah|yep|no|nope|sure|fine|great|look|listen|see|now|um+|uh+|ah|hmm+|alright"
-    r"|actually|honestly|basically|unfortunately|apparently|anyways|by the way|btw|fyi|one more thing|one last thing|another thing|before i forget"
-    r"|just so you know|for the record|for what it's worth|as i said|like i said|as for|to be clear|to be honest|in fact|you see|you know|mind you|remember"
-    r"|please note|note|also note|for context|for reference|in case it helps|good morning|good evening|thanks|thank you|sorry)(?=[\s,.:;!—–-])[\s,.:;!—–-]{1,4}"
-    r"|(?:i (?:think|guess|believe|suppose|mean|should mention|should add|forgot to (?:say|mention)|wanted to (?:say|mention)|have to say|must say))(?: that)?\s(?=(?:i|we|my|our|the|it|he|she|they|you)\b)"
-    r"|(?:just )?(?:note|remember|keep in mind|bear in mind|be aware|the thing is|the point is|it turns out|turns out|what matters is)(?: that|,)?\s(?=(?:i|we|my|our|the|it|he|she|they|you)\b)"
+    r"^(?:"
+    r"(?:no|nope|yes|yeah|yep|look|listen|see|right|fine|great|now|sure|well|sorry|thanks|thank you|good (?:morning|evening|afternoon)|perfect|cool|nice|alright|look here)[,.;:!—–-]+\s+"
+    r"|(?:oh|hi|hey|hello|so|and|but|also|plus|anyways?|anyhow|okay|ok|um+|uh+|ah|hmm+|actually|honestly|basically|unfortunately|apparently"
+    r"|by the way|btw|fyi|one (?:more|last) thing|another thing|before i forget|just so you know|for the record|for what it's worth"
+    r"|(?:as|like) i said|to be (?:clear|honest)|in fact|mind you|also note|for (?:context|reference)|in case it helps)(?=[\s,.:;!—–-])[\s,.:;!—–-]{1,4}"
+    r"|(?:i (?:think|guess|believe|suppose|mean|should mention|should add|forgot to (?:say|mention)|wanted to (?:say|mention)|have to say|must say)"
+    r"|(?:just |please )?(?:note|remember|keep in mind|bear in mind|be aware)|the (?:thing|point) is|(?:it )?turns out|what matters is)(?: that|,)?\s(?=(?:i|we|my|our|the|it|he|she|they|you)\b)"
     r"|(?:can|could|would|will) you (?:please |also |just |maybe |possibly )?(?=\w))",
     re.IGNORECASE,
 )
@@ -77,6 +78,7 @@ SIGNALS = (
         r"\b(?:never|under no circumstances|on no account|by no means)\b"
         r"|(?:^|\b(?:please|just|so|and|but|kindly|whatever you do,?)\s|[,;:—]\s)(?:do not|don't|avoid|stop|no more)\s" + _NOT_PROHIBITED + r"\w"
         r"|\b(?:must not|mustn't|may not|shall not|(?:is|are|'s|'re) not (?:to|allowed|permitted)|not (?:allowed|permitted|supposed) to|(?:is|are) (?:forbidden|prohibited|banned|off[- ]limits|out of the question))\b"
+        r"|^no (?!one\b|idea\b|problem|need\b|doubt\b|wonder\b|rush\b|way\b|matter\b|thanks\b|worries\b|clue\b)(?:\w+ ){1,3}(?:in|on|at|near|after|before|for|during|inside|around|until|with|from)\b|\b(?:out of the loop|off the table|out of bounds|keep (?:\w+ ){1,3}(?:away|out|off))\b"
         r"|\b(?:nobody|no one|nothing|none of \w{1,12}) (?:should|can|may|must|is|gets|goes|else)\b"
         r"|\b(?:should not|shouldn't|can't|cannot|can not|won't|will not|doesn't|does not|don't|do not) (?:be |ever |have |eat|drink|take |use|touch|share|tell|call|go |stand|tolerate|handle|work |fit|drive|fly|swim|climb|lift|park|accept|allow|do )",
     ),
@@ -128,14 +130,14 @@ SIGNALS = (
         FactCategory.DECISION,
         0.65,
         r"\b(?:(?:have |'ve |has |finally |just |all )?(?:decided|settled (?:on|for)|agreed (?:to|on|that)|opted (?:for|to)|chosen|chose|went (?:with|for)|going with|go (?:with|for(?! it\b)|ahead with)|stick(?:ing)? (?:with|to)|ended up \w+ing|made up (?:my|our) mind|signed up for|ruled out|pulled out|picked (?!up)|confirmed|committed to)"
-        r"|(?:i'll|we'll|i will|we will|i'd like to|we'd like to) (?:take|have|go|book|order|buy|pay|cancel|keep|call (?:\w+ ){1,3}off|pick up|choose|switch|use|need|stay|meet|bring)"
+        r"|in the end|(?:i'll|we'll|i will|we will|i'd like to|we'd like to) (?:take|have|go|book|order|buy|pay|cancel|keep|call (?:\w+ ){1,3}off|pick up|choose|switch|use|need|stay|meet|bring)"
         r"|(?:cancel|drop|postpone|reschedule)(?:led|ped|d)? (?:the|my|our|it|that))\b",
     ),
     _signal(
         "preference",
         FactCategory.GENERAL,
         0.5,
-        r"\b(?:prefer(?:s|red)?|(?:i|we|he|she|they)(?:'d| would) (?:\w+ ){0,2}(?:rather|sooner)|favou?rites?|(?:can't|cannot) (?:stand|bear)|(?:i|we|he|she|they) (?:really |absolutely |also |both |all )?(?:hates?|loathes?|dislikes?|loves?|adores?|enjoys?)|not a fan of|big fan of|fond of|(?:isn't|not) keen on|(?:more|not) my thing|allergic to|more of an? |kind of person|\w+ person\b|works? (?:best|better) for (?:me|us)|(?:i|we) (?:really )?like (?!to know|the (?:idea|sound)|that|those|it|this|your|how))\b",
+        r"\b(?:prefer(?:s|red)?|(?:i|we|he|she|they)(?:'d| would) (?:\w+ ){0,2}(?:rather|sooner)|favou?rites?|(?:can't|cannot) (?:stand|bear)|(?:i|we|he|she|they|\w+) (?:really |absolutely |also |both |all )?(?:hates|loathes?|dislikes?|adores?|loves|enjoys|prefers)|(?:i|we|they) (?:really |absolutely |also |both |all )?(?:hate|love|enjoy)|(?:give me|i'll take) (?:\w+ ){1,6}(?:over|any (?:time|day))|don't get (?:along|on)|not a fan of|big fan of|fond of|(?:isn't|not) keen on|(?:more|not) my thing|allergic to|more of an? |kind of person|\w+ person\b|works? (?:best|better) for (?:me|us)|(?:i|we) (?:really )?like (?!to know|the (?:idea|sound)|that|those|it|this|your|how))\b",
     ),
     _signal(
         "change",
@@ -165,7 +167,7 @@ SIGNALS = (
         "event",
         FactCategory.STATE,
         0.3,
-        r"\b(?:i|we|he|she|they)(?:'ve| have|'d| had)? (?:\w{2,10}ly |just |also |even )?(?:went|took|got|bought|made|met|saw|found|gave|sent|left|lost|won|came|ate|began|built|chose|drove|flew|grew|hid|paid|ran|sold|sang|spent|taught|wrote|wore|broke|been to"
+        r"\b(?:i|we|he|she|they)(?:'ve| have|'d| had)? (?:\w{2,10}ly |just |also |even )?(?:went|took|got|bought|made|met|saw|found|gave|sent|left|lost|won|came|ate|began|built|chose|drove|flew|grew|hid|paid|ran|sold|sang|spent|taught|wrote|wore|broke|been to|driven|known|worn|written|seen|done|lived|worked"
         r"|(?!want|need|like|love|mention|talk|remember|wonder|notice|expect|ask|tri|us|laugh|appreciat|enjoy|learn|explain|seem|hop|figur|realiz|realis|look|decid|happen)[a-z]{2,12}ed)\b",
     ),
     _signal(
@@ -174,11 +176,17 @@ SIGNALS = (
         0.3,
         r"\b(?:i|we)(?:'m|'re| am| are|'ve been| have been) (?:\w{2,10}ly |also |still )?(?!think|wonder|hop|try|feel|writ|ask|say|tell|go|be\b|do|rambl|look(?!ing (?:for|to)))[a-z]{2,12}ing\b|\bin the mood for\b",
     ),
-    _signal("relation", FactCategory.ENTITY, 0.35, rf"\b(?:my|our|his|her|their)\s(?:\w+['’]?s?\s){{0,2}}(?:{_KIN})\b|^(?:dad|mum|mom|grandpa|grandma|granny)\b"),
+    _signal("relation", FactCategory.ENTITY, 0.35, rf"\b(?:my|our|his|her|their)\s(?:\w+['’]?s?\s){{0,2}}(?:{_KIN})\b|^(?:dad|mum|mom|grandpa|grandad|grandma|granny)\b|,\s(?:my|our|his|her|their)\s(?:[\w'-]+\s){{0,2}}[\w'-]+,|\bit was [A-Z]\w+"),
+    _signal(
+        "habit",
+        FactCategory.GENERAL,
+        0.3,
+        r"\b(?:i|we) (?:always |usually |mostly |often |normally )?(?!know|think|guess|have|had|hope|mean|see|get|feel|need|want|just|could|would|should|can|will|was|were|might|may|must|did|and|read|had|saw|find|understand|appreciate|wonder|remember|forgot|write|said|like|love|left|took|made|went)[a-z]{3,10} (?:the|my|our|a|an|it|them|him|her|with|for|at|on|in)\b",
+    ),
     _signal(
         "possession",
         FactCategory.GENERAL,
-        0.3,
+        0.38,
         rf"\b(?:my|our|his|her|their)\s(?:[\w'’-]+\s){{1,4}}?(?:{_BE}|has|have|had|runs?|takes?|gets?|starts?|moved|measures?|costs?|comes?|needs?|wants?|lives?|works?|ended|broke|keeps?|can't|can|won't|will|speaks?|only)\b",
     ),
     _signal(
@@ -191,7 +199,7 @@ SIGNALS = (
         "plan",
         FactCategory.GENERAL,
         0.35,
-        r"\b(?:(?:i|we|he|she|they)(?:'m|'re|'s| am| are| is| was| were)? (?:planning|hoping|going|aiming|intend(?:ing|s)?|about|plan|hope|want|wants|flying|leaving|travel(?:l)?ing|moving|visiting|starting|getting) (?:on|for|to|out|in|from|off|married|back|through)\b|the (?:idea|plan|goal|aim) is|(?:i|we)(?:'d| would) (?:also )?(?:like|love) (?:to|a|an|the|it)|i want (?:a|an|the|it)|want to try|looking (?:for|at) (?:a|an|the|something)|need(?:s)? (?:a|an|the|to) )",
+        r"\b(?:(?:i|we|he|she|they)(?:'m|'re|'s| am| are| is| was| were)? (?:planning|hoping|going|aiming|intend(?:ing|s)?|about|plan|hope|want|wants|flying|leaving|travel(?:l)?ing|moving|visiting|starting|getting) (?:on|for|to|out|in|from|off|married|back|through)\b|(?:is|are|it's|'re) going to (?:be|have|get|need|cost|take)|the (?:idea|plan|goal|aim) is|(?:i|we)(?:'d| would) (?:also )?(?:like|love) (?:to|a|an|the|it)|i want (?:a|an|the|it)|want to try|looking (?:for|at) (?:a|an|the|something)|need(?:s)? (?:a|an|the|to) )",
     ),
     _signal("deadline", FactCategory.NUMERIC, 0.5, rf"\b(?:due|deadline|by (?:the end|noon|midnight|tomorrow|tonight|then|next|{_DAY}|{_MONTH}|close)|before (?:the|noon|midnight|close|next|{_DAY}|{_MONTH}|christmas|easter)|no later than|expires?|at the latest|end of (?:the )?(?:day|week|month|year|business|{_MONTH}))\b"),
     _signal("time", FactCategory.NUMERIC, 0.42, rf"\b(?:{_DAY}|(?:half|quarter) (?:past|to) \w+|noon|midnight|every (?:\w+ )?(?:day|morning|evening|week|month|night|{_DAY})|(?:next|last|this) (?:week|weekend|month|year|spring|summer|autumn|fall|winter|{_DAY}|{_MONTH})|(?:in|since|until|from|of|during|next|last) (?:{_MONTH}|spring|summer|autumn|winter)|weekdays|weekends|(?:a|per|each|every) (?:day|week|month|year)|tomorrow|yesterday|alternate)\b"),
@@ -200,6 +208,12 @@ SIGNALS = (
     _signal("appearance", FactCategory.GENERAL, 0.3, r"\b(?:red|blue|green|yellow|orange|purple|violet|lilac|pink|black|white|grey|gray|brown|beige|navy|teal|turquoise|maroon|ivory|cream|gold|silver|oak|walnut|pine|leather|cotton|wool|size|small|medium|large|xl|wide|narrow|tall|diameter|height|width)\b"),
     _signal("contact", FactCategory.ENTITY, 0.3, r"\b(?:e-?mail|phone|mobile|landline|cell|address|reach (?:me|him|her|us|them)|write (?:back )?to|number is|text (?:me|him|her)|whatsapp|postcode|zip code)\b"),
     _signal("label", FactCategory.NUMERIC, 0.3, r"\b(?:order|booking|reservation|confirmation|reference|ref|ticket|case|invoice|account|policy|tracking|serial|membership|student|employee|customer|licen[cs]e|passport|flight|model|version|pin|code|budget|deposit|price|cost|fee|rent|salary|mortgage|balance|rate)\b"),
+    _signal(
+        "subject",
+        FactCategory.GENERAL,
+        0.3,
+        r"^(?:the|my|our|his|her|their|[A-Z][\w'-]{1,20}) (?:[\w'’-]+\s){0,4}?(?!this|always|as\b|is\b|was\b|has\b|us\b)\w{2,12}(?:s|ed|make|put|cause)\s(?:\w+\s?){1,3}",
+    ),
     _signal("statement", FactCategory.GENERAL, 0.25, rf"^(?:the|this|these|those|all|everything|every|each|both|most|half)\s(?:[\w'’-]+\s){{0,6}}?(?:{_BE}|has|have|runs?|live[s]?|takes?|measures?|costs?|came|comes|goes|moved|belongs|wants?|needs?|starts?|ends?|kicks|works)\b"),
     _signal("address", FactCategory.ENTITY, 0.75, r"\b\d{1,5}[a-z]?,?\s(?:[A-Z][\w'’.-]{1,20}\s){1,3}(?:Street|St|Avenue|Ave|Road|Rd|Lane|Ln|Drive|Dr|Crescent|Court|Ct|Place|Pl|Square|Sq|Way|Boulevard|Blvd|Terrace|Close|Row|Hill|Park)\b", cased=True),
 )

@@ -1,0 +1,104 @@
+"""Work that no reply waits for, on threads of its own."""
+
+import logging
+import os
+from collections.abc import Callable, Hashable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Condition
+from typing import Generic, TypeVar
+
+__all__ = ["BackgroundQueue"]
+
+_log = logging.getLogger("arc.background")
+
+K = TypeVar("K", bound=Hashable)
+
+
+class BackgroundQueue(Generic[K]):
+    """Runs one function for keys, soon and not on the caller's thread.
+
+    - Coalesced: a key that waits is not added again; one that is being worked on is worked on once more afterwards.
+    - At most one thread works on a key at a time.
+    - Needs no event loop. A forked child begins with an empty queue and threads of its own.
+    - What the function raises is logged and counted by `on_error`; it never reaches whoever scheduled.
+
+    Args:
+        work: Called with a key; asks `stopping` between its steps.
+        threads: How many at most.
+        on_error: Called with what `work` raised.
+    """
+
+    def __init__(self, work: Callable[[K], None], *, threads: int, on_error: Callable[[Exception], None]) -> None:
+        self._work = work
+        self._threads = threads
+        self._on_error = on_error
+        self._begin()
+
+    def _begin(self) -> None:
+        self._changed = Condition()
+        self._pool: ThreadPoolExecutor | None = None
+        self._waiting: set[K] = set()
+        self._running: set[K] = set()
+        self._process = os.getpid()
+        self._stopping = False
+
+    @property
+    def stopping(self) -> bool:
+        """Whether work that is under way should end."""
+        return self._stopping
+
+    def schedule(self, key: K) -> None:
+        """Have the work done for this key. After `close` it does nothing."""
+        if self._process != os.getpid():
+            self._begin()
+        with self._changed:
+            if self._stopping or key in self._waiting:
+                return
+            self._waiting.add(key)
+            if key not in self._running:
+                self._submit(key)
+
+    def is_busy(self, key: K) -> bool:
+        """Whether work for this key waits or is under way."""
+        return key in self._waiting or key in self._running
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until nothing waits or runs; whether that was reached."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._waiting and not self._running, timeout)
+
+    def close(self, *, timeout: float = 5.0) -> None:
+        """Drop what waits, and give what runs a moment to end. Safe to call twice."""
+        if self._process != os.getpid():
+            self._begin()
+        with self._changed:
+            self._stopping = True
+            self._waiting.clear()
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: not self._running, timeout)
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _submit(self, key: K) -> None:
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="arc-background")
+        self._pool.submit(self._run, key)
+
+    def _run(self, key: K) -> None:
+        with self._changed:
+            if key not in self._waiting or key in self._running:
+                return
+            self._waiting.discard(key)
+            self._running.add(key)
+        try:
+            self._work(key)
+        except Exception as error:  # noqa: BLE001 - nothing waits for this thread; the error is reported
+            _log.warning("background work failed: %s", error, exc_info=error)
+            self._on_error(error)
+        finally:
+            with self._changed:
+                self._running.discard(key)
+                if key in self._waiting and not self._stopping and self._pool is not None:
+                    self._pool.submit(self._run, key)
+                self._changed.notify_all()

@@ -1,0 +1,287 @@
+"""Facts, narrative and recent messages of a conversation: what a turn reads, and when summaries are adopted."""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from threading import Lock
+from uuid import uuid4
+
+from cachetools import LRUCache
+
+from arc_common.assembly import NO_LAYERS, Layers
+from arc_common.context_window import LeftOut
+from arc_common.facts import Fact
+from arc_common.memory.background import BackgroundQueue
+from arc_common.memory.ledger import pinned
+from arc_common.memory.recall import SessionIndex
+from arc_common.memory.segments import boundary_after, shown_narratives
+from arc_common.memory.summaries import SummaryWriter
+from arc_common.messages import Role
+from arc_common.observability import Observer
+from arc_common.protocols import ConversationStore, SessionKey, StoredMessage, TokenCounter
+from arc_common.settings import ArcSettings
+from arc_common.summaries import Outline, Segment, SessionState, SummaryStore, View
+from arc_common.tokens.correction import Correcting
+
+__all__ = ["FactIndex", "HierarchicalMemory", "Remembered"]
+
+_log = logging.getLogger("arc.memory")
+
+_MOST_MESSAGES = 512
+"""Messages that one turn reads behind the boundary; with more than these unsummarised it adopts at any price."""
+_MOST_INDEXED = 2_000
+"""Facts that are looked through for a question: the most important."""
+_MOST_RECALLED = 50
+_INDEXES = 128
+"""Sessions whose facts are kept ready for questions."""
+_CANDIDATES = 300
+"""Facts that are looked through for the pinned ones: the most important."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What a turn reads of its conversation.
+
+    Args:
+        state: The snapshot: the adopted view, and the messages behind its boundary.
+        notes: What could not be done as it should, for the receipt.
+    """
+
+    state: SessionState
+    notes: tuple[str, ...] = ()
+
+
+class FactIndex:
+    """Facts that are not always shown, ready for questions.
+
+    Args:
+        facts: The facts.
+    """
+
+    def __init__(self, facts: Sequence[Fact]) -> None:
+        self.lines = {fact.id: fact.line for fact in facts}
+        self._index = SessionIndex(((fact.id, f"{fact.key} {fact.value}") for fact in facts), window_terms=0)
+
+    def search(self, query: str, *, top_k: int) -> list[str]:
+        """The ids of those that the question is about, best first."""
+        return [fact_id for fact_id, _ in self._index.search(query, top_k=top_k)] if self.lines else []
+
+
+class HierarchicalMemory:
+    """Reads sessions for their turns, adopts summaries, and has them written in the background.
+
+    - Adopting is rare: when more messages are verbatim than the high-water mark or than there is room for, the boundary
+      moves by whole segments down to the recent count. Between adoptions the view stays as it is, to the byte.
+    - What is not summarised yet is shown verbatim while there is room for it. Only when there is not, and nothing is
+      being written, does a turn wait for the model, once and with a limit; then the rules serve.
+    - Nothing of this raises into a turn but errors of the store that reads the messages.
+
+    Args:
+        store: Where summaries are kept.
+        conversations: Where messages are.
+        writer: Writes segments.
+        counter: Counts the texts of a view.
+        settings: The knobs (`summary`, `budget`, `background`).
+        observer: Receives counts.
+        clock: Gives the time with zone.
+    """
+
+    def __init__(
+        self,
+        store: SummaryStore,
+        conversations: ConversationStore,
+        *,
+        writer: SummaryWriter,
+        counter: TokenCounter,
+        settings: ArcSettings,
+        observer: Observer,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._store = store
+        self._conversations = conversations
+        self._writer = writer
+        self._counter = counter
+        self._settings = settings
+        self._observer = observer
+        self._clock = clock
+        self._owner = uuid4().hex
+        self._indexes: LRUCache[SessionKey, tuple[tuple[int, int, int], FactIndex]] = LRUCache(_INDEXES)
+        self._indexes_lock = Lock()
+        self.queue: BackgroundQueue[SessionKey] = BackgroundQueue(
+            self._work, threads=settings.background.threads, on_error=self._count_error
+        )
+
+    def schedule(self, key: SessionKey) -> None:
+        """Have what is due written soon."""
+        self.queue.schedule(key)
+
+    def summarize(self, key: SessionKey) -> None:
+        """Write what is due now, on this thread."""
+        self._work(key)
+
+    def read(self, key: SessionKey, *, room: int, input_tokens: int) -> Remembered:
+        """What a turn reads, after adopting what is to be adopted.
+
+        Args:
+            key: The session.
+            room: The tokens that there are for verbatim messages (as stored, without correction).
+            input_tokens: The tokens of the whole request, of which facts get their share.
+        """
+        state = self._store.state(key, limit=_MOST_MESSAGES)
+        try:
+            return self._adopted(key, state, room=room, input_tokens=input_tokens)
+        except Exception as error:  # noqa: BLE001 - a summary must not break a reply; the receipt says what was lost
+            _log.warning("summaries of session %r are left out: %s", key.session_id, error, exc_info=error)
+            self._observer.count("summary.errors")
+            return Remembered(state, (f"summaries were left out: {type(error).__name__}",))
+
+    def layers(self, key: SessionKey, state: SessionState, query: str) -> Layers:
+        """What is shown besides the messages: the adopted view, and the facts outside it that this question needs."""
+        view = state.view
+        if view is None:
+            return NO_LAYERS
+        layers = Layers(view.facts, view.fact_ids, view.narrative, view.instructions)
+        try:
+            facts = self._unpinned(key, state, view)
+            found = facts.search(query, top_k=_MOST_RECALLED) if query else []
+        except Exception as error:  # noqa: BLE001 - recalled facts are a help, no condition of a reply
+            _log.warning("facts of session %r are not recalled: %s", key.session_id, error, exc_info=error)
+            self._observer.count("recall.errors")
+            return layers
+        return replace(
+            layers,
+            recalled=tuple(facts.lines[fact_id] for fact_id in found),
+            recalled_ids=tuple(found),
+            recalled_ceiling=self._settings.budget.memory,
+            not_recalled=LeftOut(len(facts.lines) - len(found), 0),
+        )
+
+    def _unpinned(self, key: SessionKey, state: SessionState, view: View) -> "FactIndex":
+        version = (state.epoch, state.facts_version, view.version)
+        with self._indexes_lock:
+            known = self._indexes.get(key)
+        if known is not None and known[0] == version:
+            return known[1]
+        pinned_ids = set(view.fact_ids)
+        facts = [
+            fact
+            for fact in self._store.facts(key, limit=_MOST_INDEXED)
+            if fact.id not in pinned_ids and fact.segment <= view.boundary
+        ]
+        index = FactIndex(facts)
+        with self._indexes_lock:
+            self._indexes[key] = (version, index)
+        return index
+
+    def _adopted(self, key: SessionKey, state: SessionState, *, room: int, input_tokens: int) -> Remembered:
+        knobs = self._settings.summary
+        view = state.view
+        behind = len(state.messages)
+        limit = room if knobs.trigger_tokens is None else min(room, knobs.trigger_tokens)
+        fits = behind < _MOST_MESSAGES and sum(stored.tokens for stored in state.messages) <= limit
+        most = knobs.high_water_mark if view else knobs.trigger_message_count
+        if fits and behind <= most and not (view and view.stale):
+            return Remembered(state)
+        notes: list[str] = []
+        if not fits or (view and view.stale):
+            notes += self._catch_up(key, state.epoch, wait_for_model=not fits)
+        cover = self._ready(key, any_maker=not fits)
+        adopted = self._adopt(key, state, cover, input_tokens=input_tokens)
+        return Remembered(adopted, tuple(notes))
+
+    def _catch_up(self, key: SessionKey, epoch: int, *, wait_for_model: bool) -> list[str]:
+        """See to it that there is something to adopt: by the model if nobody is at it, else by the rules."""
+        self._writer.leaves_by_rules(key, epoch=epoch)
+        if not wait_for_model or self.queue.is_busy(key):
+            return ["summarised by rules: the model's summaries are not there yet"] if self._writer.has_model else []
+        lease = self._store.acquire(key, owner=self._owner, seconds=self._settings.background.lease_seconds)
+        if lease is None:
+            return ["summarised by rules: another process is at it"]
+        try:
+            written = self._writer.leaf_by_model(key, lease)
+        finally:
+            self._store.release(key, lease)
+        return ["summarised while the turn waited"] if written else []
+
+    def _ready(self, key: SessionKey, *, any_maker: bool) -> list[Segment]:
+        """The segments that can be adopted: those written, up to the first that the model has still to write."""
+        ready: list[Segment] = []
+        for segment in self._store.cover(key):
+            if segment.made_by is None or not (any_maker or self._writer.is_final(key, segment)):
+                break
+            ready.append(segment)
+        return ready
+
+    def _adopt(
+        self, key: SessionKey, state: SessionState, cover: Sequence[Segment], *, input_tokens: int
+    ) -> SessionState:
+        view = state.view
+        boundary = view.boundary if view else 0
+        messages = state.messages
+        if len(messages) == _MOST_MESSAGES:
+            messages = tuple(self._conversations.tail(key, after=boundary))
+        outlines = [Outline(stored.seq, stored.message.role, stored.tokens) for stored in messages]
+        moved = boundary_after(
+            cover, boundary=boundary, verbatim=outlines, recent=self._settings.summary.recent_message_count
+        )
+        if moved == boundary and not (view and view.stale):
+            return state
+        remaining = tuple(stored for stored in messages if stored.seq > moved)
+        left = [stored for stored in messages if stored.seq <= moved]
+        adopted = self._view(
+            key, state, cover, moved, left, covered=state.message_count - len(remaining), input_tokens=input_tokens
+        )
+        if not self._store.adopt(key, adopted, epoch=state.epoch):
+            return self._store.state(key, limit=_MOST_MESSAGES)  # another turn adopted first: its view holds
+        self._observer.count("summary.adopted")
+        return replace(state, view=adopted, messages=remaining)
+
+    def _view(
+        self,
+        key: SessionKey,
+        state: SessionState,
+        cover: Sequence[Segment],
+        boundary: int,
+        left: Sequence[StoredMessage],
+        *,
+        covered: int,
+        input_tokens: int,
+    ) -> View:
+        budget = self._settings.budget
+        ceiling = min(budget.facts, int(budget.facts_share * input_tokens))
+        shown, _ = shown_narratives(cover, boundary=boundary, max_tokens=self._settings.summary.max_narrative_tokens)
+        known = [fact for fact in self._store.facts(key, limit=_CANDIDATES) if fact.segment <= boundary]
+        facts = pinned(known, max_tokens=ceiling, count=self._counter.count)
+        before = state.view
+        instructions = (before.instructions if before else ()) + tuple(
+            stored.message.text for stored in left if stored.message.role is Role.SYSTEM
+        )
+        correction = self._counter.adopt_correction().factor if isinstance(self._counter, Correcting) else 1.0
+        return View(
+            version=before.version + 1 if before else 1,
+            boundary=boundary,
+            covered=covered,
+            facts=tuple(fact.line for fact in facts),
+            fact_ids=tuple(fact.id for fact in facts),
+            narrative="\n".join(segment.narrative for segment in shown),
+            instructions=instructions,
+            correction=correction,
+            adopted_at=self._clock(),
+        )
+
+    def _work(self, key: SessionKey) -> None:
+        lease = self._store.acquire(key, owner=self._owner, seconds=self._settings.background.lease_seconds)
+        if lease is None:
+            return
+        try:
+            while not self.queue.stopping and self._writer.step(key, lease):
+                renewed = self._store.acquire(key, owner=self._owner, seconds=self._settings.background.lease_seconds)
+                if renewed is None or renewed.fence != lease.fence:
+                    return
+                lease = renewed
+        finally:
+            self._store.release(key, lease)
+
+    def _count_error(self, error: Exception) -> None:
+        self._observer.count("background.errors")

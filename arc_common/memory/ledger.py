@@ -1,0 +1,106 @@
+"""The facts ledger: how what was read from a leaf changes what is known, and which facts are always shown. Pure."""
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+
+from arc_common.facts import Fact, ProposedFact
+from arc_common.summaries import Commit, Maker, Segment
+from arc_common.text import analyze
+
+__all__ = ["folded", "merged", "pinned", "related"]
+
+
+def folded(text: str) -> str:
+    """A key or value as it is compared: case and space folded."""
+    return " ".join(text.casefold().split())
+
+
+def merged(
+    segment: Segment,
+    proposed: Sequence[tuple[ProposedFact, Maker]],
+    *,
+    known: Sequence[Fact],
+    removed_keys: Iterable[str] = (),
+    said_at: Callable[[ProposedFact], datetime],
+    new_id: Callable[[], str],
+) -> Commit:
+    """What storing a leaf with these facts changes in the ledger.
+
+    - A fact that says what an earlier one says supersedes it: the newest evidence stands.
+    - A model's fact supersedes every earlier one under its key. One found by rules doesn't, because its key is a guess:
+      both stand.
+    - Within the leaf the last of several facts with one key and value stands.
+    - Facts of the leaf itself, from an earlier reading, are replaced and are not in question here.
+
+    Args:
+        segment: The leaf.
+        proposed: Its facts, and who found each.
+        known: The facts that hold under the same keys.
+        removed_keys: Keys under which nothing holds any more, as a model said.
+        said_at: When a fact was said.
+        new_id: Mints ids.
+    """
+    others = [fact for fact in known if fact.segment != segment.start and fact.holds]
+    facts: dict[tuple[str, str], Fact] = {}
+    for proposal, maker in proposed:
+        facts[folded(proposal.key), folded(proposal.value)] = Fact(
+            id=new_id(),
+            key=proposal.key,
+            value=proposal.value,
+            category=proposal.category,
+            sources=proposal.sources,
+            importance=proposal.importance,
+            segment=segment.start,
+            made_by=maker,
+            valid_from=said_at(proposal),
+        )
+    superseded: dict[str, str] = {}
+    for (key, value), fact in facts.items():
+        for other in others:
+            earlier = folded(other.key) == key and other.segment < segment.start
+            if earlier and (fact.made_by == "model" or folded(other.value) == value):
+                superseded[other.id] = fact.id
+    gone = {folded(key) for key in removed_keys} - {key for key, _ in facts}
+    removed = tuple(
+        other.id
+        for other in others
+        if folded(other.key) in gone and other.segment < segment.start and other.id not in superseded
+    )
+    return Commit(segment, tuple(facts.values()), superseded, removed)
+
+
+def related(facts: Sequence[Fact], text: str, *, max_tokens: int, count: Callable[[str], int]) -> list[Fact]:
+    """The facts that a text may be about: those that share the most words with it, as long as their lines fit.
+
+    Facts that share none are left out: showing all of them to every summary would cost the square of the conversation.
+    """
+    words = set(analyze(text))
+    shared = [(len(words.intersection(analyze(f"{fact.key} {fact.value}"))), fact) for fact in facts]
+    chosen: list[Fact] = []
+    total = 0
+    for overlap, fact in sorted(shared, key=lambda pair: (-pair[0], pair[1].id)):
+        tokens = count(fact.line + "\n")
+        if overlap == 0 or total + tokens > max_tokens:
+            break
+        chosen.append(fact)
+        total += tokens
+    return chosen
+
+
+def pinned(facts: Sequence[Fact], *, max_tokens: int, count: Callable[[str], int]) -> list[Fact]:
+    """The facts that are always shown: the most important, then the newest, as long as their lines fit.
+
+    A fact that doesn't fit is passed over for the next. They are shown in the order in which they were said.
+    """
+    chosen: list[Fact] = []
+    lines: set[str] = set()
+    total = 0
+    for fact in sorted(facts, key=lambda fact: (-fact.importance, -fact.valid_from.timestamp(), fact.id)):
+        line = folded(fact.line)
+        tokens = count(fact.line + "\n")
+        if line in lines or total + tokens > max_tokens:
+            continue
+        lines.add(line)
+        chosen.append(fact)
+        total += tokens
+    return sorted(chosen, key=lambda fact: (fact.valid_from, fact.id))

@@ -1,0 +1,272 @@
+"""Writing a conversation's summaries in the background: which is next, from what, and what is stored of it."""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from arc_common.exceptions import SummaryFailedError
+from arc_common.facts import ProposedFact
+from arc_common.memory.extraction import extract_facts, is_grounded, missing_facts
+from arc_common.memory.ledger import merged, related
+from arc_common.memory.rule_based import RuleBasedSummarizer
+from arc_common.memory.segments import Plan, next_block, next_era, next_leaf
+from arc_common.memory.summarizer import SegmentSummary, Summarizer
+from arc_common.messages import Message
+from arc_common.observability import Observer
+from arc_common.protocols import ConversationStore, SessionKey, StoredMessage, TokenCounter
+from arc_common.settings import ArcSettings
+from arc_common.summaries import Commit, Lease, Maker, Segment, SummaryStore
+
+__all__ = ["SummaryWriter", "content_hash"]
+
+_LEAF_TOKENS = 2_000
+"""A leaf ends with the turn that reaches these, also with few messages: four leaves make one call for their block."""
+_OUTLINES = 64
+_UNFINISHED = 64
+_KNOWN_FACTS = 300
+"""How many of the ledger's facts are looked through for those related to a leaf: the most important ones."""
+
+
+class SummaryWriter:
+    """Writes a session's segments, oldest first, one at a time.
+
+    - A leaf is written by rules at once, so that there is always one to adopt; a model then writes it anew.
+    - What a model says is kept only where its source says it; the hard facts that it leaves out are added by rules.
+    - A model that fails leaves the rules' version; that segment is tried again when the engine is opened again.
+    - Nothing is stored after another took the lease, or after a message was edited or removed meanwhile.
+
+    Args:
+        store: Where the summaries are kept.
+        conversations: Where the messages are.
+        summarizer: The model; `None` for rules alone.
+        counter: Counts narratives.
+        settings: The knobs (`summary`, `facts`).
+        observer: Receives counts.
+        clock: Gives the time with zone.
+        new_id: Mints fact ids.
+    """
+
+    def __init__(
+        self,
+        store: SummaryStore,
+        conversations: ConversationStore,
+        *,
+        summarizer: Summarizer | None,
+        counter: TokenCounter,
+        settings: ArcSettings,
+        observer: Observer,
+        clock: Callable[[], datetime],
+        new_id: Callable[[], str],
+    ) -> None:
+        self._store = store
+        self._conversations = conversations
+        self._summarizer = summarizer
+        self._rules = RuleBasedSummarizer(counter)
+        self._counter = counter
+        self._settings = settings.summary
+        self._related_tokens = settings.facts.related_tokens
+        self._observer = observer
+        self._clock = clock
+        self._new_id = new_id
+        self._given_up: set[tuple[SessionKey, int, int, int]] = set()
+
+    @property
+    def has_model(self) -> bool:
+        """Whether a model writes, and not the rules alone."""
+        return self._summarizer is not None
+
+    def is_final(self, key: SessionKey, segment: Segment) -> bool:
+        """Whether a segment is written as well as it will be: by the model, or by rules where no model will be asked."""
+        if segment.made_by is None:
+            return False
+        return segment.made_by == "model" or self._summarizer is None or (key, *_place(segment)) in self._given_up
+
+    def step(self, key: SessionKey, lease: Lease) -> bool:
+        """Write what is next, if anything is; whether there may be more."""
+        state = self._store.state(key, limit=0)
+        if state.epoch != lease.epoch:
+            return False
+        cover = self._store.cover(key)
+        leaf = self._next_leaf(key, cover)
+        if leaf is not None:
+            return self._leaf_by_rules(key, leaf, epoch=lease.epoch)
+        if (unfinished := self._next_unfinished(key)) is not None:
+            return self._rewrite(key, unfinished, lease)
+        block = next_block(cover, boundary=state.view.boundary if state.view else 0)
+        if block is not None:
+            return self._block(key, block, lease)
+        if self._settings.eras_enabled:
+            era = next_era(cover, max_tokens=self._settings.max_narrative_tokens)
+            if era is not None:
+                return self._era(key, era, lease)
+        return False
+
+    def leaves_by_rules(self, key: SessionKey, *, epoch: int) -> bool:
+        """Write each complete leaf that has no summary, with neither model nor lease; whether any was written."""
+        written = False
+        while (plan := self._next_leaf(key, self._store.cover(key))) is not None:
+            if not self._leaf_by_rules(key, plan, epoch=epoch):
+                return written
+            written = True
+        for segment in self._store.unfinished(key, limit=_UNFINISHED):
+            if segment.level == 0 and segment.made_by is None:
+                written |= self._leaf_by_rules(key, Plan(0, segment.start, segment.end), epoch=epoch)
+        return written
+
+    def leaf_by_model(self, key: SessionKey, lease: Lease) -> bool:
+        """Have the model write the oldest leaf that it has not written; whether it did."""
+        for segment in self._store.unfinished(key, limit=_UNFINISHED):
+            if segment.level == 0 and self._summarizer is not None and not self.is_final(key, segment):
+                return self._leaf_by_model(key, Plan(0, segment.start, segment.end), lease)
+        return False
+
+    def _next_leaf(self, key: SessionKey, cover: Sequence[Segment]) -> Plan | None:
+        last = max((segment.end for segment in cover), default=0)
+        size = self._settings.leaf_messages
+        if not cover:  # so that the first adoption, just above the trigger, leaves the recent messages
+            size = min(size, max(1, self._settings.trigger_message_count - self._settings.recent_message_count))
+        limit = _OUTLINES
+        while True:
+            outlines = self._store.outlines(key, after=last, limit=limit)
+            plan = next_leaf(outlines, size=size, max_tokens=_LEAF_TOKENS)
+            if plan is not None or len(outlines) < limit:
+                return plan
+            limit *= 2
+
+    def _next_unfinished(self, key: SessionKey) -> Segment | None:
+        """The oldest segment that is empty, or by rules though there is a model that can still be asked."""
+        for segment in self._store.unfinished(key, limit=_UNFINISHED):
+            if not self.is_final(key, segment):
+                return segment
+        return None
+
+    def _rewrite(self, key: SessionKey, segment: Segment, lease: Lease) -> bool:
+        plan = Plan(segment.level, segment.start, segment.end)
+        if segment.level > 0:
+            return self._block(key, plan, lease)
+        if segment.made_by is None:
+            return self._leaf_by_rules(key, plan, epoch=lease.epoch)
+        self._leaf_by_model(key, plan, lease)
+        return True
+
+    def _leaf_by_rules(self, key: SessionKey, plan: Plan, *, epoch: int) -> bool:
+        sources = self._sources(key, plan)
+        messages = [stored.message for stored in sources]
+        narrative = self._rules.narrative(messages, max_tokens=self._settings.leaf_narrative_tokens)
+        facts: list[tuple[ProposedFact, Maker]] = [(fact, "rules") for fact in extract_facts(messages)]
+        segment = self._segment(plan, sources, narrative, "rules")
+        return self._store.commit(key, self._with_facts(key, segment, messages, facts), lease=None, epoch=epoch)
+
+    def _leaf_by_model(self, key: SessionKey, plan: Plan, lease: Lease) -> bool:
+        sources = self._sources(key, plan)
+        messages = [stored.message for stored in sources]
+        known = self._store.facts(key, limit=_KNOWN_FACTS)
+        near = related(
+            [fact for fact in known if fact.segment != plan.start],
+            " ".join(message.text for message in messages),
+            max_tokens=self._related_tokens,
+            count=self._counter.count,
+        )
+        summary = self._ask(key, plan, lambda model: model.leaf(messages, related=near))
+        if summary is None:
+            return False
+        facts = [(fact, maker) for fact, maker in self._checked(summary, messages)]
+        segment = self._segment(plan, sources, summary.narrative, "model")
+        commit = self._with_facts(key, segment, messages, facts, removed_keys=summary.removed_keys)
+        return self._store.commit(key, commit, lease=lease, epoch=lease.epoch)
+
+    def _checked(self, summary: SegmentSummary, messages: Sequence[Message]) -> list[tuple[ProposedFact, Maker]]:
+        """A model's facts that its source says, and those found by rules that it left out."""
+        text = "\n".join(message.text for message in messages)
+        grounded = [fact for fact in summary.facts if is_grounded(fact.value, text)]
+        if len(grounded) < len(summary.facts):
+            self._observer.count("facts.ungrounded", len(summary.facts) - len(grounded))
+        missing = missing_facts(extract_facts(messages), facts=grounded, narrative=summary.narrative)
+        self._observer.count("facts.guarded", len(missing))
+        return [*((fact, "model") for fact in grounded), *((fact, "rules") for fact in missing)]
+
+    def _with_facts(
+        self,
+        key: SessionKey,
+        segment: Segment,
+        messages: Sequence[Message],
+        facts: Sequence[tuple[ProposedFact, Maker]],
+        *,
+        removed_keys: Sequence[str] = (),
+    ) -> Commit:
+        times = {message.id: message.created_at for message in messages}
+        now = self._clock()
+
+        def said_at(fact: ProposedFact) -> datetime:
+            return max((time for source in fact.sources if (time := times.get(source))), default=now)
+
+        keys = [*(fact.key for fact, _ in facts), *removed_keys]
+        return merged(
+            segment,
+            facts,
+            known=self._store.facts_of_keys(key, keys),
+            removed_keys=removed_keys,
+            said_at=said_at,
+            new_id=self._new_id,
+        )
+
+    def _block(self, key: SessionKey, plan: Plan, lease: Lease) -> bool:
+        sources = self._sources(key, plan)
+        messages = [stored.message for stored in sources]
+        most = self._settings.block_narrative_tokens
+        summary = self._ask(key, plan, lambda model: model.block(messages))
+        narrative = summary.narrative if summary else self._rules.narrative(messages, max_tokens=most)
+        segment = self._segment(plan, sources, narrative, "model" if summary else "rules")
+        return self._store.commit(key, Commit(segment), lease=lease, epoch=lease.epoch)
+
+    def _era(self, key: SessionKey, plan: Plan, lease: Lease) -> bool:
+        parts: list[Segment] = []
+        for part in plan.parts:  # a running era is written anew from its own blocks
+            parts += self._store.parts(key, part) if part.level == plan.level else [part]
+        narratives = [part.narrative for part in parts if part.narrative]
+        summary = self._ask(key, plan, lambda model: model.era(narratives))
+        if summary is not None:
+            narrative, maker = summary.narrative, "model"
+        else:
+            lines = [Message("assistant", narrative) for narrative in narratives]
+            narrative, maker = self._rules.narrative(lines, max_tokens=self._settings.era_narrative_tokens), "rules"
+        segment = self._segment(plan, (), narrative, "model" if maker == "model" else "rules", parts=len(parts))
+        return self._store.commit(key, Commit(segment), lease=lease, epoch=lease.epoch)
+
+    def _ask(self, key: SessionKey, plan: Plan, call: Callable[[Summarizer], SegmentSummary]) -> SegmentSummary | None:
+        """What the model says, or `None` when there is none or it failed; then it is not asked again for this one."""
+        if self._summarizer is None:
+            return None
+        try:
+            return call(self._summarizer)
+        except SummaryFailedError:
+            self._given_up.add((key, *_place(plan)))
+            return None
+
+    def _sources(self, key: SessionKey, plan: Plan) -> list[StoredMessage]:
+        return self._conversations.tail(key, before=plan.end + 1, after=plan.start - 1)
+
+    def _segment(
+        self, plan: Plan, sources: Sequence[StoredMessage], narrative: str, maker: Maker, *, parts: int = 0
+    ) -> Segment:
+        return Segment(
+            level=plan.level,
+            start=plan.start,
+            end=plan.end,
+            narrative=narrative,
+            tokens=self._counter.count(narrative),
+            made_by=maker,
+            sources=tuple((stored.message.id or "", content_hash(stored.message)) for stored in sources),
+            parts=parts,
+            created_at=self._clock(),
+        )
+
+
+def content_hash(message: Message) -> str:
+    """A short hash of what a message says: of all that `same_content` compares."""
+    parts = [message.role.value, message.text, message.tool_call_id or "", message.name or "", repr(message.tool_calls)]
+    return hashlib.blake2b("\x1f".join(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _place(stretch: Plan | Segment) -> tuple[int, int, int]:
+    return stretch.level, stretch.start, stretch.end
