@@ -1,0 +1,216 @@
+"""The one analyzer for all lexical matching: text in, terms out, the same on every backend."""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from importlib import import_module
+from threading import local
+from typing import Protocol
+
+from arc_common.text.words import BASE_FORMS, KOREAN_PARTICLES, KOREAN_STOP_WORD, STOP_WORDS, UNSPACED_STOP_WORD
+
+__all__ = ["analyze", "analyze_query"]
+
+_MAX_TERM = 64
+"""Characters of one term. Longer runs (encoded data) are cut: nobody asks for their ends."""
+
+_MAX_WORD = 24
+"""Characters of a word of a language; what is longer is taken as it is."""
+
+_MARKS = (
+    "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670"
+    "\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u0711\u0730-\u074a\u0900-\u0903\u093a-\u094f\u0951-\u0957"
+    "\u0962\u0963\u0981-\u0983\u09bc-\u09d7\u0a01-\u0a03\u0a3c-\u0a51\u0a81-\u0a83\u0abc-\u0acd\u0b01-\u0b03"
+    "\u0b3c-\u0b57\u0b82\u0bbe-\u0bcd\u0bd7\u0c00-\u0c04\u0c3c-\u0c56\u0c81-\u0c83\u0cbc-\u0cd6\u0d00-\u0d03"
+    "\u0d3b-\u0d4d\u0d57\u0d82\u0d83\u0dca-\u0ddf\u0f71-\u0f84\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff"
+)
+"""Signs that belong to the letter before them, and that `\\w` leaves out: an Indic word would fall apart."""
+
+_HANGUL = "가-힣\u1100-\u11ff"
+_UNSPACED = (
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af々〇"  # Han
+    "ぁ-ゖゝ-ゟァ-ヺー-ヿ\u31f0-\u31ff\U0001aff0-\U0001b16f"  # kana
+    "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ebd\u0ec0-\u0ecd\u1000-\u103f\u1050-\u108f\u1780-\u17d3"  # Thai to Khmer
+)
+"""Scripts that put no space between words."""
+
+_LETTERS = f"[^\\W_{_HANGUL}{_UNSPACED}](?:[^\\W_{_HANGUL}{_UNSPACED}]|[{_MARKS}])*"
+_PIECE = re.compile(
+    f"(?P<hangul>[{_HANGUL}]+)|(?P<unspaced>[{_UNSPACED}]+)"
+    f"|(?P<compound>{_LETTERS}(?:(?:[-._:@/+']|(?<=[0-9]),(?=[0-9])){_LETTERS})*)"
+)
+_NUMBER = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]{1,3}(?:\.[0-9]{3})+(?:,[0-9]+)?|[0-9]+\.[0-9]+")
+_CONNECTOR = re.compile(r"[-._:@/+,]")
+_RUN_OF_KIND = re.compile(r"[0-9]+|[^0-9]+")
+_EDGES = ".,;:!?\"'()[]{}<>*_`~…。、，！？：；（）「」『』《》“”‘’"
+_APOSTROPHES = str.maketrans(dict.fromkeys("‘’ʼ", "'"))
+_NOT_TEN_DIGITS = re.compile(r"[^\W\D0-9]")
+_LONG_RUN_OF_MARKS = re.compile(r"([^\w\s]{30})[^\w\s]+")
+
+_STEMMERS = (
+    ("\u0370", "\u03ff", "greek"),
+    ("\u0400", "\u04ff", "russian"),
+    ("\u0530", "\u058f", "armenian"),
+    ("\u0600", "\u06ff", "arabic"),
+    ("\u0900", "\u097f", "hindi"),
+    ("\u0b80", "\u0bff", "tamil"),
+)
+"""The language of a word, by its first letter; Latin words are taken for English ones."""
+
+
+def analyze(text: str) -> list[str]:
+    """The terms of a text, in its order, with repetitions; two texts match where they share terms.
+
+    - Unicode is normalised (NFKC), case and Latin accents are folded.
+    - Words are stemmed by the language that their script tells (Latin letters: English).
+    - Chinese, Japanese, Korean, Thai and their like come as pairs of characters; one that stands alone as itself.
+      Korean words lose their particles first, and come by their first syllable too.
+    - "1,240" is `1240`; a code such as "ORD-7731" comes in parts and joined, so that each way of writing it matches.
+    - Deterministic, any text is accepted, and time is linear in its length (some 3 MB/s).
+    """
+    return [term for word in _words(_fold(text)) for term in _terms(word)]
+
+
+def analyze_query(text: str, *, drop_stop_words: bool = True) -> list[str]:
+    """The terms of a query: those of `analyze`, less stop words and question words.
+
+    English, Korean, Chinese and Japanese ones are known; of other languages nothing is dropped.
+    A query of nothing else keeps them all, so that it still asks something.
+    """
+    words = list(_words(_fold(text)))
+    kept = [term for word in words for term in _terms(word, query=True)] if drop_stop_words else []
+    return kept or [term for word in words for term in _terms(word)]
+
+
+def _fold(text: str) -> str:
+    if text.isascii():
+        return text.lower()
+    # Putting marks in order takes Python quadratic time; Unicode's stream-safe form allows 30 in a row, as here.
+    text = _LONG_RUN_OF_MARKS.sub(r"\1", text).translate(_APOSTROPHES)
+    text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    return _NOT_TEN_DIGITS.sub(lambda match: str(unicodedata.decimal(match[0], match[0])), text)
+
+
+def _words(folded: str) -> Iterator[str]:
+    """What stands between white space, less the punctuation around it."""
+    for chunk in folded.split():
+        if word := chunk.strip(_EDGES):
+            yield word
+
+
+def _terms(word: str, *, query: bool = False) -> Sequence[str]:
+    if query and word in STOP_WORDS:
+        return ()
+    if len(word) <= _MAX_WORD and word.isalpha() and not query:
+        return _terms_of_word(word)
+    return _terms_of_pieces(word, query=query)
+
+
+@lru_cache(maxsize=1 << 16)
+def _terms_of_word(word: str) -> Sequence[str]:
+    """The terms of letters alone: ordinary words come again and again. Codes, numbers and addresses stay out of it."""
+    return tuple(_terms_of_pieces(word, query=False))
+
+
+def _terms_of_pieces(word: str, *, query: bool) -> list[str]:
+    terms: list[str] = []
+    for piece in _PIECE.finditer(word):
+        found = piece[0]
+        if piece.lastgroup == "hangul":
+            if not (query and KOREAN_STOP_WORD.fullmatch(found)):
+                terms += _hangul(found)
+        elif piece.lastgroup == "unspaced":
+            for part in UNSPACED_STOP_WORD.split(found) if query else (found,):
+                terms += _pairs(part)
+        elif not (query and found in STOP_WORDS):
+            terms += _compound(found)
+    return terms
+
+
+def _pairs(run: str) -> list[str]:
+    return [run[i : i + 2] for i in range(len(run) - 1)] if len(run) > 1 else [run] if run else []
+
+
+def _hangul(word: str) -> list[str]:
+    # Verbs change behind their first syllable ("좋아요", "좋더라"). On Korean documents it costs nothing: nDCG@10 .949.
+    stem = KOREAN_PARTICLES.sub("", word) if len(word) <= _MAX_WORD else word
+    return [stem[0], *_pairs(stem)] if len(stem) > 1 else [stem]
+
+
+def _compound(text: str) -> list[str]:
+    """The terms of letters and digits held together by single marks."""
+    if text.isdigit():
+        return [text[:_MAX_TERM]]
+    if _NUMBER.fullmatch(text):
+        return [_number(text)]
+    parts = _CONNECTOR.split(text)
+    if len(parts) == 1:
+        return _simple(text)
+    terms = [term for part in parts for term in _simple(part)]
+    joined = "".join(parts)
+    is_one_word = set(_CONNECTOR.findall(text)) == {"-"}
+    is_code = any(map(str.isdigit, joined)) and not ("/" in text or "@" in text)
+    if (is_one_word or is_code) and len(joined) <= _MAX_TERM:
+        terms.append(joined)
+    return terms
+
+
+def _number(text: str) -> str:
+    """A number without marks between its thousands, and without decimals that are all zero."""
+    mark = max(text.rfind(","), text.rfind("."))
+    in_thousands = len(text) - mark == 4 and mark <= 3 and text[0] != "0" and len({",", "."} & set(text)) == 1
+    is_decimal = text.count(text[mark]) == 1 and not in_thousands
+    whole, fraction = (text[:mark], text[mark + 1 :]) if is_decimal else (text, "")
+    whole = whole.replace(",", "").replace(".", "")
+    return (f"{whole}.{fraction}" if fraction.strip("0") else whole)[:_MAX_TERM]
+
+
+def _simple(part: str) -> list[str]:
+    """The terms of letters, digits and apostrophes."""
+    if "'" in part:
+        if part.endswith("n't"):
+            return [_stem(part[:-3])]
+        *words, last = part.split("'")
+        kept = words if last in {"s", "m", "re", "ve", "ll", "d"} else [*words, last]
+        return [term for word in kept for term in _simple(word)]
+    runs = _RUN_OF_KIND.findall(part)
+    if len(runs) == 1:
+        return [_stem(part)]
+    return [part[:_MAX_TERM], *(_stem(run) for run in runs)] if len(runs) == 2 else [part[:_MAX_TERM]]
+
+
+def _stem(word: str) -> str:
+    if not 2 < len(word) <= _MAX_WORD or word.isdigit():
+        return word[:_MAX_TERM]
+    return _stem_of(word)
+
+
+@lru_cache(maxsize=1 << 16)
+def _stem_of(word: str) -> str:
+    first = word[0]
+    if first < "\u0370":
+        if not word.isascii():
+            word = "".join(c for c in unicodedata.normalize("NFKD", word) if not unicodedata.combining(c))
+        return _stemmer("english").stemWord(BASE_FORMS.get(word, word)) if word.isascii() else word
+    for start, end, language in _STEMMERS:
+        if start <= first <= end:
+            return _stemmer(language).stemWord(word.replace("ё", "е"))
+    return word
+
+
+class _Stemmer(Protocol):
+    def stemWord(self, word: str) -> str: ...  # noqa: N802 - snowballstemmer's name
+
+
+_of_thread = local()  # a stemmer holds the word it works on
+
+
+def _stemmer(language: str) -> _Stemmer:
+    """A stemmer in pure Python; `snowballstemmer.stemmer` would take whatever C library is installed."""
+    stemmer: _Stemmer | None = getattr(_of_thread, language, None)
+    if stemmer is None:
+        module = import_module(f"snowballstemmer.{language}_stemmer")
+        stemmer = getattr(module, f"{language.title()}Stemmer")()
+        setattr(_of_thread, language, stemmer)
+    return stemmer

@@ -1,0 +1,166 @@
+"""The analyzer: what matches what, in which scripts, and at what cost."""
+
+import json
+import subprocess
+import sys
+import time
+import unicodedata
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arc_common.text import analyze, analyze_query, related_terms
+
+anything = st.text(st.characters(), max_size=200)
+words = st.text(st.characters(categories=["Ll", "Lu", "Lo", "Nd"]), min_size=1, max_size=12)
+
+
+@settings(max_examples=300)
+@given(anything)
+def test_any_text_gives_the_same_terms_again(text):
+    """Lone surrogates, NUL and unassigned code points included; no term is empty, too long or has white space."""
+    terms = analyze(text)
+    assert terms == analyze(text)
+    for term in terms:
+        assert 0 < len(term) <= 64
+        assert not any(map(str.isspace, term))
+
+
+@given(st.lists(words, max_size=8))
+def test_words_are_analysed_each_for_itself(given_words):
+    """The terms of a text are those of its words, in order: adding text never changes what was there."""
+    assert analyze(" ".join(given_words)) == [term for word in given_words for term in analyze(word)]
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=60))
+def test_normal_forms_are_the_same_text(text):
+    """Composed, decomposed and compatibility forms give the same terms."""
+    assert analyze(unicodedata.normalize("NFC", text)) == analyze(unicodedata.normalize("NFD", text))
+    assert analyze(unicodedata.normalize("NFKC", text)) == analyze(text)
+
+
+@given(st.text(st.characters(max_codepoint=0x24F, categories=["Ll", "Lu", "Zs"], exclude_characters="ŉ"), max_size=40))
+def test_case_does_not_matter(text):
+    """Latin words match in any case."""
+    assert analyze(text.casefold()) == analyze(text)
+
+
+@given(anything)
+def test_a_query_asks_for_nothing_that_its_text_would_not_have(text):
+    """A query's terms are among the text's, except where a dropped word stood between two characters."""
+    if not any(0x3040 <= ord(c) <= 0x9FFF for c in unicodedata.normalize("NFKC", text)):
+        assert set(analyze_query(text)) <= set(analyze(text))
+    assert analyze_query(text, drop_stop_words=False) == analyze(text)
+    assert bool(analyze_query(text)) == bool(analyze(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("The order is ORD-7731.", "7731"),
+        ("The order is ORD-7731.", "ord7731"),
+        ("The order is ORD7731", "ORD-7731?"),
+        ("it cost $1,240", "1240"),
+        ("es kostet 1.240 Euro", "1240"),
+        ("it cost 1,240.00 in all", "1240"),
+        ("the gap is 87cm wide", "87 cm"),
+        ("call 010-5550-7788", "01055507788"),
+        ("version 3.11.7 of it", "3.11.7"),
+        ("write to lena.fischer@postbox.example", "fischer"),
+        ("see https://shop.example.com/items/7719", "items 7719"),
+        ("e-mail me", "email"),
+        ("the children grew", "child growing"),
+        ("orders were cancelled", "cancelling orders"),
+        ("Björn's café", "bjorn cafe"),
+        ("Ｆｕｌｌ　Ｗｉｄｔｈ", "full width"),
+        ("主人公は東京に住む", "東京"),
+        ("北京全聚德的电话", "全聚德"),
+        ("주문번호는 A20-55731이고", "주문번호"),
+        ("재즈가 좋더라", "좋"),
+        ("книги на столе", "книгами"),
+        ("हिन्दी में किताबें", "किताब"),
+        ("٣٤ كتاب", "34"),
+        ("ภาษาไทย", "ภาษา"),
+    ],
+)
+def test_what_means_the_same_matches(text, query):
+    """Every term of the query is in the text."""
+    assert set(analyze(query)) <= set(analyze(text))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("ORD-7731", "ORD-7732"), ("3.14", "314"), ("0.125", "125"), ("café", "cave"), ("東京", "京都"), ("강", "강물")],
+)
+def test_what_differs_stays_apart(one, other):
+    """No term says all of one and all of the other."""
+    assert set(analyze(one)) != set(analyze(other))
+
+
+@pytest.mark.parametrize(
+    ("query", "kept"),
+    [
+        ("What is the order number?", ["order", "number"]),
+        ("주문번호가 뭐예요?", ["주", "주문", "문번", "번호"]),
+        ("电话是什么？", ["电话"]),
+        ("東京はどこですか", ["東京"]),
+        ("Who is it?", ["who", "is", "it"]),
+    ],
+    ids=["english", "korean", "chinese", "japanese", "nothing-else"],
+)
+def test_question_words_leave_queries(query, kept):
+    """A query of nothing else keeps them."""
+    assert analyze_query(query) == kept
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" + "\u0301\u0323" * 50_000,
+        "a" * 200_000,
+        "1,234" * 40_000,
+        "-'." * 60_000,
+        "가" * 200_000,
+        "好" * 200_000,
+        "a-" * 100_000,
+        "\ufdfa" * 20_000,
+        "'" * 100_000 + "s",
+    ],
+    ids=["marks", "letters", "numbers", "connectors", "hangul", "han", "compound", "expanding", "apostrophes"],
+)
+def test_hostile_text_takes_linear_time(text):
+    """Twice the text takes no more than about twice the time; a quadratic step would take minutes here."""
+    start = time.process_time()
+    analyze(text)
+    analyze_query(text)
+    assert time.process_time() - start < 3
+
+
+def test_threads_agree():
+    """A stemmer holds the word it works on, so each thread has its own."""
+    texts = [" ".join(f"configur{chr(97 + i % 26)}{chr(97 + j % 26)}ings" for j in range(50)) for i in range(16)]
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(analyze, texts))
+    code = "import json, sys; from arc_common.text import analyze; print(json.dumps(analyze(json.load(sys.stdin))))"
+    for text, terms in list(zip(texts, together, strict=True))[:2]:
+        alone = subprocess.run(
+            [sys.executable, "-c", code], input=json.dumps(text), check=True, capture_output=True, text=True
+        )
+        assert json.loads(alone.stdout) == terms
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [("job", "nurse"), ("dog", "beagle"), ("직업", "약사"), ("nurse", "occupation"), ("day", "Mondays")],
+)
+def test_an_everyday_word_asks_for_its_concept(asked, answer):
+    """And a word for its concept's names."""
+    assert related_terms(analyze(asked)) & set(analyze(answer))
+
+
+def test_other_words_ask_for_themselves_only():
+    """Related terms never repeat what was given."""
+    assert related_terms(["quaternion"]) == set()
+    assert not related_terms(["job", "work"]) & {"job", "work"}
