@@ -3,7 +3,7 @@
 The loop does the same job with the fewest statements: it locks the session's counter, inserts one row with its place,
 and commits (SQLite: WAL, synchronous=FULL; PostgreSQL: as installed, fsync on). Rounds alternate; medians are shown.
 
-python benchmarks/append_throughput.py [--appends 400] [--rounds 7] [--postgres-url URL]
+python benchmarks/append_throughput.py [--appends 80] [--rounds 25] [--postgres-url URL]
 """
 
 import argparse
@@ -14,9 +14,12 @@ import statistics
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from multiprocessing.queues import Queue
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from uuid import uuid4
 
@@ -99,47 +102,51 @@ def _postgres_loop(url: str) -> Iterator[Append]:
         yield append
 
 
-KINDS = {"arc": arc, "loop": loop}
-
-
-def work(kind: str, url: str, count: int, at: float) -> tuple[float, float]:
-    """Append from `at` on; when it began and ended."""
-    with KINDS[kind](url) as append:
-        append(uuid4().hex)
-        time.sleep(max(0.0, at - time.time()))
-        begin = time.time()
-        for _ in range(count):
-            append(uuid4().hex)
-        return begin, time.time()
-
-
-def rate(kind: str, url: str, processes: int, count: int) -> float:
-    """Appends a second, all processes together."""
-    with multiprocessing.get_context("fork").Pool(processes) as pool:
-        at = time.time() + 0.5
-        spans = pool.starmap(work, [(kind, url, count // processes, at)] * processes, chunksize=1)
-    begin, end = min(span[0] for span in spans), max(span[1] for span in spans)
-    return (count // processes) * processes / (end - begin)
+def work(url: str, count: int, rounds: int, together: Barrier, spans: "Queue[tuple[int, str, float, float]]") -> None:
+    """Take turns with both, in step with the other processes; tell when each round began and ended."""
+    with arc(url) as one, loop(url) as other:
+        kinds = {"arc": one, "loop": other}
+        for append in kinds.values():
+            for _ in range(10):
+                append(uuid4().hex)
+        for number in range(rounds):
+            for kind in sorted(kinds, reverse=bool(number % 2)):
+                together.wait()
+                begin = time.time()
+                for _ in range(count):
+                    kinds[kind](uuid4().hex)
+                spans.put((number, kind, begin, time.time()))
 
 
 def compare(url: str, processes: int, count: int, rounds: int) -> dict[str, float]:
-    """The medians of alternating rounds, and their ratio."""
-    rates: dict[str, list[float]] = {kind: [] for kind in KINDS}
-    for _ in range(rounds):
-        for kind, values in rates.items():
-            values.append(rate(kind, url, processes, count))
-    medians = {kind: statistics.median(values) for kind, values in rates.items()}
-    return {
-        **{kind: round(value, 1) for kind, value in medians.items()},
-        "ratio": round(medians["arc"] / medians["loop"], 3),
+    """Medians of appends a second, all processes together, and of the ratio within each round."""
+    fork = multiprocessing.get_context("fork")
+    together, spans = fork.Barrier(processes), fork.Queue()
+    workers = [
+        fork.Process(target=work, args=(url, count // processes, rounds, together, spans)) for _ in range(processes)
+    ]
+    for worker in workers:
+        worker.start()
+    times: dict[tuple[int, str], list[tuple[float, float]]] = defaultdict(list)
+    for _ in range(processes * rounds * 2):
+        number, kind, begin, end = spans.get()
+        times[number, kind].append((begin, end))
+    for worker in workers:
+        worker.join()
+    done = count // processes * processes
+    rates = {
+        round_: done / (max(end for _, end in both) - min(begin for begin, _ in both)) for round_, both in times.items()
     }
+    medians = {kind: statistics.median(rates[n, kind] for n in range(rounds)) for kind in ("arc", "loop")}
+    ratio = statistics.median(rates[n, "arc"] / rates[n, "loop"] for n in range(rounds))
+    return {**{kind: round(value, 1) for kind, value in medians.items()}, "ratio": round(ratio, 3)}
 
 
 def main() -> None:
     """Print appends a second and ratios."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--appends", type=int, default=400)
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--appends", type=int, default=80)
+    parser.add_argument("--rounds", type=int, default=25)
     parser.add_argument("--postgres-url", help="a server to use; without it, one from the pip package is started")
     arguments = parser.parse_args()
     results = {}

@@ -44,6 +44,9 @@ class Driver(Protocol):
     def read(self, call: Call) -> list[Row]:
         """Run one reading statement, in one round trip."""
 
+    def write(self, call: Call) -> list[Row] | None:
+        """Run one writing statement, durable in one round trip; `None` if another writer was in its way."""
+
     def transaction(self) -> AbstractContextManager[Transaction]:
         """Begin a writing transaction."""
 
@@ -72,6 +75,10 @@ class SqliteDriver:
         statement, parameters = call
         with self._connection() as connection:
             return connection.execute(statement.sql, {**statement.defaults, **_single(parameters)}).fetchall()
+
+    def write(self, call: Call) -> list[Row] | None:
+        """Run one writing statement; others are waited for."""
+        return self.read(call)
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
@@ -163,6 +170,7 @@ class PostgresDriver:
 
         self._engine = engine
         self._error = psycopg.Error
+        self._in_the_way = (psycopg.errors.UniqueViolation, psycopg.errors.SerializationFailure)
         self._unavailable = (psycopg.OperationalError, psycopg.InterfaceError)
 
     def read(self, call: Call) -> list[Row]:
@@ -173,6 +181,15 @@ class PostgresDriver:
                 statement.sql, {**statement.defaults, **_single(parameters)}
             ).fetchall()
             return rows
+
+    def write(self, call: Call) -> list[Row] | None:
+        """Run one writing statement; `None` if another writer has stored the same, or a strict isolation refuses."""
+        try:
+            return self.read(call)
+        except StoreError as error:
+            if isinstance(error.__cause__, self._in_the_way):
+                return None
+            raise
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:

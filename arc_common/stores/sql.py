@@ -27,7 +27,7 @@ from arc_common.stores.forking import ForkGate
 from arc_common.stores.migrate import ensure_schema
 from arc_common.stores.plan import AppendPlan, plan_append
 from arc_common.stores.rows import conversation_from_row, message_row, stored_from_row, to_microseconds
-from arc_common.stores.statements import REVISED_COLUMNS, statements_for
+from arc_common.stores.statements import LOCKED_COLUMNS, REVISED_COLUMNS, Statement, statements_for
 
 __all__ = ["SqlStore"]
 
@@ -50,7 +50,8 @@ class SqlStore:
 
     - Messages get their place inside the transaction, from a counter in the session's locked row: writers in any
       number of processes lose, duplicate and reorder nothing.
-    - An append is one transaction: one fsync, two round trips.
+    - An append is one transaction: one fsync, two round trips (on PostgreSQL three if it makes the session, a revision
+      or stores known messages beside new ones; one if all are known).
     - A read is one statement that reads as many rows as it returns; the tail by tokens reads at most twice as many.
     - Tables are made at first use, under a lock (unless `auto_migrate` is off).
     - It survives `os.fork`: both sides go on, each with connections of its own.
@@ -91,22 +92,58 @@ class SqlStore:
             self._check_owner(key)
             return []
         now = to_microseconds(self._clock())
-        ids = list(dict.fromkeys(counted.message.id for counted in messages))
+        ids = self._ids(list(dict.fromkeys(counted.message.id for counted in messages)))
+        if self._sql.append_new is not None and max_messages is None:
+            results = self._append_new(self._sql.append_new, key, messages, ids, now)
+            if results is not None:
+                return results
         with self._transaction() as transaction:
-            found, known = transaction.run(
-                (self._sql.open_session, _new_session(key, now)),
-                (self._sql.find, {**_scope(key), "message_ids": self._ids(ids)}),
-            )
-            locked = _owned(key, found)
-            plan = plan_append(
-                messages,
-                existing={str(row[0]): stored_from_row(row) for row in known},
-                next_seq=locked.next_seq,
-            )
+            locked, existing = self._lock(transaction, key, ids, now)
+            plan = plan_append(messages, existing=existing, next_seq=locked.next_seq)
             if plan.inserted or plan.revised:
                 place = {"row_id": locked.row_id, "caller_id": key.caller_id}
                 transaction.commit(*self._writes(plan, place, now, locked.message_count, max_messages))
         return plan.results
+
+    def _append_new(
+        self, statement: Statement, key: SessionKey, messages: Sequence[CountedMessage], ids: Any, now: int
+    ) -> list[StoredMessage] | None:
+        """Append without holding the session's lock over a round trip; `None` if that won't do.
+
+        It does where all messages are new, or all are there as they are. With eight writers to one session it is
+        twice as fast as the way under the lock.
+        """
+        rows = self._read((self._sql.look_up, {**_scope(key), "message_ids": ids}))
+        if not rows:
+            return None
+        _owned(key, rows)
+        existing = _messages_beside(rows)
+        plan = plan_append(messages, existing=existing, next_seq=0)
+        if existing or plan.revised:
+            return plan.results if not plan.inserted and not plan.revised else None
+        given = [{**message_row(stored), "place": stored.seq, "revision": stored.revision} for stored in plan.inserted]
+        with self._gate:
+            places = self._driver.write(
+                (statement, {**_scope(key), **_change(plan, given), "now": now, "rows": json.dumps(given)})
+            )
+        if not places:
+            return None
+        first = min(row[0] for row in places)
+        return plan_append(messages, existing={}, next_seq=first).results
+
+    def _lock(
+        self, transaction: Transaction, key: SessionKey, ids: Any, now: int
+    ) -> tuple[_Locked, dict[str, StoredMessage]]:
+        """The session under its lock, made if need be, and those of the messages that it has."""
+        if self._engine.dialect.name == "sqlite":  # one writer at a time: what it reads is locked
+            (rows,) = transaction.run((self._sql.look_up, {**_scope(key), "message_ids": ids}))
+            if rows:
+                return _owned(key, rows), _messages_beside(rows)
+        found, known = transaction.run(
+            (self._sql.open_session, _new_session(key, now)),
+            (self._sql.find, {**_scope(key), "message_ids": ids}),
+        )
+        return _owned(key, found), {str(row[0]): stored_from_row(row) for row in known}
 
     def _writes(
         self, plan: AppendPlan, place: Mapping[str, Any], now: int, count: int, max_messages: int | None
@@ -119,15 +156,7 @@ class SqlStore:
             row = _placed_row(revised, place)
             values = {name: row[name] for name in REVISED_COLUMNS}
             yield self._sql.revise_message, {**values, **place, "at_seq": revised.seq}
-        change = {
-            **place,
-            "now": now,
-            "more_seq": len(rows),
-            "more_messages": len(rows),
-            "more_tokens": plan.tokens,
-            "more_tool_calls": plan.tool_calls,
-            "last_at": max((row["created_at"] for row in rows), default=None),
-        }
+        change = {**_change(plan, rows), **place, "now": now}
         excess = 0 if max_messages is None else count + len(rows) - max_messages
         if excess > 0:
             yield self._sql.update_session_dropping, {**change, "excess_less_one": excess - 1}
@@ -310,10 +339,27 @@ def _new_session(key: SessionKey, now: int) -> dict[str, Any]:
 
 
 def _owned(key: SessionKey, found: list[Row]) -> _Locked:
-    row_id, user_id, next_seq, message_count = found[0]
+    row_id, user_id, next_seq, message_count = found[0][: len(LOCKED_COLUMNS)]
     if user_id != key.user_id:
         raise SessionNotFoundError(key.session_id)
     return _Locked(row_id, next_seq, message_count)
+
+
+def _messages_beside(rows: list[Row]) -> dict[str, StoredMessage]:
+    """The messages in the rows of `look_up`."""
+    beside = (row[len(LOCKED_COLUMNS) :] for row in rows)
+    return {str(row[0]): stored_from_row(row) for row in beside if row[0] is not None}
+
+
+def _change(plan: AppendPlan, inserts: list[dict[str, Any]]) -> dict[str, Any]:
+    """How an append changes a session's sums."""
+    return {
+        "more_seq": len(inserts),
+        "more_messages": len(inserts),
+        "more_tokens": plan.tokens,
+        "more_tool_calls": plan.tool_calls,
+        "last_at": max((row["created_at"] for row in inserts), default=None),
+    }
 
 
 def _placed_row(stored: StoredMessage, place: Mapping[str, Any]) -> dict[str, Any]:

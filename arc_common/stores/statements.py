@@ -16,12 +16,17 @@ from sqlalchemy import (
     Executable,
     ScalarSelect,
     Text,
+    Update,
+    and_,
     any_,
     bindparam,
+    cast,
+    column,
     delete,
     func,
     insert,
     select,
+    true,
     tuple_,
     update,
 )
@@ -56,6 +61,8 @@ class Statements:
     """The statements, named by what they do."""
 
     open_session: Statement
+    look_up: Statement
+    append_new: Statement | None
     lock_session: Statement
     owner: Statement
     conversation: Statement
@@ -86,13 +93,15 @@ def statements_for(dialect_name: str) -> Statements:
         built = statement.compile(dialect=dialect)  # type: ignore[attr-defined]  # every Executable here is compilable
         return Statement(str(built), {name: value for name, value in built.params.items() if value is not None})
 
-    return Statements(**{name: compiled(statement) for name, statement in _statements(dialect_name).items()})
+    built = {name: compiled(statement) for name, statement in _statements(dialect_name).items()}
+    return Statements(**built, append_new=compiled(_append_new()) if dialect_name == "postgresql" else None)
 
 
 def _statements(dialect_name: str) -> dict[str, Executable]:
     mine = _session_row()
     return {
         "open_session": _open_session(dialect_name),
+        "look_up": _look_up(dialect_name),
         "lock_session": update(sessions)
         .where(*_same_session())
         .values(updated_at=bindparam("now"))
@@ -183,7 +192,41 @@ def _open_session(dialect_name: str) -> Executable:
     ).returning(*(sessions.c[name] for name in LOCKED_COLUMNS))
 
 
+def _look_up(dialect_name: str) -> Executable:
+    """A session's row beside each of the messages asked for (beside nothing, if none is there)."""
+    theirs = and_(
+        messages.c.session == sessions.c.id, messages.c.caller_id == sessions.c.caller_id, _one_of_ids(dialect_name)
+    )
+    columns = *(sessions.c[name] for name in LOCKED_COLUMNS), *(messages.c[name] for name in MESSAGE_COLUMNS)
+    return select(*columns).select_from(sessions.outerjoin(messages, theirs)).where(*_same_session())
+
+
+def _append_new() -> Executable:
+    """Give places to new messages, store them and add them to the session's sums, in one statement.
+
+    The rows come as one JSON text, each with its `place` among them. Nothing happens if the session is not there.
+    """
+    locked = (
+        _changed_session(*_same_session(), _same_user()).returning(sessions.c.id, sessions.c.next_seq).cte("locked")
+    )
+    names = [column.name for column in messages.columns if column.name not in ("session", "seq", "caller_id")]
+    given = (
+        func.json_to_recordset(cast(bindparam("rows", type_=Text), postgresql.JSON))
+        .table_valued(column("place", BigInteger), *(column(name, messages.c[name].type) for name in names))
+        .render_derived(name="given", with_types=True)
+    )
+    first = locked.c.next_seq - bindparam("more_seq", type_=BigInteger)
+    rows = select(
+        locked.c.id, first + given.c.place, bindparam("caller_id", type_=Text), *(given.c[name] for name in names)
+    ).select_from(locked.join(given, true()))
+    return insert(messages).from_select(["session", "seq", "caller_id", *names], rows).returning(messages.c.seq)
+
+
 def _update_session(*leaving: ColumnElement[bool]) -> Executable:
+    return _changed_session(*_this_row(), leaving=leaving)
+
+
+def _changed_session(*which: ColumnElement[bool], leaving: tuple[ColumnElement[bool], ...] = ()) -> Update:
     """Add to the session's sums, less those of the messages that are about to leave."""
 
     def lost(what: ColumnElement[int]) -> ColumnElement[int]:
@@ -195,7 +238,7 @@ def _update_session(*leaving: ColumnElement[bool]) -> Executable:
 
     return (
         update(sessions)
-        .where(*_this_row())
+        .where(*which)
         .values(
             next_seq=sessions.c.next_seq + bindparam("more_seq"),
             message_count=changed("message_count", "more_messages", func.count(messages.c.seq)),

@@ -177,6 +177,14 @@ class ConversationStoreContract:
         assert record is not None
         assert (record.message_count, record.total_tokens) == (60, 600)
 
+    def test_threads_append_the_same_messages(self, store: ConversationStore, key: SessionKey) -> None:
+        """Writers that store the same messages at once agree on their places, and store each once."""
+        given = [[counted(f"{number}-{part}") for part in range(2)] for number in range(12)]
+        with ThreadPoolExecutor(4) as pool:
+            answers = list(pool.map(lambda _: [store.append(key, batch) for batch in given], range(4)))
+        assert all(answer == answers[0] for answer in answers)
+        assert store.tail(key) == [stored for batch in answers[0] for stored in batch]
+
     # The cap
 
     @pytest.mark.parametrize(
