@@ -12,12 +12,14 @@ from arc_common.assembly import Costs, Request, as_documents, build_context_wind
 from arc_common.context_window import ContextWindow, LeftOut
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import EngineClosedError, InvalidInputError
+from arc_common.facts import Fact
 from arc_common.memory.conversation import ConversationLog, LoadedHistory, as_messages, newest_turn
 from arc_common.memory.streaming import StreamedTurn
 from arc_common.messages import Message, Role
 from arc_common.observability import timed
 from arc_common.protocols import SessionKey
 from arc_common.runtime import Runtime
+from arc_common.summaries import ConversationSummary, ScoredMessage
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.counting import message_tokens_batch
 from arc_common.tokens.window import check_limits, select_window
@@ -320,6 +322,66 @@ class Session:
             budget=budget,
             history=history,
         )
+
+    def facts(self, *, include_superseded: bool = False) -> list[Fact]:
+        """What the conversation established: the most important first, the newest first among equals.
+
+        Each fact's `sources` are the ids of the messages that say it: see `find`.
+
+        Args:
+            include_superseded: Also those that no longer hold.
+        """
+        memory = self._runtime.memory
+        if memory is None or self._key is None:
+            return []
+        return memory.facts(self._key, include_superseded=include_superseded)
+
+    async def afacts(self, *, include_superseded: bool = False) -> list[Fact]:
+        """Async form of `facts`."""
+        return await self._runtime.workers.run(self.facts, include_superseded=include_superseded)
+
+    def summary(self) -> ConversationSummary | None:
+        """What stands for the older messages by now; `None` if nothing does."""
+        memory = self._runtime.memory
+        return None if memory is None or self._key is None else memory.summary(self._key)
+
+    async def asummary(self) -> ConversationSummary | None:
+        """Async form of `summary`."""
+        return await self._runtime.workers.run(self.summary)
+
+    def summarize(self) -> ConversationSummary | None:
+        """Write what is due now, on this thread, and give the summary: what the background does otherwise."""
+        memory = self._runtime.memory
+        if memory is None or self._key is None:
+            return None
+        memory.summarize(self._key)
+        return memory.summary(self._key)
+
+    async def asummarize(self) -> ConversationSummary | None:
+        """Async form of `summarize`."""
+        return await self._runtime.workers.run(self.summarize)
+
+    def recall(self, query: str, *, top_k: int = 5) -> list[ScoredMessage]:
+        """The messages of this session that a question is about, best first, wherever they lie.
+
+        Args:
+            query: The question.
+            top_k: At most so many.
+
+        Raises:
+            InvalidInputError: The question is no text, or `top_k` is less than 1.
+        """
+        if not isinstance(query, str):
+            raise InvalidInputError("query", query, "text")
+        check_limits(top_k=top_k)
+        memory = self._runtime.memory
+        if memory is None or self._key is None or not query.strip():
+            return []
+        return memory.recall(self._key, query, top_k=top_k)
+
+    async def arecall(self, query: str, *, top_k: int = 5) -> list[ScoredMessage]:
+        """Async form of `recall`."""
+        return await self._runtime.workers.run(self.recall, query, top_k=top_k)
 
     def exists(self) -> bool:
         """Whether anything was ever stored in it (and it was not deleted) by this caller and user."""

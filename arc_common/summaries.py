@@ -1,15 +1,26 @@
 """What stores keep of a conversation's summaries and facts, and the protocol for it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol
 
 from arc_common.facts import Fact
-from arc_common.messages import Role
+from arc_common.messages import Message, Role
 from arc_common.protocols import SessionKey, StoredMessage
 
-__all__ = ["Commit", "Lease", "Maker", "Outline", "Segment", "SessionState", "SummaryStore", "View"]
+__all__ = [
+    "Commit",
+    "ConversationSummary",
+    "Lease",
+    "Maker",
+    "Outline",
+    "ScoredMessage",
+    "Segment",
+    "SessionState",
+    "SummaryStore",
+    "View",
+]
 
 Maker = Literal["model", "rules"]
 
@@ -77,6 +88,40 @@ class View:
     correction: float
     adopted_at: datetime
     stale: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationSummary:
+    """What stands for a conversation's older messages.
+
+    Args:
+        narrative: What happened, the newest part at the end.
+        facts: The facts that hold, the most important first.
+        summarized_up_to: How many of the session's messages, from its beginning, the summary stands for; 0 for none.
+        created_at: When its first part was written (UTC).
+        updated_at: When its last part was written (UTC).
+    """
+
+    narrative: str
+    facts: tuple[Fact, ...]
+    summarized_up_to: int
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredMessage:
+    """A message that a question found.
+
+    Args:
+        message: The original.
+        score: Higher is better.
+        score_parts: What the score was made from.
+    """
+
+    message: Message
+    score: float
+    score_parts: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)

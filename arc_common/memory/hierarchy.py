@@ -21,7 +21,7 @@ from arc_common.messages import Role
 from arc_common.observability import Observer
 from arc_common.protocols import ConversationStore, SessionKey, StoredMessage, TokenCounter
 from arc_common.settings import ArcSettings
-from arc_common.summaries import Outline, Segment, SessionState, SummaryStore, View
+from arc_common.summaries import ConversationSummary, Outline, ScoredMessage, Segment, SessionState, SummaryStore, View
 from arc_common.tokens.correction import Correcting
 
 __all__ = ["FactIndex", "HierarchicalMemory", "Remembered"]
@@ -32,6 +32,7 @@ _MOST_MESSAGES = 512
 """Messages that one turn reads behind the boundary; with more than these unsummarised it adopts at any price."""
 _MOST_INDEXED = 2_000
 """Facts that are looked through for a question: the most important."""
+_EVERY = 2**31 - 1
 _MOST_RECALLED = 50
 _INDEXES = 128
 """Sessions whose facts are kept ready for questions."""
@@ -119,6 +120,50 @@ class HierarchicalMemory:
     def summarize(self, key: SessionKey) -> None:
         """Write what is due now, on this thread."""
         self._work(key)
+
+    def facts(self, key: SessionKey, *, include_superseded: bool = False) -> list[Fact]:
+        """The ledger: the most important first, the newest first among equals."""
+        return self._store.facts(key, include_superseded=include_superseded)
+
+    def summary(self, key: SessionKey) -> ConversationSummary | None:
+        """What is written so far, whether it is adopted or not; `None` if nothing is."""
+        cover = [segment for segment in self._store.cover(key) if segment.created_at is not None]
+        if not cover:
+            return None
+        shown, _ = shown_narratives(
+            cover, boundary=cover[-1].end, max_tokens=self._settings.summary.max_narrative_tokens
+        )
+        times = [segment.created_at for segment in cover if segment.created_at is not None]
+        behind = self._store.outlines(key, after=cover[-1].end, limit=_EVERY)
+        return ConversationSummary(
+            narrative="\n".join(segment.narrative for segment in shown),
+            facts=tuple(self._store.facts(key)),
+            summarized_up_to=self._store.state(key, limit=0).message_count - len(behind),
+            created_at=min(times),
+            updated_at=max(times),
+        )
+
+    def recall(self, key: SessionKey, query: str, *, top_k: int) -> list[ScoredMessage]:
+        """The messages that a question is about, best first; a fact finds the messages that say it.
+
+        Looks through the whole session: its cost grows with it.
+        """
+        stored = self._conversations.tail(key)
+        by_id = {item.message.id or "": item.message for item in stored}
+        facts = self._store.facts(key)
+        index = SessionIndex((item.message.id or "", item.message.text) for item in stored)
+        scores: dict[str, dict[str, float]] = {
+            message_id: {"message": score} for message_id, score in index.search(query, top_k=max(top_k * 4, 20))
+        }
+        lines = SessionIndex(((fact.id, f"{fact.key} {fact.value}") for fact in facts), window_terms=0)
+        sources = {fact.id: fact.sources for fact in facts}
+        for fact_id, score in lines.search(query, top_k=top_k * 2) if facts else []:
+            for source in sources[fact_id]:
+                if source in by_id:
+                    parts = scores.setdefault(source, {})
+                    parts["fact"] = max(parts.get("fact", 0.0), score)
+        best = sorted(scores.items(), key=lambda item: -sum(item[1].values()))[:top_k]
+        return [ScoredMessage(by_id[name], sum(parts.values()), parts) for name, parts in best]
 
     def read(self, key: SessionKey, *, room: int, input_tokens: int) -> Remembered:
         """What a turn reads, after adopting what is to be adopted.
@@ -284,4 +329,4 @@ class HierarchicalMemory:
             self._store.release(key, lease)
 
     def _count_error(self, error: Exception) -> None:
-        self._observer.count("background.errors")
+        self._observer.count("background.errors", error=type(error).__name__)
