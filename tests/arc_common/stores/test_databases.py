@@ -223,7 +223,7 @@ def _truncated(path: Path) -> Path:
 
 @pytest.mark.parametrize("mode", [0o444, 0o000], ids=["read only", "nothing"])
 def test_a_file_without_permission(helper: Helper, tmp_path: Path, mode: int) -> None:
-    """An ordinary user who may not write gets an error of ours; a write-ahead log can't even be read without that."""
+    """An ordinary user who may not write gets an error of ours; reading takes that too, or a folder for the log."""
     path = tmp_path / "arc.db"
     store = SqlStore(f"sqlite:///{path}")
     store.append(KEY, [counted("a")])
@@ -234,8 +234,9 @@ def test_a_file_without_permission(helper: Helper, tmp_path: Path, mode: int) ->
         if folder.stat().st_uid == os.geteuid():
             folder.chmod(0o755)
     ((read, write),) = helper.run(workers.unprivileged, tmp_path, [{"url": f"sqlite:///{path}"}])
-    for answer in (read, write):
-        assert re.match(r"StoreUnavailableError: sqlite:.*arc\.db: \w+", answer)
+    clear = r"StoreUnavailableError: .*\w+"
+    assert re.match(clear, write)
+    assert re.match(clear, read) or (mode == 0o444 and read == "fine")
     path.chmod(0o644)
     assert path.read_bytes() == before
 
