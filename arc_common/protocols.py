@@ -170,6 +170,9 @@ class ConversationStore(Protocol):
             after: Only those with a larger `seq`.
         """
 
+    def head(self, key: SessionKey, *, limit: int) -> list[StoredMessage]:
+        """The oldest messages, oldest first. Reads as many rows as it returns."""
+
     def find(self, key: SessionKey, message_ids: Sequence[str]) -> list[StoredMessage]:
         """Those of the messages that are there, oldest first."""
 

@@ -141,6 +141,13 @@ class InMemoryStore:
                 start = _start_within(session.messages, start, end, max_tokens)
             return [detached(stored) for stored in session.messages[start:end]]
 
+    def head(self, key: SessionKey, *, limit: int) -> list[StoredMessage]:
+        """See `ConversationStore.head`."""
+        checked_limit("limit", limit)
+        with self._gate, self._lock:
+            session = self._get(key)
+            return [detached(stored) for stored in session.messages[:limit]] if session else []
+
     def find(self, key: SessionKey, message_ids: Sequence[str]) -> list[StoredMessage]:
         """See `ConversationStore.find`."""
         names = checked_ids(message_ids)

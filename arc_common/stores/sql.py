@@ -192,6 +192,14 @@ class SqlStore:
             self._check_owner(key)
         return newest_first[::-1]
 
+    def head(self, key: SessionKey, *, limit: int) -> list[StoredMessage]:
+        """See `ConversationStore.head`."""
+        checked_limit("limit", limit)
+        rows = self._read((self._sql.head, {**_scope(key), "row_limit": limit}))
+        if not rows:
+            self._check_owner(key)
+        return [stored_from_row(row) for row in rows]
+
     def _within_tokens(
         self, key: SessionKey, end: int, start: int, wanted: int, max_tokens: int
     ) -> list[StoredMessage]:

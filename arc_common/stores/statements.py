@@ -69,6 +69,7 @@ class Statements:
     conversations: Statement
     conversations_of_user: Statement
     find: Statement
+    head: Statement
     tail: Statement
     insert_message: Statement
     revise_message: Statement
@@ -114,6 +115,10 @@ def _statements(dialect_name: str) -> dict[str, Executable]:
         "conversations_of_user": _conversations(sessions.c.user_id == bindparam("user_id", type_=Text)),
         # unsorted: for ORDER BY seq, SQLite would walk the whole session in that order
         "find": _select_messages().where(*_in_session(mine), _one_of_ids(dialect_name)),
+        "head": _select_messages()
+        .where(*_in_session(mine))
+        .order_by(messages.c.seq)
+        .limit(bindparam("row_limit", type_=BigInteger)),
         "tail": _select_messages()
         .where(
             *_in_session(mine),

@@ -277,6 +277,16 @@ class ConversationStoreContract:
             assert store.tail(key, max_tokens=budget) == stored[-budget:]
         assert store.tail(key, max_tokens=250, limit=100) == stored[-100:]
 
+    def test_head(self, store: ConversationStore, key: SessionKey, ten: list[StoredMessage]) -> None:
+        """The oldest messages, oldest first; where the beginning was removed, what stands there now."""
+        assert store.head(key, limit=3) == ten[:3]
+        assert store.head(key, limit=99) == ten
+        assert store.head(key, limit=0) == []
+        store.remove(key, ["m0", "m1"])
+        assert store.head(key, limit=2) == ten[2:4]
+        store.clear(key)
+        assert store.head(key, limit=2) == []
+
     def test_find(self, store: ConversationStore, key: SessionKey, ten: list[StoredMessage]) -> None:
         """Those that are there, in conversation order, each once."""
         assert store.find(key, ["m7", "nowhere", "m2", "m7"]) == [ten[2], ten[7]]
