@@ -134,6 +134,8 @@ def _real(halves: Sequence[Half], provider: str, name: str) -> ChatModel:
             return half.model(provider, name)
         except ConfigurationError as error:
             reasons.append(str(error))
+        except Exception as error:  # noqa: BLE001 - some clients go online at once; their words may show the key
+            reasons.append(f"{half.name} can't reach {provider}:{name} ({type(error).__name__})")
     raise ConfigurationError("; or ".join(reasons))
 
 

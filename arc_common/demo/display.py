@@ -174,10 +174,10 @@ class Display:
     def _answer(self, question: Question, view: View, *, value_only: bool = False) -> Text:
         value = question.value_in(view.answer)
         if value is None:
-            return Text.assemble((f"{self._glyphs.wrong} ", "bold red"), view.answer)
+            return Text.assemble((f"{self._glyphs.wrong} ", "bold red"), view.answer, overflow="fold")
         answer = Text(value if value_only else view.answer)
         answer.highlight_words([value], "bold green", case_sensitive=False)
-        return Text.assemble((f"{self._glyphs.right} ", "bold green"), answer)
+        return Text.assemble((f"{self._glyphs.right} ", "bold green"), answer, overflow="fold")
 
     def _map(self, records: Sequence[TurnRecord]) -> Table:
         """A cell for each turn before the last question: where facts were stated, and what each model saw."""

@@ -255,10 +255,10 @@ PROVIDER = """
 
 @pytest.fixture
 def provider(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[str], None]]:
-    """Installs a provider's package whose model first runs a line of code, for as long as the test lasts."""
+    """Installs a provider's package, for as long as the test lasts."""
 
-    def install(body: str) -> None:
-        module(tmp_path, "langchain_openai", PROVIDER.format(body=body))
+    def install(text: str) -> None:
+        module(tmp_path, "langchain_openai", text)
         monkeypatch.syspath_prepend(str(tmp_path))
 
     yield install
@@ -267,7 +267,7 @@ def provider(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callab
 
 def test_a_real_model_answers_when_a_key_is_set(here: Demo, provider: Callable[[str], None], tmp_path: Path) -> None:
     """Only the questions cost calls, both halves ask it, and the key shows nowhere."""
-    provider("pass")
+    provider(PROVIDER.format(body="pass"))
     ran = here(tmp_path, OPENAI_API_KEY="sk-hunter2")
     assert ran.code == 0, ran.err
     assert "openai:gpt-5-mini" in ran.out
@@ -284,7 +284,7 @@ def test_a_model_that_fails_ends_the_run_and_can_be_resumed(
     here: Demo, provider: Callable[[str], None], tmp_path: Path
 ) -> None:
     """Exit code 1, the model's name, not the client's words; the turns before it are kept."""
-    provider("raise PermissionError('bad key sk-hunter2')")
+    provider(PROVIDER.format(body="raise PermissionError('bad key sk-hunter2')"))
     ran = here(tmp_path, OPENAI_API_KEY="sk-hunter2")
     assert ran.code == 1
     assert ran.err.startswith("arc: the model openai:gpt-5-mini failed (PermissionError)")
@@ -296,7 +296,7 @@ def test_a_model_that_fails_ends_the_run_and_can_be_resumed(
 
 def test_a_model_can_be_named(here: Demo, provider: Callable[[str], None], tmp_path: Path) -> None:
     """The name goes to the provider's class as it is."""
-    provider("pass")
+    provider(PROVIDER.format(body="pass"))
     here(tmp_path, "--model", "openai:my-own", "--turns", str(script.handover))
     assert spoken(tmp_path)[-1][1].startswith("my-own was shown")
 
@@ -307,6 +307,17 @@ def test_a_named_model_without_its_package_is_an_error(here: Demo, tmp_path: Pat
     assert ran.code == 1
     assert "pip install langchain-google-genai" in ran.err
     assert "pip install llama-index-llms-google-genai" in ran.err
+
+
+def test_a_client_that_fails_when_it_is_made_is_said(
+    here: Demo, provider: Callable[[str], None], tmp_path: Path
+) -> None:
+    """Some go online at once; the local model answers, and their words are not repeated."""
+    provider("def ChatOpenAI(model): raise OSError('sk-hunter2')")
+    ran = here(tmp_path, "--turns", "1", OPENAI_API_KEY="sk-hunter2")
+    assert ran.code == 0, ran.err
+    assert "LangChain can't reach openai:gpt-5-mini (OSError)" in " ".join(ran.out.split())
+    assert "hunter2" not in ran.out + ran.err
 
 
 def test_local_wins_over_a_key(here: Demo, tmp_path: Path) -> None:

@@ -75,3 +75,11 @@ def test_it_needs_no_unicode(records: list[TurnRecord]) -> None:
     assert "x " in text
     assert "9 of 9" in text
     assert text.isascii()
+
+
+@pytest.mark.parametrize("width", [*range(64, 84), 100, 120])
+def test_only_what_the_customer_says_is_shortened(records: list[TurnRecord], width: int) -> None:
+    """Answers are wrapped and never cut, Korean ones neither."""
+    cut = [line for line in shown(records, width).splitlines() if "…" in line]
+    assert cut
+    assert all(line[:3].strip().isdigit() for line in cut)
