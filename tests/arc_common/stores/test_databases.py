@@ -5,6 +5,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from pathlib import Path
 
@@ -120,10 +121,21 @@ def test_an_engine_of_the_users_own_keeps_its_ways(database: str) -> None:
 
 
 def test_a_strict_engine_of_the_users_own(postgres_database: Callable[[], str]) -> None:
-    """An engine at SERIALIZABLE serves the store, which locks by itself, and stays at SERIALIZABLE."""
-    engine = create_engine(postgres_database(), isolation_level="SERIALIZABLE")
+    """Where everything is SERIALIZABLE, the store still locks and waits by itself, and changes nothing for others."""
+    engine = create_engine(
+        postgres_database(),
+        isolation_level="SERIALIZABLE",
+        connect_args={"options": "-c default_transaction_isolation=serializable"},
+    )
     store = SqlStore(engine)
-    store.append(KEY, [counted("a")])
+
+    def write(writer: int) -> None:
+        for number in range(10):
+            store.append(KEY, [counted(f"{writer}-{number}")], max_messages=1_000 if writer % 2 else None)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(4)))
+    assert len(store.tail(KEY)) == 40
     with engine.connect() as connection:
         assert connection.execute(text("SHOW transaction_isolation")).scalar() == "serializable"
     engine.dispose()
@@ -314,6 +326,21 @@ def test_a_locked_file_is_waited_for(tmp_path: Path) -> None:
     asyncio.run(both())
     assert ids(store.tail(KEY)) == ["a", "b"]
     other.close()
+    store.close()
+
+
+def test_the_first_connection_waits_to_switch_to_a_log(tmp_path: Path) -> None:
+    """While another process uses a file without a write-ahead log, the switch is refused at once; it is tried again."""
+    store = SqlStore(f"sqlite:///{tmp_path / 'arc.db'}")
+    upgrade(store.engine)
+    other = sqlite3.connect(tmp_path / "arc.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(store.tail, KEY)
+        assert not wait([reading], timeout=0.2).done
+        other.execute("COMMIT")
+        other.close()
+        assert reading.result(10) == []
     store.close()
 
 
