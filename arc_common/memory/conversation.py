@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import takewhile
 
 from arc_common.assembly import NO_LAYERS, Layers
 from arc_common.context_window import LeftOut
@@ -18,6 +19,8 @@ USAGE = "usage"
 """The metadata key where adapters note what a provider reported: `{"output_tokens": 12, "reasoning_tokens": 0}`."""
 
 _FIRST_CHUNK = 32
+_LEADING = 4
+"""How many messages at a conversation's very start are looked at for system messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +113,8 @@ class ConversationLog:
         """The newest messages: so many that every limit could be reached and one is the user's, or all.
 
         Reads by chunks from the end, twice as many rows as needed at most (and 32); what was counted by the same
-        counter is not counted again. With `count`, tokens are what that says.
+        counter is not counted again. With `count`, tokens are what that says. System messages at the conversation's
+        very start come first, however long ago that is: instructions are not forgotten.
         """
         loaded: list[StoredMessage] = []
         tokens: dict[int, int] = {}
@@ -125,11 +129,23 @@ class ConversationLog:
                 break
             size *= 2
         exhausted = len(chunk) < size
+        if not exhausted:
+            leading = self._leading(before=loaded[0].seq)
+            loaded[:0] = leading
+            tokens.update(self.raw_tokens(leading, count))
         return LoadedHistory(
             messages=tuple(stored.message for stored in loaded),
             tokens=tokens,
             unread=LeftOut(0, 0) if exhausted else self._unread(loaded),
         )
+
+    def _leading(self, *, before: int) -> list[StoredMessage]:
+        head = self._store.head(self._key, limit=_LEADING)
+        return [
+            stored
+            for stored in takewhile(lambda stored: stored.message.role is Role.SYSTEM, head)
+            if stored.seq < before
+        ]
 
     def raw_tokens(
         self, chunk: Sequence[StoredMessage], count: Callable[[Message], int] | None = None

@@ -173,6 +173,18 @@ def test_the_greeting_is_kept_only_while_everything_fits(engine: ContextEngine) 
     assert ids(session.window(max_tokens=25)) == ["q0", "a0", "q1", "a1"]
 
 
+@pytest.mark.parametrize("length", [3, 300])
+def test_instructions_at_the_start_are_never_forgotten(engine: ContextEngine, length: int) -> None:
+    """System messages that open the conversation stay and are paid for, however much was said since."""
+    session = engine.session("s")
+    instructions = [Message(Role.SYSTEM, "Be kind.", id="s0"), Message(Role.SYSTEM, "Be brief.", id="s1")]
+    session.append([*instructions, *turns(length), Message(Role.SYSTEM, "later", id="s2"), *tool_turn("t", 0)])
+    assert ids(session.window(max_tokens=15)) == ["s0", "s1", "t-q"]
+    assert ids(session.window(max_tokens=30)) == ["s0", "s1", f"q{length - 1}", f"a{length - 1}", "s2", "t-q"]
+    assert ids(session.window(max_tokens=1, keep_newest=True)) == ["s0", "s1", "t-q"]
+    assert session.context("and?").messages[0].text.startswith("Be kind.\n\nBe brief.")
+
+
 def test_half_a_turn_is_no_greeting(engine: ContextEngine) -> None:
     """Messages that are merely the first ones read are not taken for the conversation's opening."""
     session = engine.session("s")
@@ -203,7 +215,7 @@ def test_costs_the_same_however_long_the_conversation(tmp_path: Path, length: in
         statements.clear()
         assert len(session.window(max_tokens=100)) == 20
         assert counter.counted == counted
-        assert len(statements) == 2
+        assert len(statements) == 3
         read = Counter[str | None]()
 
         def five(message: Message) -> int:

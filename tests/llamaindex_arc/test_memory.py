@@ -23,6 +23,8 @@ from sqlalchemy import create_engine, event
 from arc_common.engine import ContextEngine
 from arc_common.exceptions import InvalidInputError, SessionNotFoundError, StoreUnavailableError
 from arc_common.messages import exchanges_of
+from arc_common.protocols import StoredMessage
+from arc_common.stores.in_memory import InMemoryStore
 from arc_common.tokens.counting import message_tokens
 from llamaindex_arc import ArcChatMemoryBuffer, ArcChatStore, open_engine, to_arc
 from tests.llamaindex_arc import strategies
@@ -212,7 +214,7 @@ def test_get_costs_the_same_for_any_length(tmp_path: Path, length: int, own: boo
         statements.clear()
         assert len(memory.get()) == 20
         assert counter.counted == 0
-        assert len(statements) == 2
+        assert len(statements) == 3
         assert len(tokenized) == (32 if own else 0)
         assert len(memory.get()) == 20
         assert len(tokenized) == (32 if own else 0)
@@ -351,6 +353,39 @@ def test_a_put_that_fails_does_not_break_the_reply(
         assert said(memory_over(engine).get_all()) == ["q0", "a0", "q1", "a1", "q2"]
         memory.put(assistant("a2"))
         assert said(memory_over(engine).get_all()) == ["q0", "a0", "q1", "a1", "q2", "a2"]
+
+
+class UnsureStore(InMemoryStore):
+    """Stores, and then says that it could not: what a connection that breaks during a commit looks like."""
+
+    unsure = False
+
+    def append(self, *args: Any, **kwargs: Any) -> list[StoredMessage]:
+        stored = super().append(*args, **kwargs)
+        if self.unsure:
+            raise StoreUnavailableError("the connection broke")
+        return stored
+
+
+@forms
+def test_a_message_that_was_stored_after_all_is_not_stored_twice(engine: ContextEngine, through_async: bool) -> None:
+    """When nobody knows whether a put went through, trying again does no harm."""
+    store = UnsureStore()
+    engine._runtime.conversations = store
+    memory = Both(memory_over(engine), through_async=through_async)
+    store.unsure = True
+    memory.put(user("q"))
+    store.unsure = False
+    memory.put(assistant("a"))
+    assert said(memory.get_all()) == ["q", "a"]
+
+
+@forms
+def test_instructions_at_the_start_are_never_forgotten(engine: ContextEngine, through_async: bool) -> None:
+    """A system message that opens the conversation is shown at any length, and paid for."""
+    memory = memory_over(engine, token_limit=20)
+    memory.put_messages([system("Be kind."), *turns(300)])
+    assert said(Both(memory, through_async=through_async).get()) == ["Be kind.", "q299", "a299"]
 
 
 @pytest.mark.parametrize("forget", ["reset", "set"])
@@ -528,6 +563,8 @@ def test_a_serialised_memory_never_overwrites_what_came_after_it(engine: Context
     restored = ArcChatMemoryBuffer.from_dict(data, engine=engine)
     assert restored.get_all() == [*turns(1), user("later")]
     assert data == before
+    memory.set([user("instead")])
+    assert ArcChatMemoryBuffer.from_dict(data, engine=engine).get_all() == [user("instead")]
 
 
 def test_what_is_serialised_names_no_address(tmp_path: Path) -> None:
