@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -83,10 +84,10 @@ def _play(
         display.note("This conversation is complete; nothing was asked again.")
     elif records:
         display.note(f"Going on after turn {len(records)} of {len(turns)}: the file remembers the rest.")
-    with _progress(console) as progress:
+    with _progress(console) as progress, closing(run.play()) as played:
         task = progress.add_task("turns", total=len(turns), completed=len(records))
         playing = ""
-        for record in islice(run.play(), stop):
+        for record in islice(played, stop):
             if record.framework != playing:
                 playing = record.framework
                 display.half(playing, _entrance(len(record.arc.seen), path))

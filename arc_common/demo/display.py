@@ -113,9 +113,10 @@ class Display:
         self._rule(Text("What the model saw in the end, and what it answered", "bold"), "default")
         self._print(Padding(self._map(records), (1, 1, 1 if self._narrow else 0, 1)))
         self._print(self._answers(asked))
+        models = ", ".join(dict.fromkeys(record.model for _, record in asked))
         bounds = (
-            f"arc keeps whole turns within a budget of {budget:,} tokens a request; "
-            f"the window keeps {WINDOW} messages, whatever their size."
+            f"Same model ({models}), same questions. arc keeps whole turns within a budget of {budget:,} tokens a "
+            f"request; the window keeps {WINDOW} messages, whatever their size."
         )
         self._print(Padding(self._costs(records, asked), (1 if self._narrow else 0, 1, 1, 1)))
         self._print(Padding(bounds, (0, 1)))

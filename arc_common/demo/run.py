@@ -1,7 +1,7 @@
 """DemoRun: plays the conversation turn by turn over a database, and goes on where it was left."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
 
@@ -113,7 +113,7 @@ class DemoRun:
         """The conversation as the database has it."""
         return self._session.messages()
 
-    def play(self) -> Iterator[TurnRecord]:
+    def play(self) -> Generator[TurnRecord, None, None]:
         """Play the turns that are left, each stored before it is handed out."""
         records = self.done()
         self._remove_unfinished(len(records))
