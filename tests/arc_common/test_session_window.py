@@ -173,7 +173,7 @@ def test_the_greeting_is_kept_only_while_everything_fits(engine: ContextEngine) 
     assert ids(session.window(max_tokens=25)) == ["q0", "a0", "q1", "a1"]
 
 
-@pytest.mark.parametrize("length", [3, 300])
+@pytest.mark.parametrize("length", [3, 14, 300], ids=["read whole", "read whole, unknowingly", "read in part"])
 def test_instructions_at_the_start_are_never_forgotten(engine: ContextEngine, length: int) -> None:
     """System messages that open the conversation stay and are paid for, however much was said since."""
     session = engine.session("s")
