@@ -9,6 +9,8 @@ ArcError
 │   └── SessionNotFoundError              no such conversation for this caller and user
 ├── StoreError                            the store could not do what it was asked
 │   └── StoreUnavailableError             the store can't be reached, opened or read
+├── ModelCallError                        a model could not be asked, failed, or did not answer in time
+│   └── SummaryFailedError                a model gave no summary that can be used
 └── EngineClosedError                     the engine was closed before this call
 """
 
@@ -19,10 +21,12 @@ __all__ = [
     "EngineClosedError",
     "InvalidInputError",
     "MissingDependencyError",
+    "ModelCallError",
     "NotFoundError",
     "SessionNotFoundError",
     "StoreError",
     "StoreUnavailableError",
+    "SummaryFailedError",
 ]
 
 _SHOWN = 120
@@ -120,6 +124,14 @@ class StoreError(ArcError):
 
 class StoreUnavailableError(StoreError):
     """The store can't be reached, opened or read; the driver's error is its cause."""
+
+
+class ModelCallError(ArcError):
+    """A model could not be asked, failed, or did not answer in time; its client's error is the cause."""
+
+
+class SummaryFailedError(ModelCallError):
+    """A model gave no summary that can be used; why is the cause."""
 
 
 class EngineClosedError(ArcError):

@@ -1,8 +1,4 @@
-"""Text that arc writes into prompts: for each task a constant, and the functions that render and parse it.
-
-What users, tools and documents wrote is data: it is put between markers that it can't contain, and is never read as a
-template.
-"""
+"""The blocks that a model reads beside a conversation: documents, memory, recalled facts; and the fence around each."""
 
 import re
 from collections.abc import Sequence

@@ -1,0 +1,142 @@
+"""Calls to chat models that may hang, fail or be down: with a time limit, retries and a circuit breaker."""
+
+import contextvars
+from collections.abc import Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from datetime import UTC, datetime
+from threading import Thread
+from typing import TYPE_CHECKING
+
+from arc_common.exceptions import ModelCallError
+from arc_common.messages import Message
+from arc_common.observability import Observer, timed
+from arc_common.protocols import ChatModel
+
+if TYPE_CHECKING:
+    from arc_common.settings import ArcSettings
+
+__all__ = ["GuardedChatModel"]
+
+
+class _LeftAloneError(ModelCallError):
+    """The model failed too often, and is not asked for a while."""
+
+
+class GuardedChatModel:
+    """A chat model whose calls end: with its answer, or with one kind of error.
+
+    - A call that takes longer than `timeout_seconds` is given up. Its thread can't be stopped; what it returns later is
+      thrown away.
+    - What fails is tried again, with growing pauses, up to `attempts` calls.
+    - After `breaker_failures` failures in a row the model is left alone for `breaker_reset_seconds`: calls then fail at
+      once. Share one object for one model, so that all who use it know.
+    - Calls run side by side from any number of threads.
+
+    Args:
+        model: The model.
+        settings: The knobs (`model_calls`).
+        observer: Receives the counts `<name>.calls`, `.errors` and `.refused`, and the time of each call.
+        name: What the calls are for, in those counts.
+        pause_seconds: Before the second attempt; doubled for each further one, at most eight times it.
+    """
+
+    def __init__(
+        self,
+        model: ChatModel,
+        *,
+        settings: "ArcSettings",
+        observer: Observer,
+        name: str,
+        pause_seconds: float = 0.5,
+    ) -> None:
+        import pybreaker  # noqa: PLC0415 - these two would double the time that importing arc takes
+        import stamina  # noqa: PLC0415
+
+        knobs = settings.model_calls
+        self._model = model
+        self._timeout = knobs.timeout_seconds
+        self._observer = observer
+        self._name = name
+        self._outcomes = pybreaker.CircuitMemoryStorage(pybreaker.STATE_CLOSED)
+        self._breaker = pybreaker.CircuitBreaker(
+            knobs.breaker_failures, knobs.breaker_reset_seconds, state_storage=self._outcomes
+        )
+        self._retrying = stamina.RetryingCaller(
+            attempts=knobs.attempts,
+            timeout=None,
+            wait_initial=pause_seconds,
+            wait_max=8 * pause_seconds,
+            wait_jitter=pause_seconds,
+        ).on(_is_worth_another_try)
+
+    def complete(self, messages: Sequence[Message]) -> str:
+        """The model's answer.
+
+        Raises:
+            ModelCallError: It could not be asked, failed each time, or did not answer in time.
+        """
+        return self._retrying(self._attempt, messages)
+
+    def _attempt(self, messages: Sequence[Message]) -> str:
+        if self._is_left_alone():
+            self._observer.count(f"{self._name}.refused")
+            raise _LeftAloneError(
+                f"the model failed {self._breaker.fail_max} times in a row, and is left alone for now"
+            )
+        self._observer.count(f"{self._name}.calls")
+        try:
+            with timed(self._observer, f"{self._name}.call"):
+                answer = self._within_time(messages)
+        except Exception as error:
+            self._observer.count(f"{self._name}.errors")
+            self._record(error)
+            if isinstance(error, ModelCallError):
+                raise
+            raise ModelCallError(f"the model failed: {type(error).__name__}: {error}"[:500]) from error
+        self._record(None)
+        return answer
+
+    def _within_time(self, messages: Sequence[Message]) -> str:
+        future: Future[str] = Future()
+        context = contextvars.copy_context()
+        Thread(target=context.run, args=(_answer, self._model, messages, future), name="arc-model", daemon=True).start()
+        try:
+            answer = future.result(self._timeout)
+        except TimeoutError as error:
+            if future.done():
+                raise
+            raise ModelCallError(f"the model did not answer within {self._timeout:g} s") from error
+        if not isinstance(answer, str):
+            raise ModelCallError(f"the model answered with {type(answer).__name__}, not with text")
+        return answer
+
+    def _is_left_alone(self) -> bool:
+        opened = self._outcomes.opened_at
+        if self._outcomes.state != "open" or opened is None:
+            return False
+        return (datetime.now(UTC) - opened).total_seconds() < self._breaker.reset_timeout
+
+    def _record(self, error: Exception | None) -> None:
+        """Tell the breaker how a call ended. Inside it, as pybreaker wants them, calls would wait for each other."""
+
+        def outcome() -> None:
+            if error is not None:
+                raise error
+
+        with suppress(Exception):
+            self._breaker.call(outcome)
+
+
+def _answer(model: ChatModel, messages: Sequence[Message], future: "Future[str]") -> None:
+    try:
+        future.set_result(model.complete(messages))
+    except Exception as error:  # noqa: BLE001 - the thread that waits raises it
+        future.set_exception(error)
+    except BaseException as error:  # a cancelled or exiting client must not end the thread that waits
+        future.set_exception(ModelCallError(f"the model was stopped: {type(error).__name__}"))
+        raise
+
+
+def _is_worth_another_try(error: Exception) -> bool:
+    return not isinstance(error, _LeftAloneError)

@@ -1,0 +1,47 @@
+"""Text that arc writes into prompts: for each task a constant, and the functions that render and parse it.
+
+What users, tools and documents wrote is data: it is put between markers that it can't contain, and is never read as a
+template.
+"""
+
+from arc_common.prompts.context import (
+    DOCUMENT_SEPARATOR,
+    DOCUMENTS_HEADING,
+    MEMORY_HEADING,
+    RECALLED_HEADING,
+    render_documents,
+    render_fence,
+    render_memory,
+    render_recalled,
+)
+from arc_common.prompts.conversation import render_conversation
+from arc_common.prompts.summary import (
+    ParsedSummary,
+    SummaryFormatError,
+    parse_narrative,
+    parse_summary,
+    render_block_request,
+    render_correction,
+    render_era_request,
+    render_leaf_request,
+)
+
+__all__ = [
+    "DOCUMENTS_HEADING",
+    "DOCUMENT_SEPARATOR",
+    "MEMORY_HEADING",
+    "RECALLED_HEADING",
+    "ParsedSummary",
+    "SummaryFormatError",
+    "parse_narrative",
+    "parse_summary",
+    "render_block_request",
+    "render_conversation",
+    "render_correction",
+    "render_documents",
+    "render_era_request",
+    "render_fence",
+    "render_leaf_request",
+    "render_memory",
+    "render_recalled",
+]
