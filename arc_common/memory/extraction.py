@@ -7,11 +7,12 @@ and questions weigh little. What passes the threshold is a fact in the speaker's
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from arc_common.exceptions import InvalidInputError
-from arc_common.memory.facts import FactCategory, ProposedFact
+from arc_common.facts import FactCategory, ProposedFact
+from arc_common.memory.grounding import is_grounded, missing_facts
 from arc_common.memory.rules.anchors import ANCHORS
 from arc_common.memory.rules.english import LISTENER, PROPER_NAME
 from arc_common.memory.rules.languages import CHINESE_JAPANESE, ENGLISH, KOREAN, Rules, rules_for
@@ -20,7 +21,7 @@ from arc_common.memory.rules.vocabulary import content_words, strip_particles
 from arc_common.memory.sentences import clauses_of, rough_tokens, sentences_of
 from arc_common.messages import Message, Role
 
-__all__ = ["extract_facts"]
+__all__ = ["extract_facts", "is_grounded", "missing_facts"]
 
 THRESHOLD = 0.3
 """Clauses that weigh less are not facts."""
@@ -44,23 +45,35 @@ _CONSEQUENCE = {
 }
 """How much goes wrong when a fact of this kind is lost; half of its importance, beside how surely it is a fact."""
 
+_READ_CHARACTERS = 50_000
+"""Of a longer message (a pasted document) half of these are read at its beginning and half at its end."""
+
 _FACTS_PER_MESSAGE = 4
 _TOKENS_PER_FURTHER_FACT = 30
 _LONG_REPLY = 1_500
 
 _CODE_BLOCK = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_MAY_ANCHOR = re.compile(r"[\d@/“\"「『《‘A-Z]|www")
 _QUOTES = str.maketrans("’‘＇", "'''")
 _NAME = Signal("name", FactCategory.ENTITY, 0.35, PROPER_NAME, anchor=True)
 _FIRST_NAME = re.compile(
-    r"^(?!(?:It|This|That|There|These|Those|They|He|She|We|You|I|What|Who|How|Where|Why|When|Which|Everything|Everyone|Everybody|People|Nothing|Nobody|Someone|Something|All|My|Our|Your|His|Her|Their|The|A|An|Some|Most|Many)\b)"
-    r"[A-ZÀ-ÖØ-ÞĀ-Ž][\w'-]{1,30}(?:\s[A-Z][\w'-]{1,30}){0,2}(?='s\s|\s(?:is|are|was|were|has|had|will|wants|needs|left|can|can't|likes|loves|hates|works|lives|says|said|starts|takes|does|doesn't|speaks|plays|moved|told|just)\b|,\s(?:my|our|his|her|their|the|a|an|who)\s)"
+    r"^(?!(?:It|This|That|There|These|Those|They|He|She|We|You|I|What|Who|How|Where|Why|When|Which"
+    r"|Everything|Everyone|Everybody|People|Nothing|Nobody|Someone|Something|All|My|Our|Your|His|Her"
+    r"|Their|The|A|An|Some|Most|Many)\b)"
+    r"[A-ZÀ-ÖØ-ÞĀ-Ž][\w'-]{1,30}(?:\s[A-Z][\w'-]{1,30}){0,2}(?='s\s|\s(?:is|are|was|were|has|had|will"
+    r"|wants|needs|left|can|can't|likes|loves|hates|works|lives|says|said|starts|takes|does|doesn't"
+    r"|speaks|plays|moved|told|just)\b|,\s(?:my|our|his|her|their|the|a|an|who)\s)"
 )
 _SUBORDINATE = re.compile(
-    r"^(?:if|when|whenever|once|unless|provided|as long as|in case|after|before|even if|should (?:the|my|our|he|she|it|they|we|any\w*)|whatever happens|whatever you do|under no circumstances|on no account)\b",
+    r"^(?:if|when|whenever|once|unless|provided|as long as|in case|after|before|even if|should (?:the"
+    r"|my|our|he|she|it|they|we|any\w*)|whatever happens|whatever you do|under no circumstances"
+    r"|on no account)\b",
     re.IGNORECASE,
 )
 _CONTINUES = re.compile(
-    r"^(?:which|who|whose|because|since|unless|only|provided|until|but not|not|nor|or|and (?:not|no|only|nothing|the|a|then)|so no|no|never|for|in|on|at|with|without|from|to|by|before|after|even|including|except|mostly|especially|always|like|as)\b",
+    r"^(?:which|who|whose|because|since|unless|only|provided|until|but not|not|nor|or|and (?:not|no"
+    r"|only|nothing|the|a|then)|so no|no|never|for|in|on|at|with|without|from|to|by|before|after|even"
+    r"|including|except|mostly|especially|always|like|as)\b",
     re.IGNORECASE,
 )
 
@@ -112,6 +125,8 @@ def extract_facts(messages: Sequence[Message], *, max_facts: int | None = None) 
 
 def _facts_of(message: Message) -> list[ProposedFact]:
     text = message.text
+    if len(text) > _READ_CHARACTERS:
+        text = f"{text[: _READ_CHARACTERS // 2]}\n{text[-_READ_CHARACTERS // 2 :]}"
     clauses: list[_Clause] = []
     for sentence in sentences_of(_CODE_BLOCK.sub("\n", text)):
         clauses += _stated(sentence, message.role, long=len(text) > _LONG_REPLY)
@@ -143,7 +158,9 @@ def _stated(sentence: str, role: Role, *, long: bool) -> list[_Clause]:
             before = clauses[-1]
             both = body[body.index(before.text) : end]
             if rough_tokens(both) <= MAX_VALUE_TOKENS:
-                clauses[-1] = _Clause(_ended(both), max(before.score, clause.score), before.specific, before.found + clause.found, rules)
+                clauses[-1] = _Clause(
+                    _ended(both), max(before.score, clause.score), before.specific, before.found + clause.found, rules
+                )
                 continue
         joinable = clause is not None
         if clause is not None:
@@ -179,14 +196,15 @@ def _units(sentence: str, rules: Rules) -> list[tuple[int, int]]:
             units[-1] = (units[-1][0], end)
         else:
             units.append((start, end))
-        open_ended = short or bool(_SUBORDINATE.match(sentence[units[-1][0] : end])) and units[-1] == (start, end)
+        alone = units[-1] == (start, end)
+        open_ended = short or (alone and _SUBORDINATE.match(piece) is not None)
     return units
 
 
 def _weighed(piece: str, rules: Rules, role: Role, *, asks: bool, long: bool) -> _Clause | None:
     plain = piece.translate(_QUOTES)
-    anchors = find(ANCHORS, plain)
-    names = [found for found in find((_NAME,), " " + plain)] if rules is ENGLISH else []
+    anchors = find(ANCHORS, plain) if _MAY_ANCHOR.search(plain) else []
+    names = find((_NAME,), f" {plain}") if rules is ENGLISH else []
     names = [Found(found.signal, found.start - 1, found.end - 1) for found in names]
     if rules is ENGLISH and not names:
         match = _FIRST_NAME.search(plain)
@@ -232,7 +250,10 @@ def _assistant_found(plain: str, anchors: list[Found], rules: Rules, *, long: bo
 
 def _specificity(piece: str) -> float:
     """How many of the words are specific to this conversation; long runs of Chinese count by their length."""
-    return sum(max(1.0, len(word) / 4) if not word.isascii() and "一" <= word[0] <= "鿿" else 1.0 for word in content_words(piece))
+    return sum(
+        max(1.0, len(word) / 4) if not word.isascii() and "一" <= word[0] <= "鿿" else 1.0
+        for word in content_words(piece)
+    )
 
 
 def _window(piece: str, found: Sequence[Found], rules: Rules) -> tuple[int, int]:
@@ -280,9 +301,13 @@ def _fact(clause: _Clause, sources: tuple[str, ...]) -> ProposedFact:
 
 _WIDE_KEY = 6
 _ATTRIBUTE = re.compile(
-    r"\b(?:my|our|the|his|her|their|your)\s((?:[\w'-]{1,20}\s){0,3}?[\w'-]{1,20})(?:\s(?:is|are|was|were|has|will|number is)\b|'s\s)", re.IGNORECASE
+    r"\b(?:my|our|the|his|her|their|your)\s((?:[\w'-]{1,20}\s){0,3}?[\w'-]{1,20})(?:\s(?:is|are|was"
+    r"|were|has|will|number is)\b|'s\s)",
+    re.IGNORECASE,
 )
-_TOPIC = re.compile(r"^(?:(?:제|저희|우리|내|그|이)\s)?((?:[가-힣A-Za-z0-9]{1,12}\s){0,1}[가-힣A-Za-z0-9]{1,12})(?:은|는)\s")
+_TOPIC = re.compile(
+    r"^(?:(?:제|저희|우리|내|그|이)\s)?((?:[가-힣A-Za-z0-9]{1,12}\s){0,1}[가-힣A-Za-z0-9]{1,12})(?:은|는)\s"
+)
 
 
 def _key(clause: _Clause, strongest: Signal) -> str:

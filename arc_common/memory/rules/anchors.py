@@ -2,7 +2,7 @@
 
 import re
 
-from arc_common.memory.facts import FactCategory
+from arc_common.facts import FactCategory
 from arc_common.memory.rules.signal import Signal
 
 __all__ = ["ANCHORS", "CODE", "NUMBER"]
@@ -20,7 +20,8 @@ CODE = re.compile(
 
 _UNITS = (
     r"km/h|mph|kbps|mbps|[kmgt]i?b|kwh|[kmc]?m²|m2|sqm|sq\.?\s?ft|km|cm|mm|nm|kg|mg|ml|cl|dl|lbs?|oz|ft|inch(?:es)?"
-    r"|feet|foot|yards?|miles?|met(?:er|re)s?|lit(?:er|re)s?|gallons?|grams?|kilos?|pounds?|degrees?|°[cf]?|watts?|volts?|amps?|hz|[kmg]hz"
+    r"|feet|foot|yards?|miles?|met(?:er|re)s?|lit(?:er|re)s?|gallons?|grams?|kilos?|pounds?|degrees?"
+    r"|°[cf]?|watts?|volts?|amps?|hz|[kmg]hz"
     r"|px|dpi|rpm|bpm|psi|pages?|people|persons?|guests?|adults?|kids|children|seats?|rooms?|nights?|days?|weeks?"
     r"|months?|years?|hours?|hrs?|minutes?|mins?|seconds?|times|items?|pieces?|boxes|bags|bottles|cups|tablets|pills"
     r"|users?|seats|licen[cs]es|floors?|bedrooms?|stars?|percent|[gwvlm]"
@@ -39,7 +40,8 @@ ANCHORS = (
         FactCategory.ENTITY,
         0.75,
         re.compile(
-            r"(?:https?://|www\.)[^\s<>\"'）」]{3,300}|(?<![\w@.-])(?:[a-z0-9-]{1,40}\.){1,4}[a-z]{2,12}/[\w./#?=&%-]{1,200}",
+            r"(?:https?://|www\.)[^\s<>\"'）」]{3,300}"
+            r"|(?<![\w@.-])(?:[a-z0-9-]{1,40}\.){1,4}[a-z]{2,12}/[\w./#?=&%-]{1,200}",
             re.IGNORECASE | re.ASCII,
         ),
         anchor=True,
@@ -49,7 +51,8 @@ ANCHORS = (
         FactCategory.ENTITY,
         0.9,
         re.compile(
-            r"(?<![\w-])(?:\+\d{1,3}[\s.-]?(?:\(?\d{1,4}\)?[\s.-]?){2,5}\d{2,4}|\(?0\d{1,4}\)?[\s.-]\d{3,4}[\s.-]\d{3,4}"
+            r"(?<![\w-])(?:\+\d{1,3}[\s.-]?(?:\(?\d{1,4}\)?[\s.-]?){2,5}\d{2,4}"
+            r"|\(?0\d{1,4}\)?[\s.-]\d{3,4}[\s.-]\d{3,4}"
             r"|\d{3}[\s.-]\d{3}[\s.-]\d{4}|\d{3}-\d{4})(?![\w-])"
         ),
         anchor=True,
@@ -61,8 +64,10 @@ ANCHORS = (
         0.8,
         re.compile(
             r"[$€£¥₩₹₽]\s?\d[\d,.]{0,18}\s?(?:k|m|bn|million|thousand)?"
-            r"|(?<![\w.,])\d[\d,.]{0,18}\s?(?:k\s)?(?:[$€£¥₩₹]|(?:euros?|dollars?|bucks|pounds sterling|quid|yen|won|usd|eur|gbp|krw|jpy|chf|cents|francs|rupees)\b)"
-            r"|\d[\d,.]{0,12}\s?(?:[천백십]?[만억천백]\s?){1,3}(?:\d{1,4}\s?[천백만]\s?){0,2}원?|\d[\d,.]{0,15}\s?(?:원|元|円|块|万|萬|美元|欧元)",
+            r"|(?<![\w.,])\d[\d,.]{0,18}\s?(?:k\s)?(?:[$€£¥₩₹]|(?:euros?|dollars?|bucks|pounds sterling|quid"
+            r"|yen|won|usd|eur|gbp|krw|jpy|chf|cents|francs|rupees)\b)"
+            r"|\d[\d,.]{0,12}\s?(?:[천백십]?[만억천백]\s?){1,3}(?:\d{1,4}\s?[천백만]\s?){0,2}원?|\d[\d,.]{0,15}\s?(?:원|元"
+            r"|円|块|万|萬|美元|欧元)",
             re.IGNORECASE,
         ),
         anchor=True,
@@ -79,9 +84,13 @@ ANCHORS = (
         FactCategory.NUMERIC,
         0.75,
         re.compile(
-            r"\b(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?\s(?:the\s)?\d{1,2}(?:st|nd|rd|th)?\b(?:,?\s\d{4})?"
-            r"|\b\d{1,2}(?:st|nd|rd|th)?\s(?:of\s)?(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b"
-            r"|\b(?:the\s)\d{1,2}(?:st|nd|rd|th)\b|\b\d{4}[-/.]\d{1,2}[-/.]\d{1,2}\b|\b\d{1,2}[/.]\d{1,2}[/.]\d{2,4}\b"
+            r"\b(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
+            r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?\s(?:the\s)?\d{1,2}(?:st|nd|rd"
+            r"|th)?\b(?:,?\s\d{4})?"
+            r"|\b\d{1,2}(?:st|nd|rd|th)?\s(?:of\s)?(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may"
+            r"|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b"
+            r"|\b(?:the\s)\d{1,2}(?:st|nd|rd|th)\b|\b\d{4}[-/.]\d{1,2}[-/.]\d{1,2}\b"
+            r"|\b\d{1,2}[/.]\d{1,2}[/.]\d{2,4}\b"
             r"|\d{1,2}\s?월(?:\s?\d{1,2}\s?일)?|\d{4}\s?년|\d{1,2}\s?月(?:\s?\d{1,2}\s?[日号號])?|\d{1,2}\s?[日号號]",
             re.IGNORECASE,
         ),
@@ -111,7 +120,8 @@ ANCHORS = (
         0.65,
         re.compile(
             rf"(?<![\w.,])\d[\d,.]{{0,15}}[\s-]?(?:{_UNITS})\b"
-            r"|\d[\d,.]{0,12}\s?(?:킬로|그램|리터|미터|센티|인치|평|개|명|분|살|세|대|마리|번|잔|병|장|권|켤레|채|층|호|동|박|일|주|달|개월|년|시간|인분|인|사이즈|호선|학년)"
+            r"|\d[\d,.]{0,12}\s?(?:킬로|그램|리터|미터|센티|인치|평|개|명|분|살|세|대|마리|번|잔|병|장|권|켤레|채|층|호|동|박|일|주|달|개월|년|시간|인분"
+            r"|인|사이즈|호선|학년)"
             r"|\d[\d,.]{0,12}\s?(?:公里|公斤|厘米|米|分钟|小时|天|周|个月|岁|歳|人|位|个|間|分|名|階|層|層|次|回|本|枚|冊|匹|台)",
             re.IGNORECASE,
         ),

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from arc_common.memory.rules import chinese_japanese, english, korean
+from arc_common.memory.rules import chinese_japanese, english, english_signals, korean
 from arc_common.memory.rules.signal import Signal
 
 __all__ = ["CHINESE_JAPANESE", "ENGLISH", "KOREAN", "Rules", "rules_for"]
@@ -34,8 +34,8 @@ class Rules:
 
 
 ENGLISH = Rules(
-    signals=english.SIGNALS,
-    assistant=english.ASSISTANT,
+    signals=english_signals.SIGNALS,
+    assistant=english_signals.ASSISTANT,
     lead_ins=english.LEAD_INS,
     question=english.QUESTION,
     request=english.REQUEST,

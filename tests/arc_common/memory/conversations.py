@@ -13,7 +13,12 @@ __all__ = ["FACT_SETS", "PlantedFact", "build_conversation", "load_facts"]
 
 DATA = Path(__file__).parent / "data"
 
-FACT_SETS = ("facts_support_household_medical", "facts_travel_work_finance", "facts_school_hobby_family")
+FACT_SETS = (
+    "facts_support_household_medical",
+    "facts_travel_work_finance",
+    "facts_school_hobby_family",
+    "facts_oblique",
+)
 """Each has 60 facts in English and Korean. They were written before the rules were."""
 
 _LEAD_INS = {

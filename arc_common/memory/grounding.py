@@ -1,0 +1,208 @@
+"""Whether what one text states is in another: by the numbers, codes and names, and the words that are specific."""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from arc_common.facts import ProposedFact
+from arc_common.memory.rules.vocabulary import is_common, strip_particles, word_set, words_of
+
+__all__ = ["is_grounded", "missing_facts"]
+
+GROUNDED_WORDS = 0.6
+"""The share of a value's specific words that its source must have; summarisers rephrase the others."""
+
+COVERED_WORDS = 0.8
+"""The share of a fact's specific words that must be in a text for it to say the same."""
+
+_MAX_WORDS = 64
+"""Words of a value that are looked at; a fact is a line, not a page."""
+
+_LABELS = word_set(
+    """
+    user users customer client person people speaker says said states stated mentions mentioned reports reported
+    asks asked wants wanted needs prefers preference prefer likes like dislikes hates loves enjoys allergic allergy
+    allergies intolerant intolerance lives living works working employed employer job occupation profession owns
+    owned named called name names number numbers id code address email phone contact date time day deadline due
+    budget price cost amount total size colour color agreed agreement decided decision chose chosen choice selected
+    plans planning plan intends going must not never cannot should avoid required requires requirement condition
+    conditions only status currently current located location based scheduled schedule appointment confirmed
+    reservation reserved booked booking order ordered family relationship married age years old reason because
+    사용자 고객 이름 번호 주소 전화 이메일 연락처 날짜 시간 예산 가격 금액 크기 색상 결정 선호 알레르기 직업 거주
+    상태 현재 계획 예정 조건 이유 요청 필요 선택 확인 좋아함 싫어함 원함 희망 금지 근무 거주함 선호함 결정함 있음
+    없음 합니다 입니다 했음
+    """
+)
+"""Words with which facts are labelled and rephrased: a source need not have them."""
+
+_NUMBER_WORDS = {
+    word: str(value)
+    for value, words in (
+        (1, ("one", "한", "하나")),
+        (2, ("two", "twice", "pair", "couple", "두", "둘")),
+        (3, ("three", "세", "셋")),
+        (4, ("four", "네", "넷")),
+        (5, ("five", "다섯")),
+        (6, ("six", "여섯")),
+        (7, ("seven", "일곱")),
+        (8, ("eight", "여덟")),
+        (9, ("nine", "아홉")),
+        (10, ("ten", "열")),
+        (11, ("eleven", "열한")),
+        (12, ("twelve", "dozen", "열두")),
+        (13, ("thirteen", "열세")),
+        (14, ("fourteen", "열네")),
+        (15, ("fifteen", "열다섯")),
+        (16, ("sixteen",)),
+        (17, ("seventeen",)),
+        (18, ("eighteen",)),
+        (19, ("nineteen",)),
+        (20, ("twenty", "스무", "스물")),
+        (30, ("thirty", "서른")),
+        (40, ("forty", "마흔")),
+        (50, ("fifty", "쉰")),
+        (60, ("sixty", "예순")),
+        (70, ("seventy", "일흔")),
+        (80, ("eighty", "여든")),
+        (90, ("ninety", "아흔")),
+    )
+    for word in words
+}
+
+_HARD = re.compile(
+    r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}"
+    r"|(?:https?://|www\.)[^\s<>\"']{3,300}"
+    r"|(?=[^\W_]{0,24}\d)[A-Za-z\d]{1,24}(?:[-./:,][A-Za-z\d]{1,24}){0,8}",
+)
+_GROUPED = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_ZERO_CENTS = re.compile(r"(?<=\d)\.0{1,2}(?![\d.])")
+_DIGITS = re.compile(r"\d{1,20}(?:\.\d{1,6})?")
+_LONG_NUMBER = 6
+_NOT_WORD = re.compile(r"[\W_]+")
+_SUFFIX = re.compile(r"(?:'s|’s|ies|ing|ed|es|s|ly|e|y)$")
+_NAME = re.compile(r"(?<=[^\s.!?:;] )[A-ZÀ-ÖØ-ÞĀ-Ž][\w'’&-]{1,30}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A text made ready to be searched: folded words with spaces between, all of it without separators, its values."""
+
+    spaced: str
+    solid: str
+    values: frozenset[str]
+
+    @classmethod
+    def of(cls, text: str) -> "_Text":
+        folded = _folded(text)
+        spaced = f" {_NOT_WORD.sub(' ', folded)} "
+        values = {_NUMBER_WORDS[word] for word in spaced.split() if word in _NUMBER_WORDS}
+        values.update(_DIGITS.findall(folded))
+        values.update(_bare(match.group()) for match in _HARD.finditer(folded))
+        return cls(spaced, spaced.replace(" ", ""), frozenset(values))
+
+    def has_value(self, value: str) -> bool:
+        """Whether a number, code or address is in it, whatever its separators; a part of a code is not the code."""
+        if value in self.values or _bare(value) in self.values:
+            return True
+        if "@" in value or "/" in value or (value.isdigit() and len(value) > _LONG_NUMBER):
+            return _bare(value) in self.solid
+        return False
+
+    def has_word(self, word: str) -> bool:
+        """Whether a word is in it, in whatever form: English words by their stem, others by their beginning."""
+        if _NUMBER_WORDS.get(word) in self.values:
+            return True
+        stem = _stem(word)
+        if stem.isascii():
+            return f" {stem}" in self.spaced
+        return word in self.solid or (len(stem) > 1 and stem in self.solid)
+
+
+def _bare(value: str) -> str:
+    return _NOT_WORD.sub("", value)
+
+
+def _folded(text: str) -> str:
+    text = unicodedata.normalize("NFKC", text).casefold()
+    return _ZERO_CENTS.sub("", _GROUPED.sub("", text))
+
+
+def _stem(word: str) -> str:
+    word = strip_particles(word)
+    if not word.isascii() or len(word) <= 3:
+        return word
+    for _ in range(2):
+        shorter = _SUFFIX.sub("", word)
+        if len(shorter) < 3:
+            break
+        word = shorter
+    return word
+
+
+def _essentials(text: str) -> tuple[list[str], list[str], list[str]]:
+    """The values (numbers, codes, addresses), the names and the other specific words of a short text, folded."""
+    values = [match.group().rstrip(".,:-/") for match in _HARD.finditer(_folded(text))]
+    names = [match.group().casefold() for match in _NAME.finditer(text)]
+    names = [name for name in names if not any(character.isdigit() for character in name)]
+    inside = "\x00".join(values)
+    words = []
+    for word in words_of(_folded(text))[:_MAX_WORDS]:
+        if any(character.isdigit() for character in word) or word in inside or is_common(word):
+            continue
+        if word not in _LABELS and strip_particles(word) not in _LABELS:
+            words.append(word)
+    return values, names, words
+
+
+def _says(text: _Text, statement: str, share: float) -> bool:
+    values, names, words = _essentials(statement)
+    if not all(text.has_value(value) for value in values):
+        return False
+    if not all(
+        text.has_word(part) for name in names if not is_common(name) for part in words_of(name) if part not in _LABELS
+    ):
+        return False
+    if not words:
+        if values or names:
+            return True
+        words = words_of(_folded(statement))[:_MAX_WORDS]
+    return sum(text.has_word(word) for word in words) >= max(1.0, share * len(words)) if words else False
+
+
+def is_grounded(value: str, source_text: str) -> bool:
+    """Whether the essential content of a fact's value is in the text that it is said to come from.
+
+    - Every number, code, address and name of the value is in the source ("1,240" is 1240, "three" is 3).
+    - So is most of what is specific in its words, in whatever form; Korean words without their particles.
+    - Words with which a summariser labels a fact ("user", "prefers", "allergic") prove nothing and are not needed.
+
+    Linear in the source. An empty value is not grounded.
+
+    Args:
+        value: What a model says the source says.
+        source_text: What it was made from.
+    """
+    return _says(_Text.of(source_text), value, GROUNDED_WORDS)
+
+
+def missing_facts(
+    extracted: Sequence[ProposedFact], *, facts: Sequence[ProposedFact], narrative: str = ""
+) -> list[ProposedFact]:
+    """Those of the extracted facts that neither a given fact nor the narrative says, in their order.
+
+    A text says a fact when it has all its numbers, codes and names and nearly all its specific words, or its value as
+    it stands. Formatting, case and Korean particles make no difference.
+
+    Args:
+        extracted: What the rules found.
+        facts: What is kept already. Each is looked at on its own, key and value together.
+        narrative: What is told besides.
+    """
+    kept = [f"{fact.key} {fact.value}" for fact in facts]
+    prepared = [_Text.of(text) for text in (*kept, narrative) if text.strip()]
+    return [fact for fact in extracted if not any(_covers(text, fact.value) for text in prepared)]
+
+
+def _covers(text: _Text, value: str) -> bool:
+    return _bare(_folded(value)) in text.solid or _says(text, value, COVERED_WORDS)

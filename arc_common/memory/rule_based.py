@@ -1,0 +1,184 @@
+"""A summary with no model: the facts that rules find, and the sentences that say most of what was said."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arc_common.exceptions import InvalidInputError
+from arc_common.facts import ProposedFact
+from arc_common.memory.extraction import extract_facts
+from arc_common.memory.rules.languages import rules_for
+from arc_common.memory.rules.vocabulary import content_words, strip_particles
+from arc_common.memory.sentences import rough_tokens, sentences_of
+from arc_common.messages import Message, Role
+from arc_common.protocols import TokenCounter
+
+__all__ = ["RuleBasedSummarizer", "RuleBasedSummary"]
+
+MAX_SENTENCES = 240
+"""Sentences compared with each other; their number is squared, so each message gives its share of these."""
+
+_DAMPING = 0.85
+_ITERATIONS = 30
+_TERMS = 60
+_TOO_SIMILAR = 0.5
+"""Cosine from which two sentences say the same."""
+
+_ROLE_WEIGHT = {Role.USER: 1.0, Role.ASSISTANT: 0.7}
+_LABEL = {Role.USER: "User", Role.ASSISTANT: "Assistant", Role.TOOL: "Tool", Role.SYSTEM: "System"}
+_SHORTEST = 4
+"""Tokens, roughly: what is shorter ("Yes, please.") says nothing alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleBasedSummary:
+    """What the rules make of some messages: facts in the order said, and a narrative of whole sentences."""
+
+    facts: list[ProposedFact]
+    narrative: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Sentence:
+    role: Role
+    text: str
+    terms: Counter[str]
+
+
+class RuleBasedSummarizer:
+    """Summarises by rules: no model, no network, the same result each time.
+
+    Args:
+        counter: Counts the narrative's tokens.
+    """
+
+    def __init__(self, counter: TokenCounter) -> None:
+        self._counter = counter
+
+    def summarize(self, messages: Sequence[Message], *, max_tokens: int) -> RuleBasedSummary:
+        """The facts and the narrative of some messages; `max_tokens` bounds the narrative."""
+        return RuleBasedSummary(extract_facts(messages), self.narrative(messages, max_tokens=max_tokens))
+
+    def narrative(self, messages: Sequence[Message], *, max_tokens: int) -> str:
+        """The most central sentences, in conversation order, each said by "User:" or "Assistant:".
+
+        - Never more than `max_tokens` tokens, and never empty when a message has text and one word of it fits.
+        - Sentences are central when much of what others say is in them too (LexRank: Erkan & Radev 2004); courtesies
+          and questions count less, and a sentence much like one that is there already is left out.
+        - What tools and system messages say is used only when nobody else says anything.
+
+        Args:
+            messages: In conversation order; some dozens. At most quadratic in their sentences, of which no more than
+                240 are looked at.
+            max_tokens: At least 1.
+
+        Raises:
+            InvalidInputError: `max_tokens` is less than 1.
+        """
+        if max_tokens < 1:
+            raise InvalidInputError("max_tokens", max_tokens, "a number from 1 up")
+        spoken = [message for message in messages if message.text.strip() and not message.made_by_arc]
+        sentences = _sentences([message for message in spoken if message.role in _ROLE_WEIGHT] or spoken)
+        if not sentences:
+            return ""
+        chosen: list[int] = []
+        similar = _similarities(sentences)
+        text = ""
+        for index in _ranked(sentences, similar):
+            if any(similar[index, other] > _TOO_SIMILAR for other in chosen):
+                continue
+            longer = _rendered([sentences[i] for i in sorted([*chosen, index])])
+            if rough_tokens(longer) > 2 * max_tokens or self._counter.count(longer) > max_tokens:
+                continue
+            chosen.append(index)
+            text = longer
+        return text or self._cut(sentences[_ranked(sentences, similar)[0]].text, max_tokens)
+
+    def _cut(self, sentence: str, max_tokens: int) -> str:
+        """As many of the sentence's first words as fit; of a first word that does not, as many characters."""
+        words = sentence.split()
+        for pieces, joint in ((words, " "), (list(words[0]), "")):
+            fitting, too_many = 0, len(pieces) + 1
+            while too_many - fitting > 1:
+                middle = (fitting + too_many) // 2
+                if self._counter.count(joint.join(pieces[:middle])) <= max_tokens:
+                    fitting = middle
+                else:
+                    too_many = middle
+            if fitting:
+                return joint.join(pieces[:fitting])
+        return ""
+
+
+def _sentences(messages: Sequence[Message]) -> list[_Sentence]:
+    if not messages:
+        return []
+    each = max(1, MAX_SENTENCES // len(messages))
+    found = []
+    for message in messages[:MAX_SENTENCES]:
+        whole = sentences_of(message.text[: each * 2_000])
+        telling = [sentence for sentence in whole if rough_tokens(sentence) >= _SHORTEST] or whole
+        found += [_Sentence(message.role, text, _terms(text)) for text in telling[:each]]
+    return found
+
+
+def _terms(sentence: str) -> Counter[str]:
+    """What a sentence is about: its specific words, and pairs of characters where there are no spaces."""
+    terms: Counter[str] = Counter()
+    for word in content_words(sentence)[:_TERMS]:
+        folded = strip_particles(word.casefold())
+        if "\u3040" <= folded[0] <= "\u9fff" and len(folded) > 1:
+            terms.update(folded[i : i + 2] for i in range(len(folded) - 1))
+        else:
+            terms[folded] += 1
+    return terms
+
+
+def _similarities(sentences: Sequence[_Sentence]) -> NDArray[np.float64]:
+    """The cosines of the sentences' TF-IDF vectors, as a square matrix (float64)."""
+    frequency = Counter(term for sentence in sentences for term in sentence.terms)
+    place = {term: i for i, term in enumerate(frequency)}
+    vectors = np.zeros((len(sentences), len(place) or 1))
+    for row, sentence in enumerate(sentences):
+        for term, count in sentence.terms.items():
+            vectors[row, place[term]] = count * (1.0 + np.log(len(sentences) / frequency[term]))
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors /= np.where(lengths > 0.0, lengths, 1.0)
+    cosines: NDArray[np.float64] = vectors @ vectors.T
+    return cosines
+
+
+def _ranked(sentences: Sequence[_Sentence], similar: NDArray[np.float64]) -> list[int]:
+    """The sentences' places, the most central first; of equals, the earlier."""
+    prior = np.array([_prior(sentence) for sentence in sentences])
+    prior /= prior.sum()
+    links = similar / np.maximum(similar.sum(axis=1, keepdims=True), 1e-12)
+    rank = prior.copy()
+    for _ in range(_ITERATIONS):
+        rank = (1.0 - _DAMPING) * prior + _DAMPING * (rank @ links)
+    return [int(i) for i in np.argsort(-np.round(rank * prior, 12), kind="stable")]
+
+
+def _prior(sentence: _Sentence) -> float:
+    """How much a sentence tells by itself."""
+    rules = rules_for(sentence.text)
+    weight = _ROLE_WEIGHT.get(sentence.role, 0.5) * (0.3 + min(len(sentence.terms), 8) / 8)
+    if rules.chit_chat.search(sentence.text.lower()):
+        weight *= 0.4
+    if rules.question.search(sentence.text):
+        weight *= 0.6
+    return weight
+
+
+def _rendered(sentences: Sequence[_Sentence]) -> str:
+    said = groupby(sentences, key=lambda sentence: sentence.role)
+    return " ".join(_labelled(role, " ".join(sentence.text for sentence in group)) for role, group in said)
+
+
+def _labelled(role: Role, text: str) -> str:
+    """Who says it; once only where a narrative is made from narratives."""
+    return text if text.startswith(tuple(f"{label}: " for label in _LABEL.values())) else f"{_LABEL[role]}: {text}"
