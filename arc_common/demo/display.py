@@ -118,6 +118,8 @@ class Display:
             f"Same model ({models}), same questions. arc keeps whole turns within a budget of {budget:,} tokens a "
             f"request; the window keeps {WINDOW} messages, whatever their size."
         )
+        if all(len(record.arc.seen) == 2 * record.number - 2 for record in records):
+            bounds += " This conversation fits that budget whole: arc left nothing out, and paid for all of it."
         self._print(Padding(self._costs(records, asked), (1 if self._narrow else 0, 1, 1, 1)))
         self._print(Padding(bounds, (0, 1)))
 

@@ -1,6 +1,7 @@
 """The display fits its console, says the same with and without colour, and shows every verdict."""
 
 import io
+from dataclasses import replace
 
 import pytest
 from rich.cells import cell_len
@@ -83,3 +84,12 @@ def test_only_what_the_customer_says_is_shortened(records: list[TurnRecord], wid
     cut = [line for line in shown(records, width).splitlines() if "…" in line]
     assert cut
     assert all(line[:3].strip().isdigit() for line in cut)
+
+
+def test_it_says_when_nothing_had_to_be_left_out(records: list[TurnRecord]) -> None:
+    """A budget that never bound is no achievement: the comparison says that all of it was sent and paid for."""
+    said = "left nothing out, and paid for all of it"
+    assert said in " ".join(shown(records, 120).split())
+    last = records[-1]
+    shorter = [*records[:-1], replace(last, arc=replace(last.arc, seen=last.arc.seen[1:]))]
+    assert said not in " ".join(shown(shorter, 120).split())
