@@ -25,6 +25,7 @@ from arc_common.workers import Workers
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
+    from arc_common.memory.hierarchy import HierarchicalMemory
     from arc_common.settings import ArcSettings
 
 __all__ = ["Admin", "ContextEngine"]
@@ -51,6 +52,7 @@ class ContextEngine:
         url: "str | Engine | None" = None,
         *,
         chat_model: ChatModel | None = None,
+        summary_model: ChatModel | None = None,
         embedder: Embedder | None = None,
         token_counter: TokenCounter | None = None,
         settings: "ArcSettings | None" = None,
@@ -65,6 +67,7 @@ class ContextEngine:
             url: A SQLAlchemy address of SQLite or PostgreSQL, or an `Engine`. Without one, `settings.database_url`;
                 without that, conversations are kept in memory, which is said once in the log.
             chat_model: Summarises and extracts; nothing needs it.
+            summary_model: Summarises in its place; a cheaper one will do.
             embedder: Makes vectors; nothing needs it.
             token_counter: Counts tokens; by default the one that `settings.tokens` names.
             settings: The knobs; by default those of the environment.
@@ -81,20 +84,21 @@ class ContextEngine:
         settings = settings or ArcSettings()
         clock = clock or _now
         store, threads = _open_store(url, settings, clock)
-        return cls(
-            Runtime(
-                conversations=store,
-                settings=settings,
-                token_counter=token_counter or _token_counter(settings),
-                chat_model=chat_model,
-                embedder=embedder,
-                observer=observer or SilentObserver(),
-                on_save_error=on_save_error,
-                clock=clock,
-                new_id=new_id or _new_id,
-                workers=Workers(threads, name="arc"),
-            )
+        runtime = Runtime(
+            conversations=store,
+            settings=settings,
+            token_counter=token_counter or _token_counter(settings),
+            chat_model=chat_model,
+            embedder=embedder,
+            observer=observer or SilentObserver(),
+            on_save_error=on_save_error,
+            clock=clock,
+            new_id=new_id or _new_id,
+            workers=Workers(threads, name="arc"),
         )
+        if settings.summary.enabled:
+            runtime.hierarchy = _hierarchy(runtime, summary_model or chat_model)
+        return cls(runtime)
 
     @property
     def settings(self) -> "ArcSettings":
@@ -137,6 +141,8 @@ class ContextEngine:
         self._runtime.workers.close()
         if not self._runtime.closed:
             self._runtime.closed = True
+            if self._runtime.hierarchy is not None:
+                self._runtime.hierarchy.close()
             self._runtime.conversations.close()
 
     async def aclose(self) -> None:
@@ -207,6 +213,39 @@ def _open_store(
     store = SqlStore(address, clock=clock, auto_migrate=settings.storage.auto_migrate)
     sqlite = store.engine.dialect.name == "sqlite"
     return store, _SQLITE_THREADS if sqlite else settings.storage.pool_size
+
+
+def _hierarchy(runtime: Runtime, model: ChatModel | None) -> "HierarchicalMemory | None":
+    """What summarises, if the store can keep summaries."""
+    from arc_common.memory.hierarchy import HierarchicalMemory  # noqa: PLC0415 - 0.1 s that only an opened engine pays
+    from arc_common.memory.summaries import SummaryWriter  # noqa: PLC0415 - the same
+    from arc_common.memory.summarizer import ModelSummarizer  # noqa: PLC0415 - the same
+
+    summaries = getattr(runtime.conversations, "summaries", None)
+    if summaries is None:
+        return None
+    settings, counter, observer = runtime.settings, runtime.token_counter, runtime.observer
+    writer = SummaryWriter(
+        summaries,
+        runtime.conversations,
+        summarizer=None
+        if model is None
+        else ModelSummarizer(model, settings=settings, token_counter=counter, observer=observer),
+        counter=counter,
+        settings=settings,
+        observer=observer,
+        clock=runtime.clock,
+        new_id=runtime.new_id,
+    )
+    return HierarchicalMemory(
+        summaries,
+        runtime.conversations,
+        writer=writer,
+        counter=counter,
+        settings=settings,
+        observer=observer,
+        clock=runtime.clock,
+    )
 
 
 def _token_counter(settings: "ArcSettings") -> TokenCounter:

@@ -121,6 +121,10 @@ class HierarchicalMemory:
         """Write what is due now, on this thread."""
         self._work(key)
 
+    def close(self) -> None:
+        """Drop what waits and stop what runs; what a model says after that is not stored."""
+        self.queue.close()
+
     def facts(self, key: SessionKey, *, include_superseded: bool = False) -> list[Fact]:
         """The ledger: the most important first, the newest first among equals."""
         return self._store.facts(key, include_superseded=include_superseded)

@@ -6,12 +6,13 @@ from datetime import datetime
 
 from arc_common.exceptions import SummaryFailedError
 from arc_common.facts import ProposedFact
-from arc_common.memory.extraction import extract_facts, is_grounded, missing_facts
+from arc_common.memory.extraction import extract_facts
+from arc_common.memory.grounding import is_grounded, missing_facts
 from arc_common.memory.ledger import merged, related
 from arc_common.memory.rule_based import RuleBasedSummarizer
 from arc_common.memory.segments import Plan, next_block, next_era, next_leaf
 from arc_common.memory.summarizer import SegmentSummary, Summarizer
-from arc_common.messages import Message
+from arc_common.messages import Message, Role
 from arc_common.observability import Observer
 from arc_common.protocols import ConversationStore, SessionKey, StoredMessage, TokenCounter
 from arc_common.settings import ArcSettings
@@ -76,7 +77,7 @@ class SummaryWriter:
         return self._summarizer is not None
 
     def is_final(self, key: SessionKey, segment: Segment) -> bool:
-        """Whether a segment is written as well as it will be: by the model, or by rules where no model will be asked."""
+        """Whether a segment is as good as it will be: by the model, or by rules where no model will be asked."""
         if segment.made_by is None:
             return False
         return segment.made_by == "model" or self._summarizer is None or (key, *_place(segment)) in self._given_up
@@ -170,7 +171,7 @@ class SummaryWriter:
         summary = self._ask(key, plan, lambda model: model.leaf(messages, related=near))
         if summary is None:
             return False
-        facts = [(fact, maker) for fact, maker in self._checked(summary, messages)]
+        facts = self._checked(summary, messages)
         segment = self._segment(plan, sources, summary.narrative, "model")
         commit = self._with_facts(key, segment, messages, facts, removed_keys=summary.removed_keys)
         return self._store.commit(key, commit, lease=lease, epoch=lease.epoch)
@@ -181,7 +182,8 @@ class SummaryWriter:
         grounded = [fact for fact in summary.facts if is_grounded(fact.value, text)]
         if len(grounded) < len(summary.facts):
             self._observer.count("facts.ungrounded", len(summary.facts) - len(grounded))
-        missing = missing_facts(extract_facts(messages), facts=grounded, narrative=summary.narrative)
+        # The narrative doesn't count: it gives way to its block's, and that to an era's.
+        missing = missing_facts(extract_facts(messages), facts=grounded)
         self._observer.count("facts.guarded", len(missing))
         return [*((fact, "model") for fact in grounded), *((fact, "rules") for fact in missing)]
 
@@ -228,7 +230,7 @@ class SummaryWriter:
         if summary is not None:
             narrative, maker = summary.narrative, "model"
         else:
-            lines = [Message("assistant", narrative) for narrative in narratives]
+            lines = [Message(Role.ASSISTANT, narrative) for narrative in narratives]
             narrative, maker = self._rules.narrative(lines, max_tokens=self._settings.era_narrative_tokens), "rules"
         segment = self._segment(plan, (), narrative, "model" if maker == "model" else "rules", parts=len(parts))
         return self._store.commit(key, Commit(segment), lease=lease, epoch=lease.epoch)
