@@ -133,9 +133,8 @@ def _answer(model: ChatModel, messages: Sequence[Message], future: "Future[str]"
         future.set_result(model.complete(messages))
     except Exception as error:  # noqa: BLE001 - the thread that waits raises it
         future.set_exception(error)
-    except BaseException as error:  # a cancelled or exiting client must not end the thread that waits
+    except BaseException as error:  # noqa: BLE001 - a client that exits or is cancelled must not end that thread
         future.set_exception(ModelCallError(f"the model was stopped: {type(error).__name__}"))
-        raise
 
 
 def _is_worth_another_try(error: Exception) -> bool:

@@ -17,6 +17,7 @@ _MAX_STARTS = 16
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\Z|\\\Z)|[{}\[\],:]|[^\s"{}\[\],:]++', re.DOTALL)
 _START = re.compile(r"[{\[]")
 _CLOSER = {"{": "}", "[": "]"}
+_BRACKETS = frozenset("{}[]")
 
 
 def json_values(text: str) -> Iterator[dict[str, Any] | list[Any]]:
@@ -65,16 +66,13 @@ def _repaired(text: str, start: int) -> tuple[str, int]:
         if not open_brackets:
             end = match.end()
             break
-    while open_brackets:  # cut off: what was begun and not finished is left out
-        if written[-1] == ",":
+    while open_brackets:  # cut off: a key without its value is left out
+        last, before = written[-1], written[-2] if len(written) > 1 else ""
+        is_key = open_brackets[-1] == "{" and before in ("{", ",") and last not in _BRACKETS
+        if is_key or last in (",", ":"):
             written.pop()
-        elif written[-1] == ":":
-            written[-2:] = []
-            continue
-        elif open_brackets[-1] == "{" and written[-2:-1] in (["{"], [","]) and written[-1] not in "}]{":
-            written.pop()
-            continue
-        written.append(_CLOSER[open_brackets.pop()])
+        else:
+            written.append(_CLOSER[open_brackets.pop()])
     return " ".join(written), end
 
 

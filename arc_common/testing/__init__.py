@@ -1,5 +1,6 @@
 """Fakes for tests of what is built on arc."""
 
+from arc_common.testing.models import FailingChatModel, ReplyingChatModel, SlowChatModel
 from arc_common.testing.scripted import ScriptedChatModel
 
-__all__ = ["ScriptedChatModel"]
+__all__ = ["FailingChatModel", "ReplyingChatModel", "ScriptedChatModel", "SlowChatModel"]
