@@ -48,7 +48,7 @@ SIGNALS = (
         r"|(?:^|\b(?:please|just|so|and|but|kindly|whatever you do,?)\s|[,;:—]\s)(?:do not|don't|avoid"
         r"|stop|no more)\s" + _NOT_PROHIBITED + r"\w"
         r"|\b(?:must not|mustn't|may not|shall not|(?:is|are|'s|'re) not (?:to|allowed|permitted)"
-        r"|not (?:allowed|permitted|supposed) to|(?:is|are) (?:forbidden|prohibited|banned|off[- ]limits"
+        r"|not (?:allowed|permitted|supposed) to|no-go|taboo|(?:is|are) (?:forbidden|prohibited|banned|off[- ]limits"
         r"|out of the question))\b"
         r"|^no (?!one\b|idea\b|problem|need\b|doubt\b|wonder\b|rush\b|way\b|matter\b|thanks\b|worries\b"
         r"|clue\b)(?:\w+ ){1,3}(?:in|on|at|near|after|before|for|during|inside|around|until|with|from)\b"
@@ -97,7 +97,7 @@ SIGNALS = (
         "allergy or diet",
         FactCategory.CONDITION,
         0.75,
-        r"\b(?:allerg\w{1,6}|intoleran\w{1,3}|hives|anaphyla\w{1,6}|epipen|celiac|coeliac|vegans?"
+        r"\b(?:allerg\w{1,6}|rash|itch\w{1,3}|swell\w{0,3}|swollen|nausea\w{0,2}|intoleran\w{1,3}|hives|anaphyla\w{1,6}|epipen|celiac|coeliac|vegans?"
         r"|vegetarians?|pescatarian|halal|kosher|(?:gluten|lactose|dairy|nut|sugar|alcohol)[- ]free"
         r"|diabet\w{1,3}|reacts? (?:badly )?to|breaks? out in|makes? (?:me|him|her|them|us) (?:sick|ill"
         r"|sneeze|dizzy))\b",
@@ -117,7 +117,7 @@ SIGNALS = (
         FactCategory.CONDITION,
         0.5,
         r"\b(?:only (?:if|when|once|after|on|with|for)|unless|provided(?: that)?|providing|as long as"
-        r"|so long as|on condition|in (?:the )?case (?:of|it|the|he|she|they|we|i|anything|something)"
+        r"|so long as|as soon as (?!possible|you)|on condition|in (?:the )?case (?:of|it|the|he|she|they|we|i|anything|something)"
         r"|once the|not (?:until|before|unless)|until)\b"
         r"|^(?:if|when|whenever|in case|should) (?!you (?:want|like|have|need|could|can|know|don't mind"
         r"|were|ask|get a)|i (?:may|understand|remember|recall|were|knew)|possible|not\b|so\b"
@@ -176,7 +176,7 @@ SIGNALS = (
         "identity",
         FactCategory.ENTITY,
         0.55,
-        r"\b(?:my name(?:'s| is)|(?:is|are|was|'s|named|called|him|her|it) (?:called|named)|(?:we|i|they"
+        r"\b(?:my name(?:'s| is)|to (?:be|become) an? (?!bit|lot|little|good|great)|(?:is|are|was|'s|named|called|him|her|it) (?:called|named)|(?:we|i|they"
         r"|he|she) (?:call|named|call(?:ed)?) (?:him|her|it|them)|goes by|i(?:'m| am) (?:an? |the )(?!bit"
         r"|little|lot|mess|huge|big|newbie|total|complete|fan)[a-z]|i work (?:as|for|at|in|with|on)"
         r"|working (?:as|for) |(?:i|we|he|she|they) (?:head up|run|manage|own|teach|study|studies|runs"
@@ -192,6 +192,20 @@ SIGNALS = (
         0.45,
         r"^let's (?!see|say|hope|talk|start|face|be honest|get back|continue|move on|go on|not forget|hear"
         r"|think|look)\w+",
+    ),
+    _signal(
+        "copula",
+        FactCategory.GENERAL,
+        0.3,
+        r"^(?!(?:i|you|it|that|this|there|these|those|he|she|they|we|what|who|how|when|why|where|which|if|so|let|some|everyone"
+        r"|everything|people|nothing|none|one|all|here)\b)(?:[\w'-]+ ){1,5}(?:is|are|was|were) (?!what|why|how|that)\w",
+    ),
+    _signal(
+        "necessity",
+        FactCategory.GENERAL,
+        0.3,
+        r"\b(?:i|we|he|she|they) (?:had|have|has) to (?!say|admit|think|wait|ask|laugh|be honest|agree|explain|find|figure)\w"
+        r"|\b(?:i|we|he|she|they)(?:'ll| will) (?!be (?:happy|glad|fine|ok)|see|find|think|let|try|come back|have|look|ask|keep|do|get|tell|know)\w",
     ),
     _signal(
         "event",
