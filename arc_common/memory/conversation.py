@@ -130,9 +130,10 @@ class ConversationLog:
             size *= 2
         exhausted = len(chunk) < size
         if not exhausted:
-            leading = self._leading(before=loaded[0].seq)
-            loaded[:0] = leading
-            tokens.update(self.raw_tokens(leading, count))
+            whole = _whole_turns(loaded)
+            leading = self._leading(before=whole[0].seq)
+            loaded = [*leading, *whole]
+            tokens = {id(kept.message): tokens[id(kept.message)] for kept in whole} | self.raw_tokens(leading, count)
         return LoadedHistory(
             messages=tuple(stored.message for stored in loaded),
             tokens=tokens,
@@ -141,11 +142,8 @@ class ConversationLog:
 
     def _leading(self, *, before: int) -> list[StoredMessage]:
         head = self._store.head(self._key, limit=_LEADING)
-        return [
-            stored
-            for stored in takewhile(lambda stored: stored.message.role is Role.SYSTEM, head)
-            if stored.seq < before
-        ]
+        leading = takewhile(lambda stored: stored.message.role is Role.SYSTEM, head)
+        return [stored for stored in leading if stored.seq < before]
 
     def raw_tokens(
         self, chunk: Sequence[StoredMessage], count: Callable[[Message], int] | None = None
@@ -202,6 +200,11 @@ def newest_turn(messages: Sequence[Message]) -> list[Message]:
     exchanges, _ = exchanges_of(messages[start:])
     complete = [exchange for exchange in exchanges if exchange.complete]
     return [message for exchange in complete[:1] + complete[1:][-1:] for message in exchange.messages]
+
+
+def _whole_turns(loaded: Sequence[StoredMessage]) -> Sequence[StoredMessage]:
+    """From the first user message on: half a turn can't be shown, and its system messages open no conversation."""
+    return loaded[next(i for i, stored in enumerate(loaded) if stored.message.role is Role.USER) :]
 
 
 def _enough(

@@ -185,6 +185,14 @@ def test_instructions_at_the_start_are_never_forgotten(engine: ContextEngine, le
     assert session.context("and?").messages[0].text.startswith("Be kind.\n\nBe brief.")
 
 
+def test_a_system_message_amid_a_turn_opens_no_conversation(engine: ContextEngine) -> None:
+    """Where reading began is not where the conversation began."""
+    session = engine.session("s")
+    notes = [Message(Role.SYSTEM, "note", id=f"n{n}") for n in range(40)]
+    session.append([*turns(1), *notes, *turns(2)[2:], *tool_turn("t", 0)])
+    assert ids(session.window(max_tokens=20)) == ["q1", "a1", "t-q"]
+
+
 def test_half_a_turn_is_no_greeting(engine: ContextEngine) -> None:
     """Messages that are merely the first ones read are not taken for the conversation's opening."""
     session = engine.session("s")
