@@ -181,11 +181,15 @@ class Commit:
 class SummaryStore(Protocol):
     """Where summaries and facts are kept, beside the conversation. Thread-safe; every method is atomic and scoped.
 
-    - Editing or removing a message empties the leaf over it (narrative, tokens, sources and maker), removes the blocks
-      and eras over it (their other parts stand for themselves again), removes the facts of its leaf, takes back the
-      supersessions that those made, makes the view stale (its boundary stays, its texts go) and changes the epoch: all
-      in the edit's own transaction.
-    - Clearing and deleting a session remove all of it.
+    - Editing or removing a message empties the leaf over it and the leaves with a fact that names it as a source
+      (narrative, tokens, sources and maker), removes the blocks and eras over them (their other parts stand for
+      themselves again), removes these leaves' facts, takes back what those superseded and removed, makes the view stale
+      (its boundary stays, its texts go) and changes the epoch: all in the edit's own transaction. A leaf that has no
+      messages left goes altogether; a view that rests on nothing of this stays.
+    - A fact superseded by one that leaves, which was itself superseded, is from then on superseded by that third one.
+    - Messages that leave by a cap on the conversation's length change nothing here: what was read from them stays.
+    - Clearing and deleting a session remove all of it. An epoch or lease of a deleted session is of no use in one of
+      the same name that was made anew.
     """
 
     def state(self, key: SessionKey, *, limit: int) -> SessionState:
@@ -198,7 +202,7 @@ class SummaryStore(Protocol):
         """The segments of the level below that lie within it, oldest first."""
 
     def unfinished(self, key: SessionKey, *, limit: int) -> list[Segment]:
-        """Leaves and blocks that are empty or made by rules, oldest first."""
+        """Leaves and blocks that are empty or made by rules and still have messages: first the empty, oldest first."""
 
     def outlines(self, key: SessionKey, *, after: int, limit: int) -> list[Outline]:
         """The oldest messages behind a place, without their texts."""
@@ -213,14 +217,23 @@ class SummaryStore(Protocol):
         """Store a segment; whether it was stored.
 
         Refused (and nothing is changed) when the epoch is another by now, when `lease` is given and another has been
-        taken meanwhile, or when it is by rules and there is one by a model.
+        taken meanwhile (an expired one that nobody has taken serves), when it is by rules and there is one by a model,
+        when the same stretch is there by the same maker, and when it overlaps another of its level (a running era may
+        grow).
         """
 
     def adopt(self, key: SessionKey, view: View, *, epoch: int) -> bool:
-        """Store the view, if the epoch is still this one and the stored view's version is one less; whether it was."""
+        """Store the view, if the epoch is still this one and the stored view's version is one less; whether it was.
+
+        Without a stored view the version must be 1.
+        """
 
     def facts(self, key: SessionKey, *, include_superseded: bool = False, limit: int | None = None) -> list[Fact]:
         """The ledger: the most important first (newest first among equals)."""
 
-    def facts_of_keys(self, key: SessionKey, keys: Sequence[str]) -> list[Fact]:
-        """The facts that hold under these keys (compared after folding case and space)."""
+    def facts_of_keys(self, key: SessionKey, keys: Sequence[str], *, without: int | None = None) -> list[Fact]:
+        """The facts that hold under these keys (compared after folding case and space).
+
+        With `without`, as if the leaf that begins at that place had not been read: not its facts, but those that only
+        these superseded or it removed. That is what a leaf's new reading is to be merged with.
+        """

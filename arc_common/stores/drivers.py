@@ -44,6 +44,9 @@ class Driver(Protocol):
     def read(self, call: Call) -> list[Row]:
         """Run one reading statement, in one round trip."""
 
+    def snapshot(self, *calls: Call) -> list[list[Row]]:
+        """Run reading statements that all see the same moment, in one round trip; the rows of each."""
+
     def write(self, call: Call) -> list[Row] | None:
         """Run one writing statement, durable in one round trip; `None` if another writer was in its way."""
 
@@ -75,6 +78,18 @@ class SqliteDriver:
         statement, parameters = call
         with self._connection() as connection:
             return connection.execute(statement.sql, {**statement.defaults, **_single(parameters)}).fetchall()
+
+    def snapshot(self, *calls: Call) -> list[list[Row]]:
+        """Read in one transaction; its first statement fixes the moment."""
+        with self._connection() as connection:
+            connection.execute("BEGIN")
+            try:
+                return [
+                    connection.execute(statement.sql, {**statement.defaults, **_single(parameters)}).fetchall()
+                    for statement, parameters in calls
+                ]
+            finally:
+                connection.execute("ROLLBACK")
 
     def write(self, call: Call) -> list[Row] | None:
         """Run one writing statement; others are waited for."""
@@ -181,6 +196,23 @@ class PostgresDriver:
                 statement.sql, {**statement.defaults, **_single(parameters)}
             ).fetchall()
             return rows
+
+    def snapshot(self, *calls: Call) -> list[list[Row]]:
+        """Read in one transaction, sent as one."""
+        with self._connection() as connection:
+            try:
+                with connection.pipeline():
+                    connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                    cursors = [
+                        connection.execute(statement.sql, {**statement.defaults, **_single(parameters)})
+                        for statement, parameters in calls
+                    ]
+                    connection.execute("COMMIT")
+                return [cursor.fetchall() for cursor in cursors]
+            except self._error:
+                if not connection.closed:
+                    connection.execute("ROLLBACK")
+                raise
 
     def write(self, call: Call) -> list[Row] | None:
         """Run one writing statement; `None` if another writer has stored the same, or a strict isolation refuses."""

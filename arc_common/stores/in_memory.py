@@ -2,7 +2,8 @@
 
 import logging
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
@@ -25,6 +26,8 @@ from arc_common.stores.checks import (
 from arc_common.stores.forking import ForkGate
 from arc_common.stores.plan import plan_append
 from arc_common.stores.rows import detached, to_microseconds
+from arc_common.stores.summary_memory import InMemorySummaries, Ledger
+from arc_common.stores.summary_plan import Changed, edited
 
 __all__ = ["InMemoryStore"]
 
@@ -43,6 +46,7 @@ class _Session:
     next_seq: int = 1
     messages: list[StoredMessage] = field(default_factory=list)
     by_id: dict[str, StoredMessage] = field(default_factory=dict)
+    ledger: Ledger = field(default_factory=Ledger)
 
     def replace_all(self, messages: list[StoredMessage]) -> None:
         self.messages = messages
@@ -84,6 +88,12 @@ class InMemoryStore:
         self._numbers = count(1)
         self._lock = Lock()
         self._gate = ForkGate(before=_nothing, in_child=_nothing)
+        self._summaries = InMemorySummaries(self._guarded, self._get, clock=self._clock)
+
+    @property
+    def summaries(self) -> InMemorySummaries:
+        """The summaries and facts of its conversations."""
+        return self._summaries
 
     def append(
         self, key: SessionKey, messages: Sequence[CountedMessage], *, max_messages: int | None = None
@@ -113,6 +123,8 @@ class InMemoryStore:
                 session.last_message_at = max(new.message.created_at or now for new in plan.inserted)
             if max_messages is not None and len(session.messages) > max_messages:
                 session.replace_all(_without_oldest_turns(session.messages, max_messages))
+            if revised:
+                session.ledger.after(edited(revised), session.messages)
         return plan.results
 
     def tail(
@@ -164,10 +176,12 @@ class InMemoryStore:
             session = self._get(key)
             if session is None:
                 return 0
-            before = len(session.messages)
-            session.replace_all([stored for stored in session.messages if stored.message.id not in names])
+            gone = [stored.seq for stored in session.messages if stored.message.id in names]
             session.updated_at = self._clock()
-            return before - len(session.messages)
+            if gone:
+                session.replace_all([stored for stored in session.messages if stored.message.id not in names])
+                session.ledger.after(Changed(tuple(gone), tuple(names), removed=True), session.messages)
+            return len(gone)
 
     def conversation(self, key: SessionKey) -> Conversation | None:
         """See `ConversationStore.conversation`."""
@@ -183,6 +197,7 @@ class InMemoryStore:
                 return 0
             removed = len(session.messages)
             session.replace_all([])
+            session.ledger.clear()
             session.updated_at = self._clock()
             return removed
 
@@ -213,6 +228,11 @@ class InMemoryStore:
 
     def close(self) -> None:
         """See `ConversationStore.close`."""
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        with self._gate, self._lock:
+            yield
 
     def _get(self, key: SessionKey) -> _Session | None:
         session = self._sessions.get((key.caller_id, key.session_id))

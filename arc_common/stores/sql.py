@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from threading import Lock
 from typing import Any
 
 from sqlalchemy import Engine
@@ -21,19 +20,22 @@ from arc_common.stores.checks import (
     page_position,
     page_token,
 )
-from arc_common.stores.connect import connect, driver_for
+from arc_common.stores.database import Database, scope
 from arc_common.stores.drivers import Call, Row, Transaction
-from arc_common.stores.forking import ForkGate
-from arc_common.stores.migrate import ensure_schema
 from arc_common.stores.plan import AppendPlan, plan_append
 from arc_common.stores.rows import conversation_from_row, message_row, stored_from_row, to_microseconds
 from arc_common.stores.statements import LOCKED_COLUMNS, REVISED_COLUMNS, Statement, statements_for
+from arc_common.stores.summary_edits import SummaryEdits
+from arc_common.stores.summary_plan import Changed, edited
+from arc_common.stores.summary_sql import SqlSummaries
 
 __all__ = ["SqlStore"]
 
 _FIRST_CHUNK = 32
 _EVERY_ROW = 2**62
-_NO_CHANGE = {"more_seq": 0, "more_messages": 0, "more_tokens": 0, "more_tool_calls": 0, "last_at": None}
+_NO_CHANGE = {
+    "more_seq": 0, "more_messages": 0, "more_tokens": 0, "more_tool_calls": 0, "more_epoch": 0, "last_at": None,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,7 @@ class _Locked:
     row_id: int
     next_seq: int
     message_count: int
+    summarized: int
 
 
 class SqlStore:
@@ -68,19 +71,21 @@ class SqlStore:
     def __init__(
         self, url: str | Engine, *, clock: Callable[[], datetime] | None = None, auto_migrate: bool = True
     ) -> None:
-        self._engine, self._owned = connect(url)
+        self._database = Database(url, auto_migrate=auto_migrate)
         self._clock = clock or (lambda: datetime.now(UTC))
-        self._auto_migrate = auto_migrate
-        self._sql = statements_for(self._engine.dialect.name)
-        self._driver = driver_for(self._engine)
-        self._gate = ForkGate(before=self._driver.before_fork, in_child=self._driver.in_child)
-        self._ready = False
-        self._preparing = Lock()
+        self._sql = statements_for(self._database.dialect)
+        self._edits = SummaryEdits(self._database)
+        self._summaries = SqlSummaries(self._database, clock=self._clock)
 
     @property
     def engine(self) -> Engine:
         """The SQLAlchemy engine behind it."""
-        return self._engine
+        return self._database.engine
+
+    @property
+    def summaries(self) -> SqlSummaries:
+        """The summaries and facts of its conversations."""
+        return self._summaries
 
     def append(
         self, key: SessionKey, messages: Sequence[CountedMessage], *, max_messages: int | None = None
@@ -92,17 +97,21 @@ class SqlStore:
             self._check_owner(key)
             return []
         now = to_microseconds(self._clock())
-        ids = self._ids(list(dict.fromkeys(counted.message.id for counted in messages)))
+        ids = self._database.many(list(dict.fromkeys(counted.message.id for counted in messages)))
         if self._sql.append_new is not None and max_messages is None:
             results = self._append_new(self._sql.append_new, key, messages, ids, now)
             if results is not None:
                 return results
-        with self._transaction() as transaction:
+        with self._database.transaction() as transaction:
             locked, existing = self._lock(transaction, key, ids, now)
             plan = plan_append(messages, existing=existing, next_seq=locked.next_seq)
             if plan.inserted or plan.revised:
                 place = {"row_id": locked.row_id, "caller_id": key.caller_id}
-                transaction.commit(*self._writes(plan, place, now, locked.message_count, max_messages))
+                undo: list[Call] = []
+                if plan.revised:
+                    changed = edited(plan.revised)
+                    undo = self._edits.after(transaction, place, changed, summarized=locked.summarized)
+                transaction.commit(*self._writes(plan, place, now, locked.message_count, max_messages), *undo)
         return plan.results
 
     def _append_new(
@@ -113,7 +122,7 @@ class SqlStore:
         It does where all messages are new, or all are there as they are. With eight writers to one session it is
         twice as fast as the way under the lock.
         """
-        rows = self._read((self._sql.look_up, {**_scope(key), "message_ids": ids}))
+        rows = self._database.read((self._sql.look_up, {**scope(key), "message_ids": ids}))
         if not rows:
             return None
         _owned(key, rows)
@@ -122,10 +131,9 @@ class SqlStore:
         if existing or plan.revised:
             return plan.results if not plan.inserted and not plan.revised else None
         given = [{**message_row(stored), "place": stored.seq, "revision": stored.revision} for stored in plan.inserted]
-        with self._gate:
-            places = self._driver.write(
-                (statement, {**_scope(key), **_change(plan, given), "now": now, "rows": json.dumps(given)})
-            )
+        places = self._database.write(
+            (statement, {**scope(key), **_change(plan, given), "now": now, "rows": json.dumps(given)})
+        )
         if not places:
             return None
         first = min(row[0] for row in places)
@@ -135,13 +143,13 @@ class SqlStore:
         self, transaction: Transaction, key: SessionKey, ids: Any, now: int
     ) -> tuple[_Locked, dict[str, StoredMessage]]:
         """The session under its lock, made if need be, and those of the messages that it has."""
-        if self._engine.dialect.name == "sqlite":  # one writer at a time: what it reads is locked
-            (rows,) = transaction.run((self._sql.look_up, {**_scope(key), "message_ids": ids}))
+        if self._database.dialect == "sqlite":  # one writer at a time: what it reads is locked
+            (rows,) = transaction.run((self._sql.look_up, {**scope(key), "message_ids": ids}))
             if rows:
                 return _owned(key, rows), _messages_beside(rows)
         found, known = transaction.run(
             (self._sql.open_session, _new_session(key, now)),
-            (self._sql.find, {**_scope(key), "message_ids": ids}),
+            (self._sql.find, {**scope(key), "message_ids": ids}),
         )
         return _owned(key, found), {str(row[0]): stored_from_row(row) for row in known}
 
@@ -195,7 +203,7 @@ class SqlStore:
     def head(self, key: SessionKey, *, limit: int) -> list[StoredMessage]:
         """See `ConversationStore.head`."""
         checked_limit("limit", limit)
-        rows = self._read((self._sql.head, {**_scope(key), "row_limit": limit}))
+        rows = self._database.read((self._sql.head, {**scope(key), "row_limit": limit}))
         if not rows:
             self._check_owner(key)
         return [stored_from_row(row) for row in rows]
@@ -222,36 +230,56 @@ class SqlStore:
         return kept
 
     def _chunk(self, key: SessionKey, end: int, start: int, size: int) -> list[Row]:
-        return self._read((self._sql.tail, {**_scope(key), "before": end, "after": start, "row_limit": size}))
+        return self._database.read((self._sql.tail, {**scope(key), "before": end, "after": start, "row_limit": size}))
 
     def find(self, key: SessionKey, message_ids: Sequence[str]) -> list[StoredMessage]:
         """See `ConversationStore.find`."""
-        rows = self._read((self._sql.find, {**_scope(key), "message_ids": self._ids(checked_ids(message_ids))}))
+        names = self._database.many(checked_ids(message_ids))
+        rows = self._database.read((self._sql.find, {**scope(key), "message_ids": names}))
         if not rows:
             self._check_owner(key)
         return sorted((stored_from_row(row) for row in rows), key=lambda stored: stored.seq)
 
     def remove(self, key: SessionKey, message_ids: Sequence[str]) -> int:
         """See `ConversationStore.remove`."""
-        return self._remove(key, (self._sql.remove_messages, {"message_ids": self._ids(checked_ids(message_ids))}))
+        ids = checked_ids(message_ids)
+        now = to_microseconds(self._clock())
+        with self._locked(key, now) as (transaction, locked, place):
+            if locked is None:
+                return 0
+            names = self._database.many(ids)
+            (removed,) = transaction.run((self._sql.remove_messages, {**place, "message_ids": names}))
+            change = {**_NO_CHANGE, **_losses(removed), **place, "more_epoch": int(bool(removed)), "now": now}
+            undo: list[Call] = []
+            if removed:
+                changed = Changed(tuple(row[2] for row in removed), tuple(ids), removed=True)
+                undo = self._edits.after(transaction, place, changed, summarized=locked.summarized)
+            transaction.commit((self._sql.update_session, change), *undo)
+        return len(removed)
 
     def clear(self, key: SessionKey) -> int:
         """See `ConversationStore.clear`."""
-        return self._remove(key, (self._sql.remove_all_messages, {}))
+        now = to_microseconds(self._clock())
+        with self._locked(key, now) as (transaction, locked, place):
+            if locked is None:
+                return 0
+            (removed,) = transaction.run((self._sql.remove_all_messages, place))
+            change = {**_NO_CHANGE, **_losses(removed), **place, "more_epoch": 1, "now": now}
+            transaction.commit((self._sql.update_session, change), *self._edits.clear(place))
+        return len(removed)
 
     def delete(self, key: SessionKey) -> bool:
         """See `ConversationStore.delete`."""
-        with self._transaction() as transaction:
-            (found,) = transaction.run((self._sql.lock_session, {**_scope(key), "now": 0}))
-            if not found:
+        with self._locked(key, 0) as (transaction, locked, place):
+            if locked is None:
                 return False
-            place = {"row_id": _owned(key, found).row_id, "caller_id": key.caller_id}
-            transaction.commit((self._sql.remove_all_messages, place), (self._sql.delete_session, place))
+            derived = self._edits.delete(place)
+            transaction.commit((self._sql.remove_all_messages, place), *derived, (self._sql.delete_session, place))
         return True
 
     def conversation(self, key: SessionKey) -> Conversation | None:
         """See `ConversationStore.conversation`."""
-        rows = self._read((self._sql.conversation, _scope(key)))
+        rows = self._database.read((self._sql.conversation, scope(key)))
         if rows:
             return conversation_from_row(rows[0])
         self._check_owner(key)
@@ -273,68 +301,33 @@ class SqlStore:
         if user_id is not None:
             statement = self._sql.conversations_of_user
             parameters["user_id"] = user_id
-        rows = self._read((statement, parameters))
+        rows = self._database.read((statement, parameters))
         page = tuple(conversation_from_row(row[:-1]) for row in rows[:limit])
         more = len(rows) > limit
         return ConversationPage(page, page_token(page[-1].created_at, rows[limit - 1][-1]) if more else None)
 
     def close(self) -> None:
         """See `ConversationStore.close`."""
-        if self._owned:
-            self._engine.dispose()
+        self._database.close()
 
-    def _remove(self, key: SessionKey, removal: Call) -> int:
-        now = to_microseconds(self._clock())
-        with self._transaction() as transaction:
-            (found,) = transaction.run((self._sql.lock_session, {**_scope(key), "now": now}))
-            if not found:
-                return 0
-            place = {"row_id": _owned(key, found).row_id, "caller_id": key.caller_id}
-            statement, parameters = removal
-            assert isinstance(parameters, Mapping)  # noqa: S101 - narrows the type; both callers pass a mapping
-            (removed,) = transaction.run((statement, {**parameters, **place}))
-            change = {**_NO_CHANGE, **_losses(removed), **place, "now": now}
-            transaction.commit((self._sql.update_session, change))
-        return len(removed)
+    @contextmanager
+    def _locked(self, key: SessionKey, now: int) -> Iterator[tuple[Transaction, _Locked | None, dict[str, Any]]]:
+        """A transaction that holds the row of a session, if there is one; with the parameters that name the row."""
+        with self._database.transaction() as transaction:
+            (found,) = transaction.run((self._sql.lock_session, {**scope(key), "now": now}))
+            locked = _owned(key, found) if found else None
+            yield transaction, locked, {"row_id": locked.row_id, "caller_id": key.caller_id} if locked else {}
 
     def _check_owner(self, key: SessionKey) -> None:
         """Tell an empty session from somebody else's."""
-        owner = self._read((self._sql.owner, _scope(key)))
+        owner = self._database.read((self._sql.owner, scope(key)))
         if owner and owner[0][0] != key.user_id:
             raise SessionNotFoundError(key.session_id)
-
-    def _ids(self, message_ids: Sequence[str | None]) -> Any:
-        """Any number of ids as one parameter."""
-        return json.dumps(message_ids) if self._engine.dialect.name == "sqlite" else message_ids
-
-    def _read(self, call: Call) -> list[Row]:
-        with self._gate:
-            self._prepare()
-            return self._driver.read(call)
-
-    @contextmanager
-    def _transaction(self) -> Iterator[Transaction]:
-        with self._gate:
-            self._prepare()
-            with self._driver.transaction() as transaction:
-                yield transaction
-
-    def _prepare(self) -> None:
-        if self._ready:
-            return
-        with self._preparing:
-            if not self._ready:
-                ensure_schema(self._engine, auto_migrate=self._auto_migrate)
-                self._ready = True
-
-
-def _scope(key: SessionKey) -> dict[str, Any]:
-    return {"caller_id": key.caller_id, "session_id": key.session_id, "user_id": key.user_id}
 
 
 def _new_session(key: SessionKey, now: int) -> dict[str, Any]:
     return {
-        **_scope(key),
+        **scope(key),
         "account_id": key.account_id,
         "status": "active",
         "created_at": now,
@@ -347,10 +340,10 @@ def _new_session(key: SessionKey, now: int) -> dict[str, Any]:
 
 
 def _owned(key: SessionKey, found: list[Row]) -> _Locked:
-    row_id, user_id, next_seq, message_count = found[0][: len(LOCKED_COLUMNS)]
+    row_id, user_id, next_seq, message_count, summarized = found[0][: len(LOCKED_COLUMNS)]
     if user_id != key.user_id:
         raise SessionNotFoundError(key.session_id)
-    return _Locked(row_id, next_seq, message_count)
+    return _Locked(row_id, next_seq, message_count, summarized)
 
 
 def _messages_beside(rows: list[Row]) -> dict[str, StoredMessage]:
@@ -366,6 +359,7 @@ def _change(plan: AppendPlan, inserts: list[dict[str, Any]]) -> dict[str, Any]:
         "more_messages": len(inserts),
         "more_tokens": plan.tokens,
         "more_tool_calls": plan.tool_calls,
+        "more_epoch": int(bool(plan.revised)),
         "last_at": max((row["created_at"] for row in inserts), default=None),
     }
 

@@ -4,7 +4,7 @@ All of them take named parameters and filter by `caller_id`. The session is foun
 read is one round trip.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -36,9 +36,22 @@ from sqlalchemy.engine import Dialect
 from arc_common.stores.rows import CONVERSATION_COLUMNS, MESSAGE_COLUMNS
 from arc_common.stores.schema import messages, sessions
 
-__all__ = ["LOCKED_COLUMNS", "REVISED_COLUMNS", "Statement", "Statements", "statements_for"]
+__all__ = [
+    "LOCKED_COLUMNS",
+    "REVISED_COLUMNS",
+    "Statement",
+    "Statements",
+    "compiler_for",
+    "one_of",
+    "same_session",
+    "same_user",
+    "select_messages",
+    "session_row",
+    "statements_for",
+    "this_row",
+]
 
-LOCKED_COLUMNS = ("id", "user_id", "next_seq", "message_count")
+LOCKED_COLUMNS = ("id", "user_id", "next_seq", "message_count", "summarized")
 """What `open_session` and `lock_session` return, in this order."""
 
 
@@ -84,6 +97,13 @@ class Statements:
 @cache
 def statements_for(dialect_name: str) -> Statements:
     """The statements for `sqlite` or `postgresql` (through psycopg)."""
+    compiled = compiler_for(dialect_name)
+    built = {name: compiled(statement) for name, statement in _statements(dialect_name).items()}
+    return Statements(**built, append_new=compiled(_append_new()) if dialect_name == "postgresql" else None)
+
+
+def compiler_for(dialect_name: str) -> Callable[[Executable], Statement]:
+    """What turns a statement into the text that one driver takes."""
     dialect: Dialect
     if dialect_name == "sqlite":
         dialect = sqlite.dialect(paramstyle="named")
@@ -94,32 +114,31 @@ def statements_for(dialect_name: str) -> Statements:
         built = statement.compile(dialect=dialect)  # type: ignore[attr-defined]  # every Executable here is compilable
         return Statement(str(built), {name: value for name, value in built.params.items() if value is not None})
 
-    built = {name: compiled(statement) for name, statement in _statements(dialect_name).items()}
-    return Statements(**built, append_new=compiled(_append_new()) if dialect_name == "postgresql" else None)
+    return compiled
 
 
 def _statements(dialect_name: str) -> dict[str, Executable]:
-    mine = _session_row()
+    mine = session_row()
     return {
         "open_session": _open_session(dialect_name),
         "look_up": _look_up(dialect_name),
         "lock_session": update(sessions)
-        .where(*_same_session())
+        .where(*same_session())
         .values(updated_at=bindparam("now"))
         .returning(*(sessions.c[name] for name in LOCKED_COLUMNS)),
-        "owner": select(sessions.c.user_id).where(*_same_session()),
+        "owner": select(sessions.c.user_id).where(*same_session()),
         "conversation": select(*(sessions.c[name] for name in CONVERSATION_COLUMNS)).where(
-            *_same_session(), _same_user()
+            *same_session(), same_user()
         ),
         "conversations": _conversations(),
         "conversations_of_user": _conversations(sessions.c.user_id == bindparam("user_id", type_=Text)),
         # unsorted: for ORDER BY seq, SQLite would walk the whole session in that order
-        "find": _select_messages().where(*_in_session(mine), _one_of_ids(dialect_name)),
-        "head": _select_messages()
+        "find": select_messages().where(*_in_session(mine), _one_of_ids(dialect_name)),
+        "head": select_messages()
         .where(*_in_session(mine))
         .order_by(messages.c.seq)
         .limit(bindparam("row_limit", type_=BigInteger)),
-        "tail": _select_messages()
+        "tail": select_messages()
         .where(
             *_in_session(mine),
             messages.c.seq < bindparam("before", type_=BigInteger),
@@ -136,29 +155,32 @@ def _statements(dialect_name: str) -> dict[str, Executable]:
         "drop_oldest": delete(messages).where(*_oldest_turns()),
         "remove_messages": delete(messages)
         .where(*_inside(), _one_of_ids(dialect_name))
-        .returning(messages.c.tokens, messages.c.tool_calls),
+        .returning(messages.c.tokens, messages.c.tool_calls, messages.c.seq),
         "remove_all_messages": delete(messages).where(*_inside()).returning(messages.c.tokens, messages.c.tool_calls),
-        "delete_session": delete(sessions).where(*_this_row()),
+        "delete_session": delete(sessions).where(*this_row()),
     }
 
 
-def _same_session() -> tuple[ColumnElement[bool], ...]:
+def same_session() -> tuple[ColumnElement[bool], ...]:
+    """The session that the parameters name, whoever's it is."""
     return (
         sessions.c.caller_id == bindparam("caller_id"),
         sessions.c.session_id == bindparam("session_id"),
     )
 
 
-def _same_user() -> ColumnElement[bool]:
+def same_user() -> ColumnElement[bool]:
+    """It is this user's."""
     return sessions.c.user_id.is_not_distinct_from(bindparam("user_id", type_=Text))
 
 
-def _session_row() -> ScalarSelect[Any]:
-    return select(sessions.c.id).where(*_same_session(), _same_user()).scalar_subquery()
+def session_row() -> ScalarSelect[Any]:
+    """The row of the session that the parameters name, if it is this user's."""
+    return select(sessions.c.id).where(*same_session(), same_user()).scalar_subquery()
 
 
-def _in_session(session_row: ScalarSelect[Any]) -> tuple[ColumnElement[bool], ...]:
-    return messages.c.session == session_row, messages.c.caller_id == bindparam("caller_id")
+def _in_session(mine: ScalarSelect[Any]) -> tuple[ColumnElement[bool], ...]:
+    return messages.c.session == mine, messages.c.caller_id == bindparam("caller_id")
 
 
 def _inside() -> tuple[ColumnElement[bool], ...]:
@@ -166,20 +188,26 @@ def _inside() -> tuple[ColumnElement[bool], ...]:
     return messages.c.session == bindparam("row_id"), messages.c.caller_id == bindparam("caller_id")
 
 
-def _this_row() -> tuple[ColumnElement[bool], ...]:
+def this_row() -> tuple[ColumnElement[bool], ...]:
+    """The session whose row is locked."""
     return sessions.c.id == bindparam("row_id"), sessions.c.caller_id == bindparam("caller_id")
 
 
-def _select_messages() -> Any:
+def select_messages() -> Any:
+    """All that `stored_from_row` reads."""
     return select(*(messages.c[name] for name in MESSAGE_COLUMNS))
 
 
-def _one_of_ids(dialect_name: str) -> ColumnElement[bool]:
-    """One parameter for any number of ids, so that the statement stays the same: JSON text or an array."""
+def one_of(column: ColumnElement[Any], name: str, kind: Any, dialect_name: str) -> ColumnElement[bool]:
+    """One parameter for any number of values, so that the statement stays the same: JSON text or an array."""
     if dialect_name == "sqlite":
-        ids = func.json_each(bindparam("message_ids")).table_valued("value")
-        return messages.c.message_id.in_(select(ids.c.value))
-    return messages.c.message_id == any_(bindparam("message_ids", type_=ARRAY(Text)))
+        values = func.json_each(bindparam(name)).table_valued("value")
+        return column.in_(select(values.c.value))
+    return column == any_(bindparam(name, type_=ARRAY(kind)))
+
+
+def _one_of_ids(dialect_name: str) -> ColumnElement[bool]:
+    return one_of(messages.c.message_id, "message_ids", Text, dialect_name)
 
 
 def _open_session(dialect_name: str) -> Executable:
@@ -203,7 +231,7 @@ def _look_up(dialect_name: str) -> Executable:
         messages.c.session == sessions.c.id, messages.c.caller_id == sessions.c.caller_id, _one_of_ids(dialect_name)
     )
     columns = *(sessions.c[name] for name in LOCKED_COLUMNS), *(messages.c[name] for name in MESSAGE_COLUMNS)
-    return select(*columns).select_from(sessions.outerjoin(messages, theirs)).where(*_same_session())
+    return select(*columns).select_from(sessions.outerjoin(messages, theirs)).where(*same_session())
 
 
 def _append_new() -> Executable:
@@ -211,9 +239,7 @@ def _append_new() -> Executable:
 
     The rows come as one JSON text, each with its `place` among them. Nothing happens if the session is not there.
     """
-    locked = (
-        _changed_session(*_same_session(), _same_user()).returning(sessions.c.id, sessions.c.next_seq).cte("locked")
-    )
+    locked = _changed_session(*same_session(), same_user()).returning(sessions.c.id, sessions.c.next_seq).cte("locked")
     names = [column.name for column in messages.columns if column.name not in ("session", "seq", "caller_id")]
     given = (
         func.json_to_recordset(cast(bindparam("rows", type_=Text), postgresql.JSON))
@@ -228,7 +254,7 @@ def _append_new() -> Executable:
 
 
 def _update_session(*leaving: ColumnElement[bool]) -> Executable:
-    return _changed_session(*_this_row(), leaving=leaving)
+    return _changed_session(*this_row(), leaving=leaving)
 
 
 def _changed_session(*which: ColumnElement[bool], leaving: tuple[ColumnElement[bool], ...] = ()) -> Update:
@@ -250,6 +276,7 @@ def _changed_session(*which: ColumnElement[bool], leaving: tuple[ColumnElement[b
             tool_calls_count=changed("tool_calls_count", "more_tool_calls", func.sum(messages.c.tool_calls)),
             total_tokens=changed("total_tokens", "more_tokens", func.sum(messages.c.tokens)),
             last_message_at=func.coalesce(bindparam("last_at", type_=BigInteger), sessions.c.last_message_at),
+            epoch=sessions.c.epoch + bindparam("more_epoch"),
             updated_at=bindparam("now"),
         )
     )

@@ -1,0 +1,202 @@
+"""What storing a segment and changing a message mean for summaries and facts, decided without a database. Pure."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from arc_common.exceptions import InvalidInputError
+from arc_common.facts import Fact
+from arc_common.messages import check_identifier
+from arc_common.protocols import StoredMessage
+from arc_common.stores.checks import checked_limit
+from arc_common.summaries import Commit, Segment, View
+
+__all__ = [
+    "Changed",
+    "Mark",
+    "checked_commit",
+    "checked_lease",
+    "checked_view",
+    "edited",
+    "epoch_of",
+    "inherited",
+    "may_store",
+    "rests_on",
+    "without_text",
+]
+
+_RANK = {None: 0, "rules": 1, "model": 2}
+_LONGEST_LEASE = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """Messages that were edited or removed.
+
+    Args:
+        places: Their `seq`s.
+        message_ids: Their ids.
+        removed: Whether they are gone, and not edited.
+    """
+
+    places: tuple[int, ...]
+    message_ids: tuple[str, ...]
+    removed: bool
+
+
+def edited(revised: Sequence[StoredMessage]) -> Changed:
+    """New revisions as a change."""
+    return Changed(
+        tuple(stored.seq for stored in revised), tuple(stored.message.id or "" for stored in revised), removed=False
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What says of a fact that it no longer holds.
+
+    Args:
+        fact_id: The fact.
+        superseded_by: The fact in its place.
+        removed_by: The leaf that said that nothing holds in its place.
+    """
+
+    fact_id: str
+    superseded_by: str | None
+    removed_by: int | None
+
+
+def may_store(new: Segment, overlapping: Iterable[Segment]) -> bool:
+    """Whether a segment may take its place among those of its level.
+
+    - It may replace an empty one, one by somebody less able, and an era that ends earlier; each of them begins where it
+      does.
+    - A stretch is never stored twice, nor two that overlap.
+
+    Args:
+        new: The segment.
+        overlapping: Those of its level that have a place in common with it.
+    """
+    for old in overlapping:
+        if old.start != new.start or old.end > new.end or _RANK[new.made_by] < _RANK[old.made_by]:
+            return False
+        if old.end < new.end and new.level < 2:
+            return False
+        if old.end == new.end and _RANK[new.made_by] == _RANK[old.made_by]:
+            return False
+    return True
+
+
+def inherited(leaving: Sequence[Mark], *, leaves: Collection[int]) -> list[Mark]:
+    """For each fact that leaves the ledger: what those that it superseded are marked with from now on.
+
+    A fact that was superseded by one that was itself superseded does not hold again: it takes over that mark.
+
+    Args:
+        leaving: The facts that leave.
+        leaves: The leaves that they were read from; what these removed holds again.
+    """
+    marks = {mark.fact_id: mark for mark in leaving}
+    return [_followed(mark, marks, leaves) for mark in leaving]
+
+
+def _followed(first: Mark, leaving: dict[str, Mark], leaves: Collection[int]) -> Mark:
+    mark: Mark | None = first
+    passed: set[str] = set()
+    removed_by: int | None = None
+    superseded_by: str | None = None
+    while mark is not None and mark.fact_id not in passed:
+        passed.add(mark.fact_id)
+        if removed_by is None and mark.removed_by not in leaves:
+            removed_by = mark.removed_by
+        superseded_by = mark.superseded_by
+        mark = leaving.get(superseded_by or "")
+    return Mark(first.fact_id, None if superseded_by in leaving else superseded_by, removed_by)
+
+
+def rests_on(view: View, *, places: Iterable[int], fact_ids: Iterable[str]) -> bool:
+    """Whether what a view shows was made from one of these messages or leaves, or is one of these facts."""
+    return any(place <= view.boundary for place in places) or not set(fact_ids).isdisjoint(view.fact_ids)
+
+
+def without_text(view: View, changed: Changed) -> View:
+    """The view when a text behind it has changed: the boundary stays, what was said is gone."""
+    gone = sum(place <= view.boundary for place in changed.places) if changed.removed else 0
+    return replace(
+        view, facts=(), fact_ids=(), narrative="", instructions=(), covered=max(0, view.covered - gone), stale=True
+    )
+
+
+def checked_commit(commit: Commit) -> None:
+    """Refuse what is not a finished segment with facts of its own.
+
+    Raises:
+        InvalidInputError: It isn't.
+    """
+    segment = commit.segment
+    for name, number, least in (
+        ("level", segment.level, 0),
+        ("start", segment.start, 1),
+        ("end", segment.end, segment.start),
+        ("tokens", segment.tokens, 0),
+        ("parts", segment.parts, 0),
+    ):
+        if number is None:
+            raise InvalidInputError(f"segment.{name}", None, "a whole number")
+        checked_limit(f"segment.{name}", number, least=least)
+    if segment.made_by not in ("model", "rules"):
+        raise InvalidInputError("segment.made_by", segment.made_by, "'model' or 'rules'")
+    if segment.created_at is not None and segment.created_at.tzinfo is None:
+        raise InvalidInputError("segment.created_at", segment.created_at, "a time with zone")
+    if segment.level and (commit.facts or commit.superseded or commit.removed):
+        raise InvalidInputError("facts", commit.facts, "none with a block or era: facts are read from leaves")
+    if len({fact.id for fact in commit.facts}) < len(commit.facts):
+        raise InvalidInputError("facts", commit.facts, "facts with different ids")
+    for fact in commit.facts:
+        _checked_fact(fact, segment)
+    for fact_id in (*commit.superseded, *commit.superseded.values(), *commit.removed):
+        check_identifier("fact.id", fact_id)
+
+
+def _checked_fact(fact: Fact, leaf: Segment) -> None:
+    check_identifier("fact.id", fact.id)
+    for source in fact.sources:
+        check_identifier("fact.sources", source)
+    if fact.superseded_by is not None:
+        check_identifier("fact.superseded_by", fact.superseded_by)
+    if fact.segment != leaf.start:
+        raise InvalidInputError("fact.segment", fact.segment, f"{leaf.start}, where its leaf begins")
+    if not 0.0 <= fact.importance <= 1.0:
+        raise InvalidInputError("fact.importance", fact.importance, "a number from 0 to 1")
+    if fact.made_by not in ("model", "rules"):
+        raise InvalidInputError("fact.made_by", fact.made_by, "'model' or 'rules'")
+    if fact.valid_from.tzinfo is None:
+        raise InvalidInputError("fact.valid_from", fact.valid_from, "a time with zone")
+
+
+def checked_view(view: View) -> None:
+    """Refuse a view that could not have been adopted.
+
+    Raises:
+        InvalidInputError: It couldn't.
+    """
+    checked_limit("view.version", view.version, least=1)
+    checked_limit("view.boundary", view.boundary)
+    checked_limit("view.covered", view.covered)
+    if view.adopted_at.tzinfo is None:
+        raise InvalidInputError("view.adopted_at", view.adopted_at, "a time with zone")
+
+
+def checked_lease(owner: str, seconds: float) -> None:
+    """Refuse an owner without a name and a lease of no length.
+
+    Raises:
+        InvalidInputError: It is one.
+    """
+    check_identifier("owner", owner)
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= _LONGEST_LEASE:
+        raise InvalidInputError("seconds", seconds, f"a number of seconds above 0, at most {_LONGEST_LEASE:,.0f}")
+
+
+def epoch_of(row: int, edits: int) -> int:
+    """A session's epoch: other for each edit, and for a session of the same name that was made anew."""
+    return (row << 32) + edits

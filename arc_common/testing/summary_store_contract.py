@@ -1,0 +1,618 @@
+"""What every `SummaryStore` must do, as tests that a backend inherits.
+
+class TestMyStore(SummaryStoreContract):
+    @pytest.fixture
+    def store(self, clock: Clock) -> Store:
+        return MyStore(..., clock=clock)
+
+The store may be shared between tests if its clock is: each test uses a caller of its own.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+from uuid import uuid4
+
+import pytest
+
+from arc_common.exceptions import InvalidInputError, SessionNotFoundError
+from arc_common.facts import Fact, FactCategory
+from arc_common.messages import Role
+from arc_common.protocols import ConversationStore, SessionKey, StoredMessage
+from arc_common.summaries import Commit, Outline, Segment, SessionState, SummaryStore, View
+from arc_common.testing.store_contract import START, counted, ids
+
+__all__ = ["Clock", "Store", "SummaryStoreContract", "a_fact", "a_leaf", "a_view"]
+
+
+class Store(ConversationStore, Protocol):
+    """A conversation store that keeps summaries."""
+
+    @property
+    def summaries(self) -> SummaryStore:
+        """Where they are kept."""
+
+
+class Clock:
+    """A clock that stands until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> datetime:
+        """The time."""
+        return self.now
+
+    def pass_by(self, seconds: float) -> None:
+        """Move on."""
+        self.now += timedelta(seconds=seconds)
+
+
+def a_leaf(start: int, end: int, *, level: int = 0, **fields: Any) -> Segment:
+    """A finished segment."""
+    made = {
+        "narrative": f"from {start} to {end}", "tokens": 7, "made_by": "model", "sources": (("m1", "abc"),), "parts": 0,
+        "created_at": START, **fields,
+    }  # fmt: skip
+    return Segment(level, start, end, **made)
+
+
+def a_fact(fact_id: str, leaf: int = 1, *, minute: int = 0, **fields: Any) -> Fact:
+    """A fact that holds."""
+    made = {
+        "key": f"key of {fact_id}", "value": f"value of {fact_id}", "category": FactCategory.GENERAL, "sources": (),
+        "importance": 0.5, "made_by": "model", "valid_from": START + timedelta(minutes=minute), **fields,
+    }  # fmt: skip
+    return Fact(fact_id, segment=leaf, **made)
+
+
+def a_view(version: int = 1, boundary: int = 4, **fields: Any) -> View:
+    """An adopted view."""
+    made = {
+        "covered": boundary, "facts": ("- key: value",), "fact_ids": ("f1",), "narrative": "It began.",
+        "instructions": ("Be brief.",), "correction": 1.25, "adopted_at": START, **fields,
+    }  # fmt: skip
+    return View(version, boundary, **made)
+
+
+def names(facts: Sequence[Fact]) -> list[str]:
+    """The facts' ids."""
+    return [fact.id for fact in facts]
+
+
+def stretches(segments: Sequence[Segment]) -> list[tuple[int, int, int]]:
+    """The segments' places."""
+    return [(segment.level, segment.start, segment.end) for segment in segments]
+
+
+def is_bare(summaries: SummaryStore, key: SessionKey) -> bool:
+    """Whether there is neither a segment nor a fact."""
+    return not summaries.cover(key) and not summaries.facts(key, include_superseded=True)
+
+
+class SummaryStoreContract:
+    """Inherit and give the fixture `store`, whose sessions number their messages from 1."""
+
+    @pytest.fixture
+    def clock(self) -> Clock:
+        """The store's clock."""
+        return Clock()
+
+    @pytest.fixture
+    def store(self, clock: Clock) -> Store:
+        """The store to test."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def key(self) -> SessionKey:
+        """A session that no other test knows."""
+        return SessionKey("session", caller_id=f"caller-{uuid4()}", user_id="user")
+
+    @pytest.fixture
+    def talk(self, store: Store, key: SessionKey) -> list[StoredMessage]:
+        """Messages m1 … m32 in the places 1 … 32, of 10 tokens each; the user's and the assistant's in turn."""
+        roles = ("assistant", "user")
+        return store.append(key, [counted(f"m{n}", str(n), role=roles[n % 2]) for n in range(1, 33)])
+
+    def put(self, store: Store, key: SessionKey, segment: Segment, *facts: Fact, **more: Any) -> bool:
+        """Commit without a lease, at the present epoch."""
+        epoch = store.summaries.state(key, limit=0).epoch
+        return store.summaries.commit(key, Commit(segment, facts, **more), lease=None, epoch=epoch)
+
+    # The state
+
+    def test_nothing_there(self, store: Store, key: SessionKey) -> None:
+        """A session that does not exist is empty, gives no lease and takes nothing."""
+        summaries = store.summaries
+        assert summaries.state(key, limit=5) == SessionState()
+        assert summaries.cover(key) == summaries.unfinished(key, limit=5) == []
+        assert summaries.parts(key, a_leaf(1, 4, level=1)) == []
+        assert summaries.outlines(key, after=0, limit=5) == []
+        assert summaries.facts(key) == summaries.facts_of_keys(key, ["a"]) == []
+        assert summaries.acquire(key, owner="a", seconds=1) is None
+        assert summaries.commit(key, Commit(a_leaf(1, 4)), lease=None, epoch=0) is False
+        assert summaries.adopt(key, a_view(), epoch=0) is False
+        assert store.conversation(key) is None
+
+    def test_state_before_and_behind_an_adoption(
+        self, store: Store, key: SessionKey, talk: list[StoredMessage]
+    ) -> None:
+        """The newest messages behind the boundary, cut at the old end, beside the session's sums."""
+        summaries = store.summaries
+        state = summaries.state(key, limit=5)
+        assert (state.view, state.message_count, state.total_tokens) == (None, 32, 320)
+        assert list(state.messages) == talk[-5:]
+        assert summaries.adopt(key, a_view(boundary=20), epoch=state.epoch)
+        state = summaries.state(key, limit=100)
+        assert state.view == a_view(boundary=20)
+        assert list(state.messages) == talk[20:]
+        assert list(summaries.state(key, limit=3).messages) == talk[-3:]
+        assert summaries.state(key, limit=0).messages == ()
+
+    @pytest.mark.usefixtures("talk")
+    def test_any_text_comes_back(self, store: Store, key: SessionKey) -> None:
+        """Texts that databases refuse, and every field, come back as they were."""
+        odd = "a\x00b\ud800 안녕 🎉 %s :x {y} '"
+        segment = a_leaf(1, 4, narrative=odd, sources=(("m1", "x"), ("m2", "y")))
+        fact = a_fact(
+            "f1", key=odd, value=odd, sources=("m1", "m2"), importance=0.1 + 0.2, category=FactCategory.NUMERIC
+        )
+        view = a_view(facts=(odd,), narrative=odd, instructions=(odd, ""), fact_ids=(), correction=0.1 + 0.2)
+        assert self.put(store, key, segment, fact)
+        assert store.summaries.adopt(key, view, epoch=store.summaries.state(key, limit=0).epoch)
+        assert store.summaries.cover(key) == [segment]
+        assert store.summaries.facts(key) == [fact] == store.summaries.facts_of_keys(key, [odd])
+        assert store.summaries.state(key, limit=0).view == view
+
+    @pytest.mark.usefixtures("talk")
+    def test_a_segment_without_a_time_was_written_now(self, store: Store, key: SessionKey, clock: Clock) -> None:
+        """The store's clock gives it."""
+        clock.pass_by(77)
+        self.put(store, key, a_leaf(1, 4, created_at=None))
+        assert store.summaries.cover(key)[0].created_at == clock.now
+
+    @pytest.mark.usefixtures("talk")
+    def test_outlines(self, store: Store, key: SessionKey) -> None:
+        """The oldest messages behind a place."""
+        assert store.summaries.outlines(key, after=30, limit=9) == [
+            Outline(31, Role.USER, 10),
+            Outline(32, Role.ASSISTANT, 10),
+        ]
+        assert [one.seq for one in store.summaries.outlines(key, after=4, limit=3)] == [5, 6, 7]
+
+    # Segments
+
+    @pytest.mark.usefixtures("talk")
+    def test_a_block_stands_for_its_leaves(self, store: Store, key: SessionKey) -> None:
+        """What is below a segment is covered by it, and is still there as its parts."""
+        for start in (1, 5, 9, 13, 17):
+            assert self.put(store, key, a_leaf(start, start + 3))
+        assert self.put(store, key, a_leaf(1, 16, level=1, parts=4))
+        assert stretches(store.summaries.cover(key)) == [(1, 1, 16), (0, 17, 20)]
+        parts = store.summaries.parts(key, store.summaries.cover(key)[0])
+        assert stretches(parts) == [(0, 1, 4), (0, 5, 8), (0, 9, 12), (0, 13, 16)]
+
+    @pytest.mark.usefixtures("talk")
+    def test_a_running_era_grows(self, store: Store, key: SessionKey) -> None:
+        """It replaces itself, keeps its parts, and covers the added ones; four eras are covered by the next level."""
+        for start in (1, 5, 9):
+            self.put(store, key, a_leaf(start, start + 3, level=1))
+        assert self.put(store, key, a_leaf(1, 4, level=2, parts=1))
+        assert self.put(store, key, a_leaf(1, 8, level=2, parts=2, narrative="more"))
+        assert stretches(store.summaries.cover(key)) == [(2, 1, 8), (1, 9, 12)]
+        assert store.summaries.cover(key)[0].narrative == "more"
+        assert stretches(store.summaries.parts(key, a_leaf(1, 8, level=2))) == [(1, 1, 4), (1, 5, 8)]
+        assert self.put(store, key, a_leaf(9, 12, level=2, parts=1))
+        assert self.put(store, key, a_leaf(1, 12, level=3, parts=2))
+        assert stretches(store.summaries.cover(key)) == [(3, 1, 12)]
+
+    @pytest.mark.usefixtures("talk")
+    @pytest.mark.parametrize(
+        ("there", "new", "stored"),
+        [
+            (a_leaf(1, 4, made_by="rules"), a_leaf(1, 4), True),
+            (a_leaf(1, 4), a_leaf(1, 4, made_by="rules"), False),
+            (a_leaf(1, 4), a_leaf(1, 4, narrative="again"), False),
+            (a_leaf(1, 4, made_by="rules"), a_leaf(1, 4, made_by="rules", narrative="again"), False),
+            (a_leaf(1, 4, made_by="rules"), a_leaf(1, 8), False),
+            (a_leaf(1, 8, made_by="rules"), a_leaf(1, 4), False),
+            (a_leaf(1, 8), a_leaf(5, 12), False),
+            (a_leaf(5, 12), a_leaf(1, 8), False),
+            (a_leaf(1, 4), a_leaf(5, 8), True),
+            (a_leaf(1, 8, level=2), a_leaf(1, 4, level=2), False),
+            (a_leaf(1, 8, level=2), a_leaf(1, 12, level=2, made_by="rules"), False),
+            (a_leaf(1, 8, level=2, made_by="rules"), a_leaf(1, 12, level=2, made_by="rules"), True),
+            (a_leaf(5, 8, level=2), a_leaf(1, 12, level=2), False),
+        ],
+        ids=[
+            "model for rules", "rules for model", "model twice", "rules twice", "longer leaf", "shorter leaf",
+            "overlap behind", "overlap before", "beside", "shorter era", "era by rules over model", "era grows",
+            "era around an era",
+        ],
+    )  # fmt: skip
+    def test_what_may_take_a_place(
+        self, store: Store, key: SessionKey, there: Segment, new: Segment, *, stored: bool
+    ) -> None:
+        """A stretch is stored once, by the ablest, without overlaps; a refused commit changes nothing."""
+        fact = a_fact("new", new.start)
+        assert self.put(store, key, there)
+        before = store.summaries.state(key, limit=0)
+        assert self.put(store, key, new, *([fact] if new.level == 0 else [])) is stored
+        assert (new in store.summaries.cover(key)) is stored
+        if not stored:
+            assert store.summaries.cover(key) == [there]
+            assert store.summaries.facts(key) == []
+            assert store.summaries.state(key, limit=0) == before
+
+    @pytest.mark.usefixtures("talk")
+    def test_unfinished(self, store: Store, key: SessionKey) -> None:
+        """First what is empty, then what is by rules, oldest first, leaves before blocks; covered or not; no eras."""
+        self.put(store, key, a_leaf(1, 4, made_by="rules"))
+        self.put(store, key, a_leaf(5, 8))
+        self.put(store, key, a_leaf(9, 12))
+        self.put(store, key, a_leaf(1, 8, level=1, made_by="rules"))
+        self.put(store, key, a_leaf(1, 8, level=2, made_by="rules"))
+        assert stretches(store.summaries.unfinished(key, limit=9)) == [(0, 1, 4), (1, 1, 8)]
+        store.append(key, [counted("m10", "changed", role="assistant")])
+        assert stretches(store.summaries.unfinished(key, limit=9)) == [(0, 9, 12), (0, 1, 4), (1, 1, 8)]
+        assert stretches(store.summaries.unfinished(key, limit=2)) == [(0, 9, 12), (0, 1, 4)]
+
+    # Facts
+
+    @pytest.mark.usefixtures("talk")
+    def test_the_order_of_facts(self, store: Store, key: SessionKey) -> None:
+        """The most important first, then the newest; a limit cuts the end."""
+        self.put(store, key, a_leaf(1, 4), a_fact("old"), a_fact("top", importance=0.9), a_fact("new", minute=5))
+        self.put(store, key, a_leaf(5, 8), a_fact("later leaf", 5), a_fact("low", 5, importance=0.0, minute=9))
+        assert names(store.summaries.facts(key)) == ["top", "new", "later leaf", "old", "low"]
+        assert names(store.summaries.facts(key, limit=2)) == ["top", "new"]
+        assert store.summaries.facts(key, limit=0) == []
+
+    @pytest.mark.usefixtures("talk")
+    def test_a_new_value_supersedes(self, store: Store, key: SessionKey) -> None:
+        """What no longer holds is kept, marked, and shown on request only."""
+        self.put(store, key, a_leaf(1, 4), a_fact("a", key="City", value="Rome"), a_fact("b"), a_fact("c"))
+        before = store.summaries.state(key, limit=0).facts_version
+        new = a_fact("d", 5, key=" city  ", value="Oslo")
+        assert self.put(store, key, a_leaf(5, 8), new, superseded={"a": "d"}, removed=("b",))
+        assert names(store.summaries.facts(key)) == ["d", "c"]
+        every = {fact.id: fact for fact in store.summaries.facts(key, include_superseded=True)}
+        assert (every["a"].superseded_by, every["a"].removed, every["a"].holds) == ("d", False, False)
+        assert (every["b"].superseded_by, every["b"].removed, every["b"].holds) == (None, True, False)
+        assert store.summaries.facts_of_keys(key, ["CITY", "nothing"]) == [new]
+        assert store.summaries.state(key, limit=0).facts_version > before
+
+    @pytest.mark.usefixtures("talk")
+    def test_redoing_a_leaf_redoes_its_facts(self, store: Store, key: SessionKey) -> None:
+        """Its facts are replaced, and what they superseded and removed holds again unless the new ones say so too."""
+        self.put(store, key, a_leaf(1, 4), a_fact("a"), a_fact("b"), a_fact("c"))
+        first = a_leaf(5, 8, made_by="rules")
+        self.put(store, key, first, a_fact("d", 5), superseded={"a": "d", "b": "d"}, removed=("c",))
+        assert names(store.summaries.facts(key)) == ["d"]
+        unread = store.summaries.facts_of_keys(key, [f"key of {name}" for name in "abcd"], without=5)
+        assert unread == [a_fact("c"), a_fact("b"), a_fact("a")]
+        assert self.put(store, key, a_leaf(5, 8), a_fact("e", 5), superseded={"a": "e"})
+        assert names(store.summaries.facts(key)) == ["e", "c", "b"]
+        every = {fact.id: fact.superseded_by for fact in store.summaries.facts(key, include_superseded=True)}
+        assert every == {"a": "e", "b": None, "c": None, "e": None}
+
+    @pytest.mark.usefixtures("talk")
+    def test_a_chain_of_values_loses_its_middle(self, store: Store, key: SessionKey) -> None:
+        """The oldest value does not hold again while the newest does."""
+        self.put(store, key, a_leaf(1, 4), a_fact("rome"))
+        self.put(store, key, a_leaf(5, 8), a_fact("oslo", 5), superseded={"rome": "oslo"})
+        self.put(store, key, a_leaf(9, 12), a_fact("bern", 9), superseded={"oslo": "bern"})
+        store.remove(key, ["m6"])
+        every = {fact.id: fact.superseded_by for fact in store.summaries.facts(key, include_superseded=True)}
+        assert every == {"rome": "bern", "bern": None}
+        store.remove(key, ["m10"])
+        assert store.summaries.facts(key, include_superseded=True) == [a_fact("rome")]
+
+    @pytest.mark.usefixtures("talk")
+    def test_marks_of_unknown_facts_and_of_its_own_do_nothing(self, store: Store, key: SessionKey) -> None:
+        """A leaf judges other leaves' facts only."""
+        self.put(store, key, a_leaf(1, 4), a_fact("a"), superseded={"a": "x", "no": "x"}, removed=("a", "no"))
+        assert store.summaries.facts(key) == [a_fact("a")]
+
+    # Edits
+
+    @pytest.fixture
+    def told(
+        self,
+        store: Store,
+        key: SessionKey,
+        talk: list[StoredMessage],  # noqa: ARG002 - fixtures can't take marks
+    ) -> list[Segment]:
+        """Six leaves of four messages in a block, an era and one on its own; a fact of each leaf; a view up to 24."""
+        leaves = [a_leaf(start, start + 3) for start in range(1, 25, 4)]
+        for leaf in leaves:
+            self.put(store, key, leaf, a_fact(f"f{leaf.start}", leaf.start, sources=(f"m{leaf.start}",)))
+        self.put(store, key, a_leaf(1, 8, level=1, parts=2))
+        self.put(store, key, a_leaf(9, 16, level=1, parts=2))
+        self.put(store, key, a_leaf(1, 16, level=2, parts=2))
+        view = a_view(boundary=20, covered=20, fact_ids=("f1", "f21"))
+        assert store.summaries.adopt(key, view, epoch=store.summaries.state(key, limit=0).epoch)
+        return leaves
+
+    @pytest.mark.parametrize(
+        ("change", "left"),
+        [
+            (lambda store, key: store.append(key, [counted("m6", "changed", role="assistant")]), 20),
+            (lambda store, key: store.append(key, [counted("m6", "x", role="user"), counted("n")]), 20),
+            (lambda store, key: store.remove(key, ["m6"]), 19),
+        ],
+        ids=["edit", "edit beside a new message", "remove"],
+    )
+    def test_what_was_made_from_a_changed_message_is_undone(
+        self,
+        store: Store,
+        key: SessionKey,
+        told: list[Segment],
+        change: Callable[[ConversationStore, SessionKey], object],
+        left: int,
+    ) -> None:
+        """Its leaf is empty, what stood above is gone, the rest stands for itself; the view has no text left."""
+        before = store.summaries.state(key, limit=0)
+        change(store, key)
+        empty = Segment(0, 5, 8, "", 0, None)
+        block = a_leaf(9, 16, level=1, parts=2)
+        assert store.summaries.cover(key) == [told[0], empty, block, *told[4:]]
+        assert store.summaries.unfinished(key, limit=9) == [empty]
+        assert names(store.summaries.facts(key)) == ["f21", "f17", "f13", "f9", "f1"]
+        state = store.summaries.state(key, limit=0)
+        assert state.epoch != before.epoch
+        assert state.facts_version > before.facts_version
+        assert before.view is not None
+        assert state.view == replace(
+            before.view, facts=(), fact_ids=(), narrative="", instructions=(), covered=left, stale=True
+        )
+        assert self.put(store, key, a_leaf(5, 8, made_by="rules"), a_fact("f5 anew", 5))
+        assert self.put(store, key, a_leaf(1, 8, level=1, parts=2))
+        assert stretches(store.summaries.cover(key)) == [(1, 1, 8), (1, 9, 16), (0, 17, 20), (0, 21, 24)]
+        assert store.summaries.adopt(key, a_view(2, 20), epoch=state.epoch)
+
+    @pytest.mark.usefixtures("told")
+    def test_a_change_behind_everything_undoes_nothing(self, store: Store, key: SessionKey) -> None:
+        """A message that nothing was made from changes the epoch and nothing else."""
+        before = store.summaries.state(key, limit=0)
+        cover = store.summaries.cover(key)
+        store.append(key, [counted("m30", "changed", role="assistant")])
+        state = store.summaries.state(key, limit=0)
+        assert state.epoch != before.epoch
+        assert replace(state, epoch=before.epoch, total_tokens=before.total_tokens) == before
+        assert store.summaries.cover(key) == cover
+        assert len(store.summaries.facts(key)) == 6
+
+    @pytest.mark.usefixtures("told")
+    def test_new_and_known_messages_undo_nothing(self, store: Store, key: SessionKey) -> None:
+        """The epoch stays, and so does all that was made."""
+        before = store.summaries.state(key, limit=0)
+        store.append(key, [counted("m6", "6", role="assistant"), counted("new")])
+        store.remove(key, ["nowhere"])
+        state = store.summaries.state(key, limit=0)
+        assert (state.epoch, state.view, state.facts_version) == (before.epoch, before.view, before.facts_version)
+        assert len(store.summaries.facts(key)) == 6
+
+    @pytest.mark.usefixtures("told")
+    def test_the_view_goes_stale_by_a_fact_behind_its_boundary(self, store: Store, key: SessionKey) -> None:
+        """A view shows f21, whose leaf lies behind the boundary; a view that shows nothing of a leaf stays."""
+        store.append(key, [counted("m22", "changed", role="assistant")])
+        state = store.summaries.state(key, limit=0)
+        assert state.view is not None
+        assert (state.view.stale, state.view.boundary, state.view.covered, state.view.facts) == (True, 20, 20, ())
+        assert store.summaries.adopt(key, a_view(2, 20), epoch=state.epoch)
+        store.remove(key, ["m23"])
+        assert store.summaries.state(key, limit=0).view == a_view(2, 20)
+
+    @pytest.mark.usefixtures("told")
+    def test_a_leaf_that_quotes_a_changed_message_is_undone_too(self, store: Store, key: SessionKey) -> None:
+        """A fact merged from two messages goes with either of them, and its leaf is read again."""
+        self.put(store, key, a_leaf(25, 28), a_fact("both", 25, sources=("m2", "m26")))
+        store.remove(key, ["m2"])
+        assert stretches(store.summaries.unfinished(key, limit=9)) == [(0, 1, 4), (0, 25, 28)]
+        assert "both" not in names(store.summaries.facts(key, include_superseded=True))
+
+    @pytest.mark.usefixtures("told")
+    def test_a_leaf_without_messages_goes(self, store: Store, key: SessionKey) -> None:
+        """Nothing is left to be read again."""
+        store.remove(key, ["m5", "m6", "m7"])
+        assert (0, 5, 8) in stretches(store.summaries.cover(key))
+        store.remove(key, ["m8"])
+        assert stretches(store.summaries.cover(key)) == [(0, 1, 4), (1, 9, 16), (0, 17, 20), (0, 21, 24)]
+        assert store.summaries.unfinished(key, limit=9) == []
+
+    @pytest.mark.usefixtures("told")
+    def test_a_cap_takes_messages_but_not_what_was_read_from_them(self, store: Store, key: SessionKey) -> None:
+        """Summaries and facts of messages that left by a cap stay; there is nothing left to redo them from."""
+        before = store.summaries.state(key, limit=0)
+        cover = store.summaries.cover(key)
+        store.append(key, [counted("new")], max_messages=4)
+        state = store.summaries.state(key, limit=99)
+        assert (state.epoch, state.view, state.message_count) == (before.epoch, before.view, 3)
+        assert ids(state.messages) == ["m31", "m32", "new"]
+        assert store.summaries.cover(key) == cover
+        assert len(store.summaries.facts(key)) == 6
+        assert store.summaries.unfinished(key, limit=9) == []
+
+    @pytest.mark.usefixtures("told")
+    @pytest.mark.parametrize("wipe", ["clear", "delete"])
+    def test_nothing_survives_a_wipe(self, store: Store, key: SessionKey, wipe: str) -> None:
+        """Segments, facts and the view are gone; what was under way for the old session can't land in the new one."""
+        lease = store.summaries.acquire(key, owner="a", seconds=60)
+        assert lease is not None
+        getattr(store, wipe)(key)
+        state = store.summaries.state(key, limit=9)
+        assert (state.view, state.messages, state.message_count) == (None, (), 0)
+        assert is_bare(store.summaries, key)
+        store.append(key, [counted(f"m{n}") for n in range(1, 33)])
+        again = store.summaries.acquire(key, owner="a", seconds=60)
+        assert again is not None
+        assert again.epoch != lease.epoch
+        for held in (lease, None):
+            late = Commit(a_leaf(1, 4), (a_fact("late"),))
+            assert store.summaries.commit(key, late, lease=held, epoch=lease.epoch) is False
+        assert store.summaries.adopt(key, a_view(), epoch=lease.epoch) is False
+        assert is_bare(store.summaries, key)
+
+    # The lease
+
+    @pytest.mark.usefixtures("talk")
+    def test_one_holds_the_lease(self, store: Store, key: SessionKey, clock: Clock) -> None:
+        """Others get it when it is given back or has expired, with a higher fence; its owner keeps the fence."""
+        summaries = store.summaries
+        first = summaries.acquire(key, owner="a", seconds=60)
+        assert first is not None
+        assert first.epoch == summaries.state(key, limit=0).epoch
+        assert summaries.acquire(key, owner="b", seconds=60) is None
+        clock.pass_by(50)
+        assert summaries.acquire(key, owner="a", seconds=60) == first
+        clock.pass_by(59)
+        assert summaries.acquire(key, owner="b", seconds=60) is None
+        clock.pass_by(1)
+        second = summaries.acquire(key, owner="b", seconds=60)
+        assert second is not None
+        assert second.fence > first.fence
+        summaries.release(key, first)
+        assert summaries.acquire(key, owner="a", seconds=60) is None
+        summaries.release(key, second)
+        third = summaries.acquire(key, owner="a", seconds=60)
+        assert third is not None
+        assert third.fence > second.fence
+
+    @pytest.mark.usefixtures("talk")
+    def test_a_lease_that_another_took_commits_nothing(self, store: Store, key: SessionKey, clock: Clock) -> None:
+        """An expired lease serves until somebody takes it; from then on it is refused."""
+        summaries = store.summaries
+        old = summaries.acquire(key, owner="a", seconds=60)
+        assert old is not None
+        clock.pass_by(61)
+        assert summaries.commit(key, Commit(a_leaf(1, 4)), lease=old, epoch=old.epoch)
+        new = summaries.acquire(key, owner="b", seconds=60)
+        assert new is not None
+        assert not summaries.commit(key, Commit(a_leaf(5, 8), (a_fact("f", 5),)), lease=old, epoch=old.epoch)
+        assert stretches(summaries.cover(key)) == [(0, 1, 4)]
+        assert summaries.facts(key) == []
+        assert summaries.commit(key, Commit(a_leaf(5, 8)), lease=new, epoch=new.epoch)
+        summaries.release(key, new)
+        assert not summaries.commit(key, Commit(a_leaf(9, 12)), lease=new, epoch=new.epoch)
+
+    @pytest.mark.usefixtures("talk")
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda store, key: store.append(key, [counted("m2", "changed", role="assistant")]),
+            lambda store, key: store.append(key, [counted("m31", "changed")]),
+            lambda store, key: store.remove(key, ["m2"]),
+            lambda store, key: store.clear(key),
+            lambda store, key: store.delete(key),
+        ],
+        ids=["edit", "edit elsewhere", "remove", "clear", "delete"],
+    )
+    def test_what_was_begun_before_a_change_is_refused(
+        self,
+        store: Store,
+        key: SessionKey,
+        change: Callable[[ConversationStore, SessionKey], object],
+    ) -> None:
+        """Whoever read messages before they changed can't store what was made from them."""
+        lease = store.summaries.acquire(key, owner="a", seconds=60)
+        assert lease is not None
+        change(store, key)
+        late = Commit(a_leaf(1, 4), (a_fact("f"),))
+        assert store.summaries.commit(key, late, lease=lease, epoch=lease.epoch) is False
+        assert store.summaries.commit(key, late, lease=None, epoch=lease.epoch) is False
+        assert store.summaries.adopt(key, a_view(), epoch=lease.epoch) is False
+        assert is_bare(store.summaries, key)
+        assert store.summaries.state(key, limit=0).view is None
+
+    @pytest.mark.usefixtures("talk")
+    def test_adoptions_follow_each_other(self, store: Store, key: SessionKey) -> None:
+        """Of two that adopt at once, one does."""
+        summaries = store.summaries
+        epoch = summaries.state(key, limit=0).epoch
+        assert summaries.adopt(key, a_view(2), epoch=epoch) is False
+        assert summaries.adopt(key, a_view(1), epoch=epoch) is True
+        assert summaries.adopt(key, a_view(1, 8), epoch=epoch) is False
+        assert summaries.adopt(key, a_view(2, 8), epoch=epoch + 1) is False
+        assert summaries.adopt(key, a_view(2, 8), epoch=epoch) is True
+        assert summaries.state(key, limit=0).view == a_view(2, 8)
+
+    # Whose it is, and bad input
+
+    @pytest.mark.usefixtures("told")
+    @pytest.mark.parametrize(
+        "call",
+        [
+            lambda summaries, key: summaries.state(key, limit=1),
+            lambda summaries, key: summaries.cover(key),
+            lambda summaries, key: summaries.parts(key, a_leaf(1, 4, level=1)),
+            lambda summaries, key: summaries.unfinished(key, limit=1),
+            lambda summaries, key: summaries.outlines(key, after=0, limit=1),
+            lambda summaries, key: summaries.acquire(key, owner="a", seconds=1),
+            lambda summaries, key: summaries.commit(key, Commit(a_leaf(1, 4)), lease=None, epoch=0),
+            lambda summaries, key: summaries.adopt(key, a_view(), epoch=0),
+            lambda summaries, key: summaries.facts(key),
+            lambda summaries, key: summaries.facts_of_keys(key, ["a"]),
+        ],
+        ids=[
+            "state", "cover", "parts", "unfinished", "outlines", "acquire", "commit", "adopt", "facts", "facts of keys",
+        ],
+    )  # fmt: skip
+    def test_another_user_finds_nothing(
+        self,
+        store: Store,
+        key: SessionKey,
+        call: Callable[[SummaryStore, SessionKey], object],
+    ) -> None:
+        """For another user the session can't be found; another caller has one of its own."""
+        with pytest.raises(SessionNotFoundError):
+            call(store.summaries, SessionKey(key.session_id, key.caller_id, "somebody else"))
+        other = SessionKey(key.session_id, f"{key.caller_id}-other", key.user_id)
+        store.append(other, [counted(f"m{n}") for n in range(1, 9)])
+        assert is_bare(store.summaries, other)
+        self.put(store, other, a_leaf(1, 4), a_fact("f1"))
+        store.clear(other)
+        assert len(store.summaries.facts(key)) == 6
+
+    @pytest.mark.usefixtures("talk")
+    @pytest.mark.parametrize(
+        "call",
+        [
+            lambda store, key: store.state(key, limit=-1),
+            lambda store, key: store.unfinished(key, limit=True),
+            lambda store, key: store.outlines(key, after="x", limit=1),
+            lambda store, key: store.facts(key, limit=1.5),
+            lambda store, key: store.acquire(key, owner="", seconds=1),
+            lambda store, key: store.acquire(key, owner="a", seconds=0),
+            lambda store, key: store.acquire(key, owner="a", seconds=float("nan")),
+            *(
+                lambda store, key, commit=commit: store.commit(key, commit, lease=None, epoch=0)
+                for commit in (
+                    Commit(a_leaf(4, 1)),
+                    Commit(a_leaf(1, 4, level=-1)),
+                    Commit(a_leaf(1, 4, made_by=None)),
+                    Commit(a_leaf(1, 4, created_at=datetime(2026, 1, 1))),  # noqa: DTZ001 - that is what is wrong
+                    Commit(a_leaf(1, 4, level=1), (a_fact("f"),)),
+                    Commit(a_leaf(1, 4), (a_fact("f", 2),)),
+                    Commit(a_leaf(1, 4), (a_fact("f"), a_fact("f"))),
+                    Commit(a_leaf(1, 4), (a_fact("\x00"),)),
+                    Commit(a_leaf(1, 4), (a_fact("f", sources=("",)),)),
+                    Commit(a_leaf(1, 4), (a_fact("f", importance=float("nan")),)),
+                    Commit(a_leaf(1, 4), removed=("x" * 256,)),
+                )
+            ),
+            lambda store, key: store.adopt(key, a_view(0), epoch=0),
+            lambda store, key: store.adopt(key, a_view(1, -1), epoch=0),
+        ],
+    )
+    def test_bad_input(
+        self,
+        store: Store,
+        key: SessionKey,
+        call: Callable[[SummaryStore, SessionKey], object],
+    ) -> None:
+        """What is not acceptable is refused by name, and nothing is written."""
+        with pytest.raises(InvalidInputError):
+            call(store.summaries, key)
+        assert is_bare(store.summaries, key)
