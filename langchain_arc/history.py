@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from arc_common.engine import ContextEngine
-from arc_common.exceptions import MissingDependencyError
+from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.memory.conversation import USAGE
 from arc_common.messages import Message
 from arc_common.tokens.window import check_limits
@@ -27,6 +27,8 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
     - Making one does no I/O; an event loop may do it.
     - `messages` is what a model should see: the newest whole turns within the limits, no tool call without its
       results and no result without its call. The originals stay in the session.
+    - Once the conversation is summarised, one system message with its facts and summary leads the view, in place of
+      the messages that they were made from. It carries a mark, and is passed over when it is handed back.
     - The view is frozen at the first read until this object writes, because `RunnableWithMessageHistory` reads it
       again at the end of a run and compares: make one object per run, as `factory` does.
     - Safe beside other writers to the same session: nothing is lost and nothing is stored twice.
@@ -40,9 +42,11 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
         max_tokens: At most so many tokens in the view.
         max_turns: At most so many turns in the view.
         max_messages: At most so many messages in the view. With no limit at all, the settings' own hold.
+        layers: "all" for facts and summary before the messages, "none" for messages only.
 
     Raises:
-        InvalidInputError: An id is empty, too long or not storable, or a limit is negative or no whole number.
+        InvalidInputError: An id is empty, too long or not storable, a limit is negative or no whole number, or
+            `layers` is something else.
     """
 
     def __init__(
@@ -56,12 +60,16 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
         max_tokens: int | None = None,
         max_turns: int | None = None,
         max_messages: int | None = None,
+        layers: Literal["all", "none"] = "all",
     ) -> None:
         check_limits(max_turns=max_turns, max_messages=max_messages, max_tokens=max_tokens)
+        if layers not in ("all", "none"):
+            raise InvalidInputError("layers", layers, '"all" or "none"')
         self._session = engine.session(session_id, user_id=user_id, caller_id=caller_id, account_id=account_id)
         self._max_tokens = max_tokens
         self._max_turns = max_turns
         self._max_messages = max_messages
+        self._layers = layers == "all"
         self._view: list[BaseMessage] | None = None
 
     @classmethod
@@ -75,6 +83,7 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
         max_tokens: int | None = None,
         max_turns: int | None = None,
         max_messages: int | None = None,
+        layers: Literal["all", "none"] = "all",
     ) -> Callable[..., "ArcChatMessageHistory"]:
         """What `RunnableWithMessageHistory` takes as `get_session_history`: makes a fresh history for each run.
 
@@ -93,13 +102,16 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
                 max_tokens=max_tokens,
                 max_turns=max_turns,
                 max_messages=max_messages,
+                layers=layers,
             )
 
         return get_session_history
 
     @property
     def messages(self) -> list[BaseMessage]:  # type: ignore[override]  # the base class asks for "a property or attribute"
-        """The view: the newest whole turns within the limits; a greeting before them while everything fits.
+        """The view: facts and summary, then the newest whole turns within the limits.
+
+        A greeting stands before them while everything fits.
 
         Raises:
             SessionNotFoundError: The session belongs to another user.
@@ -112,6 +124,7 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
                     max_turns=self._max_turns,
                     max_messages=self._max_messages,
                     keep_opening=True,
+                    layers=self._layers,
                 )
             )
         return list(self._view)
@@ -125,6 +138,7 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
                     max_turns=self._max_turns,
                     max_messages=self._max_messages,
                     keep_opening=True,
+                    layers=self._layers,
                 )
             )
         return list(self._view)

@@ -5,7 +5,7 @@ from typing import Any, NoReturn, Self
 
 from arc_common.engine import ContextEngine
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
-from arc_common.messages import Message
+from arc_common.messages import Message, same_content
 from arc_common.session import Session
 from llamaindex_arc.messages import from_arc, to_arc
 
@@ -74,6 +74,8 @@ class ArcChatStore(BaseChatStore):
 
         - Those at the start that are there already stay as they are, with their ids and times.
         - New ones are stored before old ones are removed: a crash in between loses nothing.
+        - A message that shows arc's facts and summary stands for the messages before the first that follows it: they
+          stay.
         """
         given = list(map(to_arc, messages))
         session = self.session(key)
@@ -177,12 +179,28 @@ def _difference(
     stored: Sequence[Message], messages: Sequence[ChatMessage], given: Sequence[Message]
 ) -> tuple[list[Message], list[str]]:
     """What must be appended and what removed, so that the given messages are what is stored."""
+    own = [(message, as_arc) for message, as_arc in zip(messages, given, strict=True) if not as_arc.made_by_arc]
+    summarised = _summarised(stored, [as_arc for _, as_arc in own]) if len(own) < len(given) else 0
     same = 0
-    for there, wanted in zip(stored, messages, strict=False):
+    for there, (wanted, _) in zip(stored[summarised:], own, strict=False):
         if from_arc(there) != wanted:
             break
         same += 1
-    return list(given[same:]), [_id(message) for message in stored[same:]]
+    return [as_arc for _, as_arc in own[same:]], [_id(message) for message in stored[summarised + same :]]
+
+
+def _summarised(stored: Sequence[Message], following: Sequence[Message]) -> int:
+    """How many of the stored messages lie before those that followed a summary: before the longest match, the last."""
+    longest, place = 0, len(stored)
+    for start in range(len(stored)):
+        length = 0
+        while length < min(len(following), len(stored) - start) and same_content(
+            stored[start + length], following[length]
+        ):
+            length += 1
+        if length and length >= longest:
+            longest, place = length, start
+    return place
 
 
 def _at(messages: Sequence[Message], index: int) -> Message | None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from threading import Lock
-from typing import Any, Self
+from typing import Any, Literal, Self
 from uuid import uuid4
 
 from typing_extensions import override
@@ -18,6 +18,7 @@ from arc_common.session import Session
 from arc_common.stores.rows import MESSAGE_COLUMNS, message_row, stored_from_row
 from arc_common.tokens.counting import message_tokens
 from llamaindex_arc.chat_store import ArcChatStore
+from llamaindex_arc.escaping import shown
 from llamaindex_arc.messages import from_arc, to_arc
 from llamaindex_arc.tokenizers import CounterAsTokenizer, TokenizerAsCounter
 
@@ -40,6 +41,8 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
 
     - `get` is what a model should see: the newest whole turns within the limit, never a tool call without its results
       or a result without its call; the newest turn's question is there also when nothing fits. `get_all` is everything.
+    - Once the conversation is summarised, one system message with its facts and summary leads what `get` returns, in
+      place of the messages that they were made from. It is passed over when it is handed back.
     - What `get` and `get_all` return is the caller's own: fresh objects, down to their blocks.
     - `put` stores before it returns. When the store fails, it doesn't raise, because chat engines call it between a
       question and its answer: the failure is logged, counted (`save.errors`) and handed to the engine's
@@ -53,6 +56,9 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
     """
 
     chat_store: SerializeAsAny[ArcChatStore] = Field(default_factory=ArcChatStore)
+    layers: Literal["all", "none"] = Field(
+        default="all", description="Whether `get` returns facts and summary before the messages, or messages only."
+    )
     _unsaved: tuple[Message, ...] = PrivateAttr(default=())
     _lock: Any = PrivateAttr(default_factory=Lock)
     _own_counter: TokenizerAsCounter | None = PrivateAttr(default=None)
@@ -96,6 +102,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         session_id: str | None = None,
         user_id: str | None = None,
         caller_id: str = "default",
+        layers: Literal["all", "none"] = "all",
         **kwargs: Any,
     ) -> "ArcChatMemoryBuffer":
         """A memory over a session. Does no I/O, unless `chat_history` is given.
@@ -113,6 +120,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
             session_id: Which conversation.
             user_id: Whose.
             caller_id: On whose behalf.
+            layers: "all" for facts and summary before the messages, "none" for messages only.
             **kwargs: None is taken.
 
         Raises:
@@ -125,6 +133,8 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
             token_limit = int(llm.metadata.context_window * DEFAULT_TOKEN_LIMIT_RATIO) if llm else DEFAULT_TOKEN_LIMIT
         if type(token_limit) is not int or token_limit < 1:
             raise InvalidInputError("token_limit", token_limit, "a whole number of tokens above 0")
+        if layers not in ("all", "none"):
+            raise InvalidInputError("layers", layers, '"all" or "none"')
         if tokenizer_fn is not None and not callable(tokenizer_fn):
             raise InvalidInputError("tokenizer_fn", tokenizer_fn, "a function from text to a list of tokens")
         if chat_store is None:
@@ -136,7 +146,13 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         key = chat_store_key if session_id is None else session_id
         chat_store.session(key)
         tokenizer_fn = tokenizer_fn or CounterAsTokenizer(chat_store.engine.token_counter)
-        memory = cls(token_limit=token_limit, tokenizer_fn=tokenizer_fn, chat_store=chat_store, chat_store_key=key)
+        memory = cls(
+            token_limit=token_limit,
+            tokenizer_fn=tokenizer_fn,
+            chat_store=chat_store,
+            chat_store_key=key,
+            layers=layers,
+        )
         if chat_history and chat_store.get_messages(key)[: len(chat_history)] != chat_history:
             memory.set(chat_history)
         return memory
@@ -153,7 +169,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         initial_token_count: int = 0,
         **kwargs: Any,
     ) -> list[ChatMessage]:
-        """The newest whole turns within the limit.
+        """Facts and summary, then the newest whole turns, all within the limit.
 
         - Reads and counts as much as it returns, however long the conversation is.
         - A greeting before the first question is there as long as the whole conversation fits.
@@ -168,7 +184,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
             SessionNotFoundError: The session belongs to another user.
             StoreError: The store failed.
         """
-        return list(map(from_arc, self.session.window(**self._limits(initial_token_count))))
+        return shown(self.session.window(**self._limits(initial_token_count)))
 
     @override
     async def aget(
@@ -178,7 +194,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         **kwargs: Any,
     ) -> list[ChatMessage]:
         """Async form of `get`."""
-        return list(map(from_arc, await self.session.awindow(**self._limits(initial_token_count))))
+        return shown(await self.session.awindow(**self._limits(initial_token_count)))
 
     def get_all(self) -> list[ChatMessage]:
         """The whole conversation."""
@@ -211,6 +227,8 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
 
         - Those at the start that are there already stay as they are, with their ids and times.
         - New ones are stored before old ones are removed: a crash in between loses nothing.
+        - The message with facts and summary that `get` returns stands for those before the first that follows it: they
+          stay, so that `set(get())` changes nothing.
         """
         self.chat_store.set_messages(self.chat_store_key, messages)
         self._unsaved = ()
@@ -237,6 +255,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         return {
             "class_name": self.class_name(),
             "token_limit": self.token_limit,
+            "layers": self.layers,
             "chat_store_key": self.chat_store_key,
             "chat_store": self.chat_store.to_dict(),
             "messages": list(map(_as_row, messages)),
@@ -274,7 +293,12 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInputError("data", data, "what ArcChatMemoryBuffer.to_dict gave") from error
         memory = cls.from_defaults(
-            engine=engine, session_id=key, token_limit=token_limit, tokenizer_fn=tokenizer_fn, **scope
+            engine=engine,
+            session_id=key,
+            token_limit=token_limit,
+            tokenizer_fn=tokenizer_fn,
+            layers=data.get("layers", "all"),
+            **scope,
         )
         if not memory.session.messages(limit=1):
             memory.session.append(messages)
@@ -304,6 +328,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
             "keep_newest": True,
             "following": self._unsaved,
             "count": self._count if self._own_counter else None,
+            "layers": self.layers == "all",
         }
 
     def _count(self, message: Message) -> int:
@@ -314,7 +339,8 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
     def _saving(self, messages: Sequence[ChatMessage]) -> Iterator[list[Message]]:
         """What is to be stored: these, behind those that could not be; they keep their ids, so none comes twice."""
         now = datetime.now(UTC)
-        new = [to_arc(message).stored_as(f"msg_{uuid4().hex}", now) for message in messages]
+        given = [message for message in map(to_arc, messages) if not message.made_by_arc]
+        new = [message.stored_as(f"msg_{uuid4().hex}", now) for message in given]
         with self._lock:
             waiting, self._unsaved = self._unsaved, ()
         batch = [*waiting, *new]

@@ -16,7 +16,8 @@ from typing import Any
 
 from arc_common.codec import dumps, loads
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
-from arc_common.messages import ContentPart, Message, Origin, PartType, Role, ToolCall
+from arc_common.messages import ARC_MARK, ContentPart, Message, Origin, PartType, Role, ToolCall
+from arc_common.prompts import holds_memory
 
 try:
     from llama_index.core.base.llms.types import (
@@ -69,6 +70,8 @@ def to_arc(message: ChatMessage) -> Message:
     - The message is not changed, and the result shares nothing mutable with it.
     - Tool calls are read from `ToolCallBlock`s, or, where there are none, from `additional_kwargs["tool_calls"]` or
       `["function_call"]`; a tool result's `tool_call_id` and any message's `name` from `additional_kwargs`.
+    - A system message that shows arc's block of facts and summary carries arc's mark: it is never stored. (It is known
+      by its text, because a mark in `additional_kwargs` would be sent to providers, and some refuse it.)
 
     Raises:
         InvalidInputError: It isn't a `ChatMessage`, or it holds what can't be stored (an open stream, an object that
@@ -81,12 +84,14 @@ def to_arc(message: ChatMessage) -> Message:
     except ValueError as error:
         raise InvalidInputError("message.role", message.role, f"one of {', '.join(MessageRole)}") from error
     kwargs = message.additional_kwargs
+    own = role is Role.SYSTEM and holds_memory(message.content or "")
     result = Message(
         role=role,
         content=_content_of(message.blocks),
         tool_calls=_calls_of(message, role),
         tool_call_id=_text(kwargs, "tool_call_id", "call_id") if role is Role.TOOL else None,
         name=_text(kwargs, "name"),
+        metadata={ARC_MARK: "memory"} if own else {},
     )
     if _rebuilt(result) == message:
         return result

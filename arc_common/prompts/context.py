@@ -10,6 +10,7 @@ __all__ = [
     "DOCUMENT_SEPARATOR",
     "MEMORY_HEADING",
     "RECALLED_HEADING",
+    "holds_memory",
     "render_documents",
     "render_fence",
     "render_memory",
@@ -51,6 +52,11 @@ def render_memory(facts: Sequence[str], narrative: str) -> str:
     parts = ["Facts:\n" + "\n".join(facts)] if facts else []
     parts += [f"Summary:\n{narrative}"] if narrative else []
     return render_fence("memory", "\n\n".join([MEMORY_HEADING, *parts])) if parts else ""
+
+
+def holds_memory(text: str) -> bool:
+    """Whether a block that `render_memory` made stands in a text."""
+    return f"<arc:memory>\n{MEMORY_HEADING}" in text
 
 
 def render_recalled(lines: Sequence[str]) -> str:
