@@ -1,6 +1,7 @@
 """Calls to models end: in time, after retries, or at once while the model is down."""
 
 import contextvars
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -79,8 +80,10 @@ def test_a_call_that_hangs_is_given_up_and_its_late_answer_ignored():
     inner = ReplyingChatModel(["late", "in time"])
     slow = SlowChatModel(inner)
     model = guarded(slow, timeout_seconds=0.05)
+    start = time.monotonic()
     with pytest.raises(ModelCallError, match=r"0\.05 s"):
         model.complete(ASK)
+    assert time.monotonic() - start < 4
     slow.may_answer.set()
     assert slow.answered.wait(10)
     assert model.complete(ASK) == "in time"

@@ -72,6 +72,8 @@ def test_an_answer_without_a_summary_is_sent_back_once(bad):
     summary = summarizer(model, observer=observer).leaf(CHAT)
     assert summary.narrative.startswith("The user sends")
     assert summary.model_calls == 2
+    texts = [message.text for request in model.requests for message in request]
+    assert summary.tokens_sent == sum(map(HeuristicTokenCounter().count, texts))
     assert observer.counts == {"summary.calls": 2, "summary.reasks": 1}
     assert "That answer can't be used" in model.requests[1][1].text
     assert model.requests[1][1].text.startswith(model.requests[0][1].text)
@@ -139,6 +141,12 @@ def proposed(value, key="k"):
 def test_a_fact_points_at_the_messages_that_say_it(fact, sources):
     """The best ones; the user's before the assistant's; all of the user's where none says it."""
     assert with_sources([fact], CHAT)[0].sources == sources
+
+
+def test_the_user_s_message_is_pointed_at_before_the_assistant_s():
+    """Also where the assistant said it first."""
+    chat = [Message("assistant", "Is it blue?", id="a"), Message("user", "Yes, it is blue.", id="u")]
+    assert with_sources([proposed("blue")], chat)[0].sources == ("u",)
 
 
 @given(st.lists(st.sampled_from([*CHAT, Message("assistant", "no id"), Message("tool", "7731", id="t")]), max_size=8))

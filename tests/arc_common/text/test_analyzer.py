@@ -92,7 +92,7 @@ def test_what_means_the_same_matches(text, query):
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [("ORD-7731", "ORD-7732"), ("3.14", "314"), ("0.125", "125"), ("café", "cave"), ("東京", "京都"), ("강", "강물")],
+    [("ORD-7731", "ORD-7732"), ("3.14", "314"), ("0.125", "0125"), ("café", "cave"), ("東京", "京都"), ("강", "강물")],
 )
 def test_what_differs_stays_apart(one, other):
     """No term says all of one and all of the other."""
