@@ -59,4 +59,5 @@ def _pool(address: URL) -> dict[str, Any]:
         return {"pool_size": 16, "max_overflow": 4, "pool_pre_ping": False, "pool_recycle": 1800}
     if address.database in _MEMORY_NAMES or address.query.get("mode") == "memory":
         return {"poolclass": StaticPool, "connect_args": {"check_same_thread": False}}
-    return {"pool_size": 8, "max_overflow": 56}
+    # whoever uses a connection ends what it began, so none needs a reset
+    return {"pool_size": 8, "max_overflow": 56, "pool_reset_on_return": None}

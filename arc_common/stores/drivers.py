@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import RLock
 from time import monotonic, sleep
+from types import TracebackType
 from typing import Any, Protocol
 
 from sqlalchemy import Engine, StaticPool
@@ -76,12 +77,12 @@ class SqliteDriver:
     def read(self, call: Call) -> list[Row]:
         """Run one reading statement; alone it is its own snapshot."""
         statement, parameters = call
-        with self._connection() as connection:
+        with self.connection() as connection:
             return connection.execute(statement.sql, {**statement.defaults, **_single(parameters)}).fetchall()
 
     def snapshot(self, *calls: Call) -> list[list[Row]]:
         """Read in one transaction; its first statement fixes the moment."""
-        with self._connection() as connection:
+        with self.connection() as connection:
             connection.execute("BEGIN")
             try:
                 return [
@@ -95,16 +96,13 @@ class SqliteDriver:
         """Run one writing statement; others are waited for."""
         return self.read(call)
 
-    @contextmanager
-    def transaction(self) -> Iterator[Transaction]:
+    def transaction(self) -> AbstractContextManager[Transaction]:
         """Begin IMMEDIATE."""
-        with self._connection() as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield _SqliteTransaction(connection)
-            finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+        return _SqliteTransaction(self.connection())
+
+    def connection(self) -> "_SqliteCheckout":
+        """One of the pool's connections, for a `with` block."""
+        return _SqliteCheckout(self._engine, self._turn)
 
     def before_fork(self) -> None:
         """Close the file's idle connections.
@@ -119,21 +117,64 @@ class SqliteDriver:
     def in_child(self) -> None:
         """Nothing: a database in memory is the child's own copy, and no file is open."""
 
-    @contextmanager
-    def _connection(self) -> Iterator[sqlite3.Connection]:
-        with _wrapped(sqlite3.Error, _sqlite_unavailable), self._turn:
-            pooled = self._engine.raw_connection()
-            try:
-                connection: Any = pooled.driver_connection
-                _once(pooled, lambda: _configure_sqlite(connection))
-                yield connection
-            finally:
-                pooled.close()
+
+class _SqliteCheckout:
+    """Takes a connection from the pool and gives it back; a driver's error leaves as arc's.
+
+    A class, because nested generators would cost an append a tenth of its time.
+    """
+
+    __slots__ = ("_engine", "_pooled", "_turn")
+
+    def __init__(self, engine: Engine, turn: AbstractContextManager[Any]) -> None:
+        self._engine = engine
+        self._turn = turn
+
+    def __enter__(self) -> sqlite3.Connection:
+        self._turn.__enter__()
+        try:
+            self._pooled = self._engine.raw_connection()
+            connection: Any = self._pooled.driver_connection
+            _once(self._pooled, lambda: _configure_sqlite(connection))
+        except BaseException as error:
+            self.__exit__(type(error), error, error.__traceback__)
+            raise
+        return connection  # type: ignore[no-any-return]  # a pool knows no types
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pooled = getattr(self, "_pooled", None)
+        if pooled is not None:
+            pooled.close()
+        self._turn.__exit__(kind, error, trace)
+        if isinstance(error, (SQLAlchemyError, sqlite3.Error)):
+            raise _translated(error, unavailable=_sqlite_unavailable(error)) from error
 
 
 class _SqliteTransaction:
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
+    __slots__ = ("_checkout", "_connection")
+
+    def __init__(self, checkout: _SqliteCheckout) -> None:
+        self._checkout = checkout
+
+    def __enter__(self) -> Transaction:
+        self._connection = self._checkout.__enter__()
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+        except BaseException as error:
+            self._checkout.__exit__(type(error), error, error.__traceback__)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+        finally:
+            self._checkout.__exit__(kind, error, trace)
 
     def run(self, *calls: Call) -> list[list[Row]]:
         return [self._rows(statement, parameters) for statement, parameters in calls]
@@ -318,10 +359,14 @@ def _wrapped(error: type[Exception], unavailable: Callable[[Exception], bool]) -
     """Turn a driver's error into arc's, once."""
     try:
         yield
-    except SQLAlchemyError as failure:
+    except (SQLAlchemyError, error) as failure:
+        raise _translated(failure, unavailable=unavailable(failure)) from failure
+
+
+def _translated(failure: Exception, *, unavailable: bool) -> StoreError:
+    if isinstance(failure, SQLAlchemyError):
         cause = getattr(failure, "orig", None) or failure
-        raise StoreUnavailableError(f"the database can't be reached: {cause}") from failure
-    except error as failure:
-        if unavailable(failure):
-            raise StoreUnavailableError(f"the database can't be used: {failure}") from failure
-        raise StoreError(f"the database refused a statement: {failure}") from failure
+        return StoreUnavailableError(f"the database can't be reached: {cause}")
+    if unavailable:
+        return StoreUnavailableError(f"the database can't be used: {failure}")
+    return StoreError(f"the database refused a statement: {failure}")

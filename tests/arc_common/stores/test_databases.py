@@ -19,6 +19,7 @@ from sqlalchemy.orm import Session
 
 from arc_common.exceptions import ConfigurationError, StoreUnavailableError
 from arc_common.protocols import SessionKey
+from arc_common.stores.drivers import SqliteDriver
 from arc_common.stores.migrate import current_revision, upgrade
 from arc_common.stores.schema import HEAD, VERSION_TABLE, metadata
 from arc_common.stores.sql import SqlStore
@@ -157,7 +158,7 @@ def test_every_connection_is_durable_and_secure(tmp_path: Path) -> None:
     store = SqlStore(f"sqlite:///{tmp_path / 'arc.db'}")
     store.append(KEY, [counted("a")])
     drivers: list[sqlite3.Connection] = []
-    with store._driver._connection() as one, store._driver._connection() as two:  # type: ignore[attr-defined]  # SQLite's
+    with SqliteDriver(store.engine).connection() as one, SqliteDriver(store.engine).connection() as two:
         drivers += [one, two]
         for connection in drivers:
             found = [
