@@ -35,8 +35,7 @@ class Layers:
         fact_ids: Their ids.
         narrative: The summary.
         instructions: System messages that summaries stand for.
-        recalled: Further facts' lines for this question, best first.
-        recalled_ids: Their ids.
+        recalled: Further facts for this question, best first: id and line of each.
         recalled_ceiling: The tokens that they may take together.
         not_recalled: The facts that are neither pinned nor recalled.
     """
@@ -45,8 +44,7 @@ class Layers:
     fact_ids: tuple[str, ...] = ()
     narrative: str = ""
     instructions: tuple[str, ...] = ()
-    recalled: tuple[str, ...] = ()
-    recalled_ids: tuple[str, ...] = ()
+    recalled: tuple[tuple[str, str], ...] = ()
     recalled_ceiling: int = 0
     not_recalled: LeftOut = NOTHING
 
@@ -146,7 +144,7 @@ class _Draft:
     request: Request
     system_texts: tuple[str, ...]
     memory: str = ""
-    recalled: tuple[str, ...] = ()
+    recalled: tuple[tuple[str, str], ...] = ()
     documents: tuple[Document | ScoredDocument, ...] = ()
 
     @property
@@ -174,7 +172,11 @@ class _Draft:
     @property
     def _volatile(self) -> list[str]:
         documents = [_plain(document) for document in self.documents]
-        return [block for block in (render_recalled(self.recalled), render_documents(documents)) if block]
+        return [
+            block
+            for block in (render_recalled([line for _, line in self.recalled]), render_documents(documents))
+            if block
+        ]
 
     def tokens(self, count: Callable[[Message], int]) -> int:
         return sum(count(message) for message in (self.system, self.query) if message)
@@ -223,7 +225,7 @@ def build_context_window(
     carried += memory_cost
     recalled_room = min(layers.recalled_ceiling, limit - REQUEST_OVERHEAD - schemas - carried)
     draft, recalled_cost = _filled(
-        draft, layers.recalled, lambda kept: replace(draft, recalled=kept), size=costs.text,
+        draft, layers.recalled, lambda kept: replace(draft, recalled=kept), size=lambda fact: costs.text(fact[1]),
         room=recalled_room, cost=lambda filled: filled.tokens(fresh) - carried,
     )  # fmt: skip
     carried += recalled_cost
@@ -261,11 +263,10 @@ def build_context_window(
         if not any(document is shown for shown in draft.documents)
     ]
     omissions = [*(_missed_message(dropped, costs.stored) for dropped in reversed(selection.dropped)), *passed_over]
-    recalled_ids = layers.recalled_ids[: len(draft.recalled)]
     kept = [
         *layers.fact_ids[:facts_shown],
         *(message.id for message in messages),
-        *recalled_ids,
+        *(fact_id for fact_id, _ in draft.recalled),
         *(_plain(document).id for document in draft.documents),
     ]
     return ContextWindow(
@@ -275,7 +276,7 @@ def build_context_window(
         receipt=receipt_of(
             [name for name in kept if name],
             omissions,
-            rest={OLDER: unread, UNPINNED: layers.not_recalled},
+            rest={OLDER: unread, UNPINNED: _not_shown(layers, draft, costs)},
             notes=notes,
         ),
     )
@@ -347,6 +348,14 @@ def _filled(
             return filled, added
         chosen.pop()
     return draft, 0
+
+
+def _not_shown(layers: Layers, draft: _Draft, costs: Costs) -> LeftOut:
+    """The facts that are neither pinned nor recalled."""
+    shown = {fact_id for fact_id, _ in draft.recalled}
+    missed = [line for fact_id, line in layers.recalled if fact_id not in shown]
+    others = layers.not_recalled
+    return LeftOut(others.count + len(missed), others.tokens + sum(map(costs.text, missed)))
 
 
 def _fixed_parts(request: Request, schemas: int) -> str:

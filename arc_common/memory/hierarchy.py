@@ -33,7 +33,9 @@ _MOST_MESSAGES = 512
 _MOST_INDEXED = 2_000
 """Facts that are looked through for a question: the most important."""
 _EVERY = 2**31 - 1
-_MOST_RECALLED = 50
+_IMPORTANT = 0.5
+"""From this importance on a fact is shown also when the question is about something else, if there is room."""
+_MOST_RECALLED = 100
 _INDEXES = 128
 """Sessions whose facts are kept ready for questions."""
 _CANDIDATES = 300
@@ -57,16 +59,18 @@ class FactIndex:
     """Facts that are not always shown, ready for questions.
 
     Args:
-        facts: The facts.
+        facts: The facts, the most important first.
     """
 
     def __init__(self, facts: Sequence[Fact]) -> None:
         self.lines = {fact.id: fact.line for fact in facts}
+        self._important = [fact.id for fact in facts if fact.importance >= _IMPORTANT]
         self._index = SessionIndex(((fact.id, f"{fact.key} {fact.value}") for fact in facts), window_terms=0)
 
     def search(self, query: str, *, top_k: int) -> list[str]:
-        """The ids of those that the question is about, best first."""
-        return [fact_id for fact_id, _ in self._index.search(query, top_k=top_k)] if self.lines else []
+        """The ids of those that the question is about, best first, and behind them the most important others."""
+        about = [fact_id for fact_id, _ in self._index.search(query, top_k=top_k)] if query and self.lines else []
+        return list(dict.fromkeys([*about, *self._important]))[:top_k]
 
 
 class HierarchicalMemory:
@@ -193,15 +197,14 @@ class HierarchicalMemory:
         layers = Layers(view.facts, view.fact_ids, view.narrative, view.instructions)
         try:
             facts = self._unpinned(key, state, view)
-            found = facts.search(query, top_k=_MOST_RECALLED) if query else []
+            found = facts.search(query, top_k=_MOST_RECALLED)
         except Exception as error:  # noqa: BLE001 - recalled facts are a help, no condition of a reply
             _log.warning("facts of session %r are not recalled: %s", key.session_id, error, exc_info=error)
             self._observer.count("recall.errors")
             return layers
         return replace(
             layers,
-            recalled=tuple(facts.lines[fact_id] for fact_id in found),
-            recalled_ids=tuple(found),
+            recalled=tuple((fact_id, facts.lines[fact_id]) for fact_id in found),
             recalled_ceiling=self._settings.budget.memory,
             not_recalled=LeftOut(len(facts.lines) - len(found), 0),
         )
