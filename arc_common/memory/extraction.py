@@ -48,6 +48,9 @@ _CONSEQUENCE = {
 _READ_CHARACTERS = 50_000
 """Of a longer message (a pasted document) half of these are read at its beginning and half at its end."""
 
+_CALLS = 4
+"""Words: with a name and nothing else in it, a clause as short as this calls somebody ("Wow, Caroline!")."""
+
 _FACTS_PER_MESSAGE = 4
 _TOKENS_PER_FURTHER_FACT = 30
 _LONG_REPLY = 1_500
@@ -216,7 +219,7 @@ def _weighed(piece: str, rules: Rules, role: Role, *, asks: bool, long: bool) ->
             return None
     else:
         found = anchors + names + find(rules.signals, plain)
-    if not found:
+    if not found or (len(names) == len(found) and len(piece.split()) <= _CALLS):
         return None
     doubt = 1.0
     for one in found:

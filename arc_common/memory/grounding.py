@@ -113,10 +113,10 @@ class _Text:
         """Whether a word is in it, in whatever form: English words by their stem, others by their beginning."""
         if _NUMBER_WORDS.get(word) in self.values:
             return True
-        stem = _stem(word)
+        stem = _NOT_WORD.sub(" ", _stem(word))
         if stem.isascii():
             return f" {stem}" in self.spaced
-        return word in self.solid or (len(stem) > 1 and stem in self.solid)
+        return _bare(word) in self.solid or (len(stem) > 1 and _bare(stem) in self.solid)
 
 
 def _bare(value: str) -> str:

@@ -97,7 +97,8 @@ SIGNALS = (
         "allergy or diet",
         FactCategory.CONDITION,
         0.75,
-        r"\b(?:allerg\w{1,6}|rash|itch\w{1,3}|swell\w{0,3}|swollen|nausea\w{0,2}|intoleran\w{1,3}|hives|anaphyla\w{1,6}|epipen|celiac|coeliac|vegans?"
+        r"\b(?:allerg\w{1,6}|rash|itch\w{1,3}|swell\w{0,3}|swollen|nausea\w{0,2}|intoleran\w{1,3}|hives"
+        r"|anaphyla\w{1,6}|epipen|celiac|coeliac|vegans?"
         r"|vegetarians?|pescatarian|halal|kosher|(?:gluten|lactose|dairy|nut|sugar|alcohol)[- ]free"
         r"|diabet\w{1,3}|reacts? (?:badly )?to|breaks? out in|makes? (?:me|him|her|them|us) (?:sick|ill"
         r"|sneeze|dizzy))\b",
@@ -117,7 +118,8 @@ SIGNALS = (
         FactCategory.CONDITION,
         0.5,
         r"\b(?:only (?:if|when|once|after|on|with|for)|unless|provided(?: that)?|providing|as long as"
-        r"|so long as|as soon as (?!possible|you)|on condition|in (?:the )?case (?:of|it|the|he|she|they|we|i|anything|something)"
+        r"|so long as|as soon as (?!possible|you)|on condition|in (?:the )?case (?:of|it|the|he|she|they"
+        r"|we|i|anything|something)"
         r"|once the|not (?:until|before|unless)|until)\b"
         r"|^(?:if|when|whenever|in case|should) (?!you (?:want|like|have|need|could|can|know|don't mind"
         r"|were|ask|get a)|i (?:may|understand|remember|recall|were|knew)|possible|not\b|so\b"
@@ -176,7 +178,9 @@ SIGNALS = (
         "identity",
         FactCategory.ENTITY,
         0.55,
-        r"\b(?:my name(?:'s| is)|to (?:be|become) an? (?!bit|lot|little|good|great)|(?:is|are|was|'s|named|called|him|her|it) (?:called|named)|(?:we|i|they"
+        r"\b(?:my name(?:'s| is)|(?:lives?|based|born|works) (?:in|at|near|for|as|with) |to (?:be"
+        r"|become) an? (?!bit|lot|little|good|great)|(?:is|are|was|'s|named"
+        r"|called|him|her|it) (?:called|named)|(?:we|i|they"
         r"|he|she) (?:call|named|call(?:ed)?) (?:him|her|it|them)|goes by|i(?:'m| am) (?:an? |the )(?!bit"
         r"|little|lot|mess|huge|big|newbie|total|complete|fan)[a-z]|i work (?:as|for|at|in|with|on)"
         r"|working (?:as|for) |(?:i|we|he|she|they) (?:head up|run|manage|own|teach|study|studies|runs"
@@ -197,15 +201,19 @@ SIGNALS = (
         "copula",
         FactCategory.GENERAL,
         0.3,
-        r"^(?!(?:i|you|it|that|this|there|these|those|he|she|they|we|what|who|how|when|why|where|which|if|so|let|some|everyone"
-        r"|everything|people|nothing|none|one|all|here)\b)(?:[\w'-]+ ){1,5}(?:is|are|was|were) (?!what|why|how|that)\w",
+        r"^(?!(?:i|you|it|that|this|there|these|those|he|she|they|we|what|who|how|when|why|where|which|if"
+        r"|so|let|some|everyone"
+        r"|everything|people|nothing|none|one|all|here)\b)(?:[\w'-]+ ){1,5}(?:is|are|was|were) (?!what|why"
+        r"|how|that)\w",
     ),
     _signal(
         "necessity",
         FactCategory.GENERAL,
         0.3,
-        r"\b(?:i|we|he|she|they) (?:had|have|has) to (?!say|admit|think|wait|ask|laugh|be honest|agree|explain|find|figure)\w"
-        r"|\b(?:i|we|he|she|they)(?:'ll| will) (?!be (?:happy|glad|fine|ok)|see|find|think|let|try|come back|have|look|ask|keep|do|get|tell|know)\w",
+        r"\b(?:i|we|he|she|they) (?:had|have|has) to (?!say|admit|think|wait|ask|laugh|be honest|agree"
+        r"|explain|find|figure)\w"
+        r"|\b(?:i|we|he|she|they)(?:'ll| will) (?!be (?:happy|glad|fine|ok)|see|find|think|let|try"
+        r"|come back|have|look|ask|keep|do|get|tell|know)\w",
     ),
     _signal(
         "event",
@@ -229,7 +237,7 @@ SIGNALS = (
     _signal(
         "relation",
         FactCategory.ENTITY,
-        0.35,
+        0.4,
         rf"\b(?:my|our|his|her|their)\s(?:\w+['’]?s?\s){{0,2}}(?:{_KIN})\b|^(?:dad|mum|mom|grandpa|grandad"
         rf"|grandma|granny)\b|,\s(?:my|our|his|her|their)\s(?:[\w'-]+\s){{0,2}}[\w'-]+,",
     ),

@@ -18,8 +18,11 @@ FACT_SETS = (
     "facts_travel_work_finance",
     "facts_school_hobby_family",
     "facts_oblique",
+    "facts_unforeseen",
 )
-"""Each has 60 facts in English and Korean. They were written before the rules were."""
+"""Each has 60 facts in English and Korean. The first three were written before the rules; "oblique" avoids the usual
+words and was used to widen them; of "unforeseen" the first 44 were found at 36 before a last widening, the others at
+14 of 16 with the rules as they are."""
 
 _LEAD_INS = {
     "en": ("", "", "", "By the way: ", "Oh, and before I forget: ", "One more thing: "),

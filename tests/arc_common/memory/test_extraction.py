@@ -1,0 +1,261 @@
+"""Facts by rules: what is found, what is not, and what it costs."""
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arc_common.exceptions import InvalidInputError
+from arc_common.facts import FactCategory
+from arc_common.memory.extraction import extract_facts
+from arc_common.messages import ARC_MARK, ContentPart, Message, Role
+from tests.arc_common.memory.conversations import FACT_SETS, build_conversation, load_facts
+
+
+def folded(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def values(text: str, role: str = "user") -> list[str]:
+    return [fact.value for fact in extract_facts([Message(Role(role), text)])]
+
+
+@pytest.mark.parametrize("name", FACT_SETS)
+def test_planted_facts_are_found_between_small_talk(name: str) -> None:
+    """Nearly all facts of a long conversation are found, and little else is taken for one."""
+    planted = load_facts(name)
+    for seed in (1, 2):
+        conversation = build_conversation(planted, seed=seed)
+        found = extract_facts(conversation)
+        said = [folded(fact.value) for fact in found]
+        assert sum(any(folded(fact.value) in value for value in said) for fact in planted) >= 56
+        assert len(found) <= 75
+
+
+@pytest.mark.parametrize("name", FACT_SETS)
+def test_the_facts_of_a_conversation_fit_their_share(name: str) -> None:
+    """A fact is a line of about 20 tokens, and no two of one conversation share a key, which would supersede one."""
+    found = extract_facts(build_conversation(load_facts(name), seed=3))
+    lines = [f"- {fact.key}: {fact.value}" for fact in found]
+    assert max(len(line) for line in lines) <= 150
+    assert sum(len(line) for line in lines) / len(lines) <= 75
+    assert len({fact.key.casefold() for fact in found}) == len(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "category"),
+    [
+        pytest.param(
+            "Can you deliver it to 12 Elm Street before Friday?",
+            "12 Elm Street before Friday",
+            FactCategory.ENTITY,
+            id="in a question",
+        ),
+        pytest.param(
+            "My sister Hana lives in Busan.", "sister Hana lives in Busan", FactCategory.ENTITY, id="relation"
+        ),
+        pytest.param("제 동생 하나가 부산에 살아요.", "동생 하나가 부산에 살아요", None, id="relation in Korean"),
+        pytest.param(
+            "Please don't call before noon.", "don't call before noon", FactCategory.CONDITION, id="prohibition"
+        ),
+        pytest.param(
+            "절대 견과류는 안 돼요.", "절대 견과류는 안 돼요", FactCategory.CONDITION, id="prohibition in Korean"
+        ),
+        pytest.param(
+            "Only ship it if the seal is intact.", "if the seal is intact", FactCategory.CONDITION, id="condition"
+        ),
+        pytest.param("Let's go with the oak table.", "the oak table", FactCategory.DECISION, id="decision"),
+        pytest.param(
+            "회의는 화요일에 하기로 했어요.", "화요일에 하기로 했어요", FactCategory.DECISION, id="decision in Korean"
+        ),
+        pytest.param("It costs $1,240.50 with tax.", "$1,240.50", FactCategory.NUMERIC, id="money"),
+        pytest.param(
+            "Write to Ana.Silva+x@mail.example.org, please.",
+            "Ana.Silva+x@mail.example.org",
+            FactCategory.ENTITY,
+            id="e-mail",
+        ),
+        pytest.param("订单号是 AB-20931,请查一下。", "AB-20931", FactCategory.NUMERIC, id="code in Chinese"),
+        pytest.param("我对花生过敏。", "我对花生过敏", FactCategory.CONDITION, id="allergy in Chinese"),
+        pytest.param("予約は3月14日でお願いします。", "3月14日", FactCategory.NUMERIC, id="date in Japanese"),
+        pytest.param(
+            "Mein Termin ist am 2026-03-14 um 15:30.", "2026-03-14", FactCategory.NUMERIC, id="date in another language"
+        ),
+    ],
+)
+def test_a_statement_is_a_fact(text: str, value: str, category: FactCategory | None) -> None:
+    """Each kind of statement gives one fact with the user's own words."""
+    facts = extract_facts([Message(Role.USER, text, id="m1")])
+    assert len(facts) == 1
+    assert value in facts[0].value
+    assert facts[0].sources == ("m1",)
+    assert category is None or facts[0].category is category
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Thank you so much for your help!",
+        "Hi, how are you doing today?",
+        "What do you think about it?",
+        "That makes sense, I'll have another look later.",
+        "정말 고맙습니다, 좋은 하루 보내세요!",
+        "이건 어떻게 하는 건가요?",
+        "谢谢你的帮助!",
+        "ありがとうございます。",
+        "Wow, Caroline!",
+        "[shares a photo of two desserts with 3 spoons]",
+        "👍🎉",
+        "",
+    ],
+)
+def test_courtesies_and_questions_give_nothing(text: str) -> None:
+    """Thanks, greetings, plain questions and interjections are no facts."""
+    assert values(text) == []
+
+
+def test_assistants_give_commitments_and_ids_only() -> None:
+    """From assistant messages come what was promised with something specific in it, and labelled ids."""
+    assert values("Your confirmation number is 5589-0032-K.", "assistant") == [
+        "Your confirmation number is 5589-0032-K"
+    ]
+    assert values("I've booked the table for 7:15 pm.", "assistant") == ["I've booked the table for 7:15 pm"]
+    assert values("수요일 오후 3시에 다시 전화드리겠습니다.", "assistant")
+    assert values("The museum has 240 rooms and opened in 1890. I will keep it in mind.", "assistant") == []
+
+
+@pytest.mark.parametrize("role", ["tool", "system"])
+def test_tools_and_systems_give_nothing(role: str) -> None:
+    """What tools return and what the system says is no fact of the conversation."""
+    assert values("The order number is PX-20418-B and the total is $99.", role) == []
+
+
+def test_what_arc_wrote_is_not_read_again() -> None:
+    """Messages that arc itself made give no facts."""
+    assert extract_facts([Message(Role.USER, "Order number PX-20418-B", metadata={ARC_MARK: True})]) == []
+
+
+def test_code_is_not_prose() -> None:
+    """Fenced code in a message is skipped; the words around it are read."""
+    found = values("My deadline is Friday.\n```\nprice = 4200\nnever_call('Hana')\n```\nThe budget is 900 euros.")
+    assert found == ["My deadline is Friday", "The budget is 900 euros"]
+
+
+def test_parts_without_text_are_passed_over() -> None:
+    """Only the text parts of a message are read."""
+    parts = (ContentPart("image", url="https://x.example/1.png"), ContentPart("text", text="My badge is K-2210."))
+    assert [fact.value for fact in extract_facts([Message(Role.USER, parts)])] == ["My badge is K-2210"]
+
+
+def test_the_most_consequential_are_kept() -> None:
+    """A cap keeps ids, prohibitions and money rather than preferences, in the order said."""
+    text = [
+        "I really love the yellow leaves in the park.",
+        "The order number is PX-20418-B.",
+        "Jazz is more my thing than classical.",
+        "I'm allergic to penicillin.",
+        "Never leave parcels with the neighbours.",
+    ]
+    found = extract_facts([Message(Role.USER, line) for line in text], max_facts=3)
+    assert [fact.value.split()[0] for fact in found] == ["The", "I'm", "Never"]
+    assert extract_facts([Message(Role.USER, text[1])], max_facts=0) == []
+    with pytest.raises(InvalidInputError, match="max_facts"):
+        extract_facts([], max_facts=-1)
+
+
+def test_the_same_statement_is_one_fact_with_both_sources() -> None:
+    """Said twice, a fact is there once and points at both messages."""
+    said = "My badge number is K-2210."
+    facts = extract_facts([Message(Role.USER, said, id="a"), Message(Role.USER, said.upper().title(), id="b")])
+    assert [fact.sources for fact in facts] == [("a", "b")]
+
+
+def test_a_later_value_has_the_key_of_the_earlier() -> None:
+    """A new value of the same attribute supersedes by its key."""
+    old, new = extract_facts(
+        [Message(Role.USER, "My budget is 900 euros."), Message(Role.USER, "My budget is 1,200 euros now.")]
+    )
+    assert old.key == new.key == "budget"
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(
+        st.one_of(
+            st.text(max_size=200),
+            st.sampled_from(
+                [
+                    "My sister Hana ",
+                    "never ",
+                    "12 Elm Street, ",
+                    "if it rains, ",
+                    "제 동생 ",
+                    "\n",
+                    "PX-20418-B",
+                    "İ",
+                    "요 ",
+                ]
+            ),
+        ),
+        max_size=12,
+    )
+)
+def test_values_are_verbatim_and_repeatable(pieces: list[str]) -> None:
+    """Whatever the text: each value is a part of it, importance is in its range, and a second run says the same."""
+    text = "".join(pieces)
+    messages = [Message(Role.USER, text, id="m")]
+    facts = extract_facts(messages)
+    for fact in facts:
+        assert fact.value in text
+        assert fact.key.strip()
+        assert 0.0 <= fact.importance <= 1.0
+    assert extract_facts(messages) == facts
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "1",
+        "1,",
+        "A",
+        "a@",
+        "A-",
+        "If ",
+        "“",
+        "한",
+        "한두 ",
+        "my x ",
+        "www.",
+        "漢",
+        "never, ",
+        "해요 ",
+        ". ",
+        "Aa ",
+        "```",
+        "(",
+        "1x",
+    ],
+)
+def test_hostile_text_costs_linear_time(piece: str) -> None:
+    """A megabyte of anything is read in bounded time, and gives a few bounded facts."""
+    text = (piece * (1_000_000 // len(piece)))[:1_000_000]
+    start = time.perf_counter()
+    facts = extract_facts([Message(Role.USER, text)])
+    assert time.perf_counter() - start < 8
+    assert all(len(fact.value) < 400 for fact in facts)
+
+
+def test_cost_grows_with_the_text() -> None:
+    """Eight times the text costs about eight times the time, not sixty-four."""
+
+    def seconds(text: str) -> float:
+        return min(_timed(text) for _ in range(3))
+
+    def _timed(text: str) -> float:
+        start = time.perf_counter()
+        extract_facts([Message(Role.USER, text)])
+        return time.perf_counter() - start
+
+    for piece in ("Aa ", "1,", "한"):
+        assert seconds(piece * (20_000 // len(piece))) < 30 * seconds(piece * (2_500 // len(piece)))

@@ -1,0 +1,104 @@
+"""Whether a text says what a fact says."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arc_common.facts import FactCategory, ProposedFact
+from arc_common.memory.extraction import is_grounded, missing_facts
+
+ENGLISH = (
+    "Hi! My sister Hana lives in Busan and I come out in hives if there's any penicillin. The total was 1,240.50 euros "
+    "for three bags. Don't call before noon. The order is PX-20418-B. Ring 0176 5550 0123."
+)
+KOREAN = (
+    "제 동생 하나가 부산에서 올라와요. 견과류 알레르기가 있습니다. 주문번호는 A20-55731이고 예산은 최대 "
+    "320만 원이에요. 노트북 열두 대가 필요합니다."
+)
+
+
+def fact(value: str, key: str = "k") -> ProposedFact:
+    return ProposedFact(key, value, FactCategory.GENERAL)
+
+
+@pytest.mark.parametrize(
+    ("value", "source"),
+    [
+        ("Hana", ENGLISH),
+        ("User's sister Hana lives in Busan", ENGLISH),
+        ("allergic to penicillin", ENGLISH),
+        ("1240.50 euros", ENGLISH),
+        ("3 bags", ENGLISH),
+        ("px20418b", ENGLISH),
+        ("must not be called before noon", ENGLISH),
+        ("017655500123", ENGLISH),
+        ("동생 하나", KOREAN),
+        ("사용자는 견과류 알레르기가 있음", KOREAN),
+        ("A20-55731", KOREAN),
+        ("예산 320만원", KOREAN),
+        ("노트북 12대", KOREAN),
+    ],
+)
+def test_what_the_source_says_is_grounded(value: str, source: str) -> None:
+    """Paraphrases that keep names, numbers and the telling words pass, whatever their formatting."""
+    assert is_grounded(value, source)
+
+
+@pytest.mark.parametrize(
+    ("value", "source"),
+    [
+        ("allergic to peanuts", ENGLISH),
+        ("1,250 euros", ENGLISH),
+        ("PX-20418-C", ENGLISH),
+        ("PX-204", ENGLISH),
+        ("Lives in Seoul", ENGLISH),
+        ("The user's brother is called Viktor", ENGLISH),
+        ("Favourite food is lasagne", ENGLISH),
+        ("땅콩 알레르기", KOREAN),
+        ("예산 330만원", KOREAN),
+        ("서울에 거주", KOREAN),
+        ("", ENGLISH),
+        ("?!", ENGLISH),
+        ("Hana", ""),
+    ],
+)
+def test_inventions_are_not_grounded(value: str, source: str) -> None:
+    """Another number, id, name or thing is refused, also when all the words around it are right."""
+    assert not is_grounded(value, source)
+
+
+@given(st.text(alphabet=st.characters(codec="utf-8", categories=["L", "N", "Z", "P"]), max_size=80))
+def test_a_text_with_words_grounds_itself(text: str) -> None:
+    """What a source says word for word is grounded in it, if there is a word in it."""
+    if any(character.isascii() and character.isalnum() for character in text):
+        assert is_grounded(text, f"so: {text} .")
+
+
+def test_missing_are_those_nobody_says() -> None:
+    """A fact is kept when neither another fact nor the narrative has its numbers, names and words."""
+    found = [
+        fact("The deposit is 1,240 euros"),
+        fact("my sister Hana"),
+        fact("절대 경비실에 맡기지 말아 주세요"),
+        fact("the kiln is broken"),
+    ]
+    kept = [fact("1240 euros", "deposit"), fact("경비실에는 맡기지 말 것, 절대", "배송")]
+    assert missing_facts(found, facts=kept, narrative="We spoke about Hana, the user's sister.") == [found[3]]
+    assert missing_facts(found, facts=[]) == found
+    assert missing_facts([], facts=kept) == []
+
+
+def test_words_of_different_facts_don_t_add_up() -> None:
+    """Half a fact here and half of it there is not the fact."""
+    found = [fact("the blue kiln costs 900 euros")]
+    assert missing_facts(found, facts=[fact("the blue kiln"), fact("900 euros")]) == found
+
+
+def test_long_sources_cost_linear_time() -> None:
+    """Half a megabyte of source is searched in bounded time."""
+    for piece in ("1,", "a.", "A-", "한 ", "x@"):
+        start = time.perf_counter()
+        assert not is_grounded("Hana pays 12 for the kiln", piece * 200_000)
+        assert time.perf_counter() - start < 8

@@ -1,0 +1,118 @@
+"""Summaries with no model."""
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arc_common.exceptions import InvalidInputError
+from arc_common.memory.rule_based import RuleBasedSummarizer
+from arc_common.memory.sentences import sentences_of
+from arc_common.messages import Message, Role
+from arc_common.tokens.heuristic import HeuristicTokenCounter
+from tests.arc_common.memory.conversations import FACT_SETS, build_conversation, load_facts
+
+COUNTER = HeuristicTokenCounter()
+RULES = RuleBasedSummarizer(COUNTER)
+
+
+def said(*texts: str, role: Role = Role.USER) -> list[Message]:
+    return [Message(role, text, id=f"m{i}") for i, text in enumerate(texts)]
+
+
+def test_a_summary_has_facts_and_a_narrative() -> None:
+    """Both come from the same messages; the narrative is made of whole sentences of theirs, in their order."""
+    messages = build_conversation(load_facts(FACT_SETS[0]), seed=4)[:16]
+    summary = RULES.summarize(messages, max_tokens=80)
+    assert summary.facts
+    assert 0 < COUNTER.count(summary.narrative) <= 80
+    whole = "\n".join(message.text for message in messages)
+    told = sentences_of(summary.narrative.replace("User: ", "\n").replace("Assistant: ", "\n"))
+    places = [whole.index(sentence) for sentence in told]
+    assert places == sorted(places)
+
+
+def test_central_sentences_come_first() -> None:
+    """What the others speak of too is told, what stands alone and courtesies are not."""
+    messages = said(
+        "Thanks a lot, hope you are well!",
+        "The boiler in the cellar leaks and the cellar floor is wet.",
+        "A plumber looked at the boiler but the cellar still leaks.",
+        "Somebody painted a giraffe.",
+    )
+    assert "boiler" in RULES.narrative(messages, max_tokens=20)
+
+
+def test_nothing_is_told_twice() -> None:
+    """A sentence much like one that was chosen is left out."""
+    line = "The boiler in the cellar leaks every night."
+    assert RULES.narrative(said(line, line, line), max_tokens=200).count("boiler") == 1
+
+
+def test_who_said_it() -> None:
+    """Each run of sentences is attributed once, also where narratives are summarised again."""
+    messages = [
+        Message(Role.USER, "The boiler in the cellar leaks."),
+        Message(Role.ASSISTANT, "A plumber should inspect the boiler."),
+    ]
+    first = RULES.narrative(messages, max_tokens=60)
+    assert first == "User: The boiler in the cellar leaks. Assistant: A plumber should inspect the boiler."
+    assert RULES.narrative([Message(Role.ASSISTANT, first)], max_tokens=60).startswith("User: The boiler")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "보일러가 지하실에서 새요. 배관공을 불렀어요.",
+        "ボイラーが壊れました。配管工を呼びました。",
+        "锅炉坏了。我叫了水管工。",
+        "ok",
+        "?",
+        "👍",
+    ],
+)
+@pytest.mark.parametrize("max_tokens", [2, 8, 60])
+def test_text_is_never_answered_by_nothing(text: str, max_tokens: int) -> None:
+    """A narrative of non-empty text is not empty, in any script, within its limit."""
+    narrative = RULES.narrative(said(text), max_tokens=max_tokens)
+    assert narrative.strip()
+    assert COUNTER.count(narrative) <= max_tokens
+
+
+@settings(max_examples=150)
+@given(st.lists(st.tuples(st.sampled_from(list(Role)), st.text(max_size=120)), max_size=12), st.integers(1, 40))
+def test_the_limit_holds_for_any_conversation(turns: list[tuple[Role, str]], max_tokens: int) -> None:
+    """Within the limit, deterministic, and empty only when nobody said anything."""
+    messages = [Message(role, text) for role, text in turns]
+    narrative = RULES.narrative(messages, max_tokens=max_tokens)
+    assert COUNTER.count(narrative) <= max_tokens
+    assert narrative == RULES.narrative(messages, max_tokens=max_tokens)
+    assert bool(narrative) == any(text.strip() for _, text in turns)
+
+
+def test_tools_speak_only_when_nobody_else_does() -> None:
+    """A tool's output is told when there is nothing else, and left out otherwise."""
+    tool = Message(Role.TOOL, "The stock level of boilers is 42 units.", tool_call_id="c")
+    assert "42" in RULES.narrative([tool], max_tokens=60)
+    assert "42" not in RULES.narrative([tool, *said("The boiler leaks again today.")], max_tokens=60)
+
+
+def test_limits_are_checked() -> None:
+    """A limit below one token is refused."""
+    with pytest.raises(InvalidInputError, match="max_tokens"):
+        RULES.narrative(said("hello"), max_tokens=0)
+
+
+def test_a_block_of_long_messages_takes_bounded_time() -> None:
+    """Sixty-four messages of ten thousand words each are summarised in a few seconds."""
+    messages = said(
+        *(
+            f"w{i}x{j} alpha beta gamma. " * 400 + " ".join(f"q{i}{k}" for k in range(9_000))
+            for j in (0,)
+            for i in range(64)
+        )
+    )
+    start = time.perf_counter()
+    assert RULES.narrative(messages, max_tokens=80)
+    assert time.perf_counter() - start < 5

@@ -1,0 +1,75 @@
+"""Sentences and clauses."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arc_common.memory.sentences import MAX_SENTENCE, clauses_of, rough_tokens, sentences_of
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("One. Two! Three?", ["One.", "Two!", "Three?"], id="marks"),
+        pytest.param(
+            "See Dr. Okafor at 9:45 a.m. today. Then go.",
+            ["See Dr. Okafor at 9:45 a.m. today.", "Then go."],
+            id="abbreviations",
+        ),
+        pytest.param("It is 3.5 kg. Done", ["It is 3.5 kg.", "Done"], id="decimal"),
+        pytest.param("The code is 55-K. Next one", ["The code is 55-K.", "Next one"], id="code before a full stop"),
+        pytest.param("- milk\n- eggs\n2) bread", ["milk", "eggs", "bread"], id="list"),
+        pytest.param(
+            "저는 서울에 살아요 동생은 부산에 있어요",
+            ["저는 서울에 살아요", "동생은 부산에 있어요"],
+            id="Korean without stops",
+        ),
+        pytest.param("我叫李明。住在北京！好吗？", ["我叫李明。", "住在北京！", "好吗？"], id="Chinese"),
+        pytest.param(
+            "母は東京です。父は「元気だ。」と言った。",
+            ["母は東京です。", "父は「元気だ。」", "と言った。"],
+            id="Japanese",
+        ),
+        pytest.param("   \n \n", [], id="blank"),
+    ],
+)
+def test_sentences_end_where_they_end(text: str, expected: list[str]) -> None:
+    """Sentences are divided at their ends, and not at abbreviations, initials and decimals."""
+    assert sentences_of(text) == expected
+
+
+@given(st.text(max_size=400))
+def test_sentences_are_parts_of_the_text(text: str) -> None:
+    """Each sentence stands in the text as it is, in order, and nothing but space and list marks is lost."""
+    place = 0
+    for sentence in sentences_of(text):
+        assert sentence.strip() == sentence != ""
+        place = text.index(sentence, place) + len(sentence)
+    letters = [character for character in text if character.isalpha()]
+    kept = [character for sentence in sentences_of(text) for character in sentence if character.isalpha()]
+    assert kept == letters
+
+
+@given(st.text(alphabet="ab,;:—() ，、 한", max_size=200))
+def test_clauses_are_spans_in_order(sentence: str) -> None:
+    """Clauses don't overlap, don't begin or end with space, and are not empty."""
+    last = 0
+    for start, end in clauses_of(sentence):
+        assert last <= start < end <= len(sentence)
+        assert sentence[start:end].strip() == sentence[start:end]
+        last = end
+
+
+def test_an_endless_sentence_is_cut() -> None:
+    """Text without any end comes in bounded pieces, in linear time."""
+    start = time.perf_counter()
+    pieces = sentences_of("한" * 1_000_000) + sentences_of("word " * 200_000)
+    assert max(map(len, pieces)) <= MAX_SENTENCE
+    assert time.perf_counter() - start < 5
+
+
+def test_rough_tokens_knows_wide_scripts() -> None:
+    """Korean costs more tokens per character than English."""
+    assert rough_tokens("배송지는 서울입니다") > rough_tokens("the place") > 0
