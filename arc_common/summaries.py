@@ -98,6 +98,7 @@ class ConversationSummary:
         narrative: What happened, the newest part at the end.
         facts: The facts that hold, the most important first.
         summarized_up_to: How many of the session's messages, from its beginning, the summary stands for; 0 for none.
+        pending: How many messages lie behind it, the newest: nothing stands for them yet.
         created_at: When its first part was written (UTC).
         updated_at: When its last part was written (UTC).
     """
@@ -105,6 +106,7 @@ class ConversationSummary:
     narrative: str
     facts: tuple[Fact, ...]
     summarized_up_to: int
+    pending: int
     created_at: datetime
     updated_at: datetime
 

@@ -1,11 +1,14 @@
 """Opens arc's engine with LangChain's models."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import cached_property
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from arc_common.engine import ContextEngine
 from arc_common.exceptions import MissingDependencyError
+from arc_common.messages import Message
 from arc_common.observability import Observer
 from arc_common.protocols import ChatModel, Embedder, TokenCounter
 from arc_common.runtime import SaveErrorHandler
@@ -29,6 +32,7 @@ def open_engine(
     url: "str | Engine | None" = None,
     *,
     llm: Runnable[Any, Any] | ChatModel | None = None,
+    summary_llm: Runnable[Any, Any] | ChatModel | None = None,
     embeddings: Embeddings | Embedder | None = None,
     token_counter: TokenCounter | None = None,
     settings: "ArcSettings | None" = None,
@@ -42,6 +46,8 @@ def open_engine(
     Args:
         url: Where conversations are kept; without it and a setting, in memory.
         llm: A LangChain chat model (or arc's own kind); nothing needs it.
+        summary_llm: Summarises in its place; by default the model that `settings.summary.llm_model` names, made by
+            LangChain's `init_chat_model` when the first summary is due ("openai:gpt-4o-mini").
         embeddings: LangChain embeddings (or arc's own kind); nothing needs them.
         token_counter: Counts tokens; by default the one that `settings.tokens` names.
         settings: The knobs; by default those of the environment.
@@ -53,10 +59,17 @@ def open_engine(
     Raises:
         ConfigurationError: The address or a setting is wrong.
         InvalidInputError: A model is none.
+        MissingDependencyError: `settings.summary.llm_model` is set, and `langchain` is not installed.
     """
+    from arc_common.settings import ArcSettings  # noqa: PLC0415 - pydantic-settings takes 0.2 s to import
+
+    settings = settings or ArcSettings()
+    if summary_llm is None and settings.summary.llm_model is not None:
+        summary_llm = _NamedChatModel(settings.summary.llm_model)
     return ContextEngine.open(
         url,
         chat_model=None if llm is None else _chat_model(llm),
+        summary_model=None if summary_llm is None else _chat_model(summary_llm),
         embedder=None if embeddings is None else _embedder(embeddings),
         token_counter=token_counter,
         settings=settings,
@@ -65,6 +78,29 @@ def open_engine(
         clock=clock,
         new_id=new_id,
     )
+
+
+class _NamedChatModel:
+    """The chat model of a name, made at its first call: that imports a provider's package and reads its keys.
+
+    Raises:
+        MissingDependencyError: `langchain`, which makes models by name, is not installed.
+    """
+
+    def __init__(self, name: str) -> None:
+        if find_spec("langchain") is None:
+            raise MissingDependencyError("settings.summary.llm_model", package="langchain", extra="agents")
+        self._name = name
+
+    def complete(self, messages: Sequence[Message]) -> str:
+        """The answer's content as text. Raises whatever making the model or its client raises."""
+        return self._model.complete(messages)
+
+    @cached_property
+    def _model(self) -> LangChainChatModel:
+        from langchain.chat_models import init_chat_model  # noqa: PLC0415 - optional, and 0.5 s to import
+
+        return LangChainChatModel(init_chat_model(self._name))
 
 
 def _chat_model(llm: Runnable[Any, Any] | ChatModel) -> ChatModel:

@@ -1,5 +1,6 @@
 """Arc for LlamaIndex: durable, token-budgeted memory under the class names that LlamaIndex knows."""
 
+from llamaindex_arc.blocks import ArcFactsBlock, ArcNarrativeBlock
 from llamaindex_arc.chat_store import ArcChatStore
 from llamaindex_arc.engine import open_engine
 from llamaindex_arc.memory import ArcChatMemoryBuffer
@@ -10,7 +11,9 @@ from llamaindex_arc.postprocessors import ArcTokenBudgetPostprocessor
 __all__ = [
     "ArcChatMemoryBuffer",
     "ArcChatStore",
+    "ArcFactsBlock",
     "ArcLLM",
+    "ArcNarrativeBlock",
     "ArcTokenBudgetPostprocessor",
     "LlamaIndexChatModel",
     "LlamaIndexEmbedder",

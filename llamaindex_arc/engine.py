@@ -1,11 +1,13 @@
 """Opens arc's engine with LlamaIndex's models."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from arc_common.engine import ContextEngine
-from arc_common.exceptions import MissingDependencyError
+from arc_common.exceptions import ConfigurationError, MissingDependencyError
+from arc_common.messages import Message
 from arc_common.observability import Observer
 from arc_common.protocols import ChatModel, Embedder, TokenCounter
 from arc_common.runtime import SaveErrorHandler
@@ -14,6 +16,7 @@ from llamaindex_arc.models import LlamaIndexChatModel, LlamaIndexEmbedder
 try:
     from llama_index.core.base.embeddings.base import BaseEmbedding
     from llama_index.core.base.llms.base import BaseLLM
+    from llama_index.core.llms.utils import resolve_llm
 except ImportError as error:
     raise MissingDependencyError(
         "llamaindex_arc.open_engine", package="llama-index-core", extra="llamaindex"
@@ -31,6 +34,7 @@ def open_engine(
     url: "str | Engine | None" = None,
     *,
     llm: BaseLLM | ChatModel | None = None,
+    summary_llm: BaseLLM | ChatModel | None = None,
     embed_model: BaseEmbedding | Embedder | None = None,
     token_counter: TokenCounter | None = None,
     settings: "ArcSettings | None" = None,
@@ -44,6 +48,8 @@ def open_engine(
     Args:
         url: Where conversations are kept; without it and a setting, in memory.
         llm: A LlamaIndex LLM (or arc's own kind); nothing needs it.
+        summary_llm: Summarises in its place; by default the model that `settings.summary.llm_model` names, made by
+            LlamaIndex's `resolve_llm` when the first summary is due ("default" or "local:PATH").
         embed_model: A LlamaIndex embedding model (or arc's own kind); nothing needs it.
         token_counter: Counts tokens; by default the one that `settings.tokens` names.
         settings: The knobs; by default those of the environment.
@@ -56,9 +62,15 @@ def open_engine(
         ConfigurationError: The address or a setting is wrong.
         InvalidInputError: A model is none.
     """
+    from arc_common.settings import ArcSettings  # noqa: PLC0415 - pydantic-settings takes 0.2 s to import
+
+    settings = settings or ArcSettings()
+    if summary_llm is None and settings.summary.llm_model is not None:
+        summary_llm = _NamedChatModel(settings.summary.llm_model)
     return ContextEngine.open(
         url,
         chat_model=None if llm is None else _chat_model(llm),
+        summary_model=None if summary_llm is None else _chat_model(summary_llm),
         embedder=None if embed_model is None else _embedder(embed_model),
         token_counter=token_counter,
         settings=settings,
@@ -67,6 +79,30 @@ def open_engine(
         clock=clock,
         new_id=new_id,
     )
+
+
+class _NamedChatModel:
+    """The LLM of a name, made at its first call: that imports a provider's package and reads its keys or a file.
+
+    Raises:
+        ConfigurationError: LlamaIndex can't make a model by this name.
+    """
+
+    def __init__(self, name: str) -> None:
+        if name != "default" and not name.startswith("local:"):
+            raise ConfigurationError(
+                f'summary.llm_model is {name!r}, but LlamaIndex makes models by the names "default" and "local:PATH" '
+                "only; give the model itself instead: open_engine(..., summary_llm=...)"
+            )
+        self._name = name
+
+    def complete(self, messages: Sequence[Message]) -> str:
+        """The answer's content as text. Raises whatever making the model or its client raises."""
+        return self._model.complete(messages)
+
+    @cached_property
+    def _model(self) -> LlamaIndexChatModel:
+        return LlamaIndexChatModel(resolve_llm(self._name))
 
 
 def _chat_model(llm: BaseLLM | ChatModel) -> ChatModel:

@@ -147,6 +147,7 @@ class HierarchicalMemory:
             narrative="\n".join(segment.narrative for segment in shown),
             facts=tuple(self._store.facts(key)),
             summarized_up_to=self._store.state(key, limit=0).message_count - len(behind),
+            pending=len(behind),
             created_at=min(times),
             updated_at=max(times),
         )
