@@ -97,8 +97,8 @@ messages = Table(
 # Databases use a partial index only for statements that repeat its condition to the letter.
 IS_UNCOVERED = text("arc_summaries.covered = 0")
 """No higher segment stands for it."""
-IS_UNFINISHED = text("arc_summaries.level < 2 AND arc_summaries.made_by <> 'model'")
-"""A leaf or block that is empty or by rules."""
+IS_UNFINISHED = text("arc_summaries.made_by <> 'model'")
+"""It is empty or by rules."""
 IS_HOLDING = text("arc_facts.superseded_by IS NULL AND arc_facts.removed_by IS NULL")
 """A fact that is still so."""
 
@@ -126,7 +126,7 @@ Index(
     summaries.c.made_by,
     summaries.c.start_seq,
     summaries.c.level,
-    **_partial("level < 2 AND made_by <> 'model'"),
+    **_partial("made_by <> 'model'"),
 )
 
 facts = Table(

@@ -122,7 +122,8 @@ def _reading(dialect_name: str) -> Mapping[str, Executable]:
         .limit(_row_limit()),
         "cover": _segments(*_in_session(summaries), IS_UNCOVERED).order_by(summaries.c.start_seq),
         "parts": _segments(*_in_session(summaries), *_within()).order_by(summaries.c.start_seq),
-        "unfinished": _segments(*_in_session(summaries), IS_UNFINISHED, message_in_it)
+        # the sum keeps SQLite from walking the levels instead, and sorting
+        "unfinished": _segments(*_in_session(summaries), IS_UNFINISHED, summaries.c.level + 0 < 2, message_in_it)
         .order_by(summaries.c.made_by, summaries.c.start_seq, summaries.c.level)
         .limit(_row_limit()),
         "outlines": select(messages.c.seq, messages.c.role, messages.c.tokens)

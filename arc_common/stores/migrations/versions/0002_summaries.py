@@ -45,7 +45,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("session", "level", "start_seq", name="arc_summaries_pk"),
     )
     _index("arc_summaries_cover", ["start_seq"], "covered = 0")
-    _index("arc_summaries_unfinished", ["made_by", "start_seq", "level"], "level < 2 AND made_by <> 'model'")
+    _index("arc_summaries_unfinished", ["made_by", "start_seq", "level"], "made_by <> 'model'")
     op.create_table(
         "arc_facts",
         sa.Column("session", _ROW_ID, sa.ForeignKey("arc_sessions.id", ondelete="CASCADE"), nullable=False),
