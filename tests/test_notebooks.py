@@ -1,0 +1,51 @@
+"""The notebooks show what runs."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.notebooks import FOLDER, PATHS, executed, read
+
+EACH = pytest.mark.parametrize("path", PATHS, ids=[path.stem for path in PATHS])
+
+
+@EACH
+@pytest.mark.timeout(60)
+async def test_the_outputs_are_those_of_a_run(path: Path) -> None:
+    """Executed from top to bottom without a key or a network, a notebook shows what is committed.
+
+    After a change on purpose, `python -m tests.notebooks` writes the outputs anew: look at them before you commit them.
+    """
+    committed = read(path)
+    fresh = await executed(committed, path.parent)
+    assert shown(committed) == shown(fresh)
+
+
+@EACH
+def test_the_outputs_are_the_same_everywhere(path: Path) -> None:
+    """No warning, no error, no path, no minted id and no Python version is committed."""
+    notebook = read(path)
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    assert {output.output_type for output in outputs} <= {"stream", "display_data"}
+    assert {output.name for output in outputs if output.output_type == "stream"} == {"stdout"}
+    assert not re.search(r"/\w+/|[A-Z]:\\|msg_|[0-9a-f]{8}-[0-9a-f]{4}|0x[0-9a-f]{6}", str(outputs))
+    assert notebook.metadata.language_info == {"name": "python"}
+    assert notebook.metadata.kernelspec.name == "python3"
+
+
+def test_both_frameworks_have_one() -> None:
+    """The first two are the main jobs, and no notebook is passed over by the tests."""
+    names = [path.name for path in PATHS]
+    assert names[:2] == ["01_langchain_chain.ipynb", "02_llamaindex_query_engine.ipynb"]
+    assert sorted(path.name for path in FOLDER.glob("*.ipynb")) == names
+
+
+def shown(notebook: Any) -> list[tuple[str, int, list[str]]]:
+    """What a reader sees below each code cell."""
+    return [
+        (cell.id, cell.execution_count, [output.get("text") or output.data["text/markdown"] for output in cell.outputs])
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+    ]
