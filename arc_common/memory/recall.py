@@ -1,6 +1,7 @@
 """Finds what was said by the words of a question: BM25 over a session's texts, each read with its neighbours."""
 
 import math
+import re
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -18,7 +19,9 @@ _NEIGHBOURS = 3  # on each side at most; a window of 60 terms seldom holds more
 _NEIGHBOUR_WEIGHT = 0.5
 _RELATED_WEIGHT = 0.25
 _STOP_WORD_WEIGHT = 0.15
-_SPEAKERS = frozenset(term for term in analyze("user assistant 사용자 用户 助手 ユーザー") if len(term) > 1)
+_SPEAKERS = re.compile(
+    r"\b(?:user|assistant)s?\b(?:['’]s)?|(?:사용자|어시스턴트)[가-힣]?|用户|助手|ユーザー", re.IGNORECASE
+)
 """Questions about a conversation name who spoke; the conversation itself seldom does."""
 
 
@@ -140,8 +143,10 @@ def rank(query: str, texts: Sequence[str], *, top_k: int = 5, window_terms: int 
 
 def _query_terms(query: str) -> dict[str, float]:
     """What each term of a query weighs."""
-    every = dict.fromkeys(analyze(query))
-    kept = [term for term in analyze_query(query) if term not in _SPEAKERS]
-    terms = kept or [term for term in every if term not in _SPEAKERS] or every
+    without_speakers = _SPEAKERS.sub(" ", query)
+    every = analyze(without_speakers)
+    if not every:
+        without_speakers, every = query, analyze(query)
+    terms = analyze_query(without_speakers)
     related = dict.fromkeys(related_terms(terms), _RELATED_WEIGHT)
     return dict.fromkeys(every, _STOP_WORD_WEIGHT) | related | dict.fromkeys(terms, 1.0)

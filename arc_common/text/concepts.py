@@ -13,7 +13,7 @@ from arc_common.text.analyzer import analyze
 __all__ = ["related_terms"]
 
 _CONCEPTS = """
-job work profession occupation career employ living 직업 직장 회사 일하 근무 다니 무슨일: nurse doctor surgeon dentist
+job work profession occupation career employ living 일을 직업 직장 회사 일하 근무 다니: nurse doctor surgeon dentist
  vet pharmacist midwife carer therapist teacher tutor lecturer professor librarian engineer developer programmer
  designer architect analyst scientist researcher manager director consultant accountant banker lawyer solicitor
  paralegal judge chef cook baker barista waiter bartender driver courier pilot sailor farmer gardener florist butcher
@@ -107,6 +107,42 @@ promise remind commitment 약속: will remind 다시 드리겠
 people guest 인원 손님 몇명: adult kid us of 명 어른 아이
 reason 이유 까닭: because since due 때문 해서
 plan hope intend 계획 예정: want going next 생각 려고
+employer employ company firm 회사 직장 고용: work job office boss salary wage paycheck paid startup agency corporation
+ 다니 근무 입사 이직 월급
+salary wage income earn 월급 연봉 소득 급여: paycheck paid gross net month year won 만원 세전 세후
+commute transport travel 통근 출퇴근 교통: tram bus train metro subway bike walk drive car door minutes 지하철 버스
+ 기차 자전거 걸어
+coffee tea 커피 차를: roast espresso latte americano filter decaf brew beans mug 원두 라떼 에스프레소 아메리카노 드립
+department major faculty subject 학과 전공 학부 무슨과: nursing medicine law economics physics chemistry biology
+ history engineering 간호학 경영학 공학 의학 법학 경제학 심리학 국문학 영문학 컴퓨터
+secret surprise know 비밀 알면 모르게: tell hear mention word whisper keep 말하면 얘기 귀에 들어가
+birthday born age old 생일 나이 몇살 태어: turn turning year birthdate anniversary 살이 돌잔치 환갑 생신
+wedding marriage 결혼 결혼식: bride groom married marry engaged bridesmaid anniversary 신랑 신부 약혼 기념일
+sleep wake bed 자요 기상 취침 잠을: night morning early late alarm nap insomnia 일어나 늦잠 불면
+book read 책을 독서: novel author library chapter poem 소설 작가 시집 만화
+film movie watch show series 영화 드라마: cinema episode season comedy thriller horror documentary anime 극장 시리즈
+ 예능 다큐
+game play 게임: console chess cards board puzzle playstation nintendo xbox 보드게임 닌텐도
+clothes clothing wear 옷을 의류 복장: shirt dress jacket coat trousers jeans shoes boots hat suit 셔츠 바지 치마 코트
+ 구두 운동화 모자
+shoe shoes 신발 구두: boot trainer sneaker sandal size 운동화 부츠
+room 방은 공간: kitchen bedroom bathroom living garage attic cellar balcony 부엌 거실 침실 화장실 베란다 창고
+furniture 가구: sofa table chair desk bed shelf wardrobe cupboard 소파 책상 의자 침대 책장 옷장
+appliance machine device 기기 가전 기계: washer dishwasher fridge oven microwave dryer boiler vacuum printer 세탁기
+ 냉장고 오븐 청소기 보일러 건조기 프린터
+password code pin 비밀번호 암호: door wifi lock gate entrance 현관 와이파이
+reservation booking book 예약: confirmation code table flight reference 확인 항공권
+insurance 보험: policy premium claim cover 가입 보상 실비
+subscription plan contract 구독 요금제 계약: monthly yearly renew cancel 해지 갱신 약정
+delivery address 배송지: ship door parcel doorstep 현관 경비실 문앞
+team colleague group 팀은 부서: member people staff 팀원 인원
+client customer 고객 거래처: account company buyer 업체
+doctor dentist clinic hospital 병원 의원 진료: appointment surgeon nurse checkup 치과 내과 외과 예약 검진
+body injury hurt pain 통증 부상 아프 다친: back knee shoulder ankle wrist neck broke sprained 허리 무릎 어깨 발목 손목
+ 목을
+animal: cow sheep goat chicken duck bird bee 소를 닭을 오리 새를
+garden plant grow 정원 식물 키우: tomato rose tree flower herb seedling lawn orchid 토마토 장미 나무 화분 모종 난초
+drive driver 운전: driven car bus tram truck taxi van licence 면허 버스 택시 트럭
 """
 
 

@@ -81,6 +81,14 @@ def test_every_text_may_share_an_id():
     assert [item_id for item_id, _ in index.search("harbour")] == ["m1", "m1"]
 
 
+def test_who_spoke_is_no_search_term():
+    """Questions about a conversation say "the user"; a message that has the word is not meant by it."""
+    chat = ["Every user of the harbour pays.", "I like the lantern.", "사용자 설명서", "등대가 좋아요"]
+    assert rank("What does the user say about the lantern?", chat, top_k=1, window_terms=0)[0][0] == 1
+    assert rank("사용자의 등대", chat, top_k=1, window_terms=0)[0][0] == 3
+    assert rank("user", chat, top_k=1, window_terms=0)[0][0] == 0
+
+
 @pytest.mark.parametrize("top_k", [0, -1])
 def test_a_useless_top_k_is_refused(top_k):
     """By the field's name."""
@@ -94,10 +102,10 @@ def test_a_negative_window_is_refused():
         SessionIndex(window_terms=-1)
 
 
-@pytest.mark.parametrize("name", [name for name in FACT_SETS if name != "facts_oblique"])
+@pytest.mark.parametrize("name", FACT_SETS)
 @pytest.mark.parametrize("seed", range(3))
 def test_planted_facts_come_back_with_their_questions(name, seed):
-    """At least 57 of 60 among the first five of 120 messages, by the messages' words alone."""
+    """At least 56 of 60 among the first five of 120 messages, by the messages' words alone."""
     conversation = build_conversation(load_facts(name), seed=seed)
     index = SessionIndex((message.id, message.text) for message in conversation)
     text_of = {message.id: message.text for message in conversation}
@@ -106,4 +114,4 @@ def test_planted_facts_come_back_with_their_questions(name, seed):
         for fact in load_facts(name)
         if not any(fact.value in text_of[item_id] for item_id, _ in index.search(fact.question, top_k=5))
     ]
-    assert len(missed) <= 3, missed
+    assert len(missed) <= 4, missed
