@@ -8,7 +8,7 @@ LEAD_INS = re.compile(
     r"^(?:"
     r"(?:no|nope|yes|yeah|yep|look|listen|see|right|fine|great|now|sure|well|sorry|thanks|thank you"
     r"|good (?:morning|evening|afternoon)|perfect|cool|nice|alright|look here)[,.;:!—–-]+\s+"
-    r"|(?:oh|hi|hey|hello|so|and|but|also|plus|anyways?|anyhow|okay|ok|um+|uh+|ah|hmm+|actually"
+    r"|(?:oh|wow|aw+|hi|hey|hello|so|and|but|also|plus|anyways?|anyhow|okay|ok|um+|uh+|ah|hmm+|actually"
     r"|honestly|basically|unfortunately|apparently"
     r"|by the way|btw|fyi|one (?:more|last) thing|another thing|before i forget|just so you know"
     r"|for the record|for what it's worth"
@@ -34,6 +34,10 @@ REQUEST = re.compile(r"^(?:[\w ,]{0,20}\s)?(?:can|could|would|will) (?:you|i|we|
 """A question that asks for something to be done: what is to be done is said in it."""
 
 CHIT_CHAT = re.compile(
+    r"^(?:please )?(?:list|explain|recommend|create|tell me|provide|describe|summari[sz]e|generate|suggest|show me"
+    r"|help me|teach me|compare|learn about|elaborate|rewrite|translate|write (?:a|an|me|the))\b"
+    r"|\b(?:give me|looking for|need|want|get) (?:\w+ ){0,3}(?:information|info|ideas?|tips|examples?"
+    r"|advice|suggestions)\b|"
     r"\b(?:thank(?:s| you| u)|thx|appreciate|sorry (?:for|about|to|if)|apolog\w{2,6}|hope (?:you|your"
     r"|this|that|it|we|all)|no (?:rush|worries|problem|need)|let me know|get back to (?:me|you)"
     r"|(?:makes?|made|making) (?:any |a lot of |perfect |more )?sense|rambl\w{1,4}|bear with me"
@@ -41,7 +45,8 @@ CHIT_CHAT = re.compile(
     r"|take care|talk (?:to you )?(?:soon|later)|see you|nice to (?:hear|meet)|glad (?:to|you|that|i)"
     r"|happy to (?:hear|help)"
     r"|(?:you|you've|you're|you are) (?:probably|been|so|really|very|right|welcome|amazing|great"
-    r"|the best)|sounds? (?:good|great|like|amazing|awesome|fun|cool|wonderful)|(?:that|this|it)(?:'s"
+    r"|the best)|sounds? (?:really |very |so |like |pretty ){0,2}(?:helpful|interesting|perfect|good"
+    r"|great|like|amazing|awesome|fun|cool|wonderful)|(?:that|this|it)(?:'s"
     r"| is| was| sounds?) (?:really |so |such |very |pretty |quite |a |an ){0,3}(?:great|good|nice"
     r"|cool|awesome|amazing|funny|interesting|wonderful|fantastic|lovely|helpful|awful|fine|true|right"
     r"|fair)"
@@ -57,7 +62,7 @@ CHIT_CHAT = re.compile(
     r"|find))|looking forward|sleep on it|slipped my mind|out of curiosity|long (?:message|story))\b",
     re.IGNORECASE,
 )
-"""Courtesies, and comments on the conversation itself."""
+"""Courtesies, comments on the conversation itself, and tasks for the assistant."""
 
 PROPER_NAME = re.compile(
     r"(?<![.!?…] )(?<=[\w,;:'’\"“(-] )(?!I\b|I['’]|Ok\b|OK\b|English\b|Monday|Tuesday|Wednesday"
