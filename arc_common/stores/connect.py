@@ -55,9 +55,9 @@ def _check(address: URL, name: str, driver: str) -> None:
 
 
 def _pool(address: URL) -> dict[str, Any]:
+    unreset = {"pool_reset_on_return": None}  # whoever uses a connection ends what it began
     if not address.drivername.startswith("sqlite"):
-        return {"pool_size": 16, "max_overflow": 4, "pool_pre_ping": False, "pool_recycle": 1800}
+        return {"pool_size": 16, "max_overflow": 4, "pool_pre_ping": False, "pool_recycle": 1800, **unreset}
     if address.database in _MEMORY_NAMES or address.query.get("mode") == "memory":
         return {"poolclass": StaticPool, "connect_args": {"check_same_thread": False}}
-    # whoever uses a connection ends what it began, so none needs a reset
-    return {"pool_size": 8, "max_overflow": 56, "pool_reset_on_return": None}
+    return {"pool_size": 8, "max_overflow": 56, **unreset}

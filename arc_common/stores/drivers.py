@@ -5,8 +5,8 @@ left out on this path; pooling, addresses and the SQL itself stay its job.
 """
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from threading import RLock
 from time import monotonic, sleep
 from types import TracebackType
@@ -264,15 +264,9 @@ class PostgresDriver:
                 return None
             raise
 
-    @contextmanager
-    def transaction(self) -> Iterator[Transaction]:
+    def transaction(self) -> AbstractContextManager[Transaction]:
         """Begin with the first calls."""
-        with self._connection() as connection:
-            transaction = _PostgresTransaction(connection)
-            try:
-                yield transaction
-            finally:
-                transaction.end()
+        return _PostgresTransaction(self._connection())
 
     def before_fork(self) -> None:
         """Nothing: a connection that is open in both processes does no harm while only one uses it."""
@@ -281,32 +275,68 @@ class PostgresDriver:
         """Leave the parent's connections to it, open."""
         self._engine.dispose(close=False)
 
-    @contextmanager
-    def _connection(self) -> Iterator[Any]:
-        with _wrapped(self._error, lambda failure: isinstance(failure, self._unavailable)):
-            pooled = self._engine.raw_connection()
-            try:
-                connection: Any = pooled.driver_connection
-                before = connection.autocommit
-                connection.autocommit = True
-                try:
-                    yield connection
-                finally:
-                    if not connection.closed:
-                        connection.autocommit = before
-            except BaseException:
-                if pooled.driver_connection is not None and pooled.driver_connection.closed:
-                    pooled.invalidate()
-                    self._engine.dispose()  # the server ended one; it may have ended all, and each would fail a call
-                raise
-            finally:
-                pooled.close()
+    def _connection(self) -> "_PostgresCheckout":
+        return _PostgresCheckout(self._engine, self._error, self._unavailable)
+
+
+class _PostgresCheckout:
+    """The same for PostgreSQL: the connection commits by itself while it is out."""
+
+    __slots__ = ("_before", "_connection", "_engine", "_error", "_pooled", "_unavailable")
+
+    def __init__(
+        self, engine: Engine, error: type[Exception], unavailable: tuple[type[Exception], type[Exception]]
+    ) -> None:
+        self._engine = engine
+        self._error = error
+        self._unavailable = unavailable
+
+    def __enter__(self) -> Any:
+        try:
+            self._pooled = self._engine.raw_connection()
+        except (SQLAlchemyError, self._error) as error:
+            raise _translated(error, unavailable=True) from error
+        connection: Any = self._pooled.driver_connection
+        self._connection = connection
+        self._before = connection.autocommit
+        if not connection.closed:
+            connection.autocommit = True
+        return connection
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if self._connection.closed:
+                self._pooled.invalidate()
+                self._engine.dispose()  # the server ended one; it may have ended all, and each would fail a call
+            else:
+                self._connection.autocommit = self._before
+        finally:
+            self._pooled.close()
+        if isinstance(error, (SQLAlchemyError, self._error)):
+            raise _translated(error, unavailable=isinstance(error, self._unavailable)) from error
 
 
 class _PostgresTransaction:
-    def __init__(self, connection: Any) -> None:
-        self._connection = connection
+    __slots__ = ("_begun", "_checkout", "_connection")
+
+    def __init__(self, checkout: _PostgresCheckout) -> None:
+        self._checkout = checkout
         self._begun = False
+
+    def __enter__(self) -> Transaction:
+        self._connection = self._checkout.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if self._begun and not self._connection.closed:
+                self._connection.execute("ROLLBACK")
+        finally:
+            self._checkout.__exit__(kind, error, trace)
 
     def run(self, *calls: Call) -> list[list[Row]]:
         with self._connection.pipeline():
@@ -322,11 +352,6 @@ class _PostgresTransaction:
                 self._send(*call)
             self._connection.execute("COMMIT")
         self._begun = False
-
-    def end(self) -> None:
-        """Take back what was not committed."""
-        if self._begun and not self._connection.closed:
-            self._connection.execute("ROLLBACK")
 
     def _begin(self) -> None:
         if not self._begun:
@@ -352,15 +377,6 @@ def _single(parameters: Any) -> Mapping[str, Any]:
     if not isinstance(parameters, Mapping):
         raise TypeError("a reading statement takes one set of parameters")
     return parameters
-
-
-@contextmanager
-def _wrapped(error: type[Exception], unavailable: Callable[[Exception], bool]) -> Iterator[None]:
-    """Turn a driver's error into arc's, once."""
-    try:
-        yield
-    except (SQLAlchemyError, error) as failure:
-        raise _translated(failure, unavailable=unavailable(failure)) from failure
 
 
 def _translated(failure: Exception, *, unavailable: bool) -> StoreError:
