@@ -10,7 +10,7 @@ from threading import Lock
 from arc_common.exceptions import InvalidInputError
 from arc_common.text import analyze, analyze_query, related_terms
 
-__all__ = ["SessionIndex", "rank"]
+__all__ = ["SessionIndex", "fused", "rank"]
 
 # Measured with benchmarks/session_recall.py. Okapi's usual constants: others gained less than two points.
 _K1 = 1.5
@@ -139,6 +139,24 @@ def rank(query: str, texts: Sequence[str], *, top_k: int = 5, window_terms: int 
     """
     index = SessionIndex(((str(place), text) for place, text in enumerate(texts)), window_terms=window_terms)
     return [(int(place), score) for place, score in index.search(query, top_k=top_k)]
+
+
+def fused(*rankings: Sequence[tuple[str, float]], top_k: int = 5) -> list[tuple[str, float]]:
+    """One ranking from several: each id's scores summed, after dividing each ranking by its best score.
+
+    For messages, and for the facts read from them under the ids of their sources: of 300 planted facts 7 were not among
+    the first five by their messages' words alone, and 3 by both.
+
+    Args:
+        rankings: Ids and positive scores, the best first. Of an id that is in one twice, the best counts.
+        top_k: How many at most; of equal ones, those seen first.
+    """
+    scores: dict[str, float] = {}
+    for ranking in rankings:
+        best = dict(sorted(ranking, key=lambda item: item[1]))
+        for item_id in dict.fromkeys(item_id for item_id, _ in ranking):
+            scores[item_id] = scores.get(item_id, 0.0) + best[item_id] / ranking[0][1]
+    return sorted(scores.items(), key=lambda item: -item[1])[:top_k]
 
 
 def _query_terms(query: str) -> dict[str, float]:

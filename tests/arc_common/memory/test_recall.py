@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from rank_bm25 import BM25Plus
 
 from arc_common.exceptions import InvalidInputError
-from arc_common.memory.recall import SessionIndex, rank
+from arc_common.memory.recall import SessionIndex, fused, rank
 from arc_common.text import analyze
 from tests.arc_common.memory.conversations import FACT_SETS, build_conversation, load_facts
 
@@ -87,6 +87,16 @@ def test_who_spoke_is_no_search_term():
     assert rank("What does the user say about the lantern?", chat, top_k=1, window_terms=0)[0][0] == 1
     assert rank("사용자의 등대", chat, top_k=1, window_terms=0)[0][0] == 3
     assert rank("user", chat, top_k=1, window_terms=0)[0][0] == 0
+
+
+def test_rankings_are_fused_by_normalised_scores():
+    """The scale of a ranking does not matter, agreement does, and of an id given twice the best counts."""
+    messages, facts = [("a", 10.0), ("b", 9.0), ("c", 1.0)], [("b", 0.2), ("d", 0.2), ("b", 0.1)]
+    ranked = fused(messages, facts)
+    assert [item_id for item_id, _ in ranked] == ["b", "a", "d", "c"]
+    assert [score for _, score in ranked] == pytest.approx([1.9, 1.0, 1.0, 0.1])
+    assert fused(messages, [], top_k=1) == [("a", 1.0)]
+    assert fused() == []
 
 
 @pytest.mark.parametrize("top_k", [0, -1])
