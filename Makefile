@@ -23,7 +23,7 @@ lint: $(VENV)/installed-dev
 	$(BIN)/lint-imports
 
 torture: $(VENV)/installed-dev
-	$(BIN)/python -m pytest -m torture --timeout 36000
+	$(BIN)/python -m pytest -m torture --timeout 36000 --hypothesis-profile torture
 
 format: $(VENV)/installed-dev
 	$(BIN)/ruff check --fix .

@@ -5,8 +5,14 @@ from itertools import count
 
 import psycopg
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.servers import PostgresServer, postgres_server
+
+# The same examples each time, and no clock: a busy machine must not fail what is right. `make torture` looks further.
+settings.register_profile("suite", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("torture", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("suite")
 
 
 @pytest.fixture(scope="session")

@@ -39,9 +39,13 @@ def observer():
     return Recorder()
 
 
+PLAIN = ArcSettings(summary={"enabled": False})
+"""Summaries have tests of their own: here a context is the last turns."""
+
+
 @pytest.fixture
 def engine(tmp_path, observer):
-    with ContextEngine.open(f"sqlite:///{tmp_path}/arc.db", observer=observer) as engine:
+    with ContextEngine.open(f"sqlite:///{tmp_path}/arc.db", observer=observer, settings=PLAIN) as engine:
         yield engine
 
 
@@ -212,7 +216,7 @@ def test_settings_choose_the_window(tmp_path):
         ({"window": "messages", "rolling_window_size": 6}, 6),
         ({"window": "tokens"}, 60),
     ):
-        with ContextEngine.open(settings=ArcSettings(conversation=conversation)) as engine:
+        with ContextEngine.open(settings=ArcSettings(conversation=conversation, summary={"enabled": False})) as engine:
             session = engine.session("s")
             for n in range(30):
                 session.save_turn(f"q{n}", f"a{n}")
@@ -323,7 +327,7 @@ def test_a_load_counts_nothing_again(tmp_path):
             return super().count_batch(texts)
 
     counter = Counting()
-    with ContextEngine.open(f"sqlite:///{tmp_path}/arc.db", token_counter=counter) as engine:
+    with ContextEngine.open(f"sqlite:///{tmp_path}/arc.db", token_counter=counter, settings=PLAIN) as engine:
         session = engine.session("s")
         session.append([Message("user" if n % 2 else "assistant", f"message {n}") for n in range(500)])
         counter.texts = 0

@@ -15,8 +15,12 @@ from arc_common.engine import ContextEngine
 from arc_common.exceptions import InvalidInputError
 from arc_common.memory.conversation import newest_turn
 from arc_common.messages import Message, Role, ToolCall, exchanges_of
+from arc_common.settings import ArcSettings
 from arc_common.tokens.window import select_window
 from tests.arc_common.strategies import conversations
+
+PLAIN = ArcSettings(summary={"enabled": False})
+"""Windows as they are while nothing is summarised."""
 
 
 class Ones:
@@ -39,7 +43,7 @@ class Ones:
 
 @pytest.fixture
 def engine() -> Iterator[ContextEngine]:
-    with ContextEngine.open(token_counter=Ones()) as opened:
+    with ContextEngine.open(token_counter=Ones(), settings=PLAIN) as opened:
         yield opened
 
 
@@ -103,7 +107,7 @@ def test_reading_a_part_gives_what_reading_all_would(
     Also the newest turn that is kept at any cost makes no broken request.
     """
     limits: dict[str, Any] = {"max_tokens": max_tokens, "max_messages": max_messages}
-    with ContextEngine.open(token_counter=Ones()) as engine:
+    with ContextEngine.open(token_counter=Ones(), settings=PLAIN) as engine:
         session = engine.session("s")
         whole = session.append(conversation)
         got = session.window(**limits, keep_newest=keep_newest, keep_opening=keep_opening)
@@ -216,7 +220,7 @@ def test_costs_the_same_however_long_the_conversation(tmp_path: Path, length: in
     database = create_engine(f"sqlite:///{tmp_path / 'c.db'}")
     statements: list[str] = []
     event.listen(database, "connect", lambda connection, _: connection.set_trace_callback(statements.append))
-    with ContextEngine.open(database, token_counter=counter) as engine:
+    with ContextEngine.open(database, token_counter=counter, settings=PLAIN) as engine:
         session = engine.session("s")
         session.append(turns(length // 2))
         counted = counter.counted
