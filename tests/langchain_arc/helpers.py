@@ -9,7 +9,7 @@ from langchain_core._api import LangChainDeprecationWarning
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.runnables.history import RunnableWithMessageHistory
 
-from arc_common import Message
+from arc_common import ContextEngine, Message
 from arc_common.messages import Role
 from langchain_arc import ArcChatModel
 
@@ -66,3 +66,10 @@ async def run(way: str, chain: Any, value: Any, session_id: str = "s", **configu
 def said(engine: Any, session_id: str = "s") -> list[tuple[str, str]]:
     """Role and text of each stored message."""
     return [(message.role.value, message.text) for message in engine.session(session_id).messages()]
+
+
+def settle(engine: ContextEngine) -> None:
+    """Wait until every summary that is due is written."""
+    memory = engine._runtime.memory
+    assert memory is not None
+    assert memory.queue.wait(30)

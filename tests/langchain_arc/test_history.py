@@ -41,7 +41,7 @@ def history(engine: ContextEngine) -> ArcChatMessageHistory:
     return ArcChatMessageHistory("s", engine=engine)
 
 
-def again(engine: ContextEngine, **limits: int) -> list[BaseMessage]:
+def again(engine: ContextEngine, **limits: Any) -> list[BaseMessage]:
     """What a new run reads."""
     return ArcChatMessageHistory("s", engine=engine, **limits).messages
 
@@ -144,9 +144,9 @@ def _turns(number: int) -> list[BaseMessage]:
 
 
 def test_the_settings_limit_the_view(engine: ContextEngine) -> None:
-    """Ten turns by default; the originals all stay."""
+    """Ten turns by default, without a summary; the originals all stay."""
     ArcChatMessageHistory("s", engine=engine).add_messages(_turns(30))
-    assert again(engine)[0].text == "question 20"
+    assert again(engine, layers="none")[0].text == "question 20"
     assert len(engine.session("s").messages()) == 60
 
 
@@ -156,7 +156,7 @@ def test_the_settings_limit_the_view(engine: ContextEngine) -> None:
 def test_own_limits(engine: ContextEngine, limit: dict[str, int], length: int) -> None:
     """Whole turns within whatever limit is given."""
     ArcChatMessageHistory("s", engine=engine).add_messages(_turns(30))
-    view = again(engine, **limit)
+    view = again(engine, **limit, layers="none")
     assert len(view) == length
     assert isinstance(view[0], HumanMessage)
 

@@ -9,7 +9,11 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
+from arc_common.engine import ContextEngine
 from arc_common.messages import Message
+from arc_common.settings import ArcSettings, SummarySettings
+
+NO_SUMMARIES = ArcSettings(summary=SummarySettings(enabled=False))
 
 
 class Ones:
@@ -98,3 +102,10 @@ def _run(database: Path, statement: str) -> None:
     with closing(sqlite3.connect(database)) as connection:
         connection.execute(statement)
         connection.commit()
+
+
+def settle(engine: ContextEngine) -> None:
+    """Wait until every summary that is due is written."""
+    memory = engine._runtime.memory
+    assert memory is not None
+    assert memory.queue.wait(30)

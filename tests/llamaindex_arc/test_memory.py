@@ -29,6 +29,7 @@ from arc_common.tokens.counting import message_tokens
 from llamaindex_arc import ArcChatMemoryBuffer, ArcChatStore, open_engine, to_arc
 from tests.llamaindex_arc import strategies
 from tests.llamaindex_arc.helpers import (
+    NO_SUMMARIES,
     Ones,
     assistant,
     break_writes,
@@ -44,7 +45,8 @@ from tests.llamaindex_arc.helpers import (
 
 @pytest.fixture
 def engine() -> Iterator[ContextEngine]:
-    with open_engine(token_counter=Ones()) as opened:
+    """Without summaries: `test_layers` is about those."""
+    with open_engine(token_counter=Ones(), settings=NO_SUMMARIES) as opened:
         yield opened
 
 
@@ -196,7 +198,10 @@ def test_what_was_put_can_be_changed_afterwards(engine: ContextEngine) -> None:
 @pytest.mark.parametrize("own", [False, True], ids=["engine's counter", "tokenizer_fn"])
 @pytest.mark.parametrize("length", [50, 5_000])
 def test_get_costs_the_same_for_any_length(tmp_path: Path, length: int, own: bool) -> None:
-    """At 5,000 messages `get` runs the same statements, reads the same rows and counts as little as at 50."""
+    """At 5,000 messages `get` runs the same statements, reads the same rows and counts as little as at 50.
+
+    With summaries: see `test_layers`.
+    """
     counter = Ones()
     tokenized: list[str] = []
 
@@ -207,7 +212,7 @@ def test_get_costs_the_same_for_any_length(tmp_path: Path, length: int, own: boo
     statements: list[str] = []
     database = create_engine(f"sqlite:///{tmp_path / 'c.db'}")
     event.listen(database, "connect", lambda connection, _: connection.set_trace_callback(statements.append))
-    with open_engine(database, token_counter=counter) as engine:
+    with open_engine(database, token_counter=counter, settings=NO_SUMMARIES) as engine:
         memory = memory_over(engine, token_limit=100, tokenizer_fn=tokenizer if own else None)
         memory.put_messages(turns(length // 2))
         counter.counted = 0
@@ -298,7 +303,7 @@ def test_put_messages_is_one_append(tmp_path: Path) -> None:
     statements: list[str] = []
     database = create_engine(f"sqlite:///{tmp_path / 'c.db'}")
     event.listen(database, "connect", lambda connection, _: connection.set_trace_callback(statements.append))
-    with open_engine(database) as engine:
+    with open_engine(database, settings=NO_SUMMARIES) as engine:
         memory = memory_over(engine)
         memory.put(user("q"))
         statements.clear()
