@@ -310,6 +310,18 @@ class SummaryStoreContract:
         assert store.summaries.facts(key, include_superseded=True) == [a_fact("rome")]
 
     @pytest.mark.usefixtures("talk")
+    def test_a_removed_value_loses_its_beginning(self, store: Store, key: SessionKey) -> None:
+        """What was superseded by a value that was then removed does not hold again until the removal is taken back."""
+        self.put(store, key, a_leaf(1, 4), a_fact("rome"))
+        self.put(store, key, a_leaf(5, 8), a_fact("oslo", 5), superseded={"rome": "oslo"})
+        self.put(store, key, a_leaf(9, 12), removed=("oslo",))
+        store.remove(key, ["m6"])
+        assert store.summaries.facts(key) == []
+        assert store.summaries.facts(key, include_superseded=True) == [a_fact("rome", removed=True)]
+        store.remove(key, ["m10"])
+        assert store.summaries.facts(key) == [a_fact("rome")]
+
+    @pytest.mark.usefixtures("talk")
     def test_marks_of_unknown_facts_and_of_its_own_do_nothing(self, store: Store, key: SessionKey) -> None:
         """A leaf judges other leaves' facts only."""
         self.put(store, key, a_leaf(1, 4), a_fact("a"), superseded={"a": "x", "no": "x"}, removed=("a", "no"))
@@ -496,6 +508,10 @@ class SummaryStoreContract:
         assert summaries.commit(key, Commit(a_leaf(5, 8)), lease=new, epoch=new.epoch)
         summaries.release(key, new)
         assert not summaries.commit(key, Commit(a_leaf(9, 12)), lease=new, epoch=new.epoch)
+        third = summaries.acquire(key, owner="a", seconds=60)
+        assert third is not None
+        assert not summaries.commit(key, Commit(a_leaf(9, 12)), lease=old, epoch=old.epoch)
+        assert summaries.commit(key, Commit(a_leaf(9, 12)), lease=third, epoch=third.epoch)
 
     @pytest.mark.usefixtures("talk")
     @pytest.mark.parametrize(
