@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from arc_common.exceptions import InvalidInputError
 from arc_common.facts import FactCategory
 from arc_common.memory.extraction import extract_facts
+from arc_common.memory.rules.languages import ENGLISH
+from arc_common.memory.rules.signal import find
 from arc_common.messages import ARC_MARK, ContentPart, Message, Role
 from tests.arc_common.memory.conversations import FACT_SETS, build_conversation, load_facts
 
@@ -104,7 +106,8 @@ def test_a_statement_is_a_fact(text: str, value: str, category: FactCategory | N
         "이건 어떻게 하는 건가요?",
         "谢谢你的帮助!",
         "ありがとうございます。",
-        "Wow, Caroline!",
+        "Is the kiln in the cellar still broken?",
+        "Cheers, Caroline!",
         "[shares a photo of two desserts with 3 spoons]",
         "👍🎉",
         "",
@@ -152,16 +155,31 @@ def test_the_most_consequential_are_kept() -> None:
     """A cap keeps ids, prohibitions and money rather than preferences, in the order said."""
     text = [
         "I really love the yellow leaves in the park.",
+        "Never leave parcels with the neighbours.",
         "The order number is PX-20418-B.",
         "Jazz is more my thing than classical.",
         "I'm allergic to penicillin.",
-        "Never leave parcels with the neighbours.",
     ]
     found = extract_facts([Message(Role.USER, line) for line in text], max_facts=3)
-    assert [fact.value.split()[0] for fact in found] == ["The", "I'm", "Never"]
-    assert extract_facts([Message(Role.USER, text[1])], max_facts=0) == []
+    assert [fact.value.split()[0] for fact in found] == ["Never", "The", "I'm"]
+    assert extract_facts([Message(Role.USER, text[2])], max_facts=0) == []
     with pytest.raises(InvalidInputError, match="max_facts"):
         extract_facts([], max_facts=-1)
+
+
+def test_doubtful_statements_don_t_pile_up() -> None:
+    """Of plain descriptions, which may be facts or talk, a message gives one."""
+    found = values(
+        "The lantern glows in amber twilight. The violin hums beside velvet curtains. A copper kettle is an heirloom."
+    )
+    assert len(found) == 1
+
+
+def test_matches_are_where_they_stand() -> None:
+    """A capital that has two small characters does not shift what is found behind it."""
+    clause = "İİİİ but never touch the kiln"
+    never = next(found for found in find(ENGLISH.signals, clause) if found.signal.name == "prohibition")
+    assert clause[never.start : never.end] == "never"
 
 
 def test_the_same_statement_is_one_fact_with_both_sources() -> None:
