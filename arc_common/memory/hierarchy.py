@@ -14,7 +14,7 @@ from arc_common.context_window import LeftOut
 from arc_common.facts import Fact
 from arc_common.memory.background import BackgroundQueue
 from arc_common.memory.ledger import pinned
-from arc_common.memory.recall import SessionIndex
+from arc_common.memory.recall import SessionIndex, fused
 from arc_common.memory.segments import boundary_after, shown_narratives
 from arc_common.memory.summaries import SummaryWriter
 from arc_common.messages import Role
@@ -33,7 +33,7 @@ _MOST_MESSAGES = 512
 _MOST_INDEXED = 2_000
 """Facts that are looked through for a question: the most important."""
 _EVERY = 2**31 - 1
-_IMPORTANT = 0.5
+_IMPORTANT = 0.25
 """From this importance on a fact is shown also when the question is about something else, if there is room."""
 _MOST_RECALLED = 100
 _INDEXES = 128
@@ -160,19 +160,16 @@ class HierarchicalMemory:
         stored = self._conversations.tail(key)
         by_id = {item.message.id or "": item.message for item in stored}
         facts = self._store.facts(key)
-        index = SessionIndex((item.message.id or "", item.message.text) for item in stored)
-        scores: dict[str, dict[str, float]] = {
-            message_id: {"message": score} for message_id, score in index.search(query, top_k=max(top_k * 4, 20))
-        }
+        wide = max(4 * top_k, 20)
+        messages = SessionIndex((item.message.id or "", item.message.text) for item in stored).search(query, top_k=wide)
         lines = SessionIndex(((fact.id, f"{fact.key} {fact.value}") for fact in facts), window_terms=0)
-        sources = {fact.id: fact.sources for fact in facts}
-        for fact_id, score in lines.search(query, top_k=top_k * 2) if facts else []:
-            for source in sources[fact_id]:
-                if source in by_id:
-                    parts = scores.setdefault(source, {})
-                    parts["fact"] = max(parts.get("fact", 0.0), score)
-        best = sorted(scores.items(), key=lambda item: -sum(item[1].values()))[:top_k]
-        return [ScoredMessage(by_id[name], sum(parts.values()), parts) for name, parts in best]
+        sources = {fact.id: [source for source in fact.sources if source in by_id] for fact in facts}
+        said = [(source, score) for name, score in lines.search(query, top_k=wide) for source in sources[name]]
+        parts = {"message": dict(reversed(messages)), "fact": dict(reversed(said))}
+        return [
+            ScoredMessage(by_id[name], score, {part: found[name] for part, found in parts.items() if name in found})
+            for name, score in fused(messages, said, top_k=top_k)
+        ]
 
     def read(self, key: SessionKey, *, room: int, input_tokens: int) -> Remembered:
         """What a turn reads, after adopting what is to be adopted.
