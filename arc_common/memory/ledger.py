@@ -41,6 +41,7 @@ def merged(
         new_id: Mints ids.
     """
     others = [fact for fact in known if fact.segment != segment.start and fact.holds]
+    later = [fact for fact in others if fact.segment > segment.start]
     facts: dict[tuple[str, str], Fact] = {}
     for proposal, maker in proposed:
         facts[folded(proposal.key), folded(proposal.value)] = Fact(
@@ -53,6 +54,7 @@ def merged(
             segment=segment.start,
             made_by=maker,
             valid_from=said_at(proposal),
+            superseded_by=_superseding(proposal, later),
         )
     superseded: dict[str, str] = {}
     for (key, value), fact in facts.items():
@@ -67,6 +69,15 @@ def merged(
         if folded(other.key) in gone and other.segment < segment.start and other.id not in superseded
     )
     return Commit(segment, tuple(facts.values()), superseded, removed)
+
+
+def _superseding(proposal: ProposedFact, later: Sequence[Fact]) -> str | None:
+    """The fact of a later leaf that took this one's place already, when an old leaf is read again."""
+    key, value = folded(proposal.key), folded(proposal.value)
+    for fact in later:
+        if folded(fact.key) == key and (fact.made_by == "model" or folded(fact.value) == value):
+            return fact.id
+    return None
 
 
 def related(facts: Sequence[Fact], text: str, *, max_tokens: int, count: Callable[[str], int]) -> list[Fact]:

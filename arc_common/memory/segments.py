@@ -106,6 +106,9 @@ def boundary_after(cover: Sequence[Segment], *, boundary: int, verbatim: Sequenc
     for segment in cover:
         if segment.end <= boundary:
             continue
+        if segment.end < following[0]:  # all of its messages are gone
+            boundary = segment.end
+            continue
         if not segment.start <= following[0] <= segment.end or segment.end >= latest:
             break
         boundary = segment.end

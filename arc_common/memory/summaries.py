@@ -89,8 +89,11 @@ class SummaryWriter:
             return False
         cover = self._store.cover(key)
         leaf = self._next_leaf(key, cover)
-        if leaf is not None:
-            return self._leaf_by_rules(key, leaf, epoch=lease.epoch)
+        if leaf is not None:  # refused where another turn has just written it: then there is a next one
+            return (
+                self._leaf_by_rules(key, leaf, epoch=lease.epoch)
+                or self._next_leaf(key, self._store.cover(key)) != leaf
+            )
         if (unfinished := self._next_unfinished(key)) is not None:
             return self._rewrite(key, unfinished, lease)
         block = next_block(cover, boundary=state.view.boundary if state.view else 0)
@@ -206,7 +209,7 @@ class SummaryWriter:
         return merged(
             segment,
             facts,
-            known=self._store.facts_of_keys(key, keys),
+            known=self._store.facts_of_keys(key, keys, without=segment.start),
             removed_keys=removed_keys,
             said_at=said_at,
             new_id=self._new_id,
