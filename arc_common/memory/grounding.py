@@ -75,7 +75,6 @@ _HARD = re.compile(
     r"|(?:https?://|www\.)[^\s<>\"']{3,300}"
     r"|(?=[A-Za-z\d./:-]{0,24}\d)[A-Za-z\d]{1,24}(?:[-./:,][A-Za-z\d]{1,24}){0,8}",
 )
-_GROUPED = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _ZERO_CENTS = re.compile(r"(?<=\d)\.0{1,2}(?![\d.])")
 _DIGITS = re.compile(r"\d{1,20}(?:\.\d{1,6})?")
 _LONG_NUMBER = 6
@@ -125,7 +124,7 @@ def _bare(value: str) -> str:
 
 def _folded(text: str) -> str:
     text = unicodedata.normalize("NFKC", text).casefold()
-    return _ZERO_CENTS.sub("", _GROUPED.sub("", text))
+    return _ZERO_CENTS.sub("", text)
 
 
 def _stem(word: str) -> str:

@@ -22,8 +22,6 @@ __all__ = ["RuleBasedSummarizer", "RuleBasedSummary"]
 MAX_SENTENCES = 240
 """Sentences compared with each other; their number is squared, so each message gives its share of these."""
 
-_DAMPING = 0.85
-_ITERATIONS = 30
 _TERMS = 60
 _TOO_SIMILAR = 0.5
 """Cosine from which two sentences say the same."""
@@ -67,8 +65,8 @@ class RuleBasedSummarizer:
         """The most central sentences, in conversation order, each said by "User:" or "Assistant:".
 
         - Never more than `max_tokens` tokens, and never empty when a message has text and one word of it fits.
-        - Sentences are central when much of what others say is in them too (LexRank: Erkan & Radev 2004); courtesies
-          and questions count less, and a sentence much like one that is there already is left out.
+        - Sentences are central when much of what others say is in them too (weighted degree centrality: Erkan & Radev
+          2004); courtesies and questions count less, and a sentence much like one that is there already is left out.
         - What tools and system messages say is used only when nobody else says anything.
 
         Args:
@@ -155,12 +153,8 @@ def _similarities(sentences: Sequence[_Sentence]) -> NDArray[np.float64]:
 def _ranked(sentences: Sequence[_Sentence], similar: NDArray[np.float64]) -> list[int]:
     """The sentences' places, the most central first; of equals, the earlier."""
     prior = np.array([_prior(sentence) for sentence in sentences])
-    prior /= prior.sum()
-    links = similar / np.maximum(similar.sum(axis=1, keepdims=True), 1e-12)
-    rank = prior.copy()
-    for _ in range(_ITERATIONS):
-        rank = (1.0 - _DAMPING) * prior + _DAMPING * (rank @ links)
-    return [int(i) for i in np.argsort(-np.round(rank * prior, 12), kind="stable")]
+    centrality = prior * (similar @ prior)  # a walk over the graph would leave a lonely sentence all its weight
+    return [int(i) for i in np.argsort(-np.round(centrality, 12), kind="stable")]
 
 
 def _prior(sentence: _Sentence) -> float:

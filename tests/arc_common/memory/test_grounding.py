@@ -31,6 +31,8 @@ def fact(value: str, key: str = "k") -> ProposedFact:
         ("allergic to penicillin", ENGLISH),
         ("1240.50 euros", ENGLISH),
         ("3 bags", ENGLISH),
+        ("1240 euros", "1,240.00 euros"),
+        ("twelve laptops", "We need 12 laptops."),
         ("px20418b", ENGLISH),
         ("must not be called before noon", ENGLISH),
         ("017655500123", ENGLISH),

@@ -34,14 +34,21 @@ def test_a_summary_has_facts_and_a_narrative() -> None:
 
 
 def test_central_sentences_come_first() -> None:
-    """What the others speak of too is told, what stands alone and courtesies are not."""
+    """What the others speak of too is told rather than what stands alone, however much it says."""
     messages = said(
-        "Thanks a lot, hope you are well!",
-        "The boiler in the cellar leaks and the cellar floor is wet.",
-        "A plumber looked at the boiler but the cellar still leaks.",
-        "Somebody painted a giraffe.",
+        "Giraffes, lanterns, kettles, pianos, velvet, amber, walnuts, herons.",
+        "Boilers, cellars, plumbers, valves, gaskets, copper, thermostats, radiators.",
+        "Boilers, cellars, plumbers, valves, insurers, invoices, landlords, mould.",
     )
-    assert "boiler" in RULES.narrative(messages, max_tokens=20)
+    assert "Boilers" in RULES.narrative(messages, max_tokens=24)
+
+
+def test_courtesies_come_last() -> None:
+    """A courtesy is told only when there is room, also when it is the longer sentence and comes first."""
+    messages = said(
+        "Thanks for those marvellous lanterns, kettles, pianos, walnuts, herons!", "Boilers, cellars and plumbers leak."
+    )
+    assert "Boilers" in RULES.narrative(messages, max_tokens=20)
 
 
 def test_nothing_is_told_twice() -> None:
