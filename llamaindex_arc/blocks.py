@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import groupby
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, NoReturn, Self, TypedDict, Unpack
 
 from arc_common.engine import ContextEngine
 from arc_common.exceptions import InvalidInputError, MissingDependencyError, StoreError
@@ -40,40 +40,34 @@ _UNDATED = datetime.fromtimestamp(0, UTC)
 _FRAME = 4
 """Lines of a block before its content: the marker, the heading, an empty line and the label."""
 
+_MARGIN = 1.1
+"""More is saved than asked for: `Memory` may count by another tokenizer, and drops a block that stays too long."""
+
+
+class _Given(TypedDict, total=False):
+    """What may be given for either block, beside its name: see `ArcFactsBlock`."""
+
+    description: str | None
+    priority: int
+    accept_short_term_memory: bool
+    caller_id: str
+    user_id: str | None
+
 
 class _ArcBlock(BaseMemoryBlock[str]):
     """What both blocks do: store what `Memory` no longer holds, and show what is made of it."""
-
-    _default_name: ClassVar[str]
 
     caller_id: str = Field(default="default", description="Whose sessions.")
     user_id: str | None = Field(default=None, description="Which user's sessions.")
     _engine: ContextEngine = PrivateAttr()
     _unsaved: dict[str, tuple[Message, ...]] = PrivateAttr(default_factory=dict)
 
-    def __init__(
-        self,
-        engine: ContextEngine | None = None,
-        *,
-        name: str | None = None,
-        description: str | None = None,
-        priority: int = 0,
-        accept_short_term_memory: bool = True,
-        caller_id: str = "default",
-        user_id: str | None = None,
-    ) -> None:
+    def __init__(self, engine: ContextEngine | None, *, name: str, **given: Unpack[_Given]) -> None:
         if engine is not None and not isinstance(engine, ContextEngine):
             raise InvalidInputError("engine", engine, "a ContextEngine; open_engine(url) opens one")
         opened = engine or ContextEngine.open()
-        opened.session("any", caller_id=caller_id, user_id=user_id)
-        fields: dict[str, Any] = {
-            "name": name or self._default_name,
-            "description": description,
-            "priority": priority,
-            "accept_short_term_memory": accept_short_term_memory,
-            "caller_id": caller_id,
-            "user_id": user_id,
-        }
+        opened.session("any", caller_id=given.get("caller_id", "default"), user_id=given.get("user_id"))
+        fields: dict[str, Any] = {"name": name, **given}
         super().__init__(**fields)
         self._engine = opened
 
@@ -141,21 +135,13 @@ class _ArcBlock(BaseMemoryBlock[str]):
         """The text without its first, oldest lines, so that about so many tokens are saved; `None` if none is left."""
         lines = content.split("\n") if content else []
         head, kept, tail = lines[:_FRAME], lines[_FRAME:-1], lines[-1:]
-        saved = 0
-        while kept and saved < tokens_to_truncate:
+        saved, enough = 0, tokens_to_truncate * _MARGIN
+        while kept and saved < enough:
             saved += self._engine.token_counter.count(kept.pop(0) + "\n")
         return "\n".join([*head, *kept, *tail]) if kept else None
 
     def __copy__(self) -> Self:
-        return type(self)(
-            self._engine,
-            name=self.name,
-            description=self.description,
-            priority=self.priority,
-            accept_short_term_memory=self.accept_short_term_memory,
-            caller_id=self.caller_id,
-            user_id=self.user_id,
-        )
+        return type(self)(self._engine, **self.model_dump())
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
         return self.__copy__()
@@ -188,7 +174,9 @@ class ArcFactsBlock(_ArcBlock):
         user_id: Which user's sessions.
     """
 
-    _default_name: ClassVar[str] = "ArcFacts"
+    # In each class: type checkers believe that a pydantic class without an `__init__` of its own takes its fields.
+    def __init__(self, engine: ContextEngine | None = None, *, name: str = "ArcFacts", **given: Unpack[_Given]) -> None:
+        super().__init__(engine, name=name, **given)
 
     @classmethod
     def class_name(cls) -> str:
@@ -209,7 +197,11 @@ class ArcNarrativeBlock(_ArcBlock):
     - For the rest, and the arguments, see `ArcFactsBlock`.
     """
 
-    _default_name: ClassVar[str] = "ArcNarrative"
+    # In each class: type checkers believe that a pydantic class without an `__init__` of its own takes its fields.
+    def __init__(
+        self, engine: ContextEngine | None = None, *, name: str = "ArcNarrative", **given: Unpack[_Given]
+    ) -> None:
+        super().__init__(engine, name=name, **given)
 
     @classmethod
     def class_name(cls) -> str:
