@@ -48,7 +48,7 @@ def test_courtesies_come_last() -> None:
     messages = said(
         "Thanks for those marvellous lanterns, kettles, pianos, walnuts, herons!", "Boilers, cellars and plumbers leak."
     )
-    assert "Boilers" in RULES.narrative(messages, max_tokens=20)
+    assert "Boilers" in RULES.narrative(messages, max_tokens=24)
 
 
 def test_nothing_is_told_twice() -> None:
