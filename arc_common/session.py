@@ -350,7 +350,7 @@ class Session:
         return await self._runtime.workers.run(self.summary)
 
     def summarize(self) -> ConversationSummary | None:
-        """Write what is due now, on this thread, and give the summary: what the background does otherwise."""
+        """Have what is due written now, wait for it, and give the summary."""
         memory = self._runtime.memory
         if memory is None or self._key is None:
             return None

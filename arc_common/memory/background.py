@@ -58,14 +58,34 @@ class BackgroundQueue(Generic[K]):
             if key not in self._running:
                 self._submit(key)
 
+    def run(self, key: K) -> None:
+        """Do the work for this key on the caller's thread, once nothing else is at it. After `close` it does nothing.
+
+        What the function raises is the caller's.
+        """
+        if self._process != os.getpid():
+            self._begin()
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopping or key not in self._running)
+            if self._stopping:
+                return
+            self._waiting.discard(key)
+            self._running.add(key)
+        try:
+            self._work(key)
+        finally:
+            self._end(key)
+
     def is_busy(self, key: K) -> bool:
         """Whether work for this key waits or is under way."""
         return key in self._waiting or key in self._running
 
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait until nothing waits or runs; whether that was reached."""
+    def wait(self, timeout: float | None = None, *, key: K | None = None) -> bool:
+        """Wait until no work (for this key) waits or runs; whether that was reached within `timeout` seconds."""
         with self._changed:
-            return self._changed.wait_for(lambda: not self._waiting and not self._running, timeout)
+            return self._changed.wait_for(
+                lambda: not (self._waiting or self._running) if key is None else not self.is_busy(key), timeout
+            )
 
     def close(self, *, timeout: float = 5.0) -> None:
         """Drop what waits, and give what runs a moment to end. Safe to call twice."""
@@ -97,8 +117,11 @@ class BackgroundQueue(Generic[K]):
             _log.warning("background work failed: %s", error, exc_info=error)
             self._on_error(error)
         finally:
-            with self._changed:
-                self._running.discard(key)
-                if key in self._waiting and not self._stopping and self._pool is not None:
-                    self._pool.submit(self._run, key)
-                self._changed.notify_all()
+            self._end(key)
+
+    def _end(self, key: K) -> None:
+        with self._changed:
+            self._running.discard(key)
+            if key in self._waiting and not self._stopping:
+                self._submit(key)
+            self._changed.notify_all()

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from threading import Lock
+from threading import Lock, get_ident
 from uuid import uuid4
 
 from cachetools import LRUCache
@@ -122,8 +122,9 @@ class HierarchicalMemory:
         self.queue.schedule(key)
 
     def summarize(self, key: SessionKey) -> None:
-        """Write what is due now, on this thread."""
-        self._work(key)
+        """Have what is due written now, and wait for it."""
+        self.queue.schedule(key)
+        self.queue.wait(key=key)
 
     def close(self) -> None:
         """Drop what waits and stop what runs; what a model says after that is not stored."""
@@ -245,13 +246,16 @@ class HierarchicalMemory:
         self._writer.leaves_by_rules(key, epoch=epoch)
         if not wait_for_model or self.queue.is_busy(key):
             return ["summarised by rules: the model's summaries are not there yet"] if self._writer.has_model else []
-        lease = self._store.acquire(key, owner=self._owner, seconds=self._settings.background.lease_seconds)
+        # An owner of its own: the background of this very process is another, and must not do the same work beside it.
+        owner = f"{self._owner}-{get_ident()}"
+        lease = self._store.acquire(key, owner=owner, seconds=self._settings.background.lease_seconds)
         if lease is None:
-            return ["summarised by rules: another process is at it"]
+            return ["summarised by rules: another is at it"]
         try:
             written = self._writer.leaf_by_model(key, lease)
         finally:
             self._store.release(key, lease)
+            self.schedule(key)
         return ["summarised while the turn waited"] if written else []
 
     def _ready(self, key: SessionKey, *, any_maker: bool) -> list[Segment]:

@@ -1,0 +1,123 @@
+"""What summarising a conversation costs, beside summarising all of it anew at each trigger.
+
+    python benchmarks/summaries.py [--messages 100 1000 10000]
+
+Counts, no times: the tokens sent to the summariser (prompts included) and the calls, the narratives' tokens in the
+prompt, and how often each message was read for facts. The conversation is generated: about 60 tokens a message, a fact
+in every second one. "all anew" sends the whole conversation so far each time as many messages have come as arc's leaf
+has, and no instructions: a lower bound.
+"""
+
+import argparse
+import json
+import random
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from arc_common import ArcSettings, CalibratedTokenCounter, ContextEngine, Message, Role, TokenBudget
+from arc_common.tokens.counting import message_tokens_batch
+
+WORDS = [
+    start + middle + end for start in "bdfgklmnprstv" for middle in "aeiou" for end in ("ba", "ken", "lor", "mi", "nas")
+]
+"""Made up, so that no word says more than another; as many as a person uses in a day's chat."""
+MARK = re.compile(r"\bfact-(\d+)\b")
+
+
+class CountingModel:
+    """Answers with the facts it was shown, and counts what it was sent."""
+
+    def __init__(self) -> None:
+        self.counter = CalibratedTokenCounter()
+        self.tokens = 0
+        self.calls = 0
+        self.read: Counter[str] = Counter()
+
+    def complete(self, messages: Sequence[Message]) -> str:
+        """A summary in the form asked for."""
+        text = "\n".join(message.text for message in messages)
+        self.tokens += sum(message_tokens_batch(self.counter, messages))
+        self.calls += 1
+        narrative = " ".join(random.Random(self.calls).choices(WORDS, k=45)) + "."
+        if '"facts"' not in text:
+            return json.dumps({"narrative": narrative})
+        found = list(dict.fromkeys(MARK.findall(messages[-1].text.split("<arc:conversation>")[-1])))
+        self.read.update(found)
+        facts = [{"key": f"entry {n}", "value": f"fact-{n}", "category": "ENTITY"} for n in found]
+        return json.dumps({"facts": facts, "narrative": narrative})
+
+
+def conversation(count: int) -> list[Message]:
+    """User and assistant in turns; each user message carries a fact."""
+    rng = random.Random(0)
+    messages = []
+    for n in range(count):
+        words = " ".join(rng.choices(WORDS, k=45))
+        text = f"My reference is fact-{n} and {words}." if n % 2 == 0 else f"Thank you, {words}."
+        messages.append(Message(Role.USER if n % 2 == 0 else Role.ASSISTANT, text, id=f"m{n}"))
+    return messages
+
+
+def measure(count: int) -> dict[str, object]:
+    """Live through a conversation of so many messages."""
+    model = CountingModel()
+    counter = CalibratedTokenCounter()
+    messages = conversation(count)
+    sizes = message_tokens_batch(counter, messages)
+    budget = TokenBudget(16_000, 0)
+    with ContextEngine.open(summary_model=model, token_counter=counter, settings=ArcSettings()) as engine:
+        session = engine.session("s")
+        widest = 0
+        for start in range(0, count, 2):
+            session.append(messages[start : start + 2])
+            session.summarize()
+            if start % 16 == 0:
+                window = session.context("And now?", budget=budget)
+                system = window.messages[0].text if window.messages[0].role is Role.SYSTEM else ""
+                narrative = system.partition("Summary:\n")[2].removesuffix("\n</arc:memory>")
+                widest = max(widest, counter.count(narrative))
+    leaf = ArcSettings().summary.leaf_messages
+    anew = sum(sum(sizes[:end]) for end in range(leaf, count + 1, leaf))
+    reads = Counter(model.read.values())
+    return {
+        "messages": count,
+        "conversation": sum(sizes),
+        "arc": model.tokens,
+        "arc x": model.tokens / sum(sizes),
+        "calls": model.calls,
+        "anew": anew,
+        "anew x": anew / sum(sizes),
+        "narratives": widest,
+        "read": ", ".join(f"{times}x: {number}" for times, number in sorted(reads.items())),
+    }
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--messages", type=int, nargs="+", default=[100, 1_000, 10_000])
+    table = Table(
+        "messages", "tokens", "sent by arc", "times", "calls", "all anew", "times", "narratives ≤", "facts read"
+    )
+    for count in parser.parse_args().messages:
+        row = measure(count)
+        table.add_row(
+            f"{row['messages']:,}",
+            f"{row['conversation']:,}",
+            f"{row['arc']:,}",
+            f"{row['arc x']:.1f}",
+            f"{row['calls']:,}",
+            f"{row['anew']:,}",
+            f"{row['anew x']:.1f}",
+            str(row["narratives"]),
+            str(row["read"]),
+        )
+    Console(width=118).print(table)
+
+
+if __name__ == "__main__":
+    main()
