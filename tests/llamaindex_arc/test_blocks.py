@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.memory import BaseMemoryBlock, InsertMethod, Memory
+from llama_index.core.utils import get_tokenizer
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
@@ -40,6 +41,16 @@ def told(number: int, *, about: str = "A") -> list[ChatMessage]:
             assistant(f"Order {about}-{1000 + n} goes to Lisbon, on day {n}."),
         )
     ]
+
+
+@pytest.fixture(autouse=True)
+def _loop() -> Iterator[None]:
+    """The loop that `Memory`'s blocking methods would make and leave open."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    yield
+    loop.close()
+    asyncio.set_event_loop(None)
 
 
 MakeMemory = Callable[..., Memory]
@@ -354,11 +365,13 @@ def test_nothing_is_left_of_nothing(engine: ContextEngine, content: Any) -> None
 def test_memory_shortens_them_to_its_limit(engine: ContextEngine, memory_of: MakeMemory) -> None:
     """With a priority they give way to the messages."""
     block = ArcFactsBlock(engine, priority=1)
-    memory = memory_of("s", block, token_limit=300, chat_history_token_ratio=0.5)
+    memory = memory_of("s", block, token_limit=700)
     put(memory, told(40))
     text = leading(memory)
     assert "</arc:memory>" in text
-    assert sum(len(str(message.content).split()) for message in asyncio.run(memory.aget())) <= 310
+    assert "A-1000" not in text
+    tokenizer = get_tokenizer()
+    assert sum(len(tokenizer(message.content or "")) for message in asyncio.run(memory.aget())) <= 700 + 30  # its tags
 
 
 def test_its_text_is_no_template(engine: ContextEngine, memory_of: MakeMemory) -> None:

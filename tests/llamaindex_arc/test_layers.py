@@ -35,6 +35,16 @@ from tests.llamaindex_arc.helpers import (
 )
 
 
+@pytest.fixture(autouse=True)
+def _loop() -> Iterator[None]:
+    """The loop that LlamaIndex's blocking methods would make and leave open."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    yield
+    loop.close()
+    asyncio.set_event_loop(None)
+
+
 @pytest.fixture
 def engine() -> Iterator[ContextEngine]:
     with open_engine() as opened:
