@@ -204,7 +204,9 @@ SIGNALS = (
         r"^(?!(?:i|you|it|that|this|there|these|those|he|she|they|we|what|who|how|when|why|where|which|if"
         r"|so|let|some|everyone"
         r"|everything|people|nothing|none|one|all|here)\b)(?:[\w'-]+ ){1,5}(?:is|are|was|were) (?!what|why"
-        r"|how|that)\w",
+        r"|how|that)\w"
+        r"|\bit(?:'s| is| was) (?:the|my|our|his|her) (?!first|only|best|same"
+        r"|thought)\w+ (?:\w+ ){0,3}(?:that|who)\b",
     ),
     _signal(
         "necessity",
@@ -278,6 +280,7 @@ SIGNALS = (
         r"|starting|getting) (?:on|for|to|out|in|from|off|married|back|through)\b|(?:is|are|it's"
         r"|'re) going to (?:be|have|get|need|cost|take)|the (?:idea|plan|goal|aim) is|(?:i|we)(?:'d"
         r"| would) (?:also )?(?:like|love) (?:to|a|an|the|it)|i want (?:a|an|the|it)|want to try"
+        r"|(?:he|she|they)(?:'d| would) (?:like|love)"
         r"|looking (?:for|at) (?:a|an|the|something)|need(?:s)? (?:a|an|the|to) )",
     ),
     _signal(
