@@ -274,7 +274,7 @@ SIGNALS = (
     _signal(
         "plan",
         FactCategory.GENERAL,
-        0.35,
+        0.38,
         r"\b(?:(?:i|we|he|she|they)(?:'m|'re|'s| am| are| is| was| were)? (?:planning|hoping|going|aiming"
         r"|intend(?:ing|s)?|about|plan|hope|want|wants|flying|leaving|travel(?:l)?ing|moving|visiting"
         r"|starting|getting) (?:on|for|to|out|in|from|off|married|back|through)\b|(?:is|are|it's"
