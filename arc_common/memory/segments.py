@@ -8,6 +8,7 @@ of the level below. A stretch is named by its level and the places (`seq`) of it
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from arc_common.messages import Role
 from arc_common.summaries import Outline, Segment
@@ -57,41 +58,59 @@ def next_leaf(messages: Sequence[Outline], *, size: int, max_tokens: int) -> Pla
 
 
 def next_block(cover: Sequence[Segment], *, boundary: int) -> Plan | None:
-    """The first four leaves up to the boundary that are in no block yet."""
-    leaves = [segment for segment in cover if segment.level == 0 and segment.end <= boundary][:BLOCK_LEAVES]
-    if len(leaves) < BLOCK_LEAVES:
-        return None
-    return Plan(1, leaves[0].start, leaves[-1].end)
+    """The first four leaves in a row, up to the boundary, that are in no block yet.
+
+    Fewer when a block or era follows them: they are what a removal left of a block.
+    """
+    behind = [segment for segment in cover if segment.end <= boundary]
+    for level, run in _runs(behind):
+        leaves = run[:BLOCK_LEAVES]
+        if level == 0 and (len(leaves) == BLOCK_LEAVES or leaves[-1] is not behind[-1]):
+            return Plan(1, leaves[0].start, leaves[-1].end)
+    return None
 
 
 def next_era(cover: Sequence[Segment], *, max_tokens: int) -> Plan | None:
-    """What to fold so that the narratives fit: four full eras into one, or the oldest blocks into the running era.
+    """What to fold so that narratives fit: four closed eras into one, or the oldest blocks into the era before them.
 
-    The newest block stays on its own. The running era is written anew, from its blocks' narratives and the added
-    ones, until it has 64 blocks; then the next one begins.
+    The newest block stays on its own. An era is written anew, from its blocks' narratives and the added ones, until it
+    has 64 blocks or another follows it: then it is closed.
 
     Args:
         cover: The segments that stand for the conversation, oldest first.
         max_tokens: What their narratives may cost together.
     """
-    eras = [segment for segment in cover if segment.level >= 2]
-    for level in sorted({era.level for era in eras}):
-        full = [era for era in eras if era.level == level and (level > 2 or era.parts >= ERA_BLOCKS)][:ERA_ERAS]
-        if len(full) == ERA_ERAS:
-            return Plan(level + 1, full[0].start, full[-1].end, tuple(full))
-    blocks = [segment for segment in cover if segment.level == 1][:-1]
-    if not blocks or sum(segment.tokens for segment in cover) <= max_tokens:
+    runs = _runs(cover)
+    newest_era = max((segment.start for segment in cover if segment.level >= 2), default=0)
+    for level, run in sorted(runs, key=lambda pair: pair[0]):
+        if level >= 2:
+            closed = [era for era in run if level > 2 or era.parts >= ERA_BLOCKS or era.start < newest_era][:ERA_ERAS]
+            if len(closed) == ERA_ERAS:
+                return Plan(level + 1, closed[0].start, closed[-1].end, tuple(closed))
+    if sum(segment.tokens for segment in cover) <= max_tokens:
         return None
-    running = [era for era in eras[-1:] if era.level == 2 and era.parts < ERA_BLOCKS]
-    room = ERA_BLOCKS - sum(era.parts for era in running)
-    parts = (*running, *blocks[:room])
-    return Plan(2, parts[0].start, parts[-1].end, parts)
+    newest_block = max((segment.start for segment in cover if segment.level == 1), default=0)
+    before: Segment | None = None
+    for level, run in runs:
+        blocks = [block for block in run if block.start < newest_block] if level == 1 else []
+        if blocks:
+            growing = (before,) if before and before.level == 2 and before.parts < ERA_BLOCKS else ()
+            room = ERA_BLOCKS - sum(era.parts for era in growing)
+            parts = (*growing, *blocks[:room])
+            return Plan(2, parts[0].start, parts[-1].end, parts)
+        before = run[-1]
+    return None
+
+
+def _runs(cover: Sequence[Segment]) -> list[tuple[int, list[Segment]]]:
+    """The segments of one level that stand next to each other, with their level, in order."""
+    return [(level, list(run)) for level, run in groupby(cover, key=lambda segment: segment.level)]
 
 
 def boundary_after(cover: Sequence[Segment], *, boundary: int, verbatim: Sequence[Outline], recent: int) -> int:
     """How far summaries may take the place of messages: the `seq` of the last message that leaves the verbatim part.
 
-    Moves by whole segments, without a gap, and leaves at least `recent` messages verbatim.
+    Moves by whole segments, passes over no message that is in none, and leaves at least `recent` messages verbatim.
 
     Args:
         cover: The segments that are ready, oldest first.
@@ -109,7 +128,7 @@ def boundary_after(cover: Sequence[Segment], *, boundary: int, verbatim: Sequenc
         if segment.end < following[0]:  # all of its messages are gone
             boundary = segment.end
             continue
-        if not segment.start <= following[0] <= segment.end or segment.end >= latest:
+        if segment.start > following[0] or segment.end >= latest:
             break
         boundary = segment.end
         while following and following[0] <= boundary:
