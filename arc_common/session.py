@@ -192,7 +192,8 @@ class Session:
         else:
             limited = max_turns is not None or max_messages is not None
         with timed(runtime.observer, "context.load"):
-            loaded = self._summarised(max_tokens or runtime.default_budget().input_tokens) if layers else None
+            most = max_tokens or runtime.default_budget().input_tokens
+            loaded = self._summarised(most)[0] if layers else None
             if loaded is None:
                 loaded = self._log().load(
                     max_turns=max_turns, max_messages=max_messages, max_tokens=max_tokens, count=count
@@ -450,25 +451,31 @@ class Session:
             return LoadedHistory(tuple(given), dict(zip(map(id, given), counts, strict=True)), LeftOut(0, 0))
         query = request.query.text if request.query else ""
         room = history_room(request, costs, layers=self._runtime.layers_ceiling)
-        summarised = self._summarised(request.budget.input_tokens, room=room, query=query)
-        return summarised or self._log().load(
+        summarised, notes = self._summarised(request.budget.input_tokens, room=room, query=query)
+        if summarised is not None:
+            return summarised
+        plain = self._log().load(
             max_turns=request.max_turns,
             max_messages=request.max_messages,
             max_tokens=request.budget.input_tokens,
         )
+        return replace(plain, notes=notes)
 
-    def _summarised(self, input_tokens: int, *, room: int | None = None, query: str = "") -> LoadedHistory | None:
-        """The history with facts and summary; `None` while summaries are not at work in this session."""
+    def _summarised(
+        self, input_tokens: int, *, room: int | None = None, query: str = ""
+    ) -> tuple[LoadedHistory | None, tuple[str, ...]]:
+        """The history with facts and summary; `None` while summaries are not at work here, and what went wrong."""
         memory = self._runtime.memory
         if memory is None or self._key is None:
-            return None
+            return None, ()
         if room is None:
             room = max(input_tokens - min(self._runtime.layers_ceiling, input_tokens // 2), 0)
         remembered = memory.read(self._key, room=room, input_tokens=input_tokens)
         state = remembered.state
-        if state.view is None and state.message_count <= self._runtime.settings.summary.trigger_message_count:
-            return None
-        return LoadedHistory(
+        trigger = self._runtime.settings.summary.trigger_message_count
+        if state is None or (state.view is None and state.message_count <= trigger):
+            return None, remembered.notes
+        loaded = LoadedHistory(
             messages=tuple(stored.message for stored in state.messages),
             tokens=self._log().raw_tokens(state.messages),
             unread=LeftOut(
@@ -478,6 +485,7 @@ class Session:
             summarised=True,
             notes=remembered.notes,
         )
+        return loaded, remembered.notes
 
 
 def _as_message(value: Message | str, role: Role) -> Message:

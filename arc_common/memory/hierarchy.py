@@ -1,16 +1,19 @@
 """Facts, narrative and recent messages of a conversation: what a turn reads, and when summaries are adopted."""
 
 import logging
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from threading import Lock, get_ident
+from itertools import takewhile
+from threading import Lock
 from uuid import uuid4
 
 from cachetools import LRUCache
 
 from arc_common.assembly import NO_LAYERS, Layers
 from arc_common.context_window import LeftOut
+from arc_common.exceptions import SessionNotFoundError
 from arc_common.facts import Fact
 from arc_common.memory.background import BackgroundQueue
 from arc_common.memory.ledger import pinned
@@ -47,11 +50,11 @@ class Remembered:
     """What a turn reads of its conversation.
 
     Args:
-        state: The snapshot: the adopted view, and the messages behind its boundary.
+        state: The snapshot: the adopted view, and the messages behind its boundary; `None` if it could not be read.
         notes: What could not be done as it should, for the receipt.
     """
 
-    state: SessionState
+    state: SessionState | None
     notes: tuple[str, ...] = ()
 
 
@@ -80,7 +83,7 @@ class HierarchicalMemory:
       moves by whole segments down to the recent count. Between adoptions the view stays as it is, to the byte.
     - What is not summarised yet is shown verbatim while there is room for it. Only when there is not, and nothing is
       being written, does a turn wait for the model, once and with a limit; then the rules serve.
-    - Nothing of this raises into a turn but errors of the store that reads the messages.
+    - Nothing of this raises into a turn.
 
     Args:
         store: Where summaries are kept.
@@ -110,9 +113,10 @@ class HierarchicalMemory:
         self._settings = settings
         self._observer = observer
         self._clock = clock
-        self._owner = uuid4().hex
+        self._name = uuid4().hex
         self._indexes: LRUCache[SessionKey, tuple[tuple[int, int, int], FactIndex]] = LRUCache(_INDEXES)
         self._indexes_lock = Lock()
+        self._looked: set[SessionKey] = set()  # those whose summaries were looked through since a step was done
         self.queue: BackgroundQueue[SessionKey] = BackgroundQueue(
             self._work, threads=settings.background.threads, on_error=self._count_error
         )
@@ -145,7 +149,7 @@ class HierarchicalMemory:
         times = [segment.created_at for segment in cover if segment.created_at is not None]
         behind = self._store.outlines(key, after=cover[-1].end, limit=_EVERY)
         return ConversationSummary(
-            narrative="\n".join(segment.narrative for segment in shown),
+            narrative=self._narrative(shown),
             facts=tuple(self._store.facts(key)),
             summarized_up_to=self._store.state(key, limit=0).message_count - len(behind),
             pending=len(behind),
@@ -180,9 +184,12 @@ class HierarchicalMemory:
             room: The tokens that there are for verbatim messages (as stored, without correction).
             input_tokens: The tokens of the whole request, of which facts get their share.
         """
-        state = self._store.state(key, limit=_MOST_MESSAGES)
+        state = None
         try:
+            state = self._store.state(key, limit=_MOST_MESSAGES)
             return self._adopted(key, state, room=room, input_tokens=input_tokens)
+        except SessionNotFoundError:
+            raise
         except Exception as error:  # noqa: BLE001 - a summary must not break a reply; the receipt says what was lost
             _log.warning("summaries of session %r are left out: %s", key.session_id, error, exc_info=error)
             self._observer.count("summary.errors")
@@ -228,63 +235,78 @@ class HierarchicalMemory:
     def _adopted(self, key: SessionKey, state: SessionState, *, room: int, input_tokens: int) -> Remembered:
         knobs = self._settings.summary
         view = state.view
-        behind = len(state.messages)
         limit = room if knobs.trigger_tokens is None else min(room, knobs.trigger_tokens)
-        fits = behind < _MOST_MESSAGES and sum(stored.tokens for stored in state.messages) <= limit
+        fits = _fits(state.messages, limit)
+        stale = view is not None and view.stale
         most = knobs.high_water_mark if view else knobs.trigger_message_count
-        if fits and behind <= most and not (view and view.stale):
+        if fits and not stale and (len(state.messages) <= most or self._is_awaited(key)):
             return Remembered(state)
+        if stale:
+            self._writer.leaves_by_rules(key, epoch=state.epoch)
+        whole = state
+        if len(state.messages) == _MOST_MESSAGES:
+            messages = self._conversations.tail(key, after=view.boundary if view else 0)
+            whole = replace(state, messages=tuple(messages))
+        cover, reach = self._look(key, whole, any_maker=False)
         notes: list[str] = []
-        if not fits or (view and view.stale):
-            notes += self._catch_up(key, state.epoch, wait_for_model=not fits)
-        cover = self._ready(key, any_maker=not fits)
-        adopted = self._adopt(key, state, cover, input_tokens=input_tokens)
-        return Remembered(adopted, tuple(notes))
+        if not fits and not _fits([stored for stored in whole.messages if stored.seq > reach], limit):
+            cover, reach, notes = self._caught_up(key, whole, reach)
+        boundary = view.boundary if view else 0
+        if reach == boundary and not stale:
+            if self.queue.is_busy(key):
+                self._looked.add(key)
+            return Remembered(state, () if fits else (*notes, "no more could be summarised: the last turns are shown"))
+        return Remembered(self._adopt(key, whole, cover, reach, input_tokens=input_tokens), tuple(notes))
 
-    def _catch_up(self, key: SessionKey, epoch: int, *, wait_for_model: bool) -> list[str]:
-        """See to it that there is something to adopt: by the model if nobody is at it, else by the rules."""
-        self._writer.leaves_by_rules(key, epoch=epoch)
-        if not wait_for_model or self.queue.is_busy(key):
-            return ["summarised by rules: the model's summaries are not there yet"] if self._writer.has_model else []
-        # An owner of its own: the background of this very process is another, and must not do the same work beside it.
-        owner = f"{self._owner}-{get_ident()}"
-        lease = self._store.acquire(key, owner=owner, seconds=self._settings.background.lease_seconds)
-        if lease is None:
-            return ["summarised by rules: another is at it"]
-        try:
-            written = self._writer.leaf_by_model(key, lease)
-        finally:
-            self._store.release(key, lease)
-            self.schedule(key)
-        return ["summarised while the turn waited"] if written else []
+    def _is_awaited(self, key: SessionKey) -> bool:
+        """Whether there was nothing to adopt, and nothing was written since."""
+        return key in self._looked and self.queue.is_busy(key)
 
-    def _ready(self, key: SessionKey, *, any_maker: bool) -> list[Segment]:
-        """The segments that can be adopted: those written, up to the first that the model has still to write."""
-        ready: list[Segment] = []
-        for segment in self._store.cover(key):
-            if segment.made_by is None or not (any_maker or self._writer.is_final(key, segment)):
-                break
-            ready.append(segment)
-        return ready
+    def _caught_up(self, key: SessionKey, state: SessionState, reach: int) -> tuple[list[Segment], int, list[str]]:
+        """See to it that there is something to adopt: by the model if nobody is at it, and by the rules."""
+        self._writer.leaves_by_rules(key, epoch=state.epoch)
+        cover, furthest = self._look(key, state, any_maker=True)
+        if furthest == reach:
+            return cover, reach, []
+        notes: list[str] = []
+        if self._writer.has_model and not self.queue.is_busy(key):
+            self.queue.schedule(key)
+            self.queue.wait(self._settings.summary.synchronous_timeout_seconds, key=key)
+            notes.append("the turn waited for a summary")
+            cover, furthest = self._look(key, state, any_maker=True)
+        before = state.view.boundary if state.view else 0
+        if self._writer.has_model and any(
+            segment.made_by == "rules" and before < segment.end <= furthest for segment in cover
+        ):
+            notes.append("summarised by rules: the model's summary is not there")
+        return cover, furthest, notes
+
+    def _look(self, key: SessionKey, state: SessionState, *, any_maker: bool) -> tuple[list[Segment], int]:
+        """The segments, and how far they can be adopted: to the first that is to be written, be it by the model."""
+        cover = self._store.cover(key)
+        before = state.view.boundary if state.view else 0
+        ready = takewhile(
+            lambda segment: (
+                segment.end <= before
+                or (segment.made_by is not None and (any_maker or self._writer.is_final(key, segment)))
+            ),
+            cover,
+        )
+        reach = boundary_after(
+            list(ready),
+            boundary=before,
+            verbatim=[Outline(stored.seq, stored.message.role, stored.tokens) for stored in state.messages],
+            recent=self._settings.summary.recent_message_count,
+        )
+        return cover, reach
 
     def _adopt(
-        self, key: SessionKey, state: SessionState, cover: Sequence[Segment], *, input_tokens: int
+        self, key: SessionKey, state: SessionState, cover: Sequence[Segment], boundary: int, *, input_tokens: int
     ) -> SessionState:
-        view = state.view
-        boundary = view.boundary if view else 0
-        messages = state.messages
-        if len(messages) == _MOST_MESSAGES:
-            messages = tuple(self._conversations.tail(key, after=boundary))
-        outlines = [Outline(stored.seq, stored.message.role, stored.tokens) for stored in messages]
-        moved = boundary_after(
-            cover, boundary=boundary, verbatim=outlines, recent=self._settings.summary.recent_message_count
-        )
-        if moved == boundary and not (view and view.stale):
-            return state
-        remaining = tuple(stored for stored in messages if stored.seq > moved)
-        left = [stored for stored in messages if stored.seq <= moved]
+        remaining = tuple(stored for stored in state.messages if stored.seq > boundary)
+        left = [stored for stored in state.messages if stored.seq <= boundary]
         adopted = self._view(
-            key, state, cover, moved, left, covered=state.message_count - len(remaining), input_tokens=input_tokens
+            key, state, cover, boundary, left, covered=state.message_count - len(remaining), input_tokens=input_tokens
         )
         if not self._store.adopt(key, adopted, epoch=state.epoch):
             return self._store.state(key, limit=_MOST_MESSAGES)  # another turn adopted first: its view holds
@@ -308,9 +330,12 @@ class HierarchicalMemory:
         known = [fact for fact in self._store.facts(key, limit=_CANDIDATES) if fact.segment <= boundary]
         facts = pinned(known, max_tokens=ceiling, count=self._counter.count)
         before = state.view
-        instructions = (before.instructions if before else ()) + tuple(
-            stored.message.text for stored in left if stored.message.role is Role.SYSTEM
-        )
+        if before is None or not before.stale:
+            instructions = (before.instructions if before else ()) + tuple(
+                stored.message.text for stored in left if stored.message.role is Role.SYSTEM
+            )
+        else:
+            instructions = self._instructions(key, boundary)
         correction = self._counter.adopt_correction().factor if isinstance(self._counter, Correcting) else 1.0
         return View(
             version=before.version + 1 if before else 1,
@@ -318,24 +343,46 @@ class HierarchicalMemory:
             covered=covered,
             facts=tuple(fact.line for fact in facts),
             fact_ids=tuple(fact.id for fact in facts),
-            narrative="\n".join(segment.narrative for segment in shown),
+            narrative=self._narrative(shown),
             instructions=instructions,
             correction=correction,
             adopted_at=self._clock(),
         )
 
+    def _instructions(self, key: SessionKey, boundary: int) -> tuple[str, ...]:
+        """The system messages before a place, read anew."""
+        outlines = self._store.outlines(key, after=0, limit=_EVERY)
+        places = [line.seq for line in outlines if line.role is Role.SYSTEM and line.seq <= boundary]
+        found = [self._conversations.tail(key, after=place - 1, before=place + 1) for place in places]
+        return tuple(stored.message.text for messages in found for stored in messages)
+
+    def _narrative(self, shown: Sequence[Segment]) -> str:
+        """The narratives as one text that keeps within the ceiling also with the line breaks between them."""
+        lines = [segment.narrative for segment in shown]
+        while lines and self._counter.count("\n".join(lines)) > self._settings.summary.max_narrative_tokens:
+            lines.pop(0)
+        return "\n".join(lines)
+
     def _work(self, key: SessionKey) -> None:
-        lease = self._store.acquire(key, owner=self._owner, seconds=self._settings.background.lease_seconds)
+        owner = f"{self._name}-{os.getpid()}"  # a forked child is another
+        seconds = self._settings.background.lease_seconds
+        lease = self._store.acquire(key, owner=owner, seconds=seconds)
         if lease is None:
             return
         try:
             while not self.queue.stopping and self._writer.step(key, lease):
-                renewed = self._store.acquire(key, owner=self._owner, seconds=self._settings.background.lease_seconds)
+                self._looked.discard(key)
+                renewed = self._store.acquire(key, owner=owner, seconds=seconds)
                 if renewed is None or renewed.fence != lease.fence:
                     return
                 lease = renewed
         finally:
+            self._looked.discard(key)
             self._store.release(key, lease)
 
     def _count_error(self, error: Exception) -> None:
         self._observer.count("background.errors", error=type(error).__name__)
+
+
+def _fits(messages: Sequence[StoredMessage], limit: int) -> bool:
+    return len(messages) < _MOST_MESSAGES and sum(stored.tokens for stored in messages) <= limit

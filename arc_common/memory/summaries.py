@@ -117,13 +117,6 @@ class SummaryWriter:
                 written |= self._leaf_by_rules(key, Plan(0, segment.start, segment.end), epoch=epoch)
         return written
 
-    def leaf_by_model(self, key: SessionKey, lease: Lease) -> bool:
-        """Have the model write the oldest leaf that it has not written; whether it did."""
-        for segment in self._store.unfinished(key, limit=_UNFINISHED):
-            if segment.level == 0 and self._summarizer is not None and not self.is_final(key, segment):
-                return self._leaf_by_model(key, Plan(0, segment.start, segment.end), lease)
-        return False
-
     def _next_leaf(self, key: SessionKey, cover: Sequence[Segment]) -> Plan | None:
         last = max((segment.end for segment in cover), default=0)
         size = self._settings.leaf_messages
