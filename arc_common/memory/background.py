@@ -20,7 +20,8 @@ class BackgroundQueue(Generic[K]):
     - Coalesced: a key that waits is not added again; one that is being worked on is worked on once more afterwards.
     - At most one thread works on a key at a time.
     - Needs no event loop. A forked child begins with an empty queue and threads of its own.
-    - What the function raises is logged and counted by `on_error`; it never reaches whoever scheduled.
+    - What the function raises is logged and counted by `on_error`; it never reaches whoever scheduled. Neither does it
+      that no thread can be started: the key is then dropped.
 
     Args:
         work: Called with a key; asks `stopping` between its steps.
@@ -49,8 +50,7 @@ class BackgroundQueue(Generic[K]):
 
     def schedule(self, key: K) -> None:
         """Have the work done for this key. After `close` it does nothing."""
-        if self._process != os.getpid():
-            self._begin()
+        self._begin_in_child()
         with self._changed:
             if self._stopping or key in self._waiting:
                 return
@@ -58,30 +58,14 @@ class BackgroundQueue(Generic[K]):
             if key not in self._running:
                 self._submit(key)
 
-    def run(self, key: K) -> None:
-        """Do the work for this key on the caller's thread, once nothing else is at it. After `close` it does nothing.
-
-        What the function raises is the caller's.
-        """
-        if self._process != os.getpid():
-            self._begin()
-        with self._changed:
-            self._changed.wait_for(lambda: self._stopping or key not in self._running)
-            if self._stopping:
-                return
-            self._waiting.discard(key)
-            self._running.add(key)
-        try:
-            self._work(key)
-        finally:
-            self._end(key)
-
     def is_busy(self, key: K) -> bool:
         """Whether work for this key waits or is under way."""
+        self._begin_in_child()
         return key in self._waiting or key in self._running
 
     def wait(self, timeout: float | None = None, *, key: K | None = None) -> bool:
         """Wait until no work (for this key) waits or runs; whether that was reached within `timeout` seconds."""
+        self._begin_in_child()
         with self._changed:
             return self._changed.wait_for(
                 lambda: not (self._waiting or self._running) if key is None else not self.is_busy(key), timeout
@@ -89,8 +73,7 @@ class BackgroundQueue(Generic[K]):
 
     def close(self, *, timeout: float = 5.0) -> None:
         """Drop what waits, and give what runs a moment to end. Safe to call twice."""
-        if self._process != os.getpid():
-            self._begin()
+        self._begin_in_child()
         with self._changed:
             self._stopping = True
             self._waiting.clear()
@@ -100,10 +83,18 @@ class BackgroundQueue(Generic[K]):
         if pool is not None:
             pool.shutdown(wait=False, cancel_futures=True)
 
+    def _begin_in_child(self) -> None:
+        if self._process != os.getpid():
+            self._begin()
+
     def _submit(self, key: K) -> None:
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="arc-background")
-        self._pool.submit(self._run, key)
+        try:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="arc-background")
+            self._pool.submit(self._run, key)
+        except RuntimeError as error:  # no more threads, or the interpreter is ending
+            self._waiting.discard(key)
+            self._report(error)
 
     def _run(self, key: K) -> None:
         with self._changed:
@@ -114,10 +105,13 @@ class BackgroundQueue(Generic[K]):
         try:
             self._work(key)
         except Exception as error:  # noqa: BLE001 - nothing waits for this thread; the error is reported
-            _log.warning("background work failed: %s", error, exc_info=error)
-            self._on_error(error)
+            self._report(error)
         finally:
             self._end(key)
+
+    def _report(self, error: Exception) -> None:
+        _log.warning("background work failed: %s", error, exc_info=error)
+        self._on_error(error)
 
     def _end(self, key: K) -> None:
         with self._changed:

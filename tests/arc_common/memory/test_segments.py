@@ -1,0 +1,272 @@
+"""Segments: borders on turns, folding into blocks and eras, and how far summaries may take messages' places."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arc_common.memory.segments import (
+    BLOCK_LEAVES,
+    ERA_BLOCKS,
+    Plan,
+    boundary_after,
+    next_block,
+    next_era,
+    next_leaf,
+    shown_narratives,
+)
+from arc_common.messages import Role
+from arc_common.summaries import Outline, Segment
+
+SIZE, MOST = 16, 2_000
+
+roles = st.sampled_from([Role.USER, Role.ASSISTANT, Role.ASSISTANT, Role.TOOL, Role.SYSTEM])
+talks = st.lists(st.tuples(roles, st.integers(0, 900)), max_size=120).map(
+    lambda drawn: [Outline(place, role, tokens) for place, (role, tokens) in enumerate(drawn, start=1)]
+)
+
+
+def leaf(start: int, end: int, *, level: int = 0, tokens: int = 10, parts: int = 0, narrative: str = "n") -> Segment:
+    """A finished segment."""
+    return Segment(level, start, end, narrative, tokens, "rules", parts=parts)
+
+
+def row(*levels: int, tokens: int = 10) -> list[Segment]:
+    """Segments of these levels, one behind the other, of ten places each; eras of level 2 are full."""
+    return [
+        leaf(1 + 10 * n, 10 + 10 * n, level=level, tokens=tokens, parts=ERA_BLOCKS if level == 2 else 4)
+        for n, level in enumerate(levels)
+    ]
+
+
+def leaves_of(talk: Sequence[Outline], *, size: int = SIZE) -> list[Plan]:
+    """All leaves that can be planned, one after the other."""
+    plans: list[Plan] = []
+    last = 0
+    while (plan := next_leaf([line for line in talk if line.seq > last], size=size, max_tokens=MOST)) is not None:
+        plans.append(plan)
+        last = plan.end
+    return plans
+
+
+def chat(messages: int, *, tokens: int = 40) -> list[Outline]:
+    """User and assistant in turn."""
+    speakers = (Role.ASSISTANT, Role.USER)
+    return [Outline(place, speakers[place % 2], tokens) for place in range(1, messages + 1)]
+
+
+# Leaves
+
+
+def test_a_leaf_ends_with_the_turn_that_fills_it() -> None:
+    """The first sixteen messages are a leaf as soon as the next turn begins, and not before."""
+    assert next_leaf(chat(16), size=16, max_tokens=MOST) is None
+    assert next_leaf(chat(17), size=16, max_tokens=MOST) == Plan(0, 1, 16)
+    assert next_leaf(chat(18), size=15, max_tokens=MOST) == Plan(0, 1, 16)
+
+
+def test_a_leaf_of_long_messages_ends_earlier() -> None:
+    """With 700 tokens a message the second turn reaches 2,000 tokens."""
+    assert next_leaf(chat(30, tokens=700), size=16, max_tokens=MOST) == Plan(0, 1, 4)
+
+
+def test_nothing_to_plan() -> None:
+    """Neither an empty conversation nor one endless turn has a leaf."""
+    assert next_leaf([], size=16, max_tokens=MOST) is None
+    endless = [Outline(1, Role.USER, 5), *(Outline(place, Role.TOOL, 500) for place in range(2, 99))]
+    assert next_leaf(endless, size=16, max_tokens=MOST) is None
+
+
+@given(talks, talks)
+@settings(max_examples=200)
+def test_more_messages_change_no_earlier_leaf(talk: list[Outline], further: list[Outline]) -> None:
+    """What was planned stays as it is when messages come behind it."""
+    longer = [*talk, *(replace(line, seq=line.seq + len(talk)) for line in further)]
+    before = leaves_of(talk)
+    assert leaves_of(longer)[: len(before)] == before
+
+
+@given(talks)
+@settings(max_examples=200)
+def test_leaves_are_whole_turns(talk: list[Outline]) -> None:
+    """They follow each other without a gap, and each begins with a user message but one at the very beginning."""
+    by_place = {line.seq: line for line in talk}
+    end = 0
+    for plan in leaves_of(talk):
+        assert plan.start == end + 1
+        assert plan.start == 1 or by_place[plan.start].role is Role.USER
+        assert by_place[plan.end + 1].role is Role.USER
+        assert (
+            plan.end - plan.start + 1 >= SIZE or sum(by_place[p].tokens for p in range(end + 1, plan.end + 1)) >= MOST
+        )
+        end = plan.end
+
+
+# Blocks and eras
+
+
+@pytest.mark.parametrize(
+    ("levels", "boundary", "expected"),
+    [
+        pytest.param((0, 0, 0, 0, 0), 50, Plan(1, 1, 40), id="the first four"),
+        pytest.param((1, 0, 0, 0, 0), 50, Plan(1, 11, 50), id="behind a block"),
+        pytest.param((0, 0, 0), 30, None, id="three only"),
+        pytest.param((0, 0, 0, 0), 39, None, id="the fourth is not adopted"),
+        pytest.param((1, 0, 0, 1, 0), 50, Plan(1, 11, 30), id="what a removal left between blocks"),
+        pytest.param((0, 0, 2, 1, 0, 0), 60, Plan(1, 1, 20), id="what a removal left before an era"),
+        pytest.param((0, 0, 0, 0, 1), 50, Plan(1, 1, 40), id="a block that fell apart"),
+        pytest.param((), 50, None, id="nothing"),
+    ],
+)
+def test_blocks(levels: tuple[int, ...], boundary: int, expected: Plan | None) -> None:
+    """A block is four leaves in a row that are adopted; fewer only where something follows that is no leaf."""
+    assert next_block(row(*levels), boundary=boundary) == expected
+
+
+@pytest.mark.parametrize(
+    ("cover", "expected"),
+    [
+        pytest.param(row(1, 1, 0), None, id="within the ceiling"),
+        pytest.param(row(1, 1, 0, tokens=50), (2, [0]), id="all blocks but the newest"),
+        pytest.param(row(1, 0, 0, tokens=50), None, id="the newest block stays"),
+        pytest.param(row(2, 1, 1, 0, tokens=50), (2, [1]), id="a full era does not grow"),
+        pytest.param([replace(row(2)[0], parts=3), *row(1, 1, 1, 0, tokens=50)[1:]], (2, [0, 1]), id="an era grows"),
+        pytest.param(row(2, 2, 2, 2, 1), (3, [0, 1, 2, 3]), id="four eras become one"),
+        pytest.param(row(3, 2, 2, 2, 1), None, id="three don't"),
+        pytest.param(row(3, 3, 3, 3, 2), (4, [0, 1, 2, 3]), id="four higher ones too"),
+        pytest.param([*row(2, 2, 2), replace(row(2, 2, 2, 2)[3], parts=9), *row(2, 2, 2, 2, 1)[4:]], None, id="open"),
+        pytest.param(row(2, 2, 1, 2, 2), None, id="not in a row"),
+        pytest.param(row(2, 1, 1, 2, 1, tokens=50), (2, [1, 2]), id="blocks of an era that fell apart"),
+    ],
+)
+def test_eras(cover: list[Segment], expected: tuple[int, list[int]] | None) -> None:
+    """Four closed eras in a row become one; else, when narratives are too long, the oldest blocks go into an era."""
+    plan = next_era(cover, max_tokens=100)
+    if expected is None:
+        assert plan is None
+        return
+    level, places = expected
+    parts = tuple(cover[place] for place in places)
+    assert plan == Plan(level, parts[0].start, parts[-1].end, parts)
+
+
+@given(st.lists(st.tuples(st.sampled_from([0, 0, 1, 1, 1, 2, 2, 3]), st.integers(1, 64)), max_size=40))
+@settings(max_examples=300)
+def test_what_is_folded_stands_next_to_each_other(drawn: list[tuple[int, int]]) -> None:
+    """From whatever an edit left, plans take consecutive segments of the cover, in order."""
+    cover = [leaf(1 + 10 * n, 10 + 10 * n, level=level, parts=parts) for n, (level, parts) in enumerate(drawn)]
+    block, era = next_block(cover, boundary=10 * len(cover)), next_era(cover, max_tokens=0)
+    for plan in (block, era):
+        if plan is not None:
+            within = [segment for segment in cover if plan.start <= segment.start and segment.end <= plan.end]
+            assert (within[0].start, within[-1].end) == (plan.start, plan.end)
+            assert plan.level == 1 or tuple(within) == plan.parts
+            assert {segment.level for segment in within} <= {plan.level - 1, plan.level}
+
+
+def test_at_a_hundred_thousand_messages() -> None:
+    """The segments that stand for it stay few, their text is at most four times made from text, and is soon written."""
+    adopted: list[Segment] = []
+    depth: dict[tuple[int, int], int] = {}
+    blocks_of: dict[int, list[Segment]] = {}
+    read_by_eras = 0
+    most_shown = longest = 0
+    for start in range(1, 100_001, 16):
+        adopted.append(leaf(start, start + 15, tokens=60))
+        boundary = adopted[-1].end
+        while (plan := next_block(adopted, boundary=boundary)) is not None:
+            inside = [segment for segment in adopted if plan.start <= segment.start <= plan.end]
+            assert len(inside) == BLOCK_LEAVES
+            place = adopted.index(inside[0])
+            adopted[place : place + BLOCK_LEAVES] = [leaf(plan.start, plan.end, level=1, tokens=80)]
+        while (plan := next_era(adopted, max_tokens=500)) is not None:
+            parts = [below for part in plan.parts for below in blocks_of.get(part.start, [part])]
+            if plan.level == 2:
+                blocks_of[plan.start] = parts = [
+                    below for part in plan.parts for below in (blocks_of[part.start] if part.level == 2 else [part])
+                ]
+            else:
+                parts = list(plan.parts)
+            read_by_eras += sum(part.tokens for part in parts)
+            depth[plan.level, plan.start] = 1 + max(depth.get((part.level, part.start), 0) for part in parts)
+            place = adopted.index(plan.parts[0])
+            adopted[place : place + len(plan.parts)] = [
+                leaf(plan.start, plan.end, level=plan.level, tokens=120, parts=len(parts))
+            ]
+        shown, _ = shown_narratives(adopted, boundary=boundary, max_tokens=500)
+        most_shown = max(most_shown, sum(segment.tokens for segment in shown))
+        longest = max(longest, len(adopted))
+    assert most_shown <= 500
+    assert longest <= 16
+    assert max(depth.values()) <= 4
+    assert read_by_eras <= 100_000 * 40
+
+
+# How far summaries stand for messages
+
+
+def test_the_boundary_moves_by_whole_segments() -> None:
+    """It goes as far as leaves at least the recent messages, and stops before a segment that is not ready."""
+    cover = [leaf(1, 10), leaf(11, 26), leaf(27, 42)]
+    for messages, expected in ((19, 0), (20, 10), (35, 10), (36, 26), (60, 42)):
+        assert boundary_after(cover, boundary=0, verbatim=chat(messages), recent=10) == expected
+    assert boundary_after(cover[:1], boundary=0, verbatim=chat(60), recent=10) == 10
+    assert boundary_after([cover[0], cover[2]], boundary=0, verbatim=chat(60), recent=10) == 10
+    assert boundary_after(cover, boundary=26, verbatim=chat(60)[26:], recent=10) == 42
+    assert boundary_after(cover, boundary=26, verbatim=chat(60)[26:51], recent=10) == 26
+    assert boundary_after(cover, boundary=0, verbatim=chat(60), recent=0) == 42
+    assert boundary_after(cover, boundary=0, verbatim=chat(60), recent=61) == 0
+
+
+def test_the_boundary_passes_over_what_is_no_longer_there() -> None:
+    """A leaf whose messages all left by a cap does not stop it; messages in no leaf do."""
+    verbatim = chat(60)[20:]
+    assert boundary_after([leaf(1, 10), leaf(11, 26)], boundary=0, verbatim=verbatim, recent=10) == 26
+    assert boundary_after([leaf(1, 10), leaf(23, 26)], boundary=0, verbatim=verbatim, recent=10) == 10
+
+
+@given(talks, st.integers(0, 30), st.randoms(use_true_random=False), st.booleans())
+@settings(max_examples=300)
+def test_every_message_is_there_exactly_once(talk: list[Outline], recent: int, chance: Random, capped: bool) -> None:
+    """Whatever was finished in whatever order: each message is either verbatim or in one segment that stands for it."""
+    plans = leaves_of(talk)
+    order = list(plans)
+    chance.shuffle(order)
+    there = talk[len(talk) // 3 :] if capped else talk
+    done: list[Plan] = []
+    boundary = 0
+    for plan in order:
+        done.append(plan)
+        cover = sorted((leaf(one.start, one.end) for one in done), key=lambda segment: segment.start)
+        verbatim = [line for line in there if line.seq > boundary]
+        moved = boundary_after(cover, boundary=boundary, verbatim=verbatim, recent=recent)
+        assert moved >= boundary
+        boundary = moved
+        behind = [line.seq for line in there if line.seq > boundary]
+        stood_for = [line.seq for line in there for s in cover if s.start <= line.seq <= s.end <= boundary]
+        assert sorted(stood_for + behind) == [line.seq for line in there]
+        assert len(behind) >= min(recent, len(there))
+
+
+# What is shown
+
+
+def test_the_newest_narratives_are_shown() -> None:
+    """Those up to the boundary, in order; when there is not room for all, the oldest are left out."""
+    cover = [leaf(1, 10, level=1), leaf(11, 20), leaf(21, 30), leaf(31, 40)]
+    assert shown_narratives(cover, boundary=30, max_tokens=30) == (cover[:3], [])
+    assert shown_narratives(cover, boundary=30, max_tokens=29) == (cover[1:3], cover[:1])
+    assert shown_narratives(cover, boundary=30, max_tokens=0) == ([], cover[:3])
+    assert shown_narratives([leaf(1, 5, narrative="")], boundary=9, max_tokens=30) == ([], [])
+
+
+@given(st.lists(st.integers(0, 300), max_size=30), st.integers(0, 600), st.integers(0, 300))
+def test_narratives_keep_within_their_ceiling(sizes: list[int], most: int, boundary: int) -> None:
+    """Whatever they cost."""
+    cover = [leaf(1 + 10 * n, 10 + 10 * n, tokens=tokens) for n, tokens in enumerate(sizes)]
+    shown, left_out = shown_narratives(cover, boundary=boundary, max_tokens=most)
+    assert sum(segment.tokens for segment in shown) <= most
+    assert sorted([*shown, *left_out], key=lambda s: s.start) == [s for s in cover if s.end <= boundary]
