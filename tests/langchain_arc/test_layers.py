@@ -125,11 +125,13 @@ async def test_a_summary_that_lands_within_a_run_changes_nothing_for_it(
     sqlite_engine: ContextEngine, shape: str, way: str
 ) -> None:
     """Another run writes and a new summary is adopted while the model thinks: nothing is lost or stored twice."""
-    await asyncio.to_thread(fill, sqlite_engine)
+    await asyncio.to_thread(fill, sqlite_engine, 26)
+    before = len(view(sqlite_engine))
 
     def think(shown: Any) -> AIMessage:
         assert len([message for message in _messages(shown) if isinstance(message, SystemMessage)]) == 1
         adopt(sqlite_engine, start=100)
+        assert len(view(sqlite_engine)) > before  # else the second read could be another one, and nothing would show
         return AIMessage("thought about it")
 
     async def athink(shown: Any) -> AIMessage:
@@ -140,7 +142,7 @@ async def test_a_summary_that_lands_within_a_run_changes_nothing_for_it(
         chain(RunnableLambda(think, afunc=athink)), ArcChatMessageHistory.factory(sqlite_engine), **keys
     )
     await run(way, wrapped, value("and now?"))
-    expected = [*told(25), *told(20, start=100), HumanMessage("and now?"), AIMessage("thought about it")]
+    expected = [*told(26), *told(20, start=100), HumanMessage("and now?"), AIMessage("thought about it")]
     assert said(sqlite_engine) == [(to_arc(message).role.value, message.text) for message in expected]
 
 

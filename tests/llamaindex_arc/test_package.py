@@ -11,7 +11,9 @@ def test_hands_on_these_names() -> None:
     assert llamaindex_arc.__all__ == [
         "ArcChatMemoryBuffer",
         "ArcChatStore",
+        "ArcFactsBlock",
         "ArcLLM",
+        "ArcNarrativeBlock",
         "ArcTokenBudgetPostprocessor",
         "LlamaIndexChatModel",
         "LlamaIndexEmbedder",
