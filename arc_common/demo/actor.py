@@ -1,14 +1,22 @@
 """Actor: stands in for the model, and writes down what it was given."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from arc_common.exceptions import ConfigurationError
 from arc_common.messages import Message, Role
+from arc_common.prompts import parse_fences, parse_memory, render_fence
 from arc_common.protocols import ChatModel, TokenCounter
 from arc_common.tokens.counting import REQUEST_OVERHEAD, message_tokens_batch
 
-__all__ = ["Actor", "View"]
+__all__ = ["PARTS", "Actor", "View"]
+
+PARTS = ("system", "facts", "summary", "history", "question")
+"""What a request is made of, in this order."""
+
+_SENTENCE = re.compile(r"(?<=[.!?。？！])\s+|\n+")
+_SPEAKER = re.compile(r"^(?:User|Assistant): ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,11 +25,13 @@ class View:
 
     Args:
         seen: The numbers of the conversation's messages in it, from 1, in its order.
-        parts: The tokens of its parts, by name.
+        noted: The numbers of the messages that its facts and its summary quote.
+        parts: The tokens of its parts, by their names in `PARTS`.
         answer: What the model said.
     """
 
     seen: tuple[int, ...]
+    noted: tuple[int, ...]
     parts: Mapping[str, int]
     answer: str
 
@@ -62,12 +72,31 @@ class Actor:
         *before, question = messages
         written = (reply for said, reply in self._replies.items() if question.text.startswith(said))
         answer = next(written, None) or self._ask(messages)
-        tokens = message_tokens_batch(self._counter, messages)
-        parts = {"system": 0, "history": 0, "question": tokens[-1]}
-        for message, cost in zip(before, tokens, strict=False):
-            parts["system" if message.role is Role.SYSTEM else "history"] += cost
-        self.views.append(View(self._numbers(before), parts, answer))
+        parts = dict.fromkeys(PARTS, 0)
+        notes: list[str] = []
+        for message, tokens in zip(messages, message_tokens_batch(self._counter, messages), strict=True):
+            facts, summary = self._memory(message.text, notes)
+            own = "question" if message is question else "system" if message.role is Role.SYSTEM else "history"
+            if parse_fences(message.text)[0]:
+                parts[own] += tokens - facts - summary
+            else:
+                facts = tokens - summary
+            parts["facts"] += facts
+            parts["summary"] += summary
+        self.views.append(View(self._numbers(before), self._quoted(notes), parts, answer))
         return answer
+
+    def _memory(self, text: str, notes: list[str]) -> tuple[int, int]:
+        """What arc's blocks in a text cost, facts (with heading and fence) and summary apart; adds what they say."""
+        facts = summary = 0
+        for name, inside in parse_fences(text)[1]:
+            lines, narrative = parse_memory(inside) if name == "memory" else (inside.splitlines(), "")
+            told = self._counter.count(narrative) if narrative else 0
+            summary += told
+            facts += max(self._counter.count(render_fence(name, inside)) - told, 0)
+            notes += (line.partition(": ")[2] for line in lines)
+            notes += (_SPEAKER.sub("", sentence) for sentence in _SENTENCE.split(narrative))
+        return facts, summary
 
     def _ask(self, messages: Sequence[Message]) -> str:
         try:
@@ -80,6 +109,12 @@ class Actor:
                 f"the model {self._name} failed ({kind}): check its key and its name, or use arc demo --local"
             ) from error
 
+    def _quoted(self, notes: Sequence[str]) -> tuple[int, ...]:
+        """Which of the conversation's messages are quoted, in part at least."""
+        said = [_folded(text) for text in self.conversation]
+        folded = [_folded(note) for note in notes]
+        return tuple(i for i, text in enumerate(said, 1) if any(note and note in text for note in folded))
+
     def _numbers(self, messages: Sequence[Message]) -> tuple[int, ...]:
         """Which of the conversation's messages these are, matched from the newest on."""
         numbers: list[int] = []
@@ -90,3 +125,7 @@ class Actor:
                 behind = places[-1]
                 numbers.insert(0, behind + 1)
         return tuple(numbers)
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split())

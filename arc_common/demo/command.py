@@ -14,7 +14,7 @@ from sqlalchemy import URL
 
 from arc_common.demo.display import Display
 from arc_common.demo.halves import Half, Missing, find_halves
-from arc_common.demo.run import DemoRun
+from arc_common.demo.run import CONTEXT_WINDOW, DemoRun
 from arc_common.demo.script import support_script
 from arc_common.exceptions import ConfigurationError, InvalidInputError
 from arc_common.protocols import ChatModel
@@ -26,8 +26,8 @@ __all__ = ["run_demo"]
 _PAUSES = {True: 0.0, None: 0.08, False: 0.8}
 """Seconds between turns: fast, as it comes, slow."""
 
-_LARGEST_REQUEST = 1_800
-"""Tokens: about what the last request of the written conversation costs; a full bar."""
+_LARGEST_REQUEST = 1_300
+"""Tokens: a full bar; a little more than the written conversation's largest request costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def _play(
     records = run.done()
     turns = run.script.turns
     finished = len(records) == len(turns)
-    display.title(rows if finished else [*rows, ("bars", display.legend())])
+    display.title(rows, turns=not finished)
     if finished:
         display.note("This conversation is complete; nothing was asked again.")
     elif records:
@@ -90,7 +90,7 @@ def _play(
         for record in islice(played, stop):
             if record.framework != playing:
                 playing = record.framework
-                display.half(playing, _entrance(len(record.arc.seen), path))
+                display.half(playing, _entrance(2 * record.number - 2, path))
             display.turn(turns[record.number - 1], record)
             records.append(record)
             progress.advance(task)
@@ -99,7 +99,7 @@ def _play(
     if len(records) < len(turns):
         display.note(f"Stopped after turn {len(records)} of {len(turns)}; run the same command to go on.")
         return
-    display.comparison(records, budget=run.budget)
+    display.comparison(records, context_window=CONTEXT_WINDOW)
     display.closing(path, len(run.stored()))
 
 

@@ -21,18 +21,28 @@ from arc_common.demo.script import Question, Script, ScriptTurn
 
 __all__ = ["Display"]
 
-_PARTS = (("system", "system prompt", "blue"), ("history", "earlier messages", "green"), ("question", "new", "yellow"))
+_PARTS = (
+    ("system", "system prompt", "blue"),
+    ("facts", "facts", "cyan"),
+    ("summary", "summary", "magenta"),
+    ("history", "earlier messages", "green"),
+    ("question", "new", "yellow"),
+)
 _HALVES = ("cyan", "magenta")
 _WIDEST = 120
 """Columns: more would only pull a line's parts away from each other."""
+_BAR = 16
+"""Columns of a full bar."""
 _ARC = "arc"
 _WINDOW = f"last {WINDOW}"
+_WHOLE = "everything"
 
 
 @dataclass(frozen=True, slots=True)
 class _Glyphs:
     bar: str
     seen: str
+    noted: str
     unseen: str
     fact: str
     right: str
@@ -42,8 +52,8 @@ class _Glyphs:
     overflow: str
 
 
-_UNICODE = _Glyphs("▇", "█", "·", "◆", "✓", "✗", "─", SIMPLE_HEAD, "ellipsis")
-_ASCII = _Glyphs("=", "#", ".", "*", "+", "x", "-", ASCII, "crop")
+_UNICODE = _Glyphs("▇", "█", "▒", "·", "◆", "✓", "✗", "─", SIMPLE_HEAD, "ellipsis")
+_ASCII = _Glyphs("=", "#", "o", ".", "*", "+", "x", "-", ASCII, "crop")
 
 
 class Display:
@@ -62,12 +72,11 @@ class Display:
         self._width = min(console.width, _WIDEST)
         self._wide = self._width >= 100
         self._narrow = self._width < 64
-        self._seen_width, self._bar_width = (16, 24) if self._wide else (8, 0 if self._narrow else 12)
         self._glyphs = _ASCII if console.options.ascii_only or console.legacy_windows else _UNICODE
         self._styles: dict[str, str] = {}
 
-    def title(self, rows: Iterable[tuple[str, RenderableType]]) -> None:
-        """What is about to happen."""
+    def title(self, rows: Iterable[tuple[str, RenderableType]], *, turns: bool = True) -> None:
+        """What is about to happen; with `turns`, also how to read them."""
         messages = 2 * len(self._script.turns)
         self._print("")
         self._print(Text.assemble(("arc demo", "bold"), "  one conversation, two frameworks, one database"))
@@ -80,13 +89,16 @@ class Display:
         table = Table.grid(padding=(0, 2))
         for name, value in rows:
             table.add_row(Text(name, "bold"), value)
+        if turns and self._wide:
+            table.add_row(Text("bars", "bold"), self._legend())
         self._print(table)
 
     def half(self, name: str, note: str) -> None:
         """A framework takes over."""
         self._print("")
         self._rule(Text.assemble((name, "bold"), "  ", note), self._style_of(name))
-        words = ("", "the customer says", "earlier messages" if self._wide else "earlier", "tokens", "")
+        columns = ("noted", "tokens") if self._narrow else ("facts", "summary", "messages", "tokens")
+        words = ("", "the customer says", *columns, *(("which", "") if self._wide else ()))
         self._row(*(Text(word, "dim") for word in words))
 
     def turn(self, turn: ScriptTurn, record: TurnRecord) -> None:
@@ -106,22 +118,24 @@ class Display:
             answer.add_row(Text(name, "bold"), self._answer(turn.question, view))
             self._row("", answer, *self._request(view))
 
-    def comparison(self, records: Sequence[TurnRecord], *, budget: int) -> None:
-        """What both came to, when all turns are done; `budget` is the most tokens that arc may put in a request."""
+    def comparison(self, records: Sequence[TurnRecord], *, context_window: int) -> None:
+        """What both came to, when all turns are done; `context_window` is what arc was told of the model, in tokens."""
         asked = [(question, records[turn.number - 1]) for turn, question in self._script.questions]
         self._print("")
         self._rule(Text("What the model saw in the end, and what it answered", "bold"), "default")
         self._print(Padding(self._map(records), (1, 1, 1 if self._narrow else 0, 1)))
         self._print(self._answers(asked))
         models = ", ".join(dict.fromkeys(record.model for _, record in asked))
-        bounds = (
-            f"Same model ({models}), same questions. arc keeps whole turns within a budget of {budget:,} tokens a "
-            f"request; the window keeps {WINDOW} messages, whatever their size."
-        )
-        if all(len(record.arc.seen) == 2 * record.number - 2 for record in records):
-            bounds += " This conversation fits that budget whole: arc left nothing out, and paid for all of it."
         self._print(Padding(self._costs(records, asked), (1 if self._narrow else 0, 1, 1, 1)))
-        self._print(Padding(bounds, (0, 1)))
+        self._print(
+            Padding(
+                f"Same model ({models}), same questions; tokens are those of the requests as it received them. arc has "
+                f"its default settings, for a model of {context_window:,} tokens: the newest messages word for word, "
+                "the older ones as facts and a summary, which rules made without a call to a model. "
+                f"{_costs_compared(records)} Of everything only the tokens were counted; it was not asked.",
+                (0, 1),
+            )
+        )
 
     def closing(self, path: Path, stored: int) -> None:
         """Where it is all kept, and how to begin anew."""
@@ -142,32 +156,44 @@ class Display:
         self._print(Rule(title, style=style, align="left", characters=self._glyphs.rule))
 
     def _row(self, *cells: RenderableType) -> None:
-        """Number, words, what the model got, tokens, bar."""
+        """Number, words, and what the model got."""
         table = Table.grid(padding=(0, 1))
         table.add_column(width=3, justify="right")
-        table.add_column(width=self._width - 3 - self._seen_width - 6 - self._bar_width - 4)
-        table.add_column(width=self._seen_width, no_wrap=True)
-        table.add_column(width=6, justify="right", no_wrap=True)
-        if self._bar_width:
-            table.add_column(width=self._bar_width, no_wrap=True)
-        table.add_row(*cells[: len(table.columns)])
+        numbers = (5, 6) if self._narrow else (5, 7, 8, 6)
+        drawn = (8, _BAR) if self._wide else ()
+        table.add_column(width=self._width - 3 - sum(numbers) - sum(drawn) - len(numbers) - len(drawn) - 1)
+        for width in numbers:
+            table.add_column(width=width, justify="right", no_wrap=True)
+        for width in drawn:
+            table.add_column(width=width, no_wrap=True)
+        table.add_row(*cells)
         self._print(table)
 
-    def _request(self, view: View) -> tuple[Text, Text, Text]:
-        """What a model got, its tokens, and their bar."""
-        span = f"{view.seen[0]} to {view.seen[-1]}" if view.seen else "none yet"
-        return Text(span, "dim"), Text(f"{view.tokens:,}"), self._bar(view)
+    def _request(self, view: View) -> list[Text]:
+        """What a model got: the tokens of its parts and of all, which messages, and a bar."""
+        parts = view.parts
+        numbers = (
+            [parts["facts"] + parts["summary"]]
+            if self._narrow
+            else [parts["facts"], parts["summary"], parts["history"]]
+        )
+        cells = [Text(f"{number:,}" if number else "-", "dim") for number in numbers]
+        cells.append(Text(f"{view.tokens:,}"))
+        if self._wide:
+            span = f"{view.seen[0]} to {view.seen[-1]}" if view.seen else "none yet"
+            cells += [Text(span, "dim"), self._bar(view)]
+        return cells
 
     def _bar(self, view: View) -> Text:
         bar = Text()
         tokens = 0
         for part, _, style in _PARTS:
             tokens += view.parts[part]
-            end = max(round(tokens / self._full_bar * self._bar_width), len(bar) + bool(view.parts[part]))
-            bar.append(self._glyphs.bar * (min(end, self._bar_width) - len(bar)), style)
+            end = max(round(tokens / self._full_bar * _BAR), len(bar) + bool(view.parts[part]))
+            bar.append(self._glyphs.bar * (min(end, _BAR) - len(bar)), style)
         return bar
 
-    def legend(self) -> Text:
+    def _legend(self) -> Text:
         """What the parts of a bar are."""
         legend = Text("tokens: ")
         for _, words, style in _PARTS:
@@ -201,15 +227,21 @@ class Display:
         for name, view in ((_ARC, last.arc), (_WINDOW, last.window)):
             line = Text()
             for cell in cells:
-                seen = 2 * cell in view.seen
-                style = self._style_of(records[cell - 1].framework) if seen else "dim"
-                line.append(self._glyphs.seen if seen else self._glyphs.unseen, style)
-            unit = "" if self._narrow else " messages"
-            table.add_row(Text(name, "bold"), line, f"{len(view.seen)} of {2 * last.number - 2}{unit}")
+                messages = {number for turn in range(cell, cell + step) for number in (2 * turn - 1, 2 * turn)}
+                seen, noted = messages & {*view.seen}, messages & {*view.noted}
+                style = self._style_of(records[cell - 1].framework) if seen or noted else "dim"
+                glyphs = self._glyphs
+                line.append(glyphs.seen if seen else glyphs.noted if noted else glyphs.unseen, style)
+            total = f"{len(view.seen)} of {2 * last.number - 2}"
+            quoted = len({*view.noted} - {*view.seen})
+            more = f" messages, {quoted} more quoted" if quoted else " messages"
+            table.add_row(Text(name, "bold"), line, total if self._narrow else total + more)
         halves = Text()
         for name in dict.fromkeys(record.framework for record in records):
             halves.append(f"{self._glyphs.seen} ", self._style_of(name)).append(f"{name}  ")
         table.add_row("", halves, "")
+        if last.arc.noted:
+            table.add_row("", Text(f"{self._glyphs.noted} only quoted, in facts or summary"), "")
         return table
 
     def _answers(self, asked: Sequence[tuple[Question, TurnRecord]]) -> Table:
@@ -242,22 +274,33 @@ class Display:
         views = ([record.arc for record in records], [record.window for record in records])
         answers = ([(q, record.arc) for q, record in asked], [(q, record.window) for q, record in asked])
         right = [sum(q.value_in(view.answer) is not None for q, view in side) for side in answers]
-        table = Table.grid(padding=(0, 3))
+        table = Table.grid(padding=(0, 1 if self._narrow else 3))
         table.add_column()
-        table.add_column(justify="right")
-        table.add_column(justify="right")
-        table.add_row("", Text(_ARC, "bold"), Text(_WINDOW, "bold"))
+        for _ in range(3):
+            table.add_column(justify="right", no_wrap=True)
+        table.add_row("", *(Text(name, "bold") for name in (_ARC, _WINDOW, _WHOLE)))
         table.add_row(
-            Text("right answers", "bold"), *(Text(f"{n} of {len(asked)}", _grade(n, len(asked))) for n in right)
+            Text("right answers", "bold"),
+            *(Text(f"{n} of {len(asked)}", _grade(n, len(asked))) for n in right),
+            Text("-", "dim"),
         )
-        table.add_row("tokens in the largest request", *(f"{max(view.tokens for view in side):,}" for side in views))
-        table.add_row(
-            f"tokens in all {len(records)} requests", *(f"{sum(view.tokens for view in side):,}" for side in views)
-        )
+        tokens = [*([view.tokens for view in side] for side in views), [record.whole for record in records]]
+        table.add_row("tokens in the largest request", *(f"{max(side):,}" for side in tokens))
+        table.add_row(f"tokens in all {len(records)} requests", *(f"{sum(side):,}" for side in tokens))
         return table
 
     def _style_of(self, framework: str) -> str:
         return self._styles.setdefault(framework, _HALVES[len(self._styles) % len(_HALVES)])
+
+
+def _costs_compared(records: Sequence[TurnRecord]) -> str:
+    """What arc costs beside the other two, in the words that the figures bear."""
+    arc = sum(record.arc.tokens for record in records)
+    window = sum(record.window.tokens for record in records)
+    whole = sum(record.whole for record in records)
+    saved = round(100 - 100 * arc / whole)
+    beside = f"{saved} % less than" if saved > 0 else f"{-saved} % more than" if saved < 0 else "as much as"
+    return f"That cost {arc / window:.1f} times the window's tokens, and {beside} sending everything each time."
 
 
 def _grade(right: int, asked: int) -> str:

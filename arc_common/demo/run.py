@@ -1,11 +1,12 @@
 """DemoRun: plays the conversation turn by turn over a database, and goes on where it was left."""
 
 import json
-from collections.abc import Generator, Sequence
+import time
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
 
-from arc_common.demo.actor import Actor, View
+from arc_common.demo.actor import PARTS, Actor, View
 from arc_common.demo.halves import Half, Stage
 from arc_common.demo.script import Script, ScriptTurn
 from arc_common.engine import ContextEngine
@@ -13,9 +14,11 @@ from arc_common.exceptions import ConfigurationError
 from arc_common.messages import Message, Role
 from arc_common.protocols import ChatModel
 from arc_common.settings import ArcSettings
-from arc_common.tokens.budget import TokenBudget
+from arc_common.settings.content import BudgetSettings, ConversationSettings, SummarySettings
+from arc_common.settings.services import BackgroundSettings
+from arc_common.tokens.counting import REQUEST_OVERHEAD, message_tokens_batch
 
-__all__ = ["SESSION", "WINDOW", "DemoRun", "TurnRecord", "demo_settings"]
+__all__ = ["CONTEXT_WINDOW", "SESSION", "WINDOW", "DemoRun", "TurnRecord", "demo_settings"]
 
 SESSION = "arc-demo"
 """The conversation."""
@@ -27,12 +30,21 @@ WINDOW = 20
 """Messages in the sliding window beside it: the usual default."""
 
 
+CONTEXT_WINDOW = 4_096
+"""Tokens: a small model's."""
+
+_LEASE_SECONDS = 0.5
+"""A killed process can hold the right to summarise for this long."""
+
+
 def demo_settings() -> ArcSettings:
-    """As for a model of 8,192 tokens; the history is bounded by tokens alone."""
+    """The defaults, whatever the environment says, for a model of few tokens."""
     return ArcSettings(
         require_scope=False,
-        conversation={"window": "tokens", "max_context_tokens": None},
-        budget={"context_window": 8_192, "output_reserve": 1_024},
+        budget=BudgetSettings(context_window=CONTEXT_WINDOW),
+        conversation=ConversationSettings(),
+        summary=SummarySettings(),
+        background=BackgroundSettings(lease_seconds=_LEASE_SECONDS),
         storage={"max_messages_per_session": None},
     )
 
@@ -47,6 +59,7 @@ class TurnRecord:
         model: Who answered.
         arc: What the model got through the framework and arc.
         window: What the same model got from a sliding window over the same conversation.
+        whole: The tokens of a request with the whole conversation so far in it.
     """
 
     number: int
@@ -54,6 +67,7 @@ class TurnRecord:
     model: str
     arc: View
     window: View
+    whole: int
 
 
 class DemoRun:
@@ -78,15 +92,10 @@ class DemoRun:
         self._halves = halves
         self._model = model
         self._model_name = model_name
-        self._engine = ContextEngine.open(url, settings=self.settings)
+        plain = self.settings.model_copy(update={"summary": SummarySettings(enabled=False)})
+        self._engine = ContextEngine.open(url, settings=plain)  # the halves' engines summarise
         self._session = self._engine.session(SESSION)
         self._notes = self._engine.session(RECORDS)
-
-    @property
-    def budget(self) -> int:
-        """The most tokens that arc may put in a request."""
-        budget = self.settings.budget
-        return TokenBudget(budget.context_window, budget.output_reserve).input_tokens
 
     def restart(self) -> None:
         """Remove the demo's conversation from the database, and nothing else."""
@@ -117,6 +126,8 @@ class DemoRun:
         """Play the turns that are left, each stored before it is handed out."""
         records = self.done()
         self._remove_unfinished(len(records))
+        if records:
+            time.sleep(_LEASE_SECONDS)
         rest = self.script.turns[len(records) :]
         for half, turns in groupby(rest, key=self.half_of):
             actor = self._actor()
@@ -126,7 +137,7 @@ class DemoRun:
                     actor.conversation = _texts(self.script, records, "arc")
                     ask(turn.user)
                     arc, window = actor.views[-1], self._window(turn, records)
-                    record = TurnRecord(turn.number, half.name, self._model_name, arc, window)
+                    record = TurnRecord(turn.number, half.name, self._model_name, arc, window, self._whole(actor, turn))
                     self._notes.append(Message(Role.SYSTEM, json.dumps(asdict(record)), id=f"turn-{turn.number}"))
                     records.append(record)
                     yield record
@@ -143,9 +154,18 @@ class DemoRun:
         """Ask the same of a model that sees the last messages; its conversation has its own answers in it."""
         actor = self._actor()
         actor.conversation = _texts(self.script, records, "window")
-        said = [Message(Role.ASSISTANT if i % 2 else Role.USER, text) for i, text in enumerate(actor.conversation)]
-        actor.complete([Message(Role.SYSTEM, self.script.system), *said[-WINDOW:], Message(Role.USER, turn.user)])
+        actor.complete(self._request(actor.conversation[-WINDOW:], turn))
         return actor.views[-1]
+
+    def _whole(self, actor: Actor, turn: ScriptTurn) -> int:
+        """What the turn would have cost with all that was said before it."""
+        request = self._request(actor.conversation, turn)
+        return sum(message_tokens_batch(self._engine.token_counter, request)) + REQUEST_OVERHEAD
+
+    def _request(self, conversation: Sequence[str], turn: ScriptTurn) -> list[Message]:
+        """The system prompt, messages (the first is the user's), and what the user says now."""
+        said = [Message(Role.ASSISTANT if i % 2 else Role.USER, text) for i, text in enumerate(conversation)]
+        return [Message(Role.SYSTEM, self.script.system), *said, Message(Role.USER, turn.user)]
 
     def _actor(self) -> Actor:
         return Actor(self._model, self._model_name, replies=self.script.replies, counter=self._engine.token_counter)
@@ -168,9 +188,11 @@ def _texts(script: Script, records: Sequence[TurnRecord], side: str) -> list[str
 def _read(text: str) -> TurnRecord:
     try:
         data = json.loads(text)
-        arc, window = (
-            View(tuple(view["seen"]), view["parts"], view["answer"]) for view in (data.pop("arc"), data.pop("window"))
-        )
+        arc, window = (_view(**data.pop(side)) for side in ("arc", "window"))
         return TurnRecord(**data, arc=arc, window=window)
     except (ValueError, TypeError, KeyError) as error:
         raise ConfigurationError("this database holds a demo of another version; start over: --restart") from error
+
+
+def _view(*, seen: Sequence[int], noted: Sequence[int], parts: Mapping[str, int], answer: str) -> View:
+    return View(tuple(seen), tuple(noted), {part: parts[part] for part in PARTS}, answer)

@@ -101,12 +101,13 @@ def related(facts: Sequence[Fact], text: str, *, max_tokens: int, count: Callabl
 def pinned(facts: Sequence[Fact], *, max_tokens: int, count: Callable[[str], int]) -> list[Fact]:
     """The facts that are always shown: the most important, then the newest, as long as their lines fit.
 
-    A fact that doesn't fit is passed over for the next. They are shown in the order in which they were said.
+    A fact that doesn't fit is passed over for the next. They are shown in the order in which they were said; those of
+    one message, in the order of their lines, so that the same conversation gives the same bytes.
     """
     chosen: list[Fact] = []
     lines: set[str] = set()
     total = 0
-    for fact in sorted(facts, key=lambda fact: (-fact.importance, -fact.valid_from.timestamp(), fact.id)):
+    for fact in sorted(facts, key=lambda fact: (-fact.importance, -fact.valid_from.timestamp(), fact.line)):
         line = folded(fact.line)
         tokens = count(fact.line + "\n")
         if line in lines or total + tokens > max_tokens:
@@ -114,4 +115,4 @@ def pinned(facts: Sequence[Fact], *, max_tokens: int, count: Callable[[str], int
         lines.add(line)
         chosen.append(fact)
         total += tokens
-    return sorted(chosen, key=lambda fact: (fact.valid_from, fact.id))
+    return sorted(chosen, key=lambda fact: (fact.valid_from, fact.line))

@@ -11,6 +11,8 @@ __all__ = [
     "MEMORY_HEADING",
     "RECALLED_HEADING",
     "holds_memory",
+    "parse_fences",
+    "parse_memory",
     "render_documents",
     "render_fence",
     "render_memory",
@@ -30,12 +32,20 @@ RECALLED_HEADING = "Said earlier in this conversation, and perhaps about this qu
 """Opens the block of recalled facts."""
 
 _MARKER = re.compile(r"<(/?arc:)", re.IGNORECASE)
+_FENCED = re.compile(r"<arc:(\w+)>\n(.*?)\n</arc:\1>", re.DOTALL)
+_MEMORY = re.compile(r"(?:\n\nFacts:\n(?P<facts>.*?))?(?:\n\nSummary:\n(?P<narrative>.*))?", re.DOTALL)
 
 
 def render_fence(name: str, text: str) -> str:
     """Text between the markers `<arc:name>` and `</arc:name>`; markers inside it are defused."""
     inside = _MARKER.sub(r"&lt;\1", text)
     return f"<arc:{name}>\n{inside}\n</arc:{name}>"
+
+
+def parse_fences(text: str) -> tuple[str, list[tuple[str, str]]]:
+    """A text without its fenced blocks, and the name and the inside of each, in order."""
+    blocks = [(name, inside) for name, inside in _FENCED.findall(text)]
+    return _FENCED.sub("", text).strip(), blocks
 
 
 def render_documents(documents: Sequence[Document]) -> str:
@@ -52,6 +62,14 @@ def render_memory(facts: Sequence[str], narrative: str) -> str:
     parts = ["Facts:\n" + "\n".join(facts)] if facts else []
     parts += [f"Summary:\n{narrative}"] if narrative else []
     return render_fence("memory", "\n\n".join([MEMORY_HEADING, *parts])) if parts else ""
+
+
+def parse_memory(inside: str) -> tuple[list[str], str]:
+    """The facts' lines and the summary that stand inside a block of `render_memory`; nothing of another text."""
+    if not inside.startswith(MEMORY_HEADING):
+        return [], ""
+    found = _MEMORY.fullmatch(inside, len(MEMORY_HEADING))
+    return ((found["facts"] or "").splitlines(), found["narrative"] or "") if found else ([], "")
 
 
 def holds_memory(text: str) -> bool:

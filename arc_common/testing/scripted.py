@@ -3,34 +3,28 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from arc_common.messages import Message, Role
+from arc_common.prompts import parse_fences, parse_memory
+from arc_common.text import analyze_query
 
 __all__ = ["ScriptedChatModel"]
 
 UNKNOWN = "I do not know."
 
 _SENTENCE = re.compile(r"(?<=[.!?。？！])\s+|\n+")
-_WORD = re.compile(r"[^\W_]+(?:[-.,:/'][^\W_]+)*")
-_KOREAN = re.compile(r"[가-힣]{2,}")
 _QUESTION_MARKS = ("?", "？")
-_STOP_WORDS = frozenset(
-    re.findall(
-        r"\w+",
-        """a an and are as at be been before but by can could did do does for from get go had has have he her him his
-        how i if in is it its last let many may me mine more much must my no not now of off on one or our out please
-        shall she should so tell thanks that the their them then there they this to too us was we were what when
-        where which who whom whose why will with would yes you your
-        그리고 뭐였 뭘로 뭔가 무엇 어떻 어떤 언제 어디 하죠 해야 해주 주세 했죠 있어 있죠 제가""",
-    )
-)
+_SPEAKER = re.compile(r"^(?:User|Assistant): ")
+_FACT = re.compile(r"- (?P<key>.+?): (?P<value>.+)")
+_BY = {Role.USER: "You said", Role.ASSISTANT: "I said"}
+_NOTED = "Noted"
 
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    role: Role
+    by: str
     text: str
     words: frozenset[str]
 
@@ -38,24 +32,25 @@ class _Statement:
 class ScriptedChatModel:
     """A chat model for tests and demos: no key, no network, no weights, and the same answer every time.
 
-    - It knows nothing of its own. It quotes the one sentence, among the messages given, that speaks of most of what
-      the last user message asks for; if none speaks of more than half of it, it says that it does not know.
+    - It knows nothing of its own. It quotes the one sentence or fact, among what it was given, that speaks of most of
+      what the last user message asks for; if none speaks of more than half of it, it says that it does not know.
+    - It reads messages, and the blocks that arc puts before and behind them: facts (their values are quoted),
+      summaries, recalled facts, documents. Instructions around those blocks state nothing, and neither do questions.
     - Like a real model it takes the next best sentence when the right one was not shown to it: a wrong answer then
       looks as sure as a right one.
     - Rare words weigh more than common ones; of equally good sentences the one with fewer other words is taken, then
-      the later one. Questions state nothing, and neither do system messages.
-    - It reads English and Korean.
+      the later one. Words are those of `arc_common.text`.
     """
 
     def complete(self, messages: Sequence[Message]) -> str:
         """The quoted sentence, or that it does not know."""
-        question = next((i for i in reversed(range(len(messages))) if messages[i].role is Role.USER), None)
-        if question is None:
+        last = next((i for i in reversed(range(len(messages))) if messages[i].role is Role.USER), None)
+        if last is None:
             return UNKNOWN
-        found = _best(_asked(messages[question].text), _statements(messages[:question]))
-        if found is None:
-            return UNKNOWN
-        return f"{'You said' if found.role is Role.USER else 'I said'}: “{found.text}”"
+        question, blocks = parse_fences(messages[last].text)
+        told = [*_told(messages[:last]), *_noted(blocks)]
+        found = _best(_asked(question), [statement for statement in told if statement.words])
+        return UNKNOWN if found is None else f"{found.by}: “{found.text}”"
 
 
 def _best(asked: frozenset[str], statements: Sequence[_Statement]) -> _Statement | None:
@@ -63,12 +58,12 @@ def _best(asked: frozenset[str], statements: Sequence[_Statement]) -> _Statement
     spread = Counter(word for statement in statements for word in statement.words)
     weight = {word: math.log(1 + (len(statements) + 1) / (count + 1)) for word, count in spread.items()}
     unheard = math.log(len(statements) + 2)
-    wanted = sum(weight.get(word, unheard) for word in asked)
+    wanted = sum(weight.get(word, unheard) for word in sorted(asked))
     best: _Statement | None = None
     best_rank = (0.5, 0.0)
     for statement in statements:
-        shared = sum(weight[word] for word in asked & statement.words)
-        rank = (shared / wanted if wanted else 0.0, shared / sum(weight[word] for word in statement.words))
+        shared = sum(weight[word] for word in sorted(asked & statement.words))
+        rank = (shared / wanted if wanted else 0.0, shared / sum(weight[word] for word in sorted(statement.words)))
         if rank[0] > 0.5 and rank >= best_rank:
             best, best_rank = statement, rank
     return best
@@ -81,18 +76,36 @@ def _asked(text: str) -> frozenset[str]:
     return _words(" ".join(questions) or sentences[-1])
 
 
-def _statements(messages: Iterable[Message]) -> list[_Statement]:
-    sentences = (
-        (message.role, sentence.strip())
-        for message in messages
-        if message.role is not Role.SYSTEM
-        for sentence in _SENTENCE.split(message.text)
-    )
-    found = [_Statement(role, text, _words(text)) for role, text in sentences if not text.endswith(_QUESTION_MARKS)]
-    return [statement for statement in found if statement.words]
+def _told(messages: Iterable[Message]) -> Iterator[_Statement]:
+    for message in messages:
+        said, blocks = parse_fences(message.text)
+        if message.role is not Role.SYSTEM:
+            yield from _sentences(said, _BY.get(message.role, _NOTED))
+        yield from _noted(blocks)
+
+
+def _noted(blocks: Iterable[tuple[str, str]]) -> Iterator[_Statement]:
+    """What stands in arc's blocks."""
+    for name, inside in blocks:
+        lines, text = parse_memory(inside) if name == "memory" else (inside.splitlines(), "")
+        for line in [*lines, *text.splitlines()]:
+            if fact := _FACT.fullmatch(line):
+                yield from _statement(fact["value"], _NOTED, about=f"{fact['key']} {fact['value']}")
+            else:
+                yield from _sentences(line, _NOTED)
+
+
+def _sentences(text: str, by: str) -> Iterator[_Statement]:
+    for sentence in _SENTENCE.split(text):
+        said = _SPEAKER.sub("", sentence, count=1) if by == _NOTED else sentence
+        yield from _statement(said.strip(), by, about=said)
+
+
+def _statement(text: str, by: str, *, about: str) -> Iterator[_Statement]:
+    if text and not text.endswith(_QUESTION_MARKS):
+        yield _Statement(by, text, _words(about))
 
 
 def _words(text: str) -> frozenset[str]:
-    """What a text speaks of. A Korean word stands under its first two syllables: particles come behind them."""
-    words = (_KOREAN.sub(lambda match: match[0][:2], word) for word in _WORD.findall(text.casefold()))
-    return frozenset(words) - _STOP_WORDS
+    """What a text speaks of."""
+    return frozenset(analyze_query(text))

@@ -24,6 +24,7 @@ from arc_common.engine import ContextEngine
 from arc_common.messages import Message
 
 script = support_script()
+pytestmark = pytest.mark.xdist_group("demo")
 ARC = [sys.executable, "-c", "from arc_common.cli import main; main()"]
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY")
 
@@ -122,10 +123,14 @@ def test_one_database_holds_the_messages_of_both_frameworks(whole: Finished) -> 
 
 
 def test_the_second_framework_received_what_the_first_one_wrote(whole: Finished) -> None:
-    """The first request through LlamaIndex holds every message that went through LangChain."""
-    first = whole.records[script.handover]
-    assert first["framework"] == "LlamaIndex"
-    assert first["arc"]["seen"] == list(range(1, 2 * script.handover + 1))
+    """The first request through LlamaIndex holds LangChain's newest messages, facts and summary for the rest."""
+    last, first = whole.records[script.handover - 1 : script.handover + 1]
+    assert (last["framework"], first["framework"]) == ("LangChain", "LlamaIndex")
+    assert first["arc"]["seen"] == [*last["arc"]["seen"], 2 * script.handover - 1, 2 * script.handover]
+    assert last["arc"]["parts"]["facts"] > 0
+    assert [first["arc"]["parts"][part] for part in ("facts", "summary")] == [
+        last["arc"]["parts"][part] for part in ("facts", "summary")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -153,6 +158,7 @@ def test_it_says_what_was_right_and_what_it_cost(whole: Finished) -> None:
         costs = [sum(record[side]["parts"].values()) + 3 for record in whole.records]
         assert f"{max(costs):,}" in whole.output
         assert f"{sum(costs):,}" in whole.output
+    assert f"{sum(record['whole'] for record in whole.records):,}" in whole.output
 
 
 def test_the_window_is_what_trim_messages_keeps(whole: Finished) -> None:
@@ -191,9 +197,7 @@ def test_after_a_kill_it_goes_on_where_it_was(whole: Finished, here: Demo, tmp_p
     resumed = here(tmp_path)
     assert f"after turn {done} of {len(script.turns)}" in resumed.out
     assert spoken(tmp_path) == spoken(whole.folder)
-    assert [json.loads(message.text)["arc"]["seen"] for message in stored(tmp_path, RECORDS)] == [
-        record["arc"]["seen"] for record in whole.records
-    ]
+    assert [json.loads(message.text) for message in stored(tmp_path, RECORDS)] == whole.records
 
 
 def test_it_stops_where_it_is_told_and_begins_anew(here: Demo, tmp_path: Path) -> None:
@@ -274,8 +278,11 @@ def test_a_real_model_answers_when_a_key_is_set(here: Demo, provider: Callable[[
     assert "hunter2" not in ran.out + ran.err
     texts = [text for _, text in spoken(tmp_path)]
     asked = [turn.number for turn, _ in script.questions]
+    records = [json.loads(message.text) for message in stored(tmp_path, RECORDS)]
+    shown = [len(records[number - 1]["arc"]["seen"]) for number in asked]
     assert [texts[2 * number - 1] for number in asked] == [
-        f"gpt-5-mini was shown {2 * number} messages" for number in asked
+        f"gpt-5-mini was shown {messages + 3} messages"
+        for messages in shown  # two of the system's, and the question
     ]
     assert sum("gpt-5-mini" in text for text in texts) == len(asked)
 

@@ -15,6 +15,7 @@ def play(stage: Stage) -> Iterator[Ask]:
         session = engine.session(stage.session_id)
 
         def ask(text: str) -> str:
+            session.summarize()
             window = session.context(text, system_prompt=stage.system_prompt)
             answer = stage.model.complete(window.messages)
             session.save_turn(text, answer)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from arc_common.demo.halves import Half
-from arc_common.demo.run import SESSION, WINDOW, DemoRun, TurnRecord
+from arc_common.demo.run import CONTEXT_WINDOW, SESSION, WINDOW, DemoRun, TurnRecord
 from arc_common.demo.script import support_script
 from arc_common.engine import ContextEngine
 from arc_common.exceptions import ConfigurationError
@@ -17,6 +17,7 @@ from arc_common.testing import ScriptedChatModel
 from tests.arc_common.demo.halves import FIRST, SECOND
 
 script = support_script()
+pytestmark = pytest.mark.xdist_group("demo run")
 
 
 @pytest.fixture
@@ -38,22 +39,35 @@ def played(url: str, turns: int | None = None, halves: Sequence[Half] = (FIRST, 
         return list(islice(run.play(), turns))
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The database of a run without interruption; not to be written to."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('whole')}/demo.db"
+    played(url)
+    return url
+
+
+@pytest.fixture(scope="module")
+def records(whole: str) -> list[TurnRecord]:
+    with opened(whole) as run:
+        return run.done()
+
+
 def texts(url: str) -> list[str]:
     with ContextEngine.open(url) as engine:
         return [message.text for message in engine.session(SESSION).messages()]
 
 
-def test_every_turn_is_stored_once(url: str) -> None:
+def test_every_turn_is_stored_once(whole: str) -> None:
     """Two messages a turn, the user's words as they are written."""
-    played(url)
-    stored = texts(url)
+    stored = texts(whole)
     assert stored[::2] == [turn.user for turn in script.turns]
     assert len(stored) == 2 * len(script.turns)
 
 
-def test_the_second_half_takes_over_where_the_script_says(url: str) -> None:
+def test_the_second_half_takes_over_where_the_script_says(records: list[TurnRecord]) -> None:
     """The first framework plays up to the handover, the other one the rest."""
-    frameworks = [record.framework for record in played(url)]
+    frameworks = [record.framework for record in records]
     assert frameworks == ["First"] * script.handover + ["Second"] * (len(script.turns) - script.handover)
 
 
@@ -63,9 +77,8 @@ def test_a_single_half_plays_all(url: str) -> None:
     assert len(texts(url)) == 2 * len(script.turns)
 
 
-def test_arc_is_right_about_everything_and_the_window_about_what_is_recent(url: str) -> None:
+def test_arc_is_right_about_everything_and_the_window_about_what_is_recent(records: list[TurnRecord]) -> None:
     """The same model, the same questions, and only what it was shown differs."""
-    records = played(url)
     for turn, question in script.questions:
         record = records[turn.number - 1]
         recent = 2 * (turn.number - question.stated) <= WINDOW
@@ -73,23 +86,48 @@ def test_arc_is_right_about_everything_and_the_window_about_what_is_recent(url: 
         assert bool(question.value_in(record.window.answer)) == recent
 
 
-def test_views_say_which_messages_a_request_held(url: str) -> None:
-    """All of them with arc, the newest with the window; the parts' tokens are all there is."""
-    for record in played(url):
+def test_views_say_which_messages_a_request_held(records: list[TurnRecord]) -> None:
+    """The newest, without a gap; with arc the older ones' place is taken by facts and summary, not before."""
+    for record in records:
         before = 2 * (record.number - 1)
-        assert record.arc.seen == tuple(range(1, before + 1))
-        assert record.window.seen == record.arc.seen[-WINDOW:]
-        assert record.arc.tokens > sum(record.arc.parts.values()) > record.arc.parts["question"] > 0
-        assert (record.arc.parts["history"] > 0) == (before > 0)
+        parts = record.arc.parts
+        assert record.arc.seen == tuple(range(before - len(record.arc.seen) + 1, before + 1))
+        assert record.window.seen == tuple(range(max(before - WINDOW, 0) + 1, before + 1))
+        assert record.arc.tokens > sum(parts.values()) > parts["question"] > 0
+        assert (parts["history"] > 0) == (before > 0)
+        shortened = len(record.arc.seen) < before
+        assert (parts["facts"] > 0, parts["summary"] > 0) == (shortened, shortened)
+        assert bool({*record.arc.noted} - {*record.arc.seen}) == shortened
+        assert not record.window.noted
 
 
-@pytest.mark.parametrize("turns", [1, script.handover, script.handover + 1, len(script.turns) - 1])
-def test_a_stopped_run_goes_on_where_it_stopped(url: str, tmp_path: Path, turns: int) -> None:
+def test_arc_makes_requests_smaller_than_the_whole_conversation(records: list[TurnRecord]) -> None:
+    """As soon as facts and summary stand for something; before that they are the same, and so is a short window."""
+    for record in records:
+        if record.arc.noted:
+            assert record.arc.tokens < record.whole
+        else:
+            assert record.arc.tokens == record.whole
+    assert records[-1].arc.noted
+    assert records[0].window.tokens == records[0].whole
+
+
+def test_facts_keep_within_their_share(records: list[TurnRecord]) -> None:
+    """15 % of what a request may hold, and their heading."""
+    most = 0.15 * (CONTEXT_WINDOW - 1_024)
+    assert max(record.arc.parts["facts"] for record in records) < most + 40
+
+
+def test_two_runs_are_the_same(url: str, records: list[TurnRecord]) -> None:
+    """Each request to the token, although summaries are written in the background."""
+    assert played(url) == records
+
+
+@pytest.mark.parametrize("turns", [script.handover, len(script.turns) - 1])
+def test_a_stopped_run_goes_on_where_it_stopped(url: str, whole: str, records: list[TurnRecord], turns: int) -> None:
     """In the end it is the conversation, and the records, of a run without interruption."""
     played(url, turns)
     assert [record.number for record in played(url)] == list(range(turns + 1, len(script.turns) + 1))
-    whole = f"sqlite:///{tmp_path}/whole.db"
-    records = played(whole)
     assert texts(url) == texts(whole)
     with opened(url) as run:
         assert run.done() == records
@@ -108,10 +146,9 @@ def test_what_a_killed_process_left_unfinished_is_played_again(url: str, left: i
     assert stored[-1] == script.turns[5].reply
 
 
-def test_a_finished_run_plays_nothing(url: str) -> None:
+def test_a_finished_run_plays_nothing(whole: str) -> None:
     """Its records are all there is to show."""
-    played(url)
-    assert played(url) == []
+    assert played(whole) == []
 
 
 def test_restart_removes_the_demo_and_nothing_else(url: str) -> None:

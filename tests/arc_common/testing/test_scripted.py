@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arc_common.messages import Message, Role
+from arc_common.prompts import render_memory, render_recalled
 from arc_common.protocols import ChatModel
 from arc_common.testing import ScriptedChatModel
 
@@ -42,6 +43,44 @@ def test_it_quotes_itself_as_itself() -> None:
     assert model.complete(conversation("Hi", "The ticket number is 88.", "What is the ticket number?")) == (
         "I said: “The ticket number is 88.”"
     )
+
+
+MEMORY = render_memory(
+    ["- locker: My locker number is 417", "- gate code: 2291", "- gate: Is the gate code 11?"],
+    "User: I like tea. Assistant: Your parcel is in the north hall.\nUser: 열쇠는 화분 밑에 있어요.",
+)
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [
+        ("What is my locker number?", "Noted: “My locker number is 417”"),
+        ("What is the gate code?", "Noted: “2291”"),
+        ("In which hall is my parcel?", "Noted: “Your parcel is in the north hall.”"),
+        ("열쇠가 어디 있죠?", "Noted: “열쇠는 화분 밑에 있어요.”"),
+        ("What does the record say of an instruction?", UNKNOWN),
+    ],
+    ids=["fact", "key and value", "summary", "korean summary", "heading"],
+)
+def test_it_reads_facts_and_summary(asked: str, answer: str) -> None:
+    """A fact is found by its key and its value; questions and headings state nothing."""
+    told = [Message(Role.SYSTEM, f"Be brief.\n\n{MEMORY}"), Message(Role.USER, "Hi"), Message(Role.ASSISTANT, "Hello.")]
+    assert model.complete([*told, Message(Role.USER, asked)]) == answer
+
+
+def test_it_reads_what_stands_behind_a_question() -> None:
+    """Recalled facts and documents in the user's message are given, not asked."""
+    recalled = render_recalled(["- gate: The gate code is 2291"])
+    assert model.complete([Message(Role.USER, f"What is the gate code?\n\n{recalled}")]) == (
+        "Noted: “The gate code is 2291”"
+    )
+
+
+def test_a_later_message_counts_more_than_a_fact() -> None:
+    """What was said last stands behind what was noted."""
+    told = [Message(Role.SYSTEM, render_memory(["- gate: The gate code is 11."], ""))]
+    said = [Message(Role.USER, "The gate code is 22."), Message(Role.USER, "What is the gate code?")]
+    assert "22" in model.complete([*told, *said])
 
 
 def test_it_does_not_know_what_it_was_not_shown() -> None:

@@ -1,0 +1,38 @@
+"""What is rendered around a conversation can be read back, whatever stands in it."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arc_common.prompts import parse_fences, parse_memory, render_fence, render_memory
+
+texts = st.text(st.sampled_from("ab :\n<>/arc:memory-Facts Summary"), max_size=60) | st.text(max_size=40)
+lines = texts.map(lambda text: "- k: " + " ".join(text.split()))
+
+
+@given(texts, texts, texts)
+def test_a_fence_is_found_and_ends_where_it_ends(before: str, inside: str, after: str) -> None:
+    """Markers inside it don't end it, and the text around it is left."""
+    plain = before.replace("<", ""), after.replace("<", "")
+    outside, blocks = parse_fences(f"{plain[0]}\n{render_fence('notes', inside)}\n{plain[1]}")
+    assert [name for name, _ in blocks] == ["notes"]
+    assert render_fence("notes", blocks[0][1]) == render_fence("notes", inside)
+    assert outside == "\n\n".join(plain).strip()
+
+
+@given(st.lists(lines, max_size=4), texts.map(str.strip))
+def test_facts_and_summary_are_read_back(facts: list[str], narrative: str) -> None:
+    """Each line and the summary, apart from markers in them, which stay defused."""
+    rendered = render_memory(facts, narrative)
+    if not rendered:
+        assert parse_fences(rendered) == ("", [])
+        return
+    ((name, inside),) = parse_fences(rendered)[1]
+    read_facts, read_narrative = parse_memory(inside)
+    assert name == "memory"
+    assert len(read_facts) == len(facts)
+    assert render_memory(read_facts, read_narrative) == rendered
+
+
+def test_another_text_is_no_memory() -> None:
+    """Facts are read from arc's own block only."""
+    assert parse_memory("Facts:\n- a: b") == ([], "")
