@@ -80,7 +80,9 @@ class SummaryWriter:
         """Whether a segment is as good as it will be: by the model, or by rules where no model will be asked."""
         if segment.made_by is None:
             return False
-        return segment.made_by == "model" or self._summarizer is None or (key, *_place(segment)) in self._given_up
+        if segment.made_by == "model" or self._summarizer is None or segment.level > 1:
+            return True  # an era is written anew when it grows
+        return (key, *_place(segment)) in self._given_up
 
     def step(self, key: SessionKey, lease: Lease) -> bool:
         """Write what is next, if anything is; whether there may be more."""
@@ -122,9 +124,12 @@ class SummaryWriter:
         size = self._settings.leaf_messages
         if not cover:  # so that the first adoption, just above the trigger, leaves the recent messages
             size = min(size, max(1, self._settings.trigger_message_count - self._settings.recent_message_count))
-        limit = _OUTLINES
+        recent = self._settings.recent_message_count
+        limit = max(_OUTLINES, recent + 1)
         while True:
             outlines = self._store.outlines(key, after=last, limit=limit)
+            if not cover and len(outlines) <= recent:
+                return None  # all of it is shown anyway
             plan = next_leaf(outlines, size=size, max_tokens=_LEAF_TOKENS)
             if plan is not None or len(outlines) < limit:
                 return plan
@@ -132,21 +137,27 @@ class SummaryWriter:
 
     def _next_unfinished(self, key: SessionKey) -> Segment | None:
         """The oldest segment that is empty, or by rules though there is a model that can still be asked."""
-        for segment in self._store.unfinished(key, limit=_UNFINISHED):
-            if not self.is_final(key, segment):
-                return segment
-        return None
+        limit = _UNFINISHED
+        while True:
+            unfinished = self._store.unfinished(key, limit=limit)
+            for segment in unfinished:
+                if not self.is_final(key, segment):
+                    return segment
+            if len(unfinished) < limit:
+                return None
+            limit *= 2
 
     def _rewrite(self, key: SessionKey, segment: Segment, lease: Lease) -> bool:
         plan = Plan(segment.level, segment.start, segment.end)
         if segment.level > 0:
-            return self._block(key, plan, lease)
+            return self._block(key, plan, lease) or self.is_final(key, segment)
         if segment.made_by is None:
             return self._leaf_by_rules(key, plan, epoch=lease.epoch)
         self._leaf_by_model(key, plan, lease)
         return True
 
     def _leaf_by_rules(self, key: SessionKey, plan: Plan, *, epoch: int) -> bool:
+        self._given_up.discard((key, *_place(plan)))  # its messages are others than those that the model failed at
         sources = self._sources(key, plan)
         messages = [stored.message for stored in sources]
         narrative = self._rules.narrative(messages, max_tokens=self._settings.leaf_narrative_tokens)
