@@ -287,6 +287,10 @@ class Display:
         tokens = [*([view.tokens for view in side] for side in views), [record.whole for record in records]]
         table.add_row("tokens in the largest request", *(f"{max(side):,}" for side in tokens))
         table.add_row(f"tokens in all {len(records)} requests", *(f"{sum(side):,}" for side in tokens))
+        for part, words, _ in _PARTS:
+            if part in {"facts", "summary", "history"}:
+                last = [view.parts[part] for view in (records[-1].arc, records[-1].window)]
+                table.add_row(Text(f"{words}, last request", "dim"), *(f"{n:,}" if n else "-" for n in last))
         return table
 
     def _style_of(self, framework: str) -> str:

@@ -63,6 +63,8 @@ def test_every_number_is_whole_at_any_width(records: list[TurnRecord], width: in
         value = question.value_in(records[turn.number - 1].arc.answer)
         assert value is not None
         assert value in comparison
+    for part in ("facts", "summary", "history"):
+        assert f"{records[-1].arc.parts[part]:,}" in comparison
     assert "9 of 9" in text
     assert "1 of 9" in text
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arc_common.prompts import parse_fences, parse_memory, render_fence, render_memory
+from arc_common.prompts import MEMORY_HEADING, parse_fences, parse_memory, render_fence, render_memory
 
 texts = st.text(st.sampled_from("ab :\n<>/arc:memory-Facts Summary"), max_size=60) | st.text(max_size=40)
 lines = texts.map(lambda text: "- k: " + " ".join(text.split()))
@@ -35,4 +35,4 @@ def test_facts_and_summary_are_read_back(facts: list[str], narrative: str) -> No
 
 def test_another_text_is_no_memory() -> None:
     """Facts are read from arc's own block only."""
-    assert parse_memory("Facts:\n- a: b") == ([], "")
+    assert parse_memory("x" * len(MEMORY_HEADING) + "\n\nFacts:\n- a: b") == ([], "")
