@@ -132,6 +132,7 @@ class HierarchicalMemory:
 
     def close(self) -> None:
         """Drop what waits and stop what runs; what a model says after that is not stored."""
+        self._writer.stop()
         self.queue.close()
 
     def facts(self, key: SessionKey, *, include_superseded: bool = False) -> list[Fact]:

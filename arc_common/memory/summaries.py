@@ -70,11 +70,16 @@ class SummaryWriter:
         self._clock = clock
         self._new_id = new_id
         self._given_up: set[tuple[SessionKey, int, int, int]] = set()
+        self._stopped = False
 
     @property
     def has_model(self) -> bool:
         """Whether a model writes, and not the rules alone."""
         return self._summarizer is not None
+
+    def stop(self) -> None:
+        """Store nothing from now on, whatever a model still says."""
+        self._stopped = True
 
     def is_final(self, key: SessionKey, segment: Segment) -> bool:
         """Whether a segment is as good as it will be: by the model, or by rules where no model will be asked."""
@@ -163,7 +168,7 @@ class SummaryWriter:
         narrative = self._rules.narrative(messages, max_tokens=self._settings.leaf_narrative_tokens)
         facts: list[tuple[ProposedFact, Maker]] = [(fact, "rules") for fact in extract_facts(messages)]
         segment = self._segment(plan, sources, narrative, "rules")
-        return self._store.commit(key, self._with_facts(key, segment, messages, facts), lease=None, epoch=epoch)
+        return self._commit(key, self._with_facts(key, segment, messages, facts), lease=None, epoch=epoch)
 
     def _leaf_by_model(self, key: SessionKey, plan: Plan, lease: Lease) -> bool:
         sources = self._sources(key, plan)
@@ -181,7 +186,7 @@ class SummaryWriter:
         facts = self._checked(summary, messages)
         segment = self._segment(plan, sources, summary.narrative, "model")
         commit = self._with_facts(key, segment, messages, facts, removed_keys=summary.removed_keys)
-        return self._store.commit(key, commit, lease=lease, epoch=lease.epoch)
+        return self._commit(key, commit, lease=lease, epoch=lease.epoch)
 
     def _checked(self, summary: SegmentSummary, messages: Sequence[Message]) -> list[tuple[ProposedFact, Maker]]:
         """A model's facts that its source says, and those found by rules that it left out."""
@@ -226,7 +231,7 @@ class SummaryWriter:
         summary = self._ask(key, plan, lambda model: model.block(messages))
         narrative = summary.narrative if summary else self._rules.narrative(messages, max_tokens=most)
         segment = self._segment(plan, sources, narrative, "model" if summary else "rules")
-        return self._store.commit(key, Commit(segment), lease=lease, epoch=lease.epoch)
+        return self._commit(key, Commit(segment), lease=lease, epoch=lease.epoch)
 
     def _era(self, key: SessionKey, plan: Plan, lease: Lease) -> bool:
         parts: list[Segment] = []
@@ -240,7 +245,7 @@ class SummaryWriter:
             lines = [Message(Role.ASSISTANT, narrative) for narrative in narratives]
             narrative, maker = self._rules.narrative(lines, max_tokens=self._settings.era_narrative_tokens), "rules"
         segment = self._segment(plan, (), narrative, "model" if maker == "model" else "rules", parts=len(parts))
-        return self._store.commit(key, Commit(segment), lease=lease, epoch=lease.epoch)
+        return self._commit(key, Commit(segment), lease=lease, epoch=lease.epoch)
 
     def _ask(self, key: SessionKey, plan: Plan, call: Callable[[Summarizer], SegmentSummary]) -> SegmentSummary | None:
         """What the model says, or `None` when there is none or it failed; then it is not asked again for this one."""
@@ -251,6 +256,9 @@ class SummaryWriter:
         except SummaryFailedError:
             self._given_up.add((key, *_place(plan)))
             return None
+
+    def _commit(self, key: SessionKey, commit: Commit, *, lease: Lease | None, epoch: int) -> bool:
+        return not self._stopped and self._store.commit(key, commit, lease=lease, epoch=epoch)
 
     def _sources(self, key: SessionKey, plan: Plan) -> list[StoredMessage]:
         return self._conversations.tail(key, before=plan.end + 1, after=plan.start - 1)
