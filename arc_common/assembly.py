@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from arc_common.context_window import ContextWindow, LeftOut, Omission, Section, receipt_of
 from arc_common.documents import Document, ScoredDocument
@@ -16,14 +16,34 @@ from arc_common.tokens.correction import Correcting
 from arc_common.tokens.counting import REQUEST_OVERHEAD, message_tokens, schema_tokens, tools_tokens
 from arc_common.tokens.window import OLDER, Dropped, select_window
 
-__all__ = ["Costs", "Layers", "Request", "as_documents", "build_context_window", "history_room", "memory_message"]
+__all__ = [
+    "Costs",
+    "Layers",
+    "RecalledFact",
+    "Request",
+    "as_documents",
+    "build_context_window",
+    "history_room",
+    "memory_message",
+]
 
 TOO_LARGE = "no room for it"
 UNPINNED = "fact that is not pinned"
 
 NOTHING = LeftOut(0, 0)
 
+_FRAMING = 16
+"""Tokens around an item in its block, at most, as far as that is foreseen."""
+
 T = TypeVar("T")
+
+
+class RecalledFact(NamedTuple):
+    """A fact for this question: its id, its line, and that line's tokens as counted, without correction."""
+
+    id: str
+    line: str
+    tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +55,7 @@ class Layers:
         fact_ids: Their ids.
         narrative: The summary.
         instructions: System messages that summaries stand for.
-        recalled: Further facts for this question, best first: id and line of each.
+        recalled: Further facts for this question, best first.
         recalled_ceiling: The tokens that they may take together.
         not_recalled: The facts that are neither pinned nor recalled.
     """
@@ -44,7 +64,7 @@ class Layers:
     fact_ids: tuple[str, ...] = ()
     narrative: str = ""
     instructions: tuple[str, ...] = ()
-    recalled: tuple[tuple[str, str], ...] = ()
+    recalled: tuple[RecalledFact, ...] = ()
     recalled_ceiling: int = 0
     not_recalled: LeftOut = NOTHING
 
@@ -97,27 +117,28 @@ class Costs:
 
     def stored(self, message: Message) -> int:
         """A message of the history."""
-        return self._corrected(self._stored[id(message)])
+        return self.corrected(self._stored[id(message)])
 
     def fresh(self, message: Message) -> int:
         """A message that is not stored."""
         if not isinstance(message.content, str) or message.tool_calls or message.name or message.tool_call_id:
-            return self._corrected(message_tokens(self._counter, message))
+            return self.corrected(message_tokens(self._counter, message))
         key = (message.role, message.content)
         if key not in self._counted:
-            self._counted[key] = self._corrected(message_tokens(self._counter, message))
+            self._counted[key] = self.corrected(message_tokens(self._counter, message))
         return self._counted[key]
 
     def text(self, text: str) -> int:
         """A piece of text."""
-        return self._corrected(self._counter.count(text))
+        return self.corrected(self._counter.count(text))
 
     def schemas(self, request: Request) -> int:
         """Tools and response schema."""
         tools = tools_tokens(self._counter, request.tools)
-        return self._corrected(tools + schema_tokens(self._counter, request.response_format))
+        return self.corrected(tools + schema_tokens(self._counter, request.response_format))
 
-    def _corrected(self, raw: int) -> int:
+    def corrected(self, raw: int) -> int:
+        """What was counted, with the counter's correction."""
         return raw if self._factor == 1.0 else math.ceil(round(raw * self._factor, 3))
 
 
@@ -144,7 +165,7 @@ class _Draft:
     request: Request
     system_texts: tuple[str, ...]
     memory: str = ""
-    recalled: tuple[tuple[str, str], ...] = ()
+    recalled: tuple[RecalledFact, ...] = ()
     documents: tuple[Document | ScoredDocument, ...] = ()
 
     @property
@@ -174,7 +195,7 @@ class _Draft:
         documents = [_plain(document) for document in self.documents]
         return [
             block
-            for block in (render_recalled([line for _, line in self.recalled]), render_documents(documents))
+            for block in (render_recalled([fact.line for fact in self.recalled]), render_documents(documents))
             if block
         ]
 
@@ -225,7 +246,8 @@ def build_context_window(
     carried += memory_cost
     recalled_room = min(layers.recalled_ceiling, limit - REQUEST_OVERHEAD - schemas - carried)
     draft, recalled_cost = _filled(
-        draft, layers.recalled, lambda kept: replace(draft, recalled=kept), size=lambda fact: costs.text(fact[1]),
+        draft, layers.recalled, lambda kept: replace(draft, recalled=kept),
+        size=lambda fact: costs.corrected(fact.tokens),
         room=recalled_room, cost=lambda filled: filled.tokens(fresh) - carried,
     )  # fmt: skip
     carried += recalled_cost
@@ -266,7 +288,7 @@ def build_context_window(
     kept = [
         *layers.fact_ids[:facts_shown],
         *(message.id for message in messages),
-        *(fact_id for fact_id, _ in draft.recalled),
+        *(fact.id for fact in draft.recalled),
         *(_plain(document).id for document in draft.documents),
     ]
     return ContextWindow(
@@ -346,16 +368,17 @@ def _filled(
         added = cost(filled)
         if added <= room:
             return filled, added
-        chosen.pop()
+        while chosen and added > room:  # counting is dear: take away what is surely too much before the next one
+            added -= 2 * size(chosen.pop()) + _FRAMING
     return draft, 0
 
 
 def _not_shown(layers: Layers, draft: _Draft, costs: Costs) -> LeftOut:
     """The facts that are neither pinned nor recalled."""
-    shown = {fact_id for fact_id, _ in draft.recalled}
-    missed = [line for fact_id, line in layers.recalled if fact_id not in shown]
+    shown = {fact.id for fact in draft.recalled}
+    missed = [fact.tokens for fact in layers.recalled if fact.id not in shown]
     others = layers.not_recalled
-    return LeftOut(others.count + len(missed), others.tokens + sum(map(costs.text, missed)))
+    return LeftOut(others.count + len(missed), others.tokens + sum(map(costs.corrected, missed)))
 
 
 def _fixed_parts(request: Request, schemas: int) -> str:

@@ -16,6 +16,7 @@ from arc_common.context_window import LeftOut
 from arc_common.exceptions import SessionNotFoundError
 from arc_common.facts import Fact
 from arc_common.memory.background import BackgroundQueue
+from arc_common.memory.fact_index import FactIndex
 from arc_common.memory.ledger import pinned
 from arc_common.memory.recall import SessionIndex, fused
 from arc_common.memory.segments import boundary_after, shown_narratives
@@ -27,7 +28,7 @@ from arc_common.settings import ArcSettings
 from arc_common.summaries import ConversationSummary, Outline, ScoredMessage, Segment, SessionState, SummaryStore, View
 from arc_common.tokens.correction import Correcting
 
-__all__ = ["FactIndex", "HierarchicalMemory", "Remembered"]
+__all__ = ["HierarchicalMemory", "Remembered"]
 
 _log = logging.getLogger("arc.memory")
 
@@ -58,22 +59,14 @@ class Remembered:
     notes: tuple[str, ...] = ()
 
 
-class FactIndex:
-    """Facts that are not always shown, ready for questions.
+@dataclass(frozen=True, slots=True)
+class _Indexed:
+    """Facts as they were at an epoch and version of the ledger; they have all that this view stands for."""
 
-    Args:
-        facts: The facts, the most important first.
-    """
-
-    def __init__(self, facts: Sequence[Fact]) -> None:
-        self.lines = {fact.id: fact.line for fact in facts}
-        self._important = [fact.id for fact in facts if fact.importance >= _IMPORTANT]
-        self._index = SessionIndex(((fact.id, f"{fact.key} {fact.value}") for fact in facts), window_terms=0)
-
-    def search(self, query: str, *, top_k: int) -> list[str]:
-        """The ids of those that the question is about, best first, and behind them the most important others."""
-        about = [fact_id for fact_id, _ in self._index.search(query, top_k=top_k)] if query and self.lines else []
-        return list(dict.fromkeys([*about, *self._important]))[:top_k]
+    epoch: int
+    facts_version: int
+    view_version: int
+    facts: FactIndex
 
 
 class HierarchicalMemory:
@@ -114,7 +107,7 @@ class HierarchicalMemory:
         self._observer = observer
         self._clock = clock
         self._name = uuid4().hex
-        self._indexes: LRUCache[SessionKey, tuple[tuple[int, int, int], FactIndex]] = LRUCache(_INDEXES)
+        self._indexes: LRUCache[SessionKey, _Indexed] = LRUCache(_INDEXES)
         self._indexes_lock = Lock()
         self._looked: set[SessionKey] = set()  # those whose summaries were looked through since a step was done
         self.queue: BackgroundQueue[SessionKey] = BackgroundQueue(
@@ -203,35 +196,57 @@ class HierarchicalMemory:
             return NO_LAYERS
         layers = Layers(view.facts, view.fact_ids, view.narrative, view.instructions)
         try:
-            facts = self._unpinned(key, state, view)
-            found = facts.search(query, top_k=_MOST_RECALLED)
+            facts = self._indexed(key, state, view)
+            found, others = facts.search(query, top_k=_MOST_RECALLED, boundary=view.boundary, pinned=view.fact_ids)
         except Exception as error:  # noqa: BLE001 - recalled facts are a help, no condition of a reply
             _log.warning("facts of session %r are not recalled: %s", key.session_id, error, exc_info=error)
             self._observer.count("recall.errors")
             return layers
         return replace(
             layers,
-            recalled=tuple((fact_id, facts.lines[fact_id]) for fact_id in found),
+            recalled=tuple(found),
             recalled_ceiling=self._settings.budget.memory,
-            not_recalled=LeftOut(len(facts.lines) - len(found), 0),
+            not_recalled=LeftOut(others, 0),
         )
 
-    def _unpinned(self, key: SessionKey, state: SessionState, view: View) -> "FactIndex":
-        version = (state.epoch, state.facts_version, view.version)
+    def _indexed(self, key: SessionKey, state: SessionState, view: View) -> FactIndex:
+        """The facts, ready for questions.
+
+        Reading them anew is left to the background while it is at work, except right after an adoption: until the next
+        one, whatever it adds to the ledger is still shown verbatim.
+        """
         with self._indexes_lock:
             known = self._indexes.get(key)
-        if known is not None and known[0] == version:
-            return known[1]
-        pinned_ids = set(view.fact_ids)
-        facts = [
-            fact
-            for fact in self._store.facts(key, limit=_MOST_INDEXED)
-            if fact.id not in pinned_ids and fact.segment <= view.boundary
-        ]
-        index = FactIndex(facts)
+        if known is not None and known.epoch == state.epoch:
+            same = known.facts_version == state.facts_version
+            if known.view_version == view.version and (same or self.queue.is_busy(key)):
+                return known.facts
+            if same:
+                return self._keep(key, replace(known, view_version=view.version))
+        return self._read_facts(key, state.epoch, state.facts_version, view.version, known)
+
+    def _read_facts(
+        self, key: SessionKey, epoch: int, facts_version: int, view_version: int, known: _Indexed | None
+    ) -> FactIndex:
+        earlier = known.facts if known is not None and known.epoch == epoch else None
+        facts = self._store.facts(key, limit=_MOST_INDEXED)
+        index = FactIndex(facts, count=self._counter.count, earlier=earlier)
+        return self._keep(key, _Indexed(epoch, facts_version, view_version, index))
+
+    def _keep(self, key: SessionKey, indexed: _Indexed) -> FactIndex:
         with self._indexes_lock:
-            self._indexes[key] = (version, index)
-        return index
+            self._indexes[key] = indexed
+        return indexed.facts
+
+    def _index_ahead(self, key: SessionKey) -> None:
+        """Read what a step added to the ledger, so that no turn has to; only for a session that has had turns here."""
+        with self._indexes_lock:
+            known = self._indexes.get(key)
+        if known is None:
+            return
+        state = self._store.state(key, limit=0)
+        if state.view is not None and (known.epoch, known.facts_version) != (state.epoch, state.facts_version):
+            self._read_facts(key, state.epoch, state.facts_version, state.view.version, known)
 
     def _adopted(self, key: SessionKey, state: SessionState, *, room: int, input_tokens: int) -> Remembered:
         knobs = self._settings.summary
@@ -373,6 +388,7 @@ class HierarchicalMemory:
         try:
             while not self.queue.stopping and self._writer.step(key, lease):
                 self._looked.discard(key)
+                self._index_ahead(key)
                 renewed = self._store.acquire(key, owner=owner, seconds=seconds)
                 if renewed is None or renewed.fence != lease.fence:
                     return

@@ -9,6 +9,8 @@ from arc_common.text import analyze
 
 __all__ = ["folded", "merged", "pinned", "related"]
 
+_MOST_MISSES = 16
+
 
 def folded(text: str) -> str:
     """A key or value as it is compared: case and space folded."""
@@ -101,17 +103,24 @@ def related(facts: Sequence[Fact], text: str, *, max_tokens: int, count: Callabl
 def pinned(facts: Sequence[Fact], *, max_tokens: int, count: Callable[[str], int]) -> list[Fact]:
     """The facts that are always shown: the most important, then the newest, as long as their lines fit.
 
-    A fact that doesn't fit is passed over for the next. They are shown in the order in which they were said; those of
-    one message, in the order of their lines, so that the same conversation gives the same bytes.
+    A fact that doesn't fit is passed over for the next, sixteen times in a row at most. They are shown in the order in
+    which they were said; those of one message, in the order of their lines, so that the same conversation gives the
+    same bytes.
     """
     chosen: list[Fact] = []
     lines: set[str] = set()
-    total = 0
+    total = misses = 0
     for fact in sorted(facts, key=lambda fact: (-fact.importance, -fact.valid_from.timestamp(), fact.line)):
         line = folded(fact.line)
-        tokens = count(fact.line + "\n")
-        if line in lines or total + tokens > max_tokens:
+        if line in lines:
             continue
+        tokens = count(fact.line + "\n")
+        if total + tokens > max_tokens:
+            misses += 1
+            if misses == _MOST_MISSES:  # counting them all was half of what an adoption cost
+                break
+            continue
+        misses = 0
         lines.add(line)
         chosen.append(fact)
         total += tokens
