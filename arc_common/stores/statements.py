@@ -14,6 +14,7 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Executable,
+    Insert,
     ScalarSelect,
     Text,
     Update,
@@ -76,6 +77,7 @@ class Statements:
     open_session: Statement
     look_up: Statement
     append_new: Statement | None
+    append_first: Statement | None
     lock_session: Statement
     owner: Statement
     conversation: Statement
@@ -99,7 +101,10 @@ def statements_for(dialect_name: str) -> Statements:
     """The statements for `sqlite` or `postgresql` (through psycopg)."""
     compiled = compiler_for(dialect_name)
     built = {name: compiled(statement) for name, statement in _statements(dialect_name).items()}
-    return Statements(**built, append_new=compiled(_append_new()) if dialect_name == "postgresql" else None)
+    if dialect_name == "sqlite":
+        return Statements(**built, append_new=None, append_first=None)
+    known = _changed_session(*same_session(), same_user())
+    return Statements(**built, append_new=compiled(_append_new(known)), append_first=compiled(_append_first()))
 
 
 def compiler_for(dialect_name: str) -> Callable[[Executable], Statement]:
@@ -234,14 +239,32 @@ def _look_up(dialect_name: str) -> Executable:
     return select(*columns).select_from(sessions.outerjoin(messages, theirs)).where(*same_session())
 
 
-def _append_new() -> Executable:
+def _append_first() -> Executable:
+    """The same for a session that is not there yet; nothing happens if it is."""
+    sums = {
+        "next_seq": bindparam("more_seq", type_=BigInteger) + 1,
+        "message_count": bindparam("more_messages"),
+        "tool_calls_count": bindparam("more_tool_calls"),
+        "total_tokens": bindparam("more_tokens"),
+        "last_message_at": bindparam("last_at"),
+        "created_at": bindparam("now"),
+        "updated_at": bindparam("now"),
+    }
+    given: dict[str, Any] = {
+        name: bindparam(name) for name in ("caller_id", "session_id", "user_id", "account_id", "status")
+    }
+    new = postgresql.insert(sessions).values({**given, **sums})
+    return _append_new(new.on_conflict_do_nothing(index_elements=[sessions.c.caller_id, sessions.c.session_id]))
+
+
+def _append_new(session: Update | Insert) -> Executable:
     """Give places to new messages, store them and add them to the session's sums, in one statement.
 
-    The rows come as one JSON text, each with its `place` among them. Nothing happens if the session is not there.
+    The rows come as one JSON text, each with its `place` among them. Nothing happens if `session` changes no row.
     """
-    locked = _changed_session(*same_session(), same_user()).returning(sessions.c.id, sessions.c.next_seq).cte("locked")
+    locked = session.returning(sessions.c.id, sessions.c.next_seq).cte("locked")
     names = [column.name for column in messages.columns if column.name not in ("session", "seq", "caller_id")]
-    given = (
+    given: Any = (
         func.json_to_recordset(cast(bindparam("rows", type_=Text), postgresql.JSON))
         .table_valued(column("place", BigInteger), *(column(name, messages.c[name].type) for name in names))
         .render_derived(name="given", with_types=True)
