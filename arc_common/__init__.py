@@ -13,14 +13,18 @@ from arc_common.exceptions import (
     EngineClosedError,
     InvalidInputError,
     MissingDependencyError,
+    ModelCallError,
     NotFoundError,
     SessionNotFoundError,
     StoreError,
     StoreUnavailableError,
+    SummaryFailedError,
 )
+from arc_common.facts import Fact, FactCategory
 from arc_common.messages import ContentPart, Message, Origin, Role, ToolCall
 from arc_common.protocols import Conversation, ConversationPage
 from arc_common.session import Session
+from arc_common.summaries import ConversationSummary, ScoredMessage
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.counters import CalibratedTokenCounter, HeuristicTokenCounter, TiktokenCounter
 
@@ -38,24 +42,30 @@ __all__ = [
     "ContextWindow",
     "Conversation",
     "ConversationPage",
+    "ConversationSummary",
     "Document",
     "EngineClosedError",
+    "Fact",
+    "FactCategory",
     "HeuristicTokenCounter",
     "InvalidInputError",
     "LeftOut",
     "Message",
     "MissingDependencyError",
+    "ModelCallError",
     "NotFoundError",
     "Omission",
     "Origin",
     "Receipt",
     "Role",
     "ScoredDocument",
+    "ScoredMessage",
     "Section",
     "Session",
     "SessionNotFoundError",
     "StoreError",
     "StoreUnavailableError",
+    "SummaryFailedError",
     "TiktokenCounter",
     "TokenBudget",
     "ToolCall",

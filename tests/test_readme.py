@@ -11,7 +11,7 @@ README = Path(__file__).parent.parent / "README.md"
 def test_every_snippet_runs_from_top_to_bottom(tmp_path):
     """In an empty folder, in the order in which a reader meets them; the printed figures are the ones it speaks of."""
     snippets = re.findall(r"^```python\n(.*?)^```", README.read_text("utf-8"), re.MULTILINE | re.DOTALL)
-    assert len(snippets) >= 4
+    assert len(snippets) >= 5
     outputs = []
     for snippet in snippets:
         program = ["-W", "ignore", "-c", snippet]  # LangChain warns that RunnableWithMessageHistory is deprecated

@@ -10,6 +10,31 @@ import langchain_arc
 import llamaindex_arc
 
 
+NAMES = {
+    arc_common: """
+        ArcError ArcSettings BudgetExceededError CalibratedTokenCounter ConfigurationError ContentPart
+        ContextEngine ContextWindow Conversation ConversationPage ConversationSummary Document
+        EngineClosedError Fact FactCategory HeuristicTokenCounter InvalidInputError LeftOut Message
+        MissingDependencyError ModelCallError NotFoundError Omission Origin Receipt Role ScoredDocument
+        ScoredMessage Section Session SessionNotFoundError StoreError StoreUnavailableError
+        SummaryFailedError TiktokenCounter TokenBudget ToolCall __version__
+    """,
+    langchain_arc: """
+        ArcChatMessageHistory ArcChatModel LangChainChatModel LangChainEmbedder from_arc open_engine to_arc
+    """,
+    llamaindex_arc: """
+        ArcChatMemoryBuffer ArcChatStore ArcFactsBlock ArcLLM ArcNarrativeBlock ArcTokenBudgetPostprocessor
+        LlamaIndexChatModel LlamaIndexEmbedder from_arc open_engine to_arc
+    """,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("package", NAMES, ids=lambda package: package.__name__)
+def test_the_public_names_are_these(package):
+    """A name comes or goes on purpose, and the changelog says so."""
+    assert package.__all__ == NAMES[package].split()
+
+
 @pytest.mark.parametrize("package", [arc_common, langchain_arc, llamaindex_arc], ids=lambda package: package.__name__)
 def test_every_exported_name_is_there_and_sorted(package):
     """`__all__` is the face: sorted, complete and importable."""
