@@ -8,7 +8,7 @@ from arc_common.memory.recall import SessionIndex
 
 __all__ = ["FactIndex"]
 
-_IMPORTANT = 0.5
+_IMPORTANT = 0.25
 """From this importance on a fact is shown also when the question is about something else, if there is room."""
 _MOST_GONE = 1_000
 

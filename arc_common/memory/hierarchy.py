@@ -37,8 +37,6 @@ _MOST_MESSAGES = 512
 _MOST_INDEXED = 2_000
 """Facts that are looked through for a question: the most important."""
 _EVERY = 2**31 - 1
-_IMPORTANT = 0.25
-"""From this importance on a fact is shown also when the question is about something else, if there is room."""
 _MOST_RECALLED = 100
 _INDEXES = 128
 """Sessions whose facts are kept ready for questions."""
