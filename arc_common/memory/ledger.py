@@ -91,7 +91,7 @@ def related(facts: Sequence[Fact], text: str, *, max_tokens: int, count: Callabl
     shared = [(len(words.intersection(analyze(f"{fact.key} {fact.value}"))), fact) for fact in facts]
     chosen: list[Fact] = []
     total = 0
-    for overlap, fact in sorted(shared, key=lambda pair: (-pair[0], pair[1].id)):
+    for overlap, fact in sorted(shared, key=lambda pair: (-pair[0], pair[1].segment, pair[1].line)):
         tokens = count(fact.line + "\n")
         if overlap == 0 or total + tokens > max_tokens:
             break

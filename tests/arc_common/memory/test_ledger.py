@@ -1,49 +1,173 @@
-"""The pinned facts are chosen and ordered by what they say, never by their ids."""
+"""The facts ledger: what a leaf changes in it, and which facts are shown."""
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import count
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arc_common.facts import Fact, FactCategory
-from arc_common.memory.ledger import pinned
+from arc_common.facts import Fact, FactCategory, ProposedFact
+from arc_common.memory.ledger import folded, merged, pinned, related
+from arc_common.summaries import Commit, Maker, Segment
 
-NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-
-
-def fact(value: str, *, fact_id: str, minute: int = 0, importance: float = 0.5) -> Fact:
-    return Fact(
-        id=fact_id,
-        key="k",
-        value=value,
-        category=FactCategory.GENERAL,
-        sources=("m",),
-        importance=importance,
-        segment=1,
-        made_by="rules",
-        valid_from=NOON + timedelta(minutes=minute),
-    )
+START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-@given(st.permutations(["f1", "f2", "f3", "f4"]))
-def test_the_same_conversation_pins_the_same_lines(ids: list[str]) -> None:
-    """Ids are random: what one message says stands in the same order, and the same of it is left out, every time."""
-    facts = [fact(value, fact_id=fact_id) for value, fact_id in zip("abcd", ids, strict=True)]
-    chosen = pinned(facts, max_tokens=3, count=lambda _: 1)
-    assert [one.value for one in chosen] == ["a", "b", "c"]
+def proposed(key: str, value: str, **fields: object) -> ProposedFact:
+    """A fact as a summariser proposes it."""
+    return ProposedFact(key, value, FactCategory.STATE, **{"sources": ("m1",), **fields})  # type: ignore[arg-type]  # by name
+
+
+def known(fact_id: str, key: str, value: str, *, leaf: int = 1, maker: str = "model", **fields: object) -> Fact:
+    """A fact in the ledger."""
+    fact = Fact(fact_id, key, value, FactCategory.STATE, (f"m{leaf}",), 0.5, leaf, maker, START)
+    return replace(fact, **fields)  # type: ignore[arg-type]  # by name
+
+
+def stored(
+    proposals: Sequence[tuple[ProposedFact, Maker]],
+    ledger: Sequence[Fact],
+    *,
+    leaf: int = 17,
+    removed: Sequence[str] = (),
+) -> Commit:
+    """What a leaf with these facts changes."""
+    numbers = count(1)
+    return merged(
+        Segment(0, leaf, leaf + 15, "n", 1, "model"), proposals, known=ledger, removed_keys=removed,
+        said_at=lambda _: START, new_id=lambda: f"new{next(numbers)}",
+    )  # fmt: skip
+
+
+def test_a_fact_as_it_is_kept() -> None:
+    """With its leaf, maker and time, and all that was proposed."""
+    commit = stored([(proposed("home", "Berlin", importance=0.7), "rules")], [])
+    [fact] = commit.facts
+    assert fact == Fact("new1", "home", "Berlin", FactCategory.STATE, ("m1",), 0.7, 17, "rules", START)
+    assert (commit.superseded, commit.removed) == ({}, ())
 
 
 @pytest.mark.parametrize(
-    ("room", "values"),
-    [(3, ["first", "second", "third"]), (2, ["first", "third"]), (1, ["first"]), (0, [])],
-    ids=["all", "two", "one", "none"],
+    ("maker", "earlier", "superseded"),
+    [
+        pytest.param("model", known("old", "Home  Town", "Berlin"), True, id="model, another value"),
+        pytest.param("model", known("old", "home town", "Berlin", maker="rules"), True, id="model over rules"),
+        pytest.param("rules", known("old", "home town", "Berlin"), False, id="rules, another value"),
+        pytest.param("rules", known("old", "home town", "LISBON"), True, id="rules, the same again"),
+        pytest.param("model", known("old", "work town", "Lisbon"), False, id="another key"),
+        pytest.param("model", known("old", "home town", "Berlin", superseded_by="x"), False, id="superseded already"),
+        pytest.param("model", known("old", "home town", "Berlin", removed=True), False, id="removed already"),
+        pytest.param("model", known("old", "home town", "Berlin", leaf=17), False, id="of this leaf"),
+        pytest.param("model", known("old", "home town", "Berlin", leaf=33), False, id="of a later leaf"),
+    ],
 )
-def test_the_most_important_and_then_the_newest_are_pinned(room: int, values: list[str]) -> None:
-    """They are shown in the order in which they were said."""
+def test_superseding(maker: Maker, earlier: Fact, superseded: bool) -> None:
+    """A model's key decides, the rules' key does not; what was said later is never superseded by what came before."""
+    commit = stored([(proposed("home town", "Lisbon"), maker)], [earlier])
+    assert commit.superseded == ({"old": "new1"} if superseded else {})
+    assert [fact.value for fact in commit.facts] == ["Lisbon"]
+
+
+@pytest.mark.parametrize(
+    ("later", "taken"),
+    [
+        pytest.param(known("late", "home town", "Porto", leaf=33), "late", id="a model's"),
+        pytest.param(known("late", "home town", "Porto", leaf=33, maker="rules"), None, id="the rules', other value"),
+        pytest.param(known("late", "home town", "Lisbon", leaf=33, maker="rules"), "late", id="the rules', the same"),
+    ],
+)
+def test_an_old_leaf_read_again(later: Fact, taken: str | None) -> None:
+    """What a later leaf said of the same thing stands."""
+    [fact] = stored([(proposed("home town", "Lisbon"), "model")], [later]).facts
+    assert fact.superseded_by == taken
+    assert fact.holds == (taken is None)
+
+
+def test_the_same_twice_in_a_leaf() -> None:
+    """Only the last of them is kept; two values of one key are two facts."""
+    proposals: list[tuple[ProposedFact, Maker]] = [
+        (proposed("Home", "berlin"), "rules"), (proposed("home", "Berlin "), "model"), (proposed("home", "Rome"), "model"),
+    ]  # fmt: skip
+    commit = stored(proposals, [])
+    assert [(fact.value, fact.made_by) for fact in commit.facts] == [("Berlin ", "model"), ("Rome", "model")]
+
+
+def test_removed_keys() -> None:
+    """Earlier facts under the key hold no longer, unless this leaf has one; then that supersedes. Later ones stay."""
+    ledger = [known("a", "gift", "book"), known("b", "Home", "Rome"), known("c", "gift", "pen", leaf=33)]
+    commit = stored([(proposed("home", "Berlin"), "model")], ledger, removed=["GIFT", "home", "unheard of"])
+    assert commit.removed == ("a",)
+    assert commit.superseded == {"b": "new1"}
+
+
+@given(st.text(max_size=30))
+def test_folding_twice_is_folding_once(text: str) -> None:
+    """Case and space don't matter."""
+    assert folded(folded(text)) == folded(text) == folded(f"  {text}\n")
+
+
+def characters(text: str) -> int:
+    """A counter."""
+    return len(text)
+
+
+def test_related_facts() -> None:
+    """Those that share most words come first, those that share none don't come, and no more than fit."""
     facts = [
-        fact("third", fact_id="1", minute=2),
-        fact("second", fact_id="2", minute=1),
-        fact("first", fact_id="3", importance=0.9),
+        known("a", "order", "blue bicycle"), known("b", "bicycle colour", "blue order"), known("c", "dog", "Rex"),
+        known("d", "order", "tea"),
+    ]  # fmt: skip
+    text = "Where is my order of the blue bicycle, and its colour?"
+    assert [fact.id for fact in related(facts, text, max_tokens=1_000, count=characters)] == ["b", "a", "d"]
+    assert [fact.id for fact in related(facts, text, max_tokens=30, count=characters)] == ["b"]
+    assert related(facts, text, max_tokens=0, count=characters) == []
+
+
+facts_drawn = st.lists(
+    st.builds(
+        lambda n, key, value, importance, minutes: known(
+            f"f{n}", key, value, importance=importance, valid_from=START + timedelta(minutes=minutes)
+        ),
+        st.integers(0, 10**6),
+        st.sampled_from(["order", "Order", "home", "주문"]),
+        st.text(min_size=1, max_size=20).filter(str.strip),
+        st.sampled_from([0.0, 0.5, 1.0]),
+        st.integers(0, 3),
+    ),
+    max_size=30,
+    unique_by=lambda fact: fact.id,
+)
+
+
+@given(facts_drawn, st.integers(0, 300), st.randoms(use_true_random=False))
+def test_pinned_facts_fit_and_depend_on_no_order(facts: list[Fact], most: int, chance: Random) -> None:
+    """They keep within the ceiling, none twice, and are the same lines in whatever order they are given."""
+    chosen = pinned(facts, max_tokens=most, count=characters)
+    assert sum(len(fact.line) + 1 for fact in chosen) <= most
+    assert len({folded(fact.line) for fact in chosen}) == len(chosen)
+    shuffled = list(facts)
+    chance.shuffle(shuffled)
+    again = pinned(shuffled, max_tokens=most, count=characters)
+    assert [(folded(f.line), f.importance, f.valid_from) for f in again] == [
+        (folded(f.line), f.importance, f.valid_from) for f in chosen
     ]
-    assert [one.value for one in pinned(facts, max_tokens=room, count=lambda _: 1)] == values
+
+
+def test_which_facts_are_pinned() -> None:
+    """The most important, then the newest; shown in the order in which they were said. A long one is passed over."""
+
+    def fact(name: str, importance: float, minute: int, value: str = "v") -> Fact:
+        return known(name, name, value, importance=importance, valid_from=START + timedelta(minutes=minute))
+
+    facts = [fact("a", 0.5, 1), fact("b", 0.5, 2), fact("c", 0.9, 0), fact("d", 1.0, 3, "long " * 20)]
+    shown: Callable[[int], list[str]] = lambda most: [  # noqa: E731 - short
+        fact.id for fact in pinned(facts, max_tokens=most, count=characters)
+    ]
+    line = len("- a: v\n")
+    assert shown(2 * line) == ["c", "b"]
+    assert shown(3 * line) == ["c", "a", "b"]
+    assert shown(500) == ["c", "a", "b", "d"]
