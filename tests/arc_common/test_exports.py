@@ -9,7 +9,6 @@ import arc_common
 import langchain_arc
 import llamaindex_arc
 
-
 NAMES = {
     arc_common: """
         ArcError ArcSettings BudgetExceededError CalibratedTokenCounter ConfigurationError ContentPart
