@@ -5,8 +5,10 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from threading import Barrier, Event, Lock, Thread
-from typing import Any
+from statistics import median
+from threading import Barrier, Event, Lock, Thread, current_thread
+from time import perf_counter
+from typing import Any, ClassVar
 
 import pytest
 from sqlalchemy import create_engine
@@ -613,3 +615,36 @@ async def test_async_twins(url: str | None, opened: Any) -> None:
 def words(text: str) -> list[str]:
     """Its words without points."""
     return [word.strip(".,") for word in text.split()]
+
+
+# Time
+
+
+def test_a_thousand_turns_with_a_slow_model(opened: Any) -> None:
+    """No turn asks the model or waits for it: one call hangs all the time, and turns take what they take without it."""
+
+    class Watched(Model):
+        threads: ClassVar[set[str]] = set()
+
+        def complete(self, messages: Sequence[Message]) -> str:
+            self.threads.add(current_thread().name)
+            return super().complete(messages)
+
+    took: dict[str, list[float]] = {}
+    for name, model in (("slow", Watched(held=True)), ("none", None)):
+        session = opened(None, model).session("s")
+        took[name] = []
+        for number in range(1, 1_001):
+            session.append(turn(number))
+            begin = perf_counter()
+            window = session.context("And now?")
+            took[name].append(perf_counter() - begin)
+            assert verbatim(window)[-11:] == [*ids(number - 4, number), None][-11:] or number < 5
+        if model is not None:
+            assert len(model.requests) == 1
+            assert model.threads == {"arc-model"}
+            assert "ORD-1001" in shown(session.context("What was my order ORD-1001?"))
+            model.may_answer.set()
+    # Two thousand messages are adopted by rules a few hundred at a time; the machine may be busy with other things.
+    assert median(took["slow"]) < 0.1
+    assert sorted(took["slow"])[950] < 1.0
