@@ -72,14 +72,13 @@ def measure(count: int) -> dict[str, object]:
     with ContextEngine.open(summary_model=model, token_counter=counter, settings=ArcSettings()) as engine:
         session = engine.session("s")
         widest = 0
-        for start in range(0, count, 2):
-            session.append(messages[start : start + 2])
+        for start in range(0, count, 10):
+            session.append(messages[start : start + 10])
             session.summarize()
-            if start % 16 == 0:
-                window = session.context("And now?", budget=budget)
-                system = window.messages[0].text if window.messages[0].role is Role.SYSTEM else ""
-                narrative = system.partition("Summary:\n")[2].removesuffix("\n</arc:memory>")
-                widest = max(widest, counter.count(narrative))
+            window = session.context("And now?", budget=budget)
+            system = window.messages[0].text if window.messages[0].role is Role.SYSTEM else ""
+            narrative = system.partition("Summary:\n")[2].removesuffix("\n</arc:memory>")
+            widest = max(widest, counter.count(narrative))
     leaf = ArcSettings().summary.leaf_messages
     anew = sum(sum(sizes[:end]) for end in range(leaf, count + 1, leaf))
     reads = Counter(model.read.values())
