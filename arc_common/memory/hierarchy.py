@@ -32,7 +32,7 @@ __all__ = ["HierarchicalMemory", "Remembered"]
 
 _log = logging.getLogger("arc.memory")
 
-_MOST_MESSAGES = 512
+_MOST_MESSAGES = 256
 """Messages that one turn reads behind the boundary; with more than these unsummarised it adopts at any price."""
 _MOST_INDEXED = 2_000
 """Facts that are looked through for a question: the most important."""
@@ -111,10 +111,16 @@ class HierarchicalMemory:
         self.queue: BackgroundQueue[SessionKey] = BackgroundQueue(
             self._work, threads=settings.background.threads, on_error=self._count_error
         )
+        self._rules: BackgroundQueue[SessionKey] = BackgroundQueue(
+            self._write_by_rules, threads=1, on_error=self._count_error
+        )
 
     def schedule(self, key: SessionKey) -> None:
-        """Have what is due written soon."""
+        """Have what is due written soon: by rules also while a model is at work, so that no turn has to."""
+        busy = self.queue.is_busy(key)
         self.queue.schedule(key)
+        if busy and self._writer.has_model:
+            self._rules.schedule(key)
 
     def summarize(self, key: SessionKey) -> None:
         """Have what is due written now, and wait for it."""
@@ -124,6 +130,7 @@ class HierarchicalMemory:
     def close(self) -> None:
         """Drop what waits and stop what runs; what a model says after that is not stored."""
         self._writer.stop()
+        self._rules.close()
         self.queue.close()
 
     def facts(self, key: SessionKey, *, include_superseded: bool = False) -> list[Fact]:
@@ -376,6 +383,10 @@ class HierarchicalMemory:
         while lines and self._counter.count("\n".join(lines)) > self._settings.summary.max_narrative_tokens:
             lines.pop(0)
         return "\n".join(lines)
+
+    def _write_by_rules(self, key: SessionKey) -> None:
+        if self._writer.leaves_by_rules(key, epoch=self._store.state(key, limit=0).epoch):
+            self._index_ahead(key)
 
     def _work(self, key: SessionKey) -> None:
         owner = f"{self._name}-{os.getpid()}"  # a forked child is another
