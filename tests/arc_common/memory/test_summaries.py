@@ -1,0 +1,220 @@
+"""SummaryWriter: which segment is written next, by whom, and what is stored of it."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from itertools import count
+
+import pytest
+
+from arc_common.exceptions import SummaryFailedError
+from arc_common.facts import Fact, FactCategory, ProposedFact
+from arc_common.memory.summaries import SummaryWriter
+from arc_common.memory.summarizer import SegmentSummary
+from arc_common.messages import Message, Role
+from arc_common.observability import SilentObserver
+from arc_common.protocols import CountedMessage, SessionKey
+from arc_common.settings import ArcSettings
+from arc_common.stores.in_memory import InMemoryStore
+from arc_common.summaries import Lease, View
+from arc_common.tokens.counters import HeuristicTokenCounter
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+KEY = SessionKey("session")
+
+
+class Scripted:
+    """A summariser that fails while it is `down`, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.down = False
+        self.facts: tuple[ProposedFact, ...] = ()
+        self.asked: list[tuple[str, int]] = []
+
+    def _say(self, kind: str, size: int) -> SegmentSummary:
+        self.asked.append((kind, size))
+        if self.down:
+            raise SummaryFailedError("down")
+        return SegmentSummary(f"{kind} by the model", self.facts if kind == "leaf" else ())
+
+    def leaf(self, messages: Sequence[Message], *, related: Sequence[Fact]) -> SegmentSummary:
+        """A leaf's summary."""
+        return self._say("leaf", len(messages))
+
+    def block(self, messages: Sequence[Message]) -> SegmentSummary:
+        """A block's."""
+        return self._say("block", len(messages))
+
+    def era(self, narratives: Sequence[str]) -> SegmentSummary:
+        """An era's."""
+        return self._say("era", len(narratives))
+
+
+class Bench:
+    """A store with a session, and a writer for it."""
+
+    def __init__(self, summarizer: Scripted | None, *, store: InMemoryStore | None = None, **summary: object) -> None:
+        self.store = store or InMemoryStore(clock=lambda: NOW)
+        self.summaries = self.store.summaries
+        numbers = count(1)
+        prefix = id(self)
+        self.writer = SummaryWriter(
+            self.summaries, self.store, summarizer=summarizer, counter=HeuristicTokenCounter(),
+            settings=ArcSettings(summary=summary), observer=SilentObserver(), clock=lambda: NOW,
+            new_id=lambda: f"f{prefix}-{next(numbers)}",
+        )  # fmt: skip
+
+    def say(self, messages: int, *, first: int = 1) -> None:
+        """The user's and the assistant's messages in turn."""
+        self.store.append(KEY, [self.message(n) for n in range(first, first + messages)])
+
+    @staticmethod
+    def message(number: int, text: str = "") -> CountedMessage:
+        """One of them."""
+        role = Role.USER if number % 2 else Role.ASSISTANT
+        return CountedMessage(
+            Message(role, text or f"My order {number} is ORD-{number}.", id=f"m{number}", created_at=NOW), 10, "x"
+        )
+
+    def lease(self) -> Lease:
+        """The right to write."""
+        lease = self.summaries.acquire(KEY, owner="me", seconds=60)
+        assert lease is not None
+        return lease
+
+    def work(self) -> int:
+        """Write all that is due; in how many steps."""
+        steps = 1
+        while self.writer.step(KEY, self.lease()):
+            steps += 1
+            assert steps < 2_000
+        return steps
+
+    def adopt(self, boundary: int) -> None:
+        """Let the summaries stand for messages."""
+        state = self.summaries.state(KEY, limit=0)
+        version = state.view.version + 1 if state.view else 1
+        view = View(version, boundary, boundary, (), (), "", (), 1.0, NOW)
+        assert self.summaries.adopt(KEY, view, epoch=state.epoch)
+
+    def cover(self) -> list[tuple[int, int, int, str | None]]:
+        """What stands for the conversation."""
+        return [(one.level, one.start, one.end, one.made_by) for one in self.summaries.cover(KEY)]
+
+
+def test_rules_first_then_the_model() -> None:
+    """All leaves are written by rules before the model is asked; then it writes each once, from its messages."""
+    model = Scripted()
+    bench = Bench(model)
+    bench.say(60)
+    for _ in range(4):
+        assert bench.writer.step(KEY, bench.lease())
+    assert [maker for *_, maker in bench.cover()] == ["rules"] * 4
+    assert not model.asked
+    bench.work()
+    assert bench.cover() == [(0, 1, 10, "model"), (0, 11, 26, "model"), (0, 27, 42, "model"), (0, 43, 58, "model")]
+    assert model.asked == [("leaf", 10), ("leaf", 16), ("leaf", 16), ("leaf", 16)]
+    assert bench.work() == 1
+
+
+def test_a_block_comes_with_adoption_and_from_originals() -> None:
+    """Not before its leaves are adopted; it reads their messages."""
+    model = Scripted()
+    bench = Bench(model)
+    bench.say(60)
+    bench.work()
+    bench.adopt(58)
+    bench.work()
+    assert bench.cover() == [(1, 1, 58, "model")]
+    assert model.asked[-1] == ("block", 58)
+
+
+def test_a_model_that_fails_is_asked_once_for_each() -> None:
+    """The rules' version stays; an edit is a reason to ask again, and so is a new engine."""
+    model = Scripted()
+    model.down = True
+    bench = Bench(model)
+    bench.say(30)
+    bench.work()
+    bench.work()
+    assert model.asked == [("leaf", 10), ("leaf", 16)]
+    assert all(bench.writer.is_final(KEY, segment) for segment in bench.summaries.cover(KEY))
+    model.down = False
+    bench.store.append(KEY, [bench.message(3, "Never mind.")])
+    bench.work()
+    assert bench.cover() == [(0, 1, 10, "model"), (0, 11, 26, "rules")]
+    again = Bench(model, store=bench.store)
+    again.work()
+    assert again.cover() == [(0, 1, 10, "model"), (0, 11, 26, "model")]
+
+
+def test_a_long_outage_does_not_end_the_model() -> None:
+    """Behind more than 64 leaves that it failed at, it is asked for the next ones."""
+    model = Scripted()
+    model.down = True
+    bench = Bench(model, leaf_messages=2)
+    bench.say(180)
+    bench.work()
+    model.down = False
+    bench.say(2, first=181)
+    bench.work()
+    assert [maker for *_, maker in bench.cover()].count("model") == 1
+
+
+def test_eras() -> None:
+    """Blocks are folded into a running era when narratives are too long, and an era by rules is as good as one."""
+    model = Scripted()
+    bench = Bench(model, leaf_messages=2, max_narrative_tokens=10)
+    bench.say(70)
+    bench.work()
+    bench.adopt(66)
+    model.down = True
+    bench.work()
+    eras = [segment for segment in bench.summaries.cover(KEY) if segment.level == 2]
+    assert [era.made_by for era in eras] == ["rules"]
+    assert Bench(Scripted(), store=bench.store).writer.is_final(KEY, eras[0])
+    assert eras[0].sources == ()
+    off = Bench(Scripted(), leaf_messages=2, max_narrative_tokens=10, eras_enabled=False)
+    off.say(70)
+    off.work()
+    off.adopt(66)
+    off.work()
+    assert {level for level, *_ in off.cover()} == {0, 1}
+
+
+def test_inventions_are_not_stored_and_gaps_are_filled() -> None:
+    """A model's fact that its messages don't say is dropped; hard facts that it leaves out are added by rules."""
+    model = Scripted()
+    model.facts = (
+        ProposedFact("ship", "Titanic", FactCategory.ENTITY, ("m1",)),
+        ProposedFact("first order", "ORD-1", FactCategory.NUMERIC, ("m1",)),
+    )
+    bench = Bench(model)
+    bench.say(12)
+    bench.work()
+    facts = bench.summaries.facts(KEY)
+    assert not [fact for fact in facts if "Titanic" in fact.value]
+    assert [fact.made_by for fact in facts if fact.value == "ORD-1"] == ["model"]
+    assert [fact.made_by for fact in facts if "ORD-5" in fact.value] == ["rules"]
+
+
+def test_nothing_is_stored_after_another_took_the_lease() -> None:
+    """Neither what a model says; the new owner goes on."""
+    bench = Bench(Scripted())
+    bench.say(12)
+    old = bench.lease()
+    bench.writer.step(KEY, old)
+    bench.summaries.release(KEY, old)
+    assert bench.summaries.acquire(KEY, owner="other", seconds=60)
+    bench.writer.step(KEY, old)
+    assert bench.cover() == [(0, 1, 10, "rules")]
+
+
+@pytest.mark.parametrize("stop", [False, True])
+def test_stopping(stop: bool) -> None:
+    """After it nothing is stored."""
+    bench = Bench(None)
+    bench.say(12)
+    if stop:
+        bench.writer.stop()
+    bench.writer.step(KEY, bench.lease())
+    assert bool(bench.cover()) == (not stop)
