@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from arc_common.context_window import ContextWindow, LeftOut, Omission, Section, receipt_of
+from arc_common.context_window import NEAREST, ContextWindow, LeftOut, Omission, Section, receipt_of
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import BudgetExceededError, InvalidInputError
 from arc_common.messages import ARC_MARK, ContentPart, Message, Role
@@ -87,6 +87,7 @@ class Request:
         max_messages: At most so many messages of history; `None` for as many as fit.
         placement: Where what changes from turn to turn goes: behind the user's text, or into the system message.
         facts_placement: Where facts and summary go: into the system message, or behind the user's text.
+        nearest: How many of the things left out the receipt names one by one.
     """
 
     query: Message | None = None
@@ -99,6 +100,7 @@ class Request:
     max_messages: int | None = None
     placement: Literal["user", "system"] = "user"
     facts_placement: Literal["system", "user"] = "system"
+    nearest: int = NEAREST
 
 
 class Costs:
@@ -300,6 +302,7 @@ def build_context_window(
             omissions,
             rest={OLDER: unread, UNPINNED: _not_shown(layers, draft, costs)},
             notes=notes,
+            nearest=request.nearest,
         ),
     )
 

@@ -47,7 +47,7 @@ class Receipt:
 
     Args:
         kept: The ids of the messages and documents in it, in its order.
-        nearest: Up to 20 of the things left out, those that came closest first.
+        nearest: Some of the things left out (20, unless a setting says otherwise), those that came closest first.
         rest: All other things left out, by reason.
         notes: What went wrong on the way without stopping it.
     """
@@ -79,6 +79,7 @@ def receipt_of(
     *,
     rest: Mapping[str, LeftOut] | None = None,
     notes: Sequence[str] = (),
+    nearest: int = NEAREST,
 ) -> Receipt:
     """The receipt: the nearest omissions one by one, the others summed up by reason.
 
@@ -87,10 +88,11 @@ def receipt_of(
         omissions: What is not, the nearest first.
         rest: Further things left out that nobody looked at, by reason.
         notes: What went wrong on the way.
+        nearest: How many omissions are named one by one.
     """
     counts: Counter[str] = Counter()
     tokens: Counter[str] = Counter()
-    for omission in omissions[NEAREST:]:
+    for omission in omissions[nearest:]:
         counts[omission.reason] += 1
         tokens[omission.reason] += omission.tokens
     for reason, left in (rest or {}).items():
@@ -98,7 +100,7 @@ def receipt_of(
         tokens[reason] += left.tokens
     return Receipt(
         kept=tuple(kept),
-        nearest=tuple(omissions[:NEAREST]),
+        nearest=tuple(omissions[:nearest]),
         rest={reason: LeftOut(counts[reason], tokens[reason]) for reason in sorted(counts) if counts[reason]},
         notes=tuple(notes),
     )

@@ -208,9 +208,19 @@ def _open_store(
 
         _log.info("no database URL: conversations are kept in memory and end with the process")
         return InMemoryStore(max_sessions=settings.storage.max_sessions_in_memory, clock=clock), _SQLITE_THREADS
+    from arc_common.stores.options import SqlOptions  # noqa: PLC0415 - the same
     from arc_common.stores.sql import SqlStore  # noqa: PLC0415 - SQLAlchemy takes 0.2 s to import
 
-    store = SqlStore(address, clock=clock, auto_migrate=settings.storage.auto_migrate)
+    storage = settings.storage
+    options = SqlOptions(
+        pool_size=storage.pool_size,
+        pool_timeout_seconds=storage.pool_timeout_seconds,
+        connect_timeout_seconds=storage.connect_timeout_seconds,
+        busy_timeout_seconds=storage.busy_timeout_seconds,
+        synchronous=storage.synchronous,
+        secure_delete=storage.secure_delete,
+    )
+    store = SqlStore(address, clock=clock, auto_migrate=storage.auto_migrate, options=options)
     sqlite = store.engine.dialect.name == "sqlite"
     return store, _SQLITE_THREADS if sqlite else settings.storage.pool_size
 
@@ -254,5 +264,9 @@ def _token_counter(settings: "ArcSettings") -> TokenCounter:
     if settings.tokens.counter == "heuristic":
         return counters.HeuristicTokenCounter()
     if settings.tokens.counter == "tiktoken":
-        return counters.TiktokenCounter(settings.tokens.encoding)
+        return counters.TiktokenCounter(
+            settings.tokens.encoding,
+            cache_dir=settings.tokens.vocabulary_directory,
+            timeout=settings.tokens.vocabulary_timeout_seconds,
+        )
     return counters.default_token_counter()

@@ -288,6 +288,9 @@ class Session:
             budget=budget or self._runtime.default_budget(),
             max_turns=max_turns,
             max_messages=max_messages,
+            placement=self._runtime.settings.context.placement,
+            facts_placement=self._runtime.settings.context.facts_placement,
+            nearest=self._runtime.settings.context.receipt_misses,
         )
         counter = self._runtime.token_counter
         stored: dict[int, int] = {}

@@ -1,5 +1,6 @@
 """From an address to a pooled SQLAlchemy engine. Connects to nothing."""
 
+import math
 from typing import Any
 
 from sqlalchemy import URL, Engine, StaticPool, create_engine, make_url
@@ -7,6 +8,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from arc_common.exceptions import ConfigurationError, MissingDependencyError
 from arc_common.stores.drivers import Driver, PostgresDriver, SqliteDriver
+from arc_common.stores.options import SqlOptions
 
 __all__ = ["connect", "driver_for"]
 
@@ -14,7 +16,7 @@ _ALLOWED = "sqlite:///file.db, sqlite:// (in memory) or postgresql+psycopg://use
 _MEMORY_NAMES = (None, "", ":memory:")
 
 
-def connect(url: str | URL | Engine) -> tuple[Engine, bool]:
+def connect(url: str | URL | Engine, options: SqlOptions | None = None) -> tuple[Engine, bool]:
     """An engine for the address, and whether it is ours to close.
 
     Raises:
@@ -35,16 +37,16 @@ def connect(url: str | URL | Engine) -> tuple[Engine, bool]:
     name, _, driver = address.drivername.partition("+")
     _check(address, name, driver or {"sqlite": "pysqlite"}.get(name, driver))
     try:
-        return create_engine(address, **_pool(address)), True
+        return create_engine(address, **_pool(address, options or SqlOptions())), True
     except ImportError as error:
         raise MissingDependencyError("PostgreSQL storage", package="psycopg", extra="postgres") from error
     except (SQLAlchemyError, TypeError, ValueError) as error:
         raise ConfigurationError(f"database URL {address.render_as_string()}: {error}") from error
 
 
-def driver_for(engine: Engine) -> Driver:
+def driver_for(engine: Engine, options: SqlOptions) -> Driver:
     """What runs statements on the engine's connections."""
-    return SqliteDriver(engine) if engine.dialect.name == "sqlite" else PostgresDriver(engine)
+    return SqliteDriver(engine, options) if engine.dialect.name == "sqlite" else PostgresDriver(engine)
 
 
 def _check(address: URL, name: str, driver: str) -> None:
@@ -54,10 +56,14 @@ def _check(address: URL, name: str, driver: str) -> None:
         )
 
 
-def _pool(address: URL) -> dict[str, Any]:
-    unreset = {"pool_reset_on_return": None}  # whoever uses a connection ends what it began
+def _pool(address: URL, options: SqlOptions) -> dict[str, Any]:
+    # Not reset on return: whoever uses a connection ends what it began.
+    pool: dict[str, Any] = {"pool_timeout": options.pool_timeout_seconds, "pool_reset_on_return": None}
     if not address.drivername.startswith("sqlite"):
-        return {"pool_size": 16, "max_overflow": 4, "pool_pre_ping": False, "pool_recycle": 1800, **unreset}
+        pool |= {"pool_size": options.pool_size, "max_overflow": 4, "pool_recycle": 1800}
+        if "connect_timeout" not in address.query:  # libpq takes whole seconds
+            pool["connect_args"] = {"connect_timeout": math.ceil(options.connect_timeout_seconds)}
+        return pool
     if address.database in _MEMORY_NAMES or address.query.get("mode") == "memory":
         return {"poolclass": StaticPool, "connect_args": {"check_same_thread": False}}
-    return {"pool_size": 8, "max_overflow": 56, **unreset}
+    return {"pool_size": 8, "max_overflow": 56, **pool}

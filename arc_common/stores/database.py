@@ -13,6 +13,7 @@ from arc_common.stores.connect import connect, driver_for
 from arc_common.stores.drivers import Call, Row, Transaction
 from arc_common.stores.forking import ForkGate
 from arc_common.stores.migrate import ensure_schema
+from arc_common.stores.options import SqlOptions
 
 __all__ = ["Database", "scope"]
 
@@ -26,15 +27,16 @@ class Database:
     Args:
         url: A SQLAlchemy address or an `Engine`. An engine of yours is used as it is and not closed.
         auto_migrate: Whether to bring the tables up to date at first use.
+        options: How it is treated.
 
     Raises:
         ConfigurationError: The address is not one of SQLite or PostgreSQL.
     """
 
-    def __init__(self, url: str | Engine, *, auto_migrate: bool) -> None:
-        self.engine, self._owned = connect(url)
+    def __init__(self, url: str | Engine, *, auto_migrate: bool, options: SqlOptions) -> None:
+        self.engine, self._owned = connect(url, options)
         self._auto_migrate = auto_migrate
-        self._driver = driver_for(self.engine)
+        self._driver = driver_for(self.engine, options)
         self._gate = ForkGate(before=self._driver.before_fork, in_child=self._driver.in_child)
         self._ready = False
         self._preparing = Lock()

@@ -17,6 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import PoolProxiedConnection
 
 from arc_common.exceptions import StoreError, StoreUnavailableError
+from arc_common.stores.options import SqlOptions
 from arc_common.stores.statements import Statement
 
 __all__ = ["Call", "Driver", "PostgresDriver", "Row", "SqliteDriver", "Transaction"]
@@ -24,9 +25,6 @@ __all__ = ["Call", "Driver", "PostgresDriver", "Row", "SqliteDriver", "Transacti
 Row = Sequence[Any]
 Call = tuple[Statement, Mapping[str, Any] | Sequence[Mapping[str, Any]]]
 """A statement with its parameters; with a sequence of them it runs once for each and returns no rows."""
-
-_BUSY_SECONDS = 30
-"""How long a writer waits for others: with eight writers on one file the longest wait seen was 2 s."""
 
 
 class Transaction(Protocol):
@@ -70,8 +68,9 @@ class SqliteDriver:
     - A database in memory lives on one connection, which callers take in turns.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, options: SqlOptions | None = None) -> None:
         self._engine = engine
+        self._options = options or SqlOptions()
         self._turn: AbstractContextManager[Any] = RLock() if isinstance(engine.pool, StaticPool) else nullcontext()
 
     def read(self, call: Call) -> list[Row]:
@@ -102,7 +101,7 @@ class SqliteDriver:
 
     def connection(self) -> "_SqliteCheckout":
         """One of the pool's connections, for a `with` block."""
-        return _SqliteCheckout(self._engine, self._turn)
+        return _SqliteCheckout(self._engine, self._turn, self._options)
 
     def before_fork(self) -> None:
         """Close the file's idle connections.
@@ -124,18 +123,19 @@ class _SqliteCheckout:
     A class, because nested generators would cost an append a tenth of its time.
     """
 
-    __slots__ = ("_engine", "_pooled", "_turn")
+    __slots__ = ("_engine", "_options", "_pooled", "_turn")
 
-    def __init__(self, engine: Engine, turn: AbstractContextManager[Any]) -> None:
+    def __init__(self, engine: Engine, turn: AbstractContextManager[Any], options: SqlOptions) -> None:
         self._engine = engine
         self._turn = turn
+        self._options = options
 
     def __enter__(self) -> sqlite3.Connection:
         self._turn.__enter__()
         try:
             self._pooled = self._engine.raw_connection()
             connection: Any = self._pooled.driver_connection
-            _once(self._pooled, lambda: _configure_sqlite(connection))
+            _once(self._pooled, lambda: _configure_sqlite(connection, self._options))
         except BaseException as error:
             self.__exit__(type(error), error, error.__traceback__)
             raise
@@ -195,18 +195,18 @@ def _sqlite_unavailable(failure: Exception) -> bool:
     return isinstance(failure, sqlite3.OperationalError) or type(failure) is sqlite3.DatabaseError
 
 
-def _configure_sqlite(connection: sqlite3.Connection) -> None:
-    """Durable at each commit, readers beside a writer, and no deleted text left in free pages."""
-    connection.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000}")
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("PRAGMA secure_delete = ON")
+def _configure_sqlite(connection: sqlite3.Connection, options: SqlOptions) -> None:
+    """Durable at each commit, readers beside a writer, and no deleted text left in free pages (by default)."""
+    connection.execute(f"PRAGMA busy_timeout = {round(options.busy_timeout_seconds * 1000)}")
+    connection.execute(f"PRAGMA synchronous = {'FULL' if options.synchronous == 'full' else 'NORMAL'}")
+    connection.execute(f"PRAGMA secure_delete = {'ON' if options.secure_delete else 'OFF'}")
     if connection.execute("PRAGMA journal_mode").fetchone()[0] not in ("wal", "memory"):
-        _switch_to_wal(connection)
+        _switch_to_wal(connection, options.busy_timeout_seconds)
 
 
-def _switch_to_wal(connection: sqlite3.Connection) -> None:
+def _switch_to_wal(connection: sqlite3.Connection, patience: float) -> None:
     """Only a file's first connection does it; those who come at the same moment are refused without waiting."""
-    deadline = monotonic() + _BUSY_SECONDS
+    deadline = monotonic() + patience
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")

@@ -22,6 +22,7 @@ from arc_common.stores.checks import (
 )
 from arc_common.stores.database import Database, scope
 from arc_common.stores.drivers import Call, Row, Transaction
+from arc_common.stores.options import SqlOptions
 from arc_common.stores.plan import AppendPlan, plan_append
 from arc_common.stores.rows import conversation_from_row, message_row, stored_from_row, to_microseconds
 from arc_common.stores.statements import LOCKED_COLUMNS, REVISED_COLUMNS, statements_for
@@ -53,8 +54,8 @@ class SqlStore:
 
     - Messages get their place inside the transaction, from a counter in the session's locked row: writers in any
       number of processes lose, duplicate and reorder nothing.
-    - An append is one transaction: one fsync, two round trips (on PostgreSQL three if it makes the session, a revision
-      or stores known messages beside new ones; one if all are known).
+    - An append is one transaction: one fsync, two round trips (on PostgreSQL three if it makes a revision, one if all
+      messages are known).
     - A read is one statement that reads as many rows as it returns; the tail by tokens reads at most twice as many.
     - Tables are made at first use, under a lock (unless `auto_migrate` is off).
     - It survives `os.fork`: both sides go on, each with connections of its own.
@@ -63,15 +64,21 @@ class SqlStore:
         url: A SQLAlchemy address or an `Engine`. An engine of yours is used as it is and not closed.
         clock: Gives the time with zone; the system's by default.
         auto_migrate: Whether to bring the tables up to date at first use.
+        options: How the database is connected to and treated.
 
     Raises:
         ConfigurationError: The address is not one of SQLite or PostgreSQL.
     """
 
     def __init__(
-        self, url: str | Engine, *, clock: Callable[[], datetime] | None = None, auto_migrate: bool = True
+        self,
+        url: str | Engine,
+        *,
+        clock: Callable[[], datetime] | None = None,
+        auto_migrate: bool = True,
+        options: SqlOptions | None = None,
     ) -> None:
-        self._database = Database(url, auto_migrate=auto_migrate)
+        self._database = Database(url, auto_migrate=auto_migrate, options=options or SqlOptions())
         self._clock = clock or (lambda: datetime.now(UTC))
         self._sql = statements_for(self._database.dialect)
         self._edits = SummaryEdits(self._database)

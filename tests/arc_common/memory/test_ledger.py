@@ -90,8 +90,10 @@ def test_an_old_leaf_read_again(later: Fact, taken: str | None) -> None:
 def test_the_same_twice_in_a_leaf() -> None:
     """Only the last of them is kept; two values of one key are two facts."""
     proposals: list[tuple[ProposedFact, Maker]] = [
-        (proposed("Home", "berlin"), "rules"), (proposed("home", "Berlin "), "model"), (proposed("home", "Rome"), "model"),
-    ]  # fmt: skip
+        (proposed("Home", "berlin"), "rules"),
+        (proposed("home", "Berlin "), "model"),
+        (proposed("home", "Rome"), "model"),
+    ]
     commit = stored(proposals, [])
     assert [(fact.value, fact.made_by) for fact in commit.facts] == [("Berlin ", "model"), ("Rome", "model")]
 

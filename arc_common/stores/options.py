@@ -1,0 +1,27 @@
+"""How a database is connected to and treated."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["SqlOptions"]
+
+
+@dataclass(frozen=True, slots=True)
+class SqlOptions:
+    """The knobs of SQL storage. Those of the pool don't touch an `Engine` that was handed in.
+
+    Args:
+        pool_size: Connections to PostgreSQL.
+        pool_timeout_seconds: The longest wait for a free connection.
+        connect_timeout_seconds: The longest wait for a database server.
+        busy_timeout_seconds: The longest wait for another SQLite writer (with eight writers 2 s were seen).
+        synchronous: SQLite's mode: "full" has each commit on the disk, "normal" may lose the last ones with the power.
+        secure_delete: Whether SQLite overwrites what is deleted.
+    """
+
+    pool_size: int = 16
+    pool_timeout_seconds: float = 30.0
+    connect_timeout_seconds: float = 10.0
+    busy_timeout_seconds: float = 30.0
+    synchronous: Literal["full", "normal"] = "full"
+    secure_delete: bool = True
