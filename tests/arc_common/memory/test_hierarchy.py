@@ -236,7 +236,7 @@ def test_between_adoptions_the_view_stays(with_model: bool, opened: Any) -> None
     """Over 200 turns the leading message changes only when the boundary moves, and that is seldom."""
     counts = Counts()
     session = opened(None, Model() if with_model else None, observer=counts).session("s")
-    changes = prefixes = 0
+    changes = prefixes = longest = 0
     before: ContextWindow | None = None
     for number in range(1, 201):
         session.append(turn(number))
@@ -244,6 +244,7 @@ def test_between_adoptions_the_view_stays(with_model: bool, opened: Any) -> None
         window = session.context()
         assert len(verbatim(window)) >= min(10, 2 * number)
         assert len(window.messages) <= 35
+        longest = max(longest, len(verbatim(window)))
         if before is not None:
             same = system(window) == system(before)
             changes += not same
@@ -253,6 +254,7 @@ def test_between_adoptions_the_view_stays(with_model: bool, opened: Any) -> None
     assert changes == counts.counts["summary.adopted"]
     assert 12 <= changes <= 25  # one for each leaf of sixteen messages at most
     assert prefixes == 199 - changes
+    assert longest == 34
 
 
 def test_facts_and_system_messages_that_the_boundary_passes(url: str | None, opened: Any) -> None:
@@ -370,7 +372,9 @@ def test_it_waits_no_longer_than_it_may(tmp_path: Path, opened: Any) -> None:
         talk(engine.session("s"), 30)
     model = Model(held=True)
     session = opened(url, model, settings=settings_with(summary={"synchronous_timeout_seconds": 0.05})).session("s")
+    begin = perf_counter()
     window = session.context("And now?", budget=TokenBudget(1_000, 0))
+    assert perf_counter() - begin < 8  # the model is let go after 20 s only
     assert "ORD-1001" in shown(window)
     assert window.receipt.notes == (
         "the turn waited for a summary",

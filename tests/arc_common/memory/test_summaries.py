@@ -197,6 +197,16 @@ def test_inventions_are_not_stored_and_gaps_are_filled() -> None:
     assert [fact.made_by for fact in facts if "ORD-5" in fact.value] == ["rules"]
 
 
+def test_what_is_said_in_each_leaf_is_one_fact() -> None:
+    """Also when a leaf is read twice, first by rules and then by the model: the newest evidence stands."""
+    bench = Bench(Scripted())
+    bench.store.append(KEY, [bench.message(n, "My order is ORD-7." if n % 2 else "Noted.") for n in range(1, 31)])
+    bench.work()
+    [fact] = [fact for fact in bench.summaries.facts(KEY) if "ORD-7" in fact.value]
+    assert fact.segment == 11
+    assert len(bench.summaries.facts(KEY, include_superseded=True)) == 2
+
+
 def test_nothing_is_stored_after_another_took_the_lease() -> None:
     """Neither what a model says; the new owner goes on."""
     bench = Bench(Scripted())
