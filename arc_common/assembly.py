@@ -1,7 +1,7 @@
 """Puts a request together within its budget. Pure."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -101,6 +101,16 @@ class Request:
     placement: Literal["user", "system"] = "user"
     facts_placement: Literal["system", "user"] = "system"
     nearest: int = NEAREST
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.system_prompt, str | None):
+            raise InvalidInputError("system_prompt", self.system_prompt, "text or None")
+        if not isinstance(self.budget, TokenBudget):
+            raise InvalidInputError("budget", self.budget, "a TokenBudget or None")
+        if not isinstance(self.tools, Sequence | None) or isinstance(self.tools, str):
+            raise InvalidInputError("tools", self.tools, "a sequence of tool schemas or None")
+        if not isinstance(self.response_format, Mapping | None):
+            raise InvalidInputError("response_format", self.response_format, "a schema or None")
 
 
 class Costs:
@@ -218,7 +228,8 @@ def build_context_window(
 
     What is fixed comes first: system prompt, user message, schemas. Then, each within its ceiling and as far as there
     is room: facts and summary (shortened if need be), recalled facts, documents (best first; one that doesn't fit is
-    passed over for the next). The history gets what is left, by whole turns from the newest.
+    passed over for the next). The history gets what is left, by whole turns from the newest. System messages of the
+    history stand in the one system message; where there is no room for them the oldest leave, and the receipt says so.
 
     Args:
         request: What the caller brings.
@@ -234,12 +245,19 @@ def build_context_window(
     fresh = costs.fresh
     limit = request.budget.input_tokens
     schemas = costs.schemas(request)
-    hoisted = (message.text for message in history if message.role is Role.SYSTEM)
-    texts = tuple(text for text in (request.system_prompt, *layers.instructions, *hoisted) if text)
-    draft = _Draft(request, texts)
-    system_cost = fresh(draft.system) if draft.system else 0
-    query_cost = fresh(draft.query) if draft.query else 0
-    fixed = REQUEST_OVERHEAD + schemas + system_cost + query_cost
+    prompt = (request.system_prompt,) if request.system_prompt else ()
+    remarks = [message.text for message in history if message.role is Role.SYSTEM]
+    stored = [text for text in (*layers.instructions, *remarks) if text]
+    query_cost = fresh(request.query) if request.query else 0
+    while True:
+        texts = (*prompt, *stored)
+        draft = _Draft(request, texts)
+        system_cost = fresh(draft.system) if draft.system else 0
+        fixed = REQUEST_OVERHEAD + schemas + system_cost + query_cost
+        if fixed <= limit or not stored:
+            break
+        del stored[0]  # the newest instructions hold longest
+        notes = (*notes, "a stored system message was left out: no room for it")
     if fixed > limit:
         raise BudgetExceededError(_fixed_parts(request, schemas), needed=fixed, available=limit)
 
@@ -426,7 +444,7 @@ def as_documents(documents: Sequence[object] | None) -> tuple[Document | ScoredD
     Raises:
         InvalidInputError: One of them is something else.
     """
-    if isinstance(documents, str | Document | ScoredDocument):
+    if isinstance(documents, str | Document | ScoredDocument) or not isinstance(documents, Iterable | None):
         raise InvalidInputError("documents", documents, "a sequence of documents")
     return tuple(_as_document(document) for document in documents or ())
 

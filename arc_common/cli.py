@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from arc_common._version import __version__
+from arc_common.addresses import hide_password
 from arc_common.exceptions import ArcError, ConfigurationError
 
 __all__ = ["main"]
@@ -136,4 +137,5 @@ def upgrade(
     finally:
         engine.dispose()
     change = "already" if before == after else f"upgraded from {before}, now" if before else "created,"
-    typer.echo(f"{engine.url.render_as_string()}: {change} at revision {after}")
+    shown = hide_password(engine.url.render_as_string(hide_password=False))
+    typer.echo(f"{shown}: {change} at revision {after}")

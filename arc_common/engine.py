@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 from uuid import uuid4
 
-from arc_common.exceptions import InvalidInputError
+from arc_common.exceptions import ConfigurationError, InvalidInputError
 from arc_common.observability import Observer, SilentObserver
 from arc_common.protocols import (
     ChatModel,
@@ -82,6 +82,18 @@ class ContextEngine:
         from arc_common.settings import ArcSettings  # noqa: PLC0415 - pydantic-settings takes 0.2 s to import
 
         settings = settings or ArcSettings()
+        for name, value, kind in (
+            ("settings", settings, ArcSettings),
+            ("token_counter", token_counter, TokenCounter),
+            ("chat_model", chat_model, ChatModel),
+            ("summary_model", summary_model, ChatModel),
+            ("embedder", embedder, Embedder),
+        ):
+            if value is not None and not isinstance(value, kind):
+                raise InvalidInputError(name, value, f"{kind.__name__}, or None")
+        for name, function in (("on_save_error", on_save_error), ("clock", clock), ("new_id", new_id)):
+            if function is not None and not callable(function):
+                raise InvalidInputError(name, function, "a function, or None")
         clock = clock or _now
         store, threads = _open_store(url, settings, clock)
         runtime = Runtime(
@@ -203,6 +215,11 @@ def _open_store(
 ) -> tuple[ConversationStore, int]:
     """The store, and how many threads of it can serve coroutines."""
     address = url if url is not None else settings.resolved_database_url
+    if url is None and settings.storage_mode == "redis" and address is None:
+        raise ConfigurationError(
+            "storage.mode: got 'redis', which shares hot windows in front of a database: set database_url too "
+            "(ARC_DATABASE_URL)"
+        )
     if address is None:
         from arc_common.stores.in_memory import InMemoryStore  # noqa: PLC0415 - whichever store is used
 

@@ -166,7 +166,8 @@ class Session:
         - Reads as many messages as it needs, however long the conversation is.
 
         Args:
-            max_tokens: At most so many tokens, system messages at the start included.
+            max_tokens: At most so many tokens, system messages at the start included (which are never left out: when
+                they alone are larger, only they come).
             max_turns: At most so many turns.
             max_messages: At most so many messages.
             keep_opening: Keep what comes before the first user message (a greeting) when the whole conversation fits.
@@ -377,7 +378,8 @@ class Session:
         """
         if not isinstance(query, str):
             raise InvalidInputError("query", query, "text")
-        check_limits(top_k=top_k)
+        if isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1:
+            raise InvalidInputError("top_k", top_k, "a whole number of at least 1")
         memory = self._runtime.memory
         if memory is None or self._key is None or not query.strip():
             return []

@@ -72,8 +72,8 @@ def measure(count: int) -> dict[str, object]:
     with ContextEngine.open(summary_model=model, token_counter=counter, settings=ArcSettings()) as engine:
         session = engine.session("s")
         widest = 0
-        for start in range(0, count, 10):
-            session.append(messages[start : start + 10])
+        for start in range(0, count, 50):
+            session.append(messages[start : start + 50])
             session.summarize()
             window = session.context("And now?", budget=budget)
             system = window.messages[0].text if window.messages[0].role is Role.SYSTEM else ""

@@ -65,6 +65,7 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
         check_limits(max_turns=max_turns, max_messages=max_messages, max_tokens=max_tokens)
         if layers not in ("all", "none"):
             raise InvalidInputError("layers", layers, '"all" or "none"')
+        _checked_engine(engine)
         self._session = engine.session(session_id, user_id=user_id, caller_id=caller_id, account_id=account_id)
         self._max_tokens = max_tokens
         self._max_turns = max_turns
@@ -90,6 +91,7 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
         It is called with the `session_id`, or, when `history_factory_config` names these two, with `session_id` and
         `user_id`. The arguments are those of the class; `user_id` holds where a run names no user.
         """
+        _checked_engine(engine)
         default_user_id = user_id
 
         def get_session_history(session_id: str, user_id: str | None = None) -> ArcChatMessageHistory:
@@ -232,3 +234,8 @@ def _usage_of(message: BaseMessage) -> dict[str, int]:
     details = reported.get("output_token_details") or {}
     usage = {"output_tokens": reported.get("output_tokens"), "reasoning_tokens": details.get("reasoning")}
     return {name: tokens for name, tokens in usage.items() if isinstance(tokens, int)}
+
+
+def _checked_engine(engine: object) -> None:
+    if not isinstance(engine, ContextEngine):
+        raise InvalidInputError("engine", engine, "a ContextEngine: langchain_arc.open_engine() makes one")

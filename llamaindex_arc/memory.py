@@ -311,7 +311,11 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
     @classmethod
     def from_string(cls, json_str: str, *, engine: ContextEngine | None = None) -> "ArcChatMemoryBuffer":
         """The memory from what `to_string` gave: see `from_dict`."""
-        return cls.from_dict(json.loads(json_str), engine=engine)
+        try:
+            data = json.loads(json_str)
+        except (TypeError, ValueError) as error:
+            raise InvalidInputError("json_str", json_str, "what ArcChatMemoryBuffer.to_string gave") from error
+        return cls.from_dict(data, engine=engine)
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
         return self.__copy__()

@@ -3,7 +3,7 @@
 import logging
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.protocols import TokenCounter
@@ -63,6 +63,10 @@ class ArcTokenBudgetPostprocessor(BaseNodePostprocessor):
         fields: dict[str, Any] = {"max_tokens": max_tokens, "callback_manager": callback_manager or CallbackManager()}
         super().__init__(**fields)
         self._token_counter = token_counter or default_token_counter()
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        """A copy that counts with the same counter."""
+        return self.__copy__()
 
     @classmethod
     def class_name(cls) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import URL, Engine, StaticPool, create_engine, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
+from arc_common.addresses import hide_password, scrubbed
 from arc_common.exceptions import ConfigurationError, MissingDependencyError
 from arc_common.stores.drivers import Driver, PostgresDriver, SqliteDriver
 from arc_common.stores.options import SqlOptions
@@ -41,7 +42,7 @@ def connect(url: str | URL | Engine, options: SqlOptions | None = None) -> tuple
     except ImportError as error:
         raise MissingDependencyError("PostgreSQL storage", package="psycopg", extra="postgres") from error
     except (SQLAlchemyError, TypeError, ValueError) as error:
-        raise ConfigurationError(f"database URL {address.render_as_string()}: {error}") from error
+        raise ConfigurationError(f"database URL {_shown(address)}: {scrubbed(str(error), _whole(address))}") from None
 
 
 def driver_for(engine: Engine, options: SqlOptions) -> Driver:
@@ -52,8 +53,16 @@ def driver_for(engine: Engine, options: SqlOptions) -> Driver:
 def _check(address: URL, name: str, driver: str) -> None:
     if (name, driver) not in (("sqlite", "pysqlite"), ("postgresql", "psycopg")):
         raise ConfigurationError(
-            f"database URL {address.render_as_string()}: {address.drivername!r} is not supported; expected {_ALLOWED}"
+            f"database URL {_shown(address)}: {address.drivername!r} is not supported; expected {_ALLOWED}"
         )
+
+
+def _whole(address: URL) -> str:
+    return address.render_as_string(hide_password=False)
+
+
+def _shown(address: URL) -> str:
+    return hide_password(_whole(address))
 
 
 def _pool(address: URL, options: SqlOptions) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from sqlalchemy import Engine, StaticPool
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import PoolProxiedConnection
 
+from arc_common.addresses import scrubbed
 from arc_common.exceptions import StoreError, StoreUnavailableError
 from arc_common.stores.options import SqlOptions
 from arc_common.stores.statements import Statement
@@ -149,7 +150,7 @@ class _SqliteCheckout:
             pooled.close()
         self._turn.__exit__(kind, error, trace)
         if isinstance(error, (SQLAlchemyError, sqlite3.Error)):
-            raise _translated(error, unavailable=_sqlite_unavailable(error)) from error
+            raise _translated(error, self._engine, unavailable=_sqlite_unavailable(error)) from error
 
 
 class _SqliteTransaction:
@@ -295,7 +296,7 @@ class _PostgresCheckout:
         try:
             self._pooled = self._engine.raw_connection()
         except (SQLAlchemyError, self._error) as error:
-            raise _translated(error, unavailable=True) from error
+            raise _translated(error, self._engine, unavailable=True) from error
         connection: Any = self._pooled.driver_connection
         self._connection = connection
         self._before = connection.autocommit
@@ -315,7 +316,7 @@ class _PostgresCheckout:
         finally:
             self._pooled.close()
         if isinstance(error, (SQLAlchemyError, self._error)):
-            raise _translated(error, unavailable=isinstance(error, self._unavailable)) from error
+            raise _translated(error, self._engine, unavailable=isinstance(error, self._unavailable)) from error
 
 
 class _PostgresTransaction:
@@ -379,10 +380,11 @@ def _single(parameters: Any) -> Mapping[str, Any]:
     return parameters
 
 
-def _translated(failure: Exception, *, unavailable: bool) -> StoreError:
+def _translated(failure: Exception, engine: Engine, *, unavailable: bool) -> StoreError:
+    url = engine.url.render_as_string(hide_password=False)
     if isinstance(failure, SQLAlchemyError):
         cause = getattr(failure, "orig", None) or failure
-        return StoreUnavailableError(f"the database can't be reached: {cause}")
+        return StoreUnavailableError(f"the database can't be reached: {scrubbed(str(cause), url)}")
     if unavailable:
-        return StoreUnavailableError(f"the database can't be used: {failure}")
+        return StoreUnavailableError(f"the database can't be used: {scrubbed(str(failure), url)}")
     return StoreError(f"the database refused a statement: {failure}")

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, column, select, table, text
 from sqlalchemy.exc import SQLAlchemyError
 
+from arc_common.addresses import hide_password, scrubbed
 from arc_common.exceptions import ConfigurationError, StoreUnavailableError
 from arc_common.stores.schema import HEAD, VERSION_TABLE
 
@@ -114,4 +115,5 @@ def _run_alembic(connection: Connection, revision: str | None) -> None:
 
 def _unavailable(engine: Engine, error: SQLAlchemyError) -> StoreUnavailableError:
     cause = getattr(error, "orig", None) or error
-    return StoreUnavailableError(f"{engine.url.render_as_string()}: {cause}")
+    url = engine.url.render_as_string(hide_password=False)
+    return StoreUnavailableError(f"{hide_password(url)}: {scrubbed(str(cause), url)}")
