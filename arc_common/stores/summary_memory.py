@@ -1,6 +1,6 @@
 """Summaries and facts in this process's memory."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -45,7 +45,8 @@ class _KeptFact:
     removed_by: int | None
 
     def seen(self) -> Fact:
-        return replace(self.fact, removed=self.removed_by is not None)
+        removed = self.removed_by is not None
+        return self.fact if self.fact.removed == removed else replace(self.fact, removed=removed)
 
 
 @dataclass(slots=True)
@@ -335,19 +336,19 @@ class InMemorySummaries:
         names = {folded_key(name) for name in keys}
         with self._guarded():
             kept = list(self._ledger(key).facts.values())
-        facts = [_unread(one, kept, without) for one in kept if one.fact.segment != without]
-        return _sorted(fact for fact in facts if fact.holds and folded_key(fact.key) in names)
+        own = {one.fact.id for one in kept if one.fact.segment == without and one.seen().holds}
+        asked = [one for one in kept if one.fact.segment != without and folded_key(one.fact.key) in names]
+        return _sorted(fact for one in asked if (fact := _unread(one, own, without)).holds)
 
     def _ledger(self, key: SessionKey) -> Ledger:
         session = self._find(key)
         return Ledger() if session is None else session.ledger
 
 
-def _unread(one: _KeptFact, every: Sequence[_KeptFact], leaf: int | None) -> Fact:
-    """A fact as it would be if a leaf had not been read."""
+def _unread(one: _KeptFact, own: Set[str], leaf: int | None) -> Fact:
+    """A fact as it would be if a leaf, whose own facts these are, had not been read."""
     fact = one.seen()
-    its_own = {kept.fact.id for kept in every if kept.fact.segment == leaf and kept.seen().holds}
-    if fact.superseded_by in its_own:
+    if fact.superseded_by in own:
         fact = replace(fact, superseded_by=None)
     return replace(fact, removed=False) if one.removed_by == leaf else fact
 
