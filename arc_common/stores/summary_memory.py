@@ -240,7 +240,9 @@ class InMemorySummaries:
         """See `SummaryStore.cover`."""
         with self._guarded():
             kept = self._ledger(key).segments.values()
-            return sorted((one.segment for one in kept if not one.covered), key=lambda segment: segment.start)
+            return sorted(
+                (one.segment for one in kept if not one.covered), key=lambda segment: (segment.start, segment.level)
+            )
 
     def parts(self, key: SessionKey, segment: Segment) -> list[Segment]:
         """See `SummaryStore.parts`."""
