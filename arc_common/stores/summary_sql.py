@@ -90,7 +90,8 @@ class SqlSummaries:
 
     def cover(self, key: SessionKey) -> list[Segment]:
         """See `SummaryStore.cover`."""
-        return [segment_from_row(row) for row in self._rows(key, self._sql.cover)]
+        segments = map(segment_from_row, self._rows(key, self._sql.cover))
+        return sorted(segments, key=lambda segment: (segment.start, segment.level))  # the index leaves ties open
 
     def parts(self, key: SessionKey, segment: Segment) -> list[Segment]:
         """See `SummaryStore.parts`."""

@@ -120,7 +120,7 @@ def _reading(dialect_name: str) -> Mapping[str, Executable]:
         .where(*_in_session(messages), messages.c.seq > func.coalesce(boundary, 0))
         .order_by(messages.c.seq.desc())
         .limit(_row_limit()),
-        "cover": _segments(*_in_session(summaries), IS_UNCOVERED).order_by(summaries.c.start_seq, summaries.c.level),
+        "cover": _segments(*_in_session(summaries), IS_UNCOVERED).order_by(summaries.c.start_seq),
         "parts": _segments(*_in_session(summaries), *_within()).order_by(summaries.c.start_seq),
         # the sum keeps SQLite from walking the levels instead, and sorting
         "unfinished": _segments(*_in_session(summaries), IS_UNFINISHED, summaries.c.level + 0 < 2, message_in_it)
