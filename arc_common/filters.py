@@ -1,0 +1,313 @@
+"""Metadata filters: what they are, how plain dictionaries are read, and which metadata they match. Pure.
+
+`matches` defines the meaning; a backend that filters in its database must agree with it.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+from arc_common.exceptions import InvalidInputError
+
+__all__ = [
+    "AllOf",
+    "AnyOf",
+    "Comparison",
+    "Condition",
+    "Exists",
+    "Filter",
+    "Not",
+    "OneOf",
+    "Scalar",
+    "matcher",
+    "matches",
+    "parse_filter",
+]
+
+Scalar: TypeAlias = str | int | float | bool | None
+"""A value that metadata can be compared with."""
+
+Comparison: TypeAlias = Literal["eq", "gt", "gte", "lt", "lte"]
+
+_COMPARISONS = frozenset(get_args(Comparison))
+_MAX_KEY = 255
+_MAX_VALUES = 10_000
+_MAX_DEPTH = 16
+_MAX_CONDITIONS = 256
+_INTEGERS = 2**63
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One metadata value compared with one other.
+
+    - Text compares with text (by code points), numbers with numbers (`1` equals `1.0`), booleans with booleans, null
+      with null; values of different kinds are neither equal nor in any order.
+    - A key that is missing counts as null. A list matches if one of its elements does; what lies deeper never matches.
+
+    Args:
+        key: The metadata key, taken literally (a dot is a dot).
+        comparison: `eq`, or one of the four orders.
+        value: What to compare with; for an order, text or a number.
+    """
+
+    key: str
+    comparison: Comparison
+    value: Scalar
+
+    def __post_init__(self) -> None:
+        _check_key(self.key)
+        if self.comparison not in _COMPARISONS:
+            raise InvalidInputError("filter.comparison", self.comparison, f"one of {', '.join(sorted(_COMPARISONS))}")
+        _check_scalar(self.key, self.value)
+        if self.comparison != "eq" and (self.value is None or isinstance(self.value, bool)):
+            raise InvalidInputError(f"filter[{self.key!r}]", self.value, "text or a number, which have an order")
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """Equality (as `Condition`'s) with one of several values; with none of them when there are none."""
+
+    key: str
+    values: tuple[Scalar, ...]
+
+    def __post_init__(self) -> None:
+        _check_key(self.key)
+        if not isinstance(self.values, tuple):
+            raise InvalidInputError(f"filter[{self.key!r}]", self.values, "a tuple of values")
+        if len(self.values) > _MAX_VALUES:
+            raise InvalidInputError(f"filter[{self.key!r}]", len(self.values), f"at most {_MAX_VALUES:,} values")
+        for value in self.values:
+            _check_scalar(self.key, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """The key is there, with another value than null."""
+
+    key: str
+
+    def __post_init__(self) -> None:
+        _check_key(self.key)
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """Every one of the filters matches; with no filters, anything does."""
+
+    filters: tuple["Filter", ...]
+
+    def __post_init__(self) -> None:
+        _check_parts(self.filters)
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """At least one of the filters matches; with no filters, nothing does."""
+
+    filters: tuple["Filter", ...]
+
+    def __post_init__(self) -> None:
+        _check_parts(self.filters)
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The filter does not match. There is no third answer: what doesn't match for want of a key, matches here."""
+
+    filter: "Filter"
+
+    def __post_init__(self) -> None:
+        _check_parts((self.filter,))
+
+
+Filter: TypeAlias = Condition | OneOf | Exists | AllOf | AnyOf | Not
+
+
+def matches(filters: Filter | None, metadata: Mapping[str, Any]) -> bool:
+    """Whether the metadata passes the filter; without a filter, all do."""
+    return matcher(filters)(metadata)
+
+
+def matcher(filters: Filter | None) -> Callable[[Mapping[str, Any]], bool]:
+    """`matches` for one filter and many metadata: the filter is walked once."""
+    match filters:
+        case None:
+            return lambda _: True
+        case Condition(key, comparison, value):
+            test = _COMPARE[comparison]
+            return lambda metadata: any(test(one, value) for one in _values(metadata, key))
+        case OneOf(key, values):
+            wanted = frozenset(map(_typed, values))
+            return lambda metadata: any(_typed(one) in wanted for one in _values(metadata, key) if _is_scalar(one))
+        case Exists(key):
+            return lambda metadata: metadata.get(key) is not None
+        case AllOf(parts):
+            all_of = [matcher(part) for part in parts]
+            return lambda metadata: all(part(metadata) for part in all_of)
+        case AnyOf(parts):
+            any_of = [matcher(part) for part in parts]
+            return lambda metadata: any(part(metadata) for part in any_of)
+        case Not(part):
+            inner = matcher(part)
+            return lambda metadata: not inner(metadata)
+    raise InvalidInputError("filters", filters, "a Filter, or None")
+
+
+def parse_filter(plain: "Mapping[str, Any] | Filter | None") -> Filter | None:
+    """The filter that a plain dictionary describes; a filter, or `None`, is returned as it is.
+
+    `{"lang": "ko", "year": {"$gte": 2020, "$lt": 2024}, "$or": [{"tag": "a"}, {"tag": {"$in": ["b", "c"]}}]}`
+
+    - A key with a plain value asks for equality; several keys, and several operators of a key, must all match.
+    - Operators of a key: `$eq $ne $gt $gte $lt $lte $in $nin $exists $not`. Between filters: `$and $or $not`.
+    - `$ne`, `$nin` and `$not` match whatever their positive forms don't, a missing key too.
+
+    Raises:
+        InvalidInputError: An operator is unknown, a key is no key, a value can't be compared, or it is deeper than 16
+            levels or longer than 256 conditions.
+    """
+    if plain is None or isinstance(plain, Condition | OneOf | Exists | AllOf | AnyOf | Not):
+        return plain
+    parsed = _parse(plain, 1)
+    if (count := _count(parsed)) > _MAX_CONDITIONS:
+        raise InvalidInputError("filters", f"{count} conditions", f"at most {_MAX_CONDITIONS} conditions")
+    return parsed
+
+
+def _parse(plain: Any, depth: int) -> Filter:
+    if not isinstance(plain, Mapping):
+        raise InvalidInputError("filters", plain, "a mapping of keys to values or operators")
+    if depth > _MAX_DEPTH:
+        raise InvalidInputError("filters", plain, f"at most {_MAX_DEPTH} levels of nesting")
+    return _all_of([_parse_item(key, value, depth) for key, value in plain.items()])
+
+
+def _parse_item(key: Any, value: Any, depth: int) -> Filter:
+    if key in ("$and", "$or"):
+        if isinstance(value, str | Mapping) or not isinstance(value, Sequence) or not value:
+            raise InvalidInputError(f"filters[{key!r}]", value, "a list of one or more filters")
+        parts = tuple(_parse(part, depth + 1) for part in value)
+        return AllOf(parts) if key == "$and" else AnyOf(parts)
+    if key == "$not":
+        return Not(_parse(value, depth + 1))
+    if isinstance(key, str) and key.startswith("$"):
+        raise InvalidInputError("filters", key, "a metadata key, or one of $and, $or, $not")
+    if isinstance(value, Mapping):
+        return _parse_operators(key, value, depth + 1)
+    if isinstance(value, list | tuple | set | frozenset):
+        raise InvalidInputError(f"filters[{key!r}]", value, 'one value; for one of several, {"$in": [...]}')
+    return Condition(key, "eq", value)
+
+
+def _parse_operators(key: Any, operators: Mapping[Any, Any], depth: int) -> Filter:
+    if depth > _MAX_DEPTH:
+        raise InvalidInputError("filters", operators, f"at most {_MAX_DEPTH} levels of nesting")
+    if not operators:
+        raise InvalidInputError(f"filters[{key!r}]", operators, 'a value, or operators such as {"$gte": 1}')
+    return _all_of([_parse_operator(key, operator, value, depth) for operator, value in operators.items()])
+
+
+def _parse_operator(key: Any, operator: Any, value: Any, depth: int) -> Filter:
+    match operator:
+        case "$eq" | "$gt" | "$gte" | "$lt" | "$lte":
+            return Condition(key, operator[1:], value)
+        case "$ne":
+            return Not(Condition(key, "eq", value))
+        case "$in":
+            return OneOf(key, _several(key, operator, value))
+        case "$nin":
+            return Not(OneOf(key, _several(key, operator, value)))
+        case "$exists":
+            if not isinstance(value, bool):
+                raise InvalidInputError(f"filters[{key!r}]['$exists']", value, "True or False")
+            return Exists(key) if value else Not(Exists(key))
+        case "$not":
+            if not isinstance(value, Mapping):
+                raise InvalidInputError(f"filters[{key!r}]['$not']", value, "operators to negate; for a value, $ne")
+            return Not(_parse_operators(key, value, depth + 1))
+    known = "$eq, $ne, $gt, $gte, $lt, $lte, $in, $nin, $exists, $not"
+    raise InvalidInputError(f"filters[{key!r}]", operator, f"one of the operators {known}")
+
+
+def _several(key: Any, operator: str, values: Any) -> tuple[Scalar, ...]:
+    if not isinstance(values, list | tuple | set | frozenset):
+        raise InvalidInputError(f"filters[{key!r}][{operator!r}]", values, "a list of values")
+    return tuple(values) if isinstance(values, list | tuple) else tuple(sorted(values, key=repr))
+
+
+def _all_of(parts: list[Filter]) -> Filter:
+    return parts[0] if len(parts) == 1 else AllOf(tuple(parts))
+
+
+def _count(filters: Filter) -> int:
+    match filters:
+        case AllOf(parts) | AnyOf(parts):
+            return sum(map(_count, parts))
+        case Not(part):
+            return _count(part)
+    return 1
+
+
+def _check_key(key: object) -> None:
+    if not isinstance(key, str) or not key or len(key) > _MAX_KEY or key.startswith("$") or not _is_storable(key):
+        raise InvalidInputError("filter.key", key, f"a metadata key: text of 1 to {_MAX_KEY} characters, no $ in front")
+
+
+def _check_scalar(key: str, value: object) -> None:
+    if value is None or isinstance(value, bool):
+        return
+    if isinstance(value, str):
+        if not _is_storable(value):
+            raise InvalidInputError(f"filter[{key!r}]", value, "text without NUL characters and lone surrogates")
+    elif isinstance(value, int):
+        if not -_INTEGERS <= value < _INTEGERS:
+            raise InvalidInputError(f"filter[{key!r}]", value, "a whole number of 64 bits")
+    elif not isinstance(value, float) or not math.isfinite(value):
+        raise InvalidInputError(f"filter[{key!r}]", value, "text, a finite number, a boolean or None")
+
+
+def _check_parts(parts: object) -> None:
+    if not isinstance(parts, tuple) or not all(
+        isinstance(part, Condition | OneOf | Exists | AllOf | AnyOf | Not) for part in parts
+    ):
+        raise InvalidInputError("filters", parts, "a tuple of filters")
+
+
+def _is_storable(text: str) -> bool:
+    return "\x00" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _values(metadata: Mapping[str, Any], key: str) -> Sequence[Any]:
+    value = metadata.get(key)
+    return value if isinstance(value, list | tuple) else (value,)
+
+
+def _is_scalar(value: object) -> bool:
+    return value is None or isinstance(value, str | int | float)
+
+
+def _typed(value: Scalar) -> tuple[bool, Scalar]:
+    """The value as a set compares it: Python has `True == 1`, filters have not."""
+    return isinstance(value, bool), value
+
+
+def _kind(value: object) -> str | None:
+    """What kind of value it is; `None` for what has no order."""
+    if isinstance(value, str):
+        return "text"
+    return "number" if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _ordered(test: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    return lambda one, value: (kind := _kind(one)) is not None and kind == _kind(value) and test(one, value)
+
+
+_COMPARE: dict[Comparison, Callable[[Any, Any], bool]] = {
+    "eq": lambda one, value: _is_scalar(one) and _typed(one) == _typed(value),
+    "gt": _ordered(lambda one, value: one > value),
+    "gte": _ordered(lambda one, value: one >= value),
+    "lt": _ordered(lambda one, value: one < value),
+    "lte": _ordered(lambda one, value: one <= value),
+}
