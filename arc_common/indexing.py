@@ -135,7 +135,7 @@ class LexicalCandidates:
 class IndexStore(Protocol):
     """Where the index is kept. Thread-safe; every method is atomic and sees one scope and kind only.
 
-    - Entries come back as they were put (vectors at unit length).
+    - Entries come back as they were put, `fetch` leaves out what showing them does not need.
     - Vectors of one scope and kind are all of one embedder and one dimension.
     - Of entries that are equal in rank, those with the smaller id (by code points) come first.
     """
@@ -167,7 +167,7 @@ class IndexStore(Protocol):
         """Remove all entries of the scope and of every scope within it (see `Scope.contains`); how many there were."""
 
     def fetch(self, scope: Scope, kind: EntryKind, ids: Sequence[str]) -> list[IndexEntry]:
-        """Those of the entries that are there, in the order of the ids, each once; without their vectors."""
+        """Those of the entries that are there, in the order of the ids, each once; without terms and vectors."""
 
     def scan(
         self,
@@ -179,7 +179,7 @@ class IndexStore(Protocol):
         after: str | None = None,
         limit: int,
     ) -> list[IndexEntry]:
-        """The first entries by id, with their vectors.
+        """The first entries by id, with all that they have.
 
         Args:
             scope: Whose.
