@@ -1,20 +1,19 @@
 """A conversation as LangChain's chat message history."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
 
 from arc_common.engine import ContextEngine
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
-from arc_common.memory.conversation import USAGE
 from arc_common.messages import Message
 from arc_common.tokens.window import check_limits
-from langchain_arc.messages import from_arc, to_arc
+from langchain_arc.messages import from_arc
 from langchain_arc.replays import new_messages, taken_meanwhile
+from langchain_arc.storing import checked_engine, ids_of, stored_batch
 
 try:
     from langchain_core.chat_history import BaseChatMessageHistory
-    from langchain_core.messages import AIMessage, BaseMessage, BaseMessageChunk, message_chunk_to_message
+    from langchain_core.messages import BaseMessage
 except ImportError as error:
     raise MissingDependencyError("ArcChatMessageHistory", package="langchain-core", extra="langchain") from error
 
@@ -65,7 +64,7 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
         check_limits(max_turns=max_turns, max_messages=max_messages, max_tokens=max_tokens)
         if layers not in ("all", "none"):
             raise InvalidInputError("layers", layers, '"all" or "none"')
-        _checked_engine(engine)
+        checked_engine(engine)
         self._session = engine.session(session_id, user_id=user_id, caller_id=caller_id, account_id=account_id)
         self._max_tokens = max_tokens
         self._max_turns = max_turns
@@ -91,7 +90,7 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
         It is called with the `session_id`, or, when `history_factory_config` names these two, with `session_id` and
         `user_id`. The arguments are those of the class; `user_id` holds where a run names no user.
         """
-        _checked_engine(engine)
+        checked_engine(engine)
         default_user_id = user_id
 
         def get_session_history(session_id: str, user_id: str | None = None) -> ArcChatMessageHistory:
@@ -160,8 +159,8 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
         """
         batch: list[Message] = []
         try:
-            batch = _batch_of(messages)
-            known = self._known(self._session.find(_ids_of(batch)))
+            batch = stored_batch(messages)
+            known = self._known(self._session.find(ids_of(batch)))
             new = new_messages(batch, known)
             stored = self._session.append(new)
             if again := taken_meanwhile(new, stored, known):
@@ -175,8 +174,8 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
         """Async form of `add_messages`."""
         batch: list[Message] = []
         try:
-            batch = _batch_of(messages)
-            known = self._known(await self._session.afind(_ids_of(batch)))
+            batch = stored_batch(messages)
+            known = self._known(await self._session.afind(ids_of(batch)))
             new = new_messages(batch, known)
             stored = await self._session.aappend(new)
             if again := taken_meanwhile(new, stored, known):
@@ -210,32 +209,3 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
 
 def _view_of(window: Iterable[Message]) -> list[BaseMessage]:
     return [from_arc(message) for message in window]
-
-
-def _ids_of(batch: Iterable[Message]) -> list[str]:
-    return [message.id for message in batch if message.id is not None]
-
-
-def _batch_of(messages: Iterable[BaseMessage]) -> list[Message]:
-    converted = (_to_arc(message) for message in messages)
-    return [message for message in converted if not message.made_by_arc]
-
-
-def _to_arc(message: BaseMessage) -> Message:
-    whole = message_chunk_to_message(message) if isinstance(message, BaseMessageChunk) else message
-    converted = to_arc(whole)
-    usage = _usage_of(whole)
-    return replace(converted, metadata={**converted.metadata, USAGE: usage}) if usage else converted
-
-
-def _usage_of(message: BaseMessage) -> dict[str, int]:
-    """What the provider reported for an answer, as the engine reads it; a cached answer's report lacks the counts."""
-    reported: Mapping[str, Any] = (message.usage_metadata if isinstance(message, AIMessage) else None) or {}
-    details = reported.get("output_token_details") or {}
-    usage = {"output_tokens": reported.get("output_tokens"), "reasoning_tokens": details.get("reasoning")}
-    return {name: tokens for name, tokens in usage.items() if isinstance(tokens, int)}
-
-
-def _checked_engine(engine: object) -> None:
-    if not isinstance(engine, ContextEngine):
-        raise InvalidInputError("engine", engine, "a ContextEngine: langchain_arc.open_engine() makes one")
