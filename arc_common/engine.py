@@ -20,6 +20,7 @@ from arc_common.protocols import (
 )
 from arc_common.runtime import Runtime, SaveErrorHandler
 from arc_common.session import Session
+from arc_common.tokens.budget import TokenBudget
 from arc_common.workers import Workers
 
 if TYPE_CHECKING:
@@ -121,6 +122,16 @@ class ContextEngine:
     def token_counter(self) -> TokenCounter:
         """What counts its tokens."""
         return self._runtime.token_counter
+
+    @property
+    def budget(self) -> TokenBudget:
+        """What a request may cost where its caller says nothing else: the settings' budget."""
+        return self._runtime.default_budget()
+
+    @property
+    def observer(self) -> Observer:
+        """What receives its counts and times, those of the adapters too."""
+        return self._runtime.observer
 
     def session(
         self,
