@@ -69,6 +69,7 @@ class Fact:
         valid_from: When the newest message that says it was written (UTC).
         superseded_by: The id of the fact that took its place; `None` while it holds.
         removed: Whether a later leaf said that it no longer holds, with nothing in its place.
+        grounded: Whether its sources say it. What a model made up is kept for inspection, and never shown to a model.
     """
 
     id: str
@@ -82,11 +83,12 @@ class Fact:
     valid_from: datetime
     superseded_by: str | None = None
     removed: bool = False
+    grounded: bool = True
 
     @property
     def holds(self) -> bool:
-        """Whether it is still so."""
-        return self.superseded_by is None and not self.removed
+        """Whether it is so, and still is."""
+        return self.grounded and self.superseded_by is None and not self.removed
 
     @property
     def line(self) -> str:

@@ -17,6 +17,7 @@ __all__ = [
     "Outline",
     "ScoredMessage",
     "Segment",
+    "SegmentOutline",
     "SessionState",
     "SummaryStore",
     "View",
@@ -62,6 +63,36 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
+class SegmentOutline:
+    """What there is to know of a segment without its text.
+
+    Args:
+        level: As a `Segment`'s, and so are `start`, `end`, `tokens`, `made_by`, `parts` and `created_at`.
+        start: The `seq` of its first message.
+        end: The `seq` of its last message.
+        tokens: The narrative's tokens.
+        made_by: Who wrote the narrative, if anybody has.
+        parts: How many segments of the level below it was made from.
+        covered: Whether a higher segment stands for it.
+        created_at: When it was written (UTC).
+    """
+
+    level: int
+    start: int
+    end: int
+    tokens: int
+    made_by: Maker | None
+    parts: int
+    covered: bool
+    created_at: datetime | None
+
+    @property
+    def stale(self) -> bool:
+        """Whether it has to be written again: one of its messages was edited or removed."""
+        return self.made_by is None
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     """What is adopted: the stable part of the prompt, unchanged until the next adoption.
 
@@ -76,6 +107,8 @@ class View:
         correction: The token counter's correction at adoption.
         adopted_at: When (UTC).
         stale: Whether a message before the boundary was edited or removed: the texts are gone and must be made again.
+        unshown: How many narratives there was no room for.
+        unshown_tokens: Their tokens.
     """
 
     version: int
@@ -88,6 +121,8 @@ class View:
     correction: float
     adopted_at: datetime
     stale: bool = False
+    unshown: int = 0
+    unshown_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +167,8 @@ class SessionState:
 
     Args:
         view: What is adopted, if anything is.
-        messages: The newest messages behind the view's boundary (all of them unless `limit` cut them), oldest first.
+        messages: The newest messages behind the view's boundary and behind `after` (all of them unless `limit` cut
+            them), oldest first.
         message_count: Of the whole session.
         total_tokens: Of the whole session, as stored.
         epoch: Changes with every edit, removal and clearing.
@@ -194,11 +230,18 @@ class SummaryStore(Protocol):
       the same name that was made anew.
     """
 
-    def state(self, key: SessionKey, *, limit: int) -> SessionState:
-        """View and newest messages behind its boundary (at most `limit`), in one snapshot and one round trip."""
+    def state(self, key: SessionKey, *, limit: int, after: int = 0) -> SessionState:
+        """View and newest messages behind its boundary (at most `limit`), in one snapshot and one round trip.
+
+        With `after`, only messages behind that place too: who keeps the earlier ones reads what is new. Those kept are
+        still right while the epoch is the same, and all there while the count of messages has grown by those read.
+        """
 
     def cover(self, key: SessionKey) -> list[Segment]:
         """The segments that no higher one stands for, oldest first (empty ones too)."""
+
+    def segments(self, key: SessionKey) -> list[SegmentOutline]:
+        """Every segment without its text, by where it begins and then by level."""
 
     def parts(self, key: SessionKey, segment: Segment) -> list[Segment]:
         """The segments of the level below that lie within it, oldest first."""
@@ -231,7 +274,16 @@ class SummaryStore(Protocol):
         """
 
     def facts(self, key: SessionKey, *, include_superseded: bool = False, limit: int | None = None) -> list[Fact]:
-        """The ledger: the most important first (newest first among equals)."""
+        """The ledger: the most important first (newest first among equals).
+
+        Without `include_superseded` only what holds; with it also what no longer does, and what is not grounded.
+        """
+
+    def fact_ids(self, key: SessionKey, *, limit: int) -> list[str]:
+        """The ids of the first `limit` facts that hold, in the order of `facts`."""
+
+    def facts_of_ids(self, key: SessionKey, ids: Sequence[str]) -> list[Fact]:
+        """Those of the facts that are there, whether they hold or not, in the order of `facts`."""
 
     def facts_of_keys(self, key: SessionKey, keys: Sequence[str], *, without: int | None = None) -> list[Fact]:
         """The facts that hold under these keys (compared after folding case and space).

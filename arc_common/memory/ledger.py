@@ -25,6 +25,7 @@ def merged(
     removed_keys: Iterable[str] = (),
     said_at: Callable[[ProposedFact], datetime],
     new_id: Callable[[], str],
+    ungrounded: Sequence[ProposedFact] = (),
 ) -> Commit:
     """What storing a leaf with these facts changes in the ledger.
 
@@ -33,6 +34,7 @@ def merged(
       both stand.
     - Within the leaf the last of several facts with one key and value stands.
     - Facts of the leaf itself, from an earlier reading, are replaced and are not in question here.
+    - What is not grounded is kept with its mark, and changes nothing else.
 
     Args:
         segment: The leaf.
@@ -41,12 +43,13 @@ def merged(
         removed_keys: Keys under which nothing holds any more, as a model said.
         said_at: When a fact was said.
         new_id: Mints ids.
+        ungrounded: What a model said that the leaf doesn't say.
     """
-    others = [fact for fact in known if fact.segment != segment.start and fact.holds]
-    later = [fact for fact in others if fact.segment > segment.start]
-    facts: dict[tuple[str, str], Fact] = {}
-    for proposal, maker in proposed:
-        facts[folded(proposal.key), folded(proposal.value)] = Fact(
+
+    def stored(
+        proposal: ProposedFact, maker: Maker, *, superseded_by: str | None = None, grounded: bool = True
+    ) -> Fact:
+        return Fact(
             id=new_id(),
             key=proposal.key,
             value=proposal.value,
@@ -56,8 +59,16 @@ def merged(
             segment=segment.start,
             made_by=maker,
             valid_from=said_at(proposal),
-            superseded_by=_superseding(proposal, later),
+            superseded_by=superseded_by,
+            grounded=grounded,
         )
+
+    others = [fact for fact in known if fact.segment != segment.start and fact.holds]
+    later = [fact for fact in others if fact.segment > segment.start]
+    facts: dict[tuple[str, str], Fact] = {}
+    for proposal, maker in proposed:
+        superseding = _superseding(proposal, later)
+        facts[folded(proposal.key), folded(proposal.value)] = stored(proposal, maker, superseded_by=superseding)
     superseded: dict[str, str] = {}
     for (key, value), fact in facts.items():
         for other in others:
@@ -70,7 +81,8 @@ def merged(
         for other in others
         if folded(other.key) in gone and other.segment < segment.start and other.id not in superseded
     )
-    return Commit(segment, tuple(facts.values()), superseded, removed)
+    invented = (stored(proposal, "model", grounded=False) for proposal in ungrounded)
+    return Commit(segment, (*facts.values(), *invented), superseded, removed)
 
 
 def _superseding(proposal: ProposedFact, later: Sequence[Fact]) -> str | None:

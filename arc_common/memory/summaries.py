@@ -32,7 +32,8 @@ class SummaryWriter:
     """Writes a session's segments, oldest first, one at a time.
 
     - A leaf is written by rules at once, so that there is always one to adopt; a model then writes it anew.
-    - What a model says is kept only where its source says it; the hard facts that it leaves out are added by rules.
+    - What a model says holds only where its source says it, else it is kept with a mark; the hard facts that it leaves
+      out are added by rules.
     - A model that fails leaves the rules' version; that segment is tried again when the engine is opened again.
     - Nothing is stored after another took the lease, or after a message was edited or removed meanwhile.
 
@@ -183,21 +184,28 @@ class SummaryWriter:
         summary = self._ask(key, plan, lambda model: model.leaf(messages, related=near))
         if summary is None:
             return False
-        facts = self._checked(summary, messages)
+        facts, ungrounded = self._checked(summary, messages)
         segment = self._segment(plan, sources, summary.narrative, "model")
-        commit = self._with_facts(key, segment, messages, facts, removed_keys=summary.removed_keys)
+        commit = self._with_facts(
+            key, segment, messages, facts, removed_keys=summary.removed_keys, ungrounded=ungrounded
+        )
         return self._commit(key, commit, lease=lease, epoch=lease.epoch)
 
-    def _checked(self, summary: SegmentSummary, messages: Sequence[Message]) -> list[tuple[ProposedFact, Maker]]:
-        """A model's facts that its source says, and those found by rules that it left out."""
+    def _checked(
+        self, summary: SegmentSummary, messages: Sequence[Message]
+    ) -> tuple[list[tuple[ProposedFact, Maker]], list[ProposedFact]]:
+        """A model's facts that its source says with those found by rules that it left out; and its other facts."""
         text = "\n".join(message.text for message in messages)
-        grounded = [fact for fact in summary.facts if is_grounded(fact.value, text)]
-        if len(grounded) < len(summary.facts):
-            self._observer.count("facts.ungrounded", len(summary.facts) - len(grounded))
+        grounded: list[ProposedFact] = []
+        ungrounded: list[ProposedFact] = []
+        for fact in summary.facts:
+            (grounded if is_grounded(fact.value, text) else ungrounded).append(fact)
+        if ungrounded:
+            self._observer.count("facts.ungrounded", len(ungrounded))
         # The narrative doesn't count: it gives way to its block's, and that to an era's.
         missing = missing_facts(extract_facts(messages), facts=grounded)
         self._observer.count("facts.guarded", len(missing))
-        return [*((fact, "model") for fact in grounded), *((fact, "rules") for fact in missing)]
+        return [*((fact, "model") for fact in grounded), *((fact, "rules") for fact in missing)], ungrounded
 
     def _with_facts(
         self,
@@ -207,6 +215,7 @@ class SummaryWriter:
         facts: Sequence[tuple[ProposedFact, Maker]],
         *,
         removed_keys: Sequence[str] = (),
+        ungrounded: Sequence[ProposedFact] = (),
     ) -> Commit:
         times = {message.id: message.created_at for message in messages}
         now = self._clock()
@@ -222,6 +231,7 @@ class SummaryWriter:
             removed_keys=removed_keys,
             said_at=said_at,
             new_id=self._new_id,
+            ungrounded=ungrounded,
         )
 
     def _block(self, key: SessionKey, plan: Plan, lease: Lease) -> bool:

@@ -12,9 +12,11 @@ from arc_common.protocols import SessionKey, StoredMessage
 from arc_common.stores.checks import checked_limit, checked_place
 from arc_common.stores.rows import detached, to_microseconds
 from arc_common.stores.summary_plan import (
+    UNGROUNDED,
     Changed,
     Mark,
     checked_commit,
+    checked_fact_ids,
     checked_lease,
     checked_view,
     epoch_of,
@@ -24,7 +26,7 @@ from arc_common.stores.summary_plan import (
     without_text,
 )
 from arc_common.stores.summary_rows import folded_key
-from arc_common.summaries import Commit, Lease, Outline, Segment, SessionState, View
+from arc_common.summaries import Commit, Lease, Outline, Segment, SegmentOutline, SessionState, View
 
 __all__ = ["InMemorySummaries", "Ledger"]
 
@@ -36,16 +38,22 @@ class _Kept:
     segment: Segment
     covered: bool = False
 
+    def outline(self) -> SegmentOutline:
+        one = self.segment
+        return SegmentOutline(
+            one.level, one.start, one.end, one.tokens, one.made_by, one.parts, self.covered, one.created_at
+        )
+
 
 @dataclass(slots=True)
 class _KeptFact:
-    """A fact, and the leaf that said that it no longer holds."""
+    """A fact, and the leaf that said that it no longer holds, or `UNGROUNDED`."""
 
     fact: Fact
     removed_by: int | None
 
     def seen(self) -> Fact:
-        removed = self.removed_by is not None
+        removed = self.removed_by not in (None, UNGROUNDED)
         return self.fact if self.fact.removed == removed else replace(self.fact, removed=removed)
 
 
@@ -172,13 +180,14 @@ class Ledger:
             return True
         self.take_back([segment.start])
         for fact in commit.facts:
-            self.facts[fact.id] = _KeptFact(fact, fact.segment if fact.removed else None)
+            removed_by = fact.segment if fact.removed else None
+            self.facts[fact.id] = _KeptFact(fact, removed_by if fact.grounded else UNGROUNDED)
         others = {fact_id: kept for fact_id, kept in self.facts.items() if kept.fact.segment != segment.start}
         for which, successor in commit.superseded.items():
             if which in others:
                 others[which].fact = replace(others[which].fact, superseded_by=successor)
         for which in commit.removed:
-            if which in others:
+            if which in others and others[which].removed_by != UNGROUNDED:
                 others[which].removed_by = segment.start
         if overlapping or commit.facts or commit.superseded or commit.removed:
             self.facts_version += 1
@@ -213,15 +222,16 @@ class InMemorySummaries:
         self._find = find
         self._clock = clock
 
-    def state(self, key: SessionKey, *, limit: int) -> SessionState:
+    def state(self, key: SessionKey, *, limit: int, after: int = 0) -> SessionState:
         """See `SummaryStore.state`."""
         checked_limit("limit", limit)
+        checked_place("after", after)
         with self._guarded():
             session = self._find(key)
             if session is None:
                 return SessionState()
             ledger = session.ledger
-            boundary = ledger.view.boundary if ledger.view else 0
+            boundary = max(ledger.view.boundary if ledger.view else 0, after)
             newest: list[StoredMessage] = []
             for stored in reversed(session.messages):
                 if stored.seq <= boundary or len(newest) == limit:
@@ -243,6 +253,12 @@ class InMemorySummaries:
             return sorted(
                 (one.segment for one in kept if not one.covered), key=lambda segment: (segment.start, segment.level)
             )
+
+    def segments(self, key: SessionKey) -> list[SegmentOutline]:
+        """See `SummaryStore.segments`."""
+        with self._guarded():
+            every = [kept.outline() for kept in self._ledger(key).segments.values()]
+        return sorted(every, key=lambda segment: (segment.start, segment.level))
 
     def parts(self, key: SessionKey, segment: Segment) -> list[Segment]:
         """See `SummaryStore.parts`."""
@@ -331,6 +347,18 @@ class InMemorySummaries:
         with self._guarded():
             facts = [kept.seen() for kept in self._ledger(key).facts.values()]
         return _sorted(fact for fact in facts if include_superseded or fact.holds)[:limit]
+
+    def fact_ids(self, key: SessionKey, *, limit: int) -> list[str]:
+        """See `SummaryStore.fact_ids`."""
+        return [fact.id for fact in self.facts(key, limit=limit)]
+
+    def facts_of_ids(self, key: SessionKey, ids: Sequence[str]) -> list[Fact]:
+        """See `SummaryStore.facts_of_ids`."""
+        names = set(checked_fact_ids(ids))
+        with self._guarded():
+            kept = self._ledger(key).facts
+            found = [kept[name].seen() for name in names & kept.keys()]
+        return _sorted(found)
 
     def facts_of_keys(self, key: SessionKey, keys: Sequence[str], *, without: int | None = None) -> list[Fact]:
         """See `SummaryStore.facts_of_keys`."""

@@ -11,9 +11,11 @@ from arc_common.stores.checks import checked_limit
 from arc_common.summaries import Commit, Segment, View
 
 __all__ = [
+    "UNGROUNDED",
     "Changed",
     "Mark",
     "checked_commit",
+    "checked_fact_ids",
     "checked_lease",
     "checked_view",
     "edited",
@@ -23,6 +25,9 @@ __all__ = [
     "rests_on",
     "without_text",
 ]
+
+UNGROUNDED = 0
+"""In the place of the leaf that removed a fact: the fact's own sources don't say it. No leaf begins there."""
 
 _RANK = {None: 0, "rules": 1, "model": 2}
 _LONGEST_LEASE = 86_400.0
@@ -57,7 +62,7 @@ class Mark:
     Args:
         fact_id: The fact.
         superseded_by: The fact in its place.
-        removed_by: The leaf that said that nothing holds in its place.
+        removed_by: The leaf that said that nothing holds in its place, or `UNGROUNDED`.
     """
 
     fact_id: str
@@ -106,7 +111,7 @@ def _followed(first: Mark, leaving: dict[str, Mark], leaves: Collection[int]) ->
     superseded_by: str | None = None
     while mark is not None and mark.fact_id not in passed:
         passed.add(mark.fact_id)
-        if removed_by is None and mark.removed_by not in leaves:
+        if removed_by is None and mark.removed_by != UNGROUNDED and mark.removed_by not in leaves:
             removed_by = mark.removed_by
         superseded_by = mark.superseded_by
         mark = leaving.get(superseded_by or "")
@@ -122,7 +127,15 @@ def without_text(view: View, changed: Changed) -> View:
     """The view when a text behind it has changed: the boundary stays, what was said is gone."""
     gone = sum(place <= view.boundary for place in changed.places) if changed.removed else 0
     return replace(
-        view, facts=(), fact_ids=(), narrative="", instructions=(), covered=max(0, view.covered - gone), stale=True
+        view,
+        facts=(),
+        fact_ids=(),
+        narrative="",
+        instructions=(),
+        covered=max(0, view.covered - gone),
+        stale=True,
+        unshown=0,
+        unshown_tokens=0,
     )
 
 
@@ -169,8 +182,21 @@ def _checked_fact(fact: Fact, leaf: Segment) -> None:
         raise InvalidInputError("fact.importance", fact.importance, "a number from 0 to 1")
     if fact.made_by not in ("model", "rules"):
         raise InvalidInputError("fact.made_by", fact.made_by, "'model' or 'rules'")
+    if fact.removed and not fact.grounded:
+        raise InvalidInputError("fact.removed", fact.removed, "False for a fact that is not grounded: it never held")
     if fact.valid_from.tzinfo is None:
         raise InvalidInputError("fact.valid_from", fact.valid_from, "a time with zone")
+
+
+def checked_fact_ids(ids: Sequence[str]) -> list[str]:
+    """The ids as a list, if each could be a fact's.
+
+    Raises:
+        InvalidInputError: One couldn't, or they are one text instead of several.
+    """
+    if isinstance(ids, str):
+        raise InvalidInputError("ids", ids, "a sequence of ids")
+    return [check_identifier("fact.id", fact_id) for fact_id in ids]
 
 
 def checked_view(view: View) -> None:
@@ -182,6 +208,8 @@ def checked_view(view: View) -> None:
     checked_limit("view.version", view.version, least=1)
     checked_limit("view.boundary", view.boundary)
     checked_limit("view.covered", view.covered)
+    checked_limit("view.unshown", view.unshown)
+    checked_limit("view.unshown_tokens", view.unshown_tokens)
     if view.adopted_at.tzinfo is None:
         raise InvalidInputError("view.adopted_at", view.adopted_at, "a time with zone")
 

@@ -11,15 +11,18 @@ from typing import Any
 from arc_common.codec import dumps, loads
 from arc_common.facts import Fact, FactCategory
 from arc_common.stores.rows import from_microseconds, to_microseconds
-from arc_common.summaries import Maker, Segment, View
+from arc_common.stores.summary_plan import UNGROUNDED
+from arc_common.summaries import Maker, Segment, SegmentOutline, View
 
 __all__ = [
     "EMPTY_SEGMENT",
     "FACT_COLUMNS",
+    "OUTLINE_COLUMNS",
     "SEGMENT_COLUMNS",
     "fact_from_row",
     "fact_row",
     "folded_key",
+    "outline_from_row",
     "segment_from_row",
     "segment_row",
     "view_from_text",
@@ -30,6 +33,9 @@ SEGMENT_COLUMNS = (
     "level", "start_seq", "end_seq", "narrative", "tokens", "made_by", "sources", "parts", "created_at",
 )  # fmt: skip
 """The columns that `segment_from_row` reads, in its order."""
+
+OUTLINE_COLUMNS = ("level", "start_seq", "end_seq", "tokens", "made_by", "parts", "covered", "created_at")
+"""The columns that `outline_from_row` reads, in its order."""
 
 FACT_COLUMNS = (
     "fact_id", "key", "value", "category", "sources", "importance", "segment", "made_by", "valid_from",
@@ -74,8 +80,16 @@ def segment_from_row(row: Sequence[Any]) -> Segment:
     )
 
 
+def outline_from_row(row: Sequence[Any]) -> SegmentOutline:
+    """Read a row of `OUTLINE_COLUMNS`."""
+    level, start, end, tokens, made_by, parts, covered, created_at = row
+    written = None if created_at is None else from_microseconds(created_at)
+    return SegmentOutline(level, start, end, tokens, _MAKERS[made_by], parts, bool(covered), written)
+
+
 def fact_row(fact: Fact, *, now: datetime) -> dict[str, Any]:
     """The columns of a fact. One that comes removed was removed by its own leaf."""
+    removed_by = fact.segment if fact.removed else None
     return {
         "fact_id": fact.id,
         "key": dumps(fact.key, field="fact.key"),
@@ -88,7 +102,7 @@ def fact_row(fact: Fact, *, now: datetime) -> dict[str, Any]:
         "made_by": fact.made_by,
         "valid_from": to_microseconds(fact.valid_from),
         "superseded_by": fact.superseded_by,
-        "removed_by": fact.segment if fact.removed else None,
+        "removed_by": removed_by if fact.grounded else UNGROUNDED,
         "created_at": to_microseconds(now),
     }
 
@@ -107,7 +121,8 @@ def fact_from_row(row: Sequence[Any]) -> Fact:
         made_by=made_by,
         valid_from=from_microseconds(valid_from),
         superseded_by=superseded_by,
-        removed=removed_by is not None,
+        removed=removed_by not in (None, UNGROUNDED),
+        grounded=removed_by != UNGROUNDED,
     )
 
 
@@ -131,6 +146,8 @@ def view_text(view: View) -> str:
             "correction": view.correction,
             "adopted_at": to_microseconds(view.adopted_at),
             "stale": view.stale,
+            "unshown": view.unshown,
+            "unshown_tokens": view.unshown_tokens,
         },
         field="view",
     )

@@ -18,6 +18,7 @@ from arc_common.stores.summary_edits import taken_back
 from arc_common.stores.summary_plan import (
     Mark,
     checked_commit,
+    checked_fact_ids,
     checked_lease,
     checked_view,
     epoch_of,
@@ -27,13 +28,14 @@ from arc_common.stores.summary_rows import (
     fact_from_row,
     fact_row,
     folded_key,
+    outline_from_row,
     segment_from_row,
     segment_row,
     view_from_text,
     view_text,
 )
 from arc_common.stores.summary_statements import summary_statements_for
-from arc_common.summaries import Commit, Lease, Outline, Segment, SessionState, View
+from arc_common.summaries import Commit, Lease, Outline, Segment, SegmentOutline, SessionState, View
 
 __all__ = ["SqlSummaries"]
 
@@ -68,11 +70,13 @@ class SqlSummaries:
         self._clock = clock
         self._sql = summary_statements_for(database.dialect)
 
-    def state(self, key: SessionKey, *, limit: int) -> SessionState:
+    def state(self, key: SessionKey, *, limit: int, after: int = 0) -> SessionState:
         """See `SummaryStore.state`."""
         checked_limit("limit", limit)
+        checked_place("after", after)
+        behind = {**scope(key), "after": after, "row_limit": limit}
         found, newest_first = self._database.snapshot(
-            (self._sql.session, scope(key)), (self._sql.messages_behind, {**scope(key), "row_limit": limit})
+            (self._sql.session, scope(key)), (self._sql.messages_behind, behind)
         )
         if not found:
             return SessionState()
@@ -92,6 +96,11 @@ class SqlSummaries:
         """See `SummaryStore.cover`."""
         segments = map(segment_from_row, self._rows(key, self._sql.cover))
         return sorted(segments, key=lambda segment: (segment.start, segment.level))  # the index leaves ties open
+
+    def segments(self, key: SessionKey) -> list[SegmentOutline]:
+        """See `SummaryStore.segments`."""
+        outlines = map(outline_from_row, self._rows(key, self._sql.segments))
+        return sorted(outlines, key=lambda segment: (segment.start, segment.level))
 
     def parts(self, key: SessionKey, segment: Segment) -> list[Segment]:
         """See `SummaryStore.parts`."""
@@ -196,6 +205,16 @@ class SqlSummaries:
         statement = self._sql.facts if include_superseded else self._sql.facts_that_hold
         rows = self._rows(key, statement, row_limit=_EVERY_ROW if limit is None else limit)
         return [fact_from_row(row) for row in rows]
+
+    def fact_ids(self, key: SessionKey, *, limit: int) -> list[str]:
+        """See `SummaryStore.fact_ids`."""
+        checked_limit("limit", limit)
+        return [row[0] for row in self._rows(key, self._sql.fact_ids, row_limit=limit)]
+
+    def facts_of_ids(self, key: SessionKey, ids: Sequence[str]) -> list[Fact]:
+        """See `SummaryStore.facts_of_ids`."""
+        names = self._database.many(checked_fact_ids(ids))
+        return [fact_from_row(row) for row in self._rows(key, self._sql.facts_of_ids, ids=names)]
 
     def facts_of_keys(self, key: SessionKey, keys: Sequence[str], *, without: int | None = None) -> list[Fact]:
         """See `SummaryStore.facts_of_keys`."""

@@ -42,7 +42,8 @@ from arc_common.stores.statements import (
     session_row,
     this_row,
 )
-from arc_common.stores.summary_rows import EMPTY_SEGMENT, FACT_COLUMNS, SEGMENT_COLUMNS
+from arc_common.stores.summary_plan import UNGROUNDED
+from arc_common.stores.summary_rows import EMPTY_SEGMENT, FACT_COLUMNS, OUTLINE_COLUMNS, SEGMENT_COLUMNS
 
 __all__ = ["SummaryStatements", "summary_statements_for"]
 
@@ -55,11 +56,14 @@ class SummaryStatements:
     session: Statement
     messages_behind: Statement
     cover: Statement
+    segments: Statement
     parts: Statement
     unfinished: Statement
     outlines: Statement
     facts: Statement
     facts_that_hold: Statement
+    fact_ids: Statement
+    facts_of_ids: Statement
     facts_of_keys: Statement
     facts_of_keys_without: Statement
     # the lease
@@ -105,6 +109,8 @@ def summary_statements_for(dialect_name: str) -> SummaryStatements:
 
 def _reading(dialect_name: str) -> Mapping[str, Executable]:
     boundary = select(sessions.c.boundary).where(*same_session()).scalar_subquery()
+    after = bindparam("after", type_=BigInteger)
+    later = func.max if dialect_name == "sqlite" else func.greatest  # two conditions would read the rows between them
     message_in_it = exists().where(
         messages.c.session == summaries.c.session,
         messages.c.caller_id == summaries.c.caller_id,
@@ -117,21 +123,24 @@ def _reading(dialect_name: str) -> Mapping[str, Executable]:
     return {
         "session": select(*(sessions.c[name] for name in names)).where(*same_session()),
         "messages_behind": select_messages()
-        .where(*_in_session(messages), messages.c.seq > func.coalesce(boundary, 0))
+        .where(*_in_session(messages), messages.c.seq > later(func.coalesce(boundary, 0), after))
         .order_by(messages.c.seq.desc())
         .limit(_row_limit()),
         "cover": _segments(*_in_session(summaries), IS_UNCOVERED).order_by(summaries.c.start_seq),
+        "segments": select(*(summaries.c[name] for name in OUTLINE_COLUMNS)).where(*_in_session(summaries)),
         "parts": _segments(*_in_session(summaries), *_within()).order_by(summaries.c.start_seq),
         # the sum keeps SQLite from walking the levels instead, and sorting
         "unfinished": _segments(*_in_session(summaries), IS_UNFINISHED, summaries.c.level + 0 < 2, message_in_it)
         .order_by(summaries.c.made_by, summaries.c.start_seq, summaries.c.level)
         .limit(_row_limit()),
         "outlines": select(messages.c.seq, messages.c.role, messages.c.tokens)
-        .where(*_in_session(messages), messages.c.seq > bindparam("after", type_=BigInteger))
+        .where(*_in_session(messages), messages.c.seq > after)
         .order_by(messages.c.seq)
         .limit(_row_limit()),
         "facts": _facts(*_in_session(facts)).limit(_row_limit()),
         "facts_that_hold": _facts(*_in_session(facts), IS_HOLDING).limit(_row_limit()),
+        "fact_ids": _in_order(select(facts.c.fact_id).where(*_in_session(facts), IS_HOLDING)).limit(_row_limit()),
+        "facts_of_ids": _facts(*_in_session(facts), one_of(facts.c.fact_id, "ids", Text, dialect_name)),
         "facts_of_keys": _facts(*of_keys, IS_HOLDING),
         "facts_of_keys_without": _facts(
             *of_keys,
@@ -171,6 +180,7 @@ def _storing(dialect_name: str) -> Mapping[str, Executable]:
     upsert = (sqlite.insert if dialect_name == "sqlite" else postgresql.insert)(summaries).values(
         {**{name: bindparam(name) for name in names}, "covered": 0}
     )
+    is_grounded = or_(facts.c.removed_by.is_(None), facts.c.removed_by != UNGROUNDED)
     one_fact = (*_inside(facts), facts.c.fact_id == bindparam("which"), facts.c.segment != bindparam("leaf"))
     return {
         "lock": select(*(sessions.c[name] for name in locked)).where(*same_session()).with_for_update(),
@@ -190,7 +200,7 @@ def _storing(dialect_name: str) -> Mapping[str, Executable]:
         "mark_parts": update(summaries).where(*_inside(summaries), *_within()).values(covered=bindparam("is_covered")),
         "insert_fact": insert(facts),
         "supersede": update(facts).where(*one_fact).values(superseded_by=bindparam("successor")),
-        "remove_fact": update(facts).where(*one_fact).values(removed_by=bindparam("leaf")),
+        "remove_fact": update(facts).where(*one_fact, is_grounded).values(removed_by=bindparam("leaf")),
         "set_summarized": update(sessions).where(*this_row()).values(summarized=bindparam("summarized_to")),
         "change_ledger": update(sessions).where(*this_row()).values(facts_version=sessions.c.facts_version + 1),
         "save_view": update(sessions)
@@ -283,11 +293,13 @@ def _segments(*conditions: Any) -> Any:
 
 
 def _facts(*conditions: Any) -> Any:
+    return _in_order(select(*(facts.c[name] for name in FACT_COLUMNS)).where(*conditions))
+
+
+def _in_order(of_facts: Any) -> Any:
     """The most important first, then the newest."""
-    return (
-        select(*(facts.c[name] for name in FACT_COLUMNS))
-        .where(*conditions)
-        .order_by(facts.c.importance.desc(), facts.c.valid_from.desc(), facts.c.segment.desc(), facts.c.fact_id.desc())
+    return of_facts.order_by(
+        facts.c.importance.desc(), facts.c.valid_from.desc(), facts.c.segment.desc(), facts.c.fact_id.desc()
     )
 
 

@@ -20,7 +20,7 @@ from arc_common.exceptions import InvalidInputError, SessionNotFoundError
 from arc_common.facts import Fact, FactCategory
 from arc_common.messages import Role
 from arc_common.protocols import ConversationStore, SessionKey, StoredMessage
-from arc_common.summaries import Commit, Outline, Segment, SessionState, SummaryStore, View
+from arc_common.summaries import Commit, Outline, Segment, SegmentOutline, SessionState, SummaryStore, View
 from arc_common.testing.store_contract import START, counted, ids
 
 __all__ = ["Clock", "Store", "SummaryStoreContract", "a_fact", "a_leaf", "a_view"]
@@ -71,7 +71,8 @@ def a_view(version: int = 1, boundary: int = 4, **fields: Any) -> View:
     """An adopted view."""
     made = {
         "covered": boundary, "facts": ("- key: value",), "fact_ids": ("f1",), "narrative": "It began.",
-        "instructions": ("Be brief.",), "correction": 1.25, "adopted_at": START, **fields,
+        "instructions": ("Be brief.",), "correction": 1.25, "adopted_at": START, "unshown": 2, "unshown_tokens": 90,
+        **fields,
     }  # fmt: skip
     return View(version, boundary, **made)
 
@@ -129,7 +130,9 @@ class SummaryStoreContract:
         assert summaries.cover(key) == summaries.unfinished(key, limit=5) == []
         assert summaries.parts(key, a_leaf(1, 4, level=1)) == []
         assert summaries.outlines(key, after=0, limit=5) == []
-        assert summaries.facts(key) == summaries.facts_of_keys(key, ["a"]) == []
+        assert summaries.facts(key) == summaries.facts_of_keys(key, ["a"]) == summaries.facts_of_ids(key, ["a"]) == []
+        assert summaries.fact_ids(key, limit=5) == []
+        assert summaries.segments(key) == []
         assert summaries.acquire(key, owner="a", seconds=1) is None
         assert summaries.commit(key, Commit(a_leaf(1, 4)), lease=None, epoch=0) is False
         assert summaries.adopt(key, a_view(), epoch=0) is False
@@ -149,6 +152,17 @@ class SummaryStoreContract:
         assert list(state.messages) == talk[20:]
         assert list(summaries.state(key, limit=3).messages) == talk[-3:]
         assert summaries.state(key, limit=0).messages == ()
+
+    def test_a_state_of_what_is_new(self, store: Store, key: SessionKey, talk: list[StoredMessage]) -> None:
+        """Only messages behind the place given, cut like the others; the view's boundary holds besides."""
+        summaries = store.summaries
+        assert list(summaries.state(key, limit=9, after=29).messages) == talk[29:]
+        assert list(summaries.state(key, limit=2, after=20).messages) == talk[-2:]
+        assert summaries.state(key, limit=9, after=32).messages == ()
+        assert summaries.adopt(key, a_view(boundary=30), epoch=summaries.state(key, limit=0).epoch)
+        state = summaries.state(key, limit=9, after=20)
+        assert list(state.messages) == talk[30:]
+        assert (state.view, state.message_count) == (a_view(boundary=30), 32)
 
     @pytest.mark.usefixtures("talk")
     def test_any_text_comes_back(self, store: Store, key: SessionKey) -> None:
@@ -258,7 +272,57 @@ class SummaryStoreContract:
         assert stretches(store.summaries.unfinished(key, limit=9)) == [(0, 9, 12), (0, 1, 4), (1, 1, 8)]
         assert stretches(store.summaries.unfinished(key, limit=2)) == [(0, 9, 12), (0, 1, 4)]
 
+    @pytest.mark.usefixtures("talk")
+    def test_segments_in_outline(self, store: Store, key: SessionKey) -> None:
+        """Every one, covered or not, with all but its text; those to be written again are stale."""
+        self.put(store, key, a_leaf(1, 4, made_by="rules"))
+        self.put(store, key, a_leaf(5, 8))
+        self.put(store, key, a_leaf(9, 12))
+        self.put(store, key, a_leaf(1, 8, level=1, parts=2, tokens=9))
+        store.append(key, [counted("m10", "changed", role="assistant")])
+        assert store.summaries.segments(key) == [
+            SegmentOutline(0, 1, 4, 7, "rules", 0, covered=True, created_at=START),
+            SegmentOutline(1, 1, 8, 9, "model", 2, covered=False, created_at=START),
+            SegmentOutline(0, 5, 8, 7, "model", 0, covered=True, created_at=START),
+            SegmentOutline(0, 9, 12, 0, None, 0, covered=False, created_at=None),
+        ]
+        assert [segment.stale for segment in store.summaries.segments(key)] == [False, False, False, True]
+
     # Facts
+
+    @pytest.mark.usefixtures("talk")
+    def test_facts_by_id(self, store: Store, key: SessionKey) -> None:
+        """The ids of those that hold, in their order; and facts by their ids, whether they hold or not."""
+        self.put(store, key, a_leaf(1, 4), a_fact("low", importance=0.1), a_fact("top", importance=0.9), a_fact("gone"))
+        self.put(store, key, a_leaf(5, 8), a_fact("new", 5), superseded={"gone": "new"})
+        assert store.summaries.fact_ids(key, limit=9) == ["top", "new", "low"]
+        assert store.summaries.fact_ids(key, limit=2) == ["top", "new"]
+        assert names(store.summaries.facts_of_ids(key, ["low", "top", "top", "nothing", "gone"])) == [
+            "top",
+            "gone",
+            "low",
+        ]
+        assert store.summaries.facts_of_ids(key, []) == []
+
+    @pytest.mark.usefixtures("talk")
+    def test_what_is_not_grounded_never_holds(self, store: Store, key: SessionKey) -> None:
+        """It is kept with its mark, shown on request only, changed by no other leaf, and gone with its own."""
+        invented = a_fact("invented", sources=("m1",), grounded=False)
+        self.put(store, key, a_leaf(1, 4, made_by="rules"), a_fact("said"), invented)
+        assert names(store.summaries.facts(key)) == store.summaries.fact_ids(key, limit=9) == ["said"]
+        assert store.summaries.facts_of_keys(key, ["key of invented"]) == []
+        assert store.summaries.facts_of_keys(key, ["key of invented"], without=5) == []
+        assert not invented.holds
+        self.put(store, key, a_leaf(5, 8), removed=("invented", "said"))
+        every = store.summaries.facts(key, include_superseded=True)
+        assert every == [a_fact("said", removed=True), invented]
+        assert store.summaries.facts_of_ids(key, ["invented"]) == [invented]
+        self.put(store, key, a_leaf(5, 8, made_by="rules"))
+        self.put(store, key, a_leaf(1, 4), a_fact("again"))
+        assert names(store.summaries.facts(key, include_superseded=True)) == ["again"]
+        self.put(store, key, a_leaf(9, 12), a_fact("other", 9, sources=("m2",), grounded=False))
+        store.append(key, [counted("m2", "changed", role="assistant")])
+        assert "other" not in names(store.summaries.facts(key, include_superseded=True))
 
     @pytest.mark.usefixtures("talk")
     def test_the_order_of_facts(self, store: Store, key: SessionKey) -> None:
@@ -377,7 +441,15 @@ class SummaryStoreContract:
         assert state.facts_version > before.facts_version
         assert before.view is not None
         assert state.view == replace(
-            before.view, facts=(), fact_ids=(), narrative="", instructions=(), covered=left, stale=True
+            before.view,
+            facts=(),
+            fact_ids=(),
+            narrative="",
+            instructions=(),
+            covered=left,
+            stale=True,
+            unshown=0,
+            unshown_tokens=0,
         )
         assert self.put(store, key, a_leaf(5, 8, made_by="rules"), a_fact("f5 anew", 5))
         assert self.put(store, key, a_leaf(1, 8, level=1, parts=2))
@@ -562,6 +634,9 @@ class SummaryStoreContract:
         [
             lambda summaries, key: summaries.state(key, limit=1),
             lambda summaries, key: summaries.cover(key),
+            lambda summaries, key: summaries.segments(key),
+            lambda summaries, key: summaries.fact_ids(key, limit=1),
+            lambda summaries, key: summaries.facts_of_ids(key, ["f1"]),
             lambda summaries, key: summaries.parts(key, a_leaf(1, 4, level=1)),
             lambda summaries, key: summaries.unfinished(key, limit=1),
             lambda summaries, key: summaries.outlines(key, after=0, limit=1),
@@ -572,7 +647,8 @@ class SummaryStoreContract:
             lambda summaries, key: summaries.facts_of_keys(key, ["a"]),
         ],
         ids=[
-            "state", "cover", "parts", "unfinished", "outlines", "acquire", "commit", "adopt", "facts", "facts of keys",
+            "state", "cover", "segments", "fact ids", "facts of ids", "parts", "unfinished", "outlines", "acquire",
+            "commit", "adopt", "facts", "facts of keys",
         ],
     )  # fmt: skip
     def test_another_user_finds_nothing(
@@ -599,6 +675,10 @@ class SummaryStoreContract:
             lambda store, key: store.unfinished(key, limit=True),
             lambda store, key: store.outlines(key, after="x", limit=1),
             lambda store, key: store.facts(key, limit=1.5),
+            lambda store, key: store.state(key, limit=1, after="x"),
+            lambda store, key: store.fact_ids(key, limit=-1),
+            lambda store, key: store.facts_of_ids(key, ""),
+            lambda store, key: store.facts_of_ids(key, [""]),
             lambda store, key: store.acquire(key, owner="", seconds=1),
             lambda store, key: store.acquire(key, owner="a", seconds=0),
             lambda store, key: store.acquire(key, owner="a", seconds=float("nan")),
@@ -616,10 +696,12 @@ class SummaryStoreContract:
                     Commit(a_leaf(1, 4), (a_fact("f", sources=("",)),)),
                     Commit(a_leaf(1, 4), (a_fact("f", importance=float("nan")),)),
                     Commit(a_leaf(1, 4), removed=("x" * 256,)),
+                    Commit(a_leaf(1, 4), (a_fact("f", removed=True, grounded=False),)),
                 )
             ),
             lambda store, key: store.adopt(key, a_view(0), epoch=0),
             lambda store, key: store.adopt(key, a_view(1, -1), epoch=0),
+            lambda store, key: store.adopt(key, a_view(1, unshown=-1), epoch=0),
         ],
     )
     def test_bad_input(

@@ -34,12 +34,13 @@ def stored(
     *,
     leaf: int = 17,
     removed: Sequence[str] = (),
+    ungrounded: Sequence[ProposedFact] = (),
 ) -> Commit:
     """What a leaf with these facts changes."""
     numbers = count(1)
     return merged(
         Segment(0, leaf, leaf + 15, "n", 1, "model"), proposals, known=ledger, removed_keys=removed,
-        said_at=lambda _: START, new_id=lambda: f"new{next(numbers)}",
+        said_at=lambda _: START, new_id=lambda: f"new{next(numbers)}", ungrounded=ungrounded,
     )  # fmt: skip
 
 
@@ -48,6 +49,17 @@ def test_a_fact_as_it_is_kept() -> None:
     commit = stored([(proposed("home", "Berlin", importance=0.7), "rules")], [])
     [fact] = commit.facts
     assert fact == Fact("new1", "home", "Berlin", FactCategory.STATE, ("m1",), 0.7, 17, "rules", START)
+    assert (commit.superseded, commit.removed) == ({}, ())
+
+
+def test_what_is_not_grounded_changes_nothing() -> None:
+    """It is kept with its mark; what has the same key, or the same value too, goes on to hold."""
+    earlier = [known("old", "home", "Berlin"), known("other", "pet", "cat")]
+    commit = stored([], earlier, ungrounded=[proposed("Home", "berlin"), proposed("home", "Atlantis")], removed=[])
+    assert [(fact.value, fact.grounded, fact.holds) for fact in commit.facts] == [
+        ("berlin", False, False),
+        ("Atlantis", False, False),
+    ]
     assert (commit.superseded, commit.removed) == ({}, ())
 
 

@@ -29,6 +29,7 @@ class Scripted:
         self.down = False
         self.facts: tuple[ProposedFact, ...] = ()
         self.asked: list[tuple[str, int]] = []
+        self.related: list[Sequence[Fact]] = []
 
     def _say(self, kind: str, size: int) -> SegmentSummary:
         self.asked.append((kind, size))
@@ -38,6 +39,7 @@ class Scripted:
 
     def leaf(self, messages: Sequence[Message], *, related: Sequence[Fact]) -> SegmentSummary:
         """A leaf's summary."""
+        self.related.append(related)
         return self._say("leaf", len(messages))
 
     def block(self, messages: Sequence[Message]) -> SegmentSummary:
@@ -181,8 +183,8 @@ def test_eras() -> None:
     assert {level for level, *_ in off.cover()} == {0, 1}
 
 
-def test_inventions_are_not_stored_and_gaps_are_filled() -> None:
-    """A model's fact that its messages don't say is dropped; hard facts that it leaves out are added by rules."""
+def test_inventions_are_marked_and_gaps_are_filled() -> None:
+    """A model's fact that its messages don't say never holds; hard facts that it leaves out are added by rules."""
     model = Scripted()
     model.facts = (
         ProposedFact("ship", "Titanic", FactCategory.ENTITY, ("m1",)),
@@ -193,8 +195,26 @@ def test_inventions_are_not_stored_and_gaps_are_filled() -> None:
     bench.work()
     facts = bench.summaries.facts(KEY)
     assert not [fact for fact in facts if "Titanic" in fact.value]
+    every = bench.summaries.facts(KEY, include_superseded=True)
+    [invented] = [fact for fact in every if "Titanic" in fact.value]
+    assert (invented.grounded, invented.removed, invented.superseded_by, invented.holds) == (False, False, None, False)
+    assert bench.store.find(KEY, invented.sources)
     assert [fact.made_by for fact in facts if fact.value == "ORD-1"] == ["model"]
     assert [fact.made_by for fact in facts if "ORD-5" in fact.value] == ["rules"]
+
+
+def test_inventions_are_not_shown_to_the_model() -> None:
+    """Neither is a fact of the next leaf merged with them, under the same key or not."""
+    model = Scripted()
+    model.facts = (ProposedFact("ship", "Titanic", FactCategory.ENTITY, ("m1",)),)
+    bench = Bench(model)
+    bench.say(30)
+    bench.work()
+    shown = [fact for facts in model.related for fact in facts]
+    assert shown
+    assert all("Titanic" not in fact.value for fact in shown)
+    every = bench.summaries.facts(KEY, include_superseded=True)
+    assert [fact.superseded_by for fact in every if not fact.grounded] == [None, None]
 
 
 def test_what_is_said_in_each_leaf_is_one_fact() -> None:

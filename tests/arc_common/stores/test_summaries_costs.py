@@ -91,9 +91,10 @@ def test_a_commit_and_an_early_edit_are_one_sync_each(tmp_path: Path) -> None:
 
 READING = [
     "session", "messages_behind", "cover", "parts", "unfinished", "outlines", "facts_that_hold", "facts_of_keys",
+    "fact_ids", "facts_of_ids", "segments",
     "facts_of_keys_without", "overlapping", "marks", "leaves_over", "leaves_citing",
 ]  # fmt: skip
-SORTED_IN_MEMORY = {"facts_of_keys", "facts_of_keys_without", "leaves_citing", "leaves_over"}
+SORTED_IN_MEMORY = {"facts_of_ids", "facts_of_keys", "facts_of_keys_without", "leaves_citing", "leaves_over"}
 
 
 @pytest.mark.parametrize("name", READING)
@@ -103,8 +104,8 @@ def test_reads_go_by_index(tmp_path: Path, name: str) -> None:
     fill(store, leaves=2)
     names = {
         "caller_id": "c", "session_id": "s", "user_id": "u", "row_limit": 1, "after": 1, "keys": "[]", "leaf": 1,
-        "leaves": "[]", "places": "[]", "message_ids": "[]", "least": 1, "row_id": 1, "level": 0, "start_seq": 1,
-        "end_seq": 1, "level_below": 0, "from_seq": 1, "to_seq": 1,
+        "leaves": "[]", "places": "[]", "message_ids": "[]", "ids": "[]", "least": 1, "row_id": 1, "level": 0,
+        "start_seq": 1, "end_seq": 1, "level_below": 0, "from_seq": 1, "to_seq": 1,
     }  # fmt: skip
     statement = getattr(summary_statements_for("sqlite"), name)
     with store.engine.connect() as connection:

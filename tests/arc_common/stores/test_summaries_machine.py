@@ -130,7 +130,7 @@ class Life(RuleBasedStateMachine):
     def nothing_differs(self) -> None:
         summaries = [store.summaries for store in self.stores]
         for limit in (2, 99):
-            states = [one.state(self.key, limit=limit) for one in summaries]
+            states = [one.state(self.key, limit=limit, after=7 if limit == 2 else 0) for one in summaries]
             edits = [state.epoch % 2**32 for state in states]
             assert replace(states[0], epoch=0) == replace(states[1], epoch=0)
             assert edits[0] == edits[1]
@@ -140,6 +140,9 @@ class Life(RuleBasedStateMachine):
         self.both(lambda store: store.summaries.unfinished(self.key, limit=99))
         self.both(lambda store: store.summaries.facts(self.key, include_superseded=True))
         self.both(lambda store: store.summaries.facts(self.key, limit=2))
+        self.both(lambda store: store.summaries.segments(self.key))
+        ids = self.both(lambda store: store.summaries.fact_ids(self.key, limit=3))[0]
+        self.both(lambda store: store.summaries.facts_of_ids(self.key, ids))
         assert_covers_do_not_overlap(cover)
 
     def _commit(self, commit: Commit, *, old: bool) -> None:
@@ -157,7 +160,12 @@ class Life(RuleBasedStateMachine):
     def _fact(self, leaf: int, number: int, sources: tuple[str, ...]) -> Fact:
         self.facts += 1
         return a_fact(
-            f"f{self.facts:04}", leaf, key="odd" if number else "even", sources=sources, minute=self.facts % 3
+            f"f{self.facts:04}",
+            leaf,
+            key="odd" if number else "even",
+            sources=sources,
+            minute=self.facts % 3,
+            grounded=self.facts % 5 > 0,
         )
 
     def _names(self, which: set[int]) -> list[str]:
