@@ -1,0 +1,56 @@
+"""The strategies by name, for settings."""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from types import MappingProxyType
+from typing import Any
+
+from arc_common.exceptions import InvalidInputError
+from arc_common.tokens.compression.base import BaseStrategy, CompressionStrategy
+from arc_common.tokens.compression.clear_tool_results import ClearToolResults
+from arc_common.tokens.compression.drop_tool_results import DropToolResults
+from arc_common.tokens.compression.prune_system import PruneSystem
+from arc_common.tokens.compression.rolling_window import RollingWindow
+from arc_common.tokens.compression.score_pruning import ScorePruning
+from arc_common.tokens.compression.summarize import Summarize
+from arc_common.tokens.compression.token_pruning import TokenPruning
+from arc_common.tokens.compression.truncate import Truncate
+
+__all__ = ["STRATEGIES", "strategy"]
+
+_CLASSES: tuple[type[BaseStrategy], ...] = (
+    RollingWindow,
+    TokenPruning,
+    ScorePruning,
+    ClearToolResults,
+    DropToolResults,
+    Truncate,
+    PruneSystem,
+    Summarize,
+)
+
+STRATEGIES: Mapping[str, type[BaseStrategy]] = MappingProxyType({str(kind.name): kind for kind in _CLASSES})
+"""The strategies by name."""
+
+
+def strategy(name: str, **knobs: Any) -> CompressionStrategy:
+    """The strategy of this name.
+
+    Args:
+        name: One of `STRATEGIES`.
+        knobs: What its class takes by name (`keep_last=2`).
+
+    Raises:
+        InvalidInputError: There is no strategy of this name, it has no such knob, or it needs one that is missing.
+    """
+    kind = STRATEGIES.get(name) if isinstance(name, str) else None
+    if kind is None:
+        raise InvalidInputError("strategy", name, f"one of {', '.join(STRATEGIES)}")
+    known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
+    for knob, value in knobs.items():
+        if knob not in known:
+            raise InvalidInputError(f"{name}.{knob}", value, f"one of {', '.join(known) or 'no knobs'}")
+    for knob, field in known.items():
+        if knob not in knobs and field.default is MISSING:
+            raise InvalidInputError(f"{name}.{knob}", None, "a value: it has no default")
+    return kind(**knobs)
