@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from arc_common._version import __version__
-from arc_common.context_window import ContextWindow, LeftOut, Omission, Receipt, Section
+from arc_common.context_window import ContextWindow, Item, LeftOut, Omission, Receipt, Section
 from arc_common.documents import Document, ScoredDocument
 from arc_common.engine import ContextEngine
 from arc_common.exceptions import (
@@ -25,7 +25,7 @@ from arc_common.messages import ContentPart, Message, Origin, Role, ToolCall
 from arc_common.protocols import Conversation, ConversationPage
 from arc_common.session import Session
 from arc_common.summaries import ConversationSummary, ScoredMessage
-from arc_common.tokens.budget import TokenBudget
+from arc_common.tokens.budget import SectionBudget, TokenBudget
 from arc_common.tokens.counters import CalibratedTokenCounter, HeuristicTokenCounter, TiktokenCounter
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ __all__ = [
     "FactCategory",
     "HeuristicTokenCounter",
     "InvalidInputError",
+    "Item",
     "LeftOut",
     "Message",
     "MissingDependencyError",
@@ -61,6 +62,7 @@ __all__ = [
     "ScoredDocument",
     "ScoredMessage",
     "Section",
+    "SectionBudget",
     "Session",
     "SessionNotFoundError",
     "StoreError",

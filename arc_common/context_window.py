@@ -1,30 +1,59 @@
 """What a model gets to see on one turn, what each part costs, and what was left out."""
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from arc_common.messages import Message
 
-__all__ = ["NEAREST", "ContextWindow", "LeftOut", "Omission", "Receipt", "Section", "receipt_of"]
+__all__ = ["NEAREST", "ContextWindow", "Item", "LeftOut", "Omission", "Receipt", "Section", "receipt_of"]
 
 NEAREST = 20
 """How many of the things left out a receipt names one by one."""
 
 
 @dataclass(frozen=True, slots=True)
+class Item:
+    """One thing in a request.
+
+    Args:
+        kind: "message", "fact", "summary", "document", "tool", "schema" or "note".
+        text: What it says; `""` for a schema.
+        id: What names it, if anything does.
+        tokens: Its own tokens, where they were counted apart from the rest.
+        score_parts: What it was chosen by.
+    """
+
+    kind: str
+    text: str
+    id: str | None = None
+    tokens: int | None = None
+    score_parts: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Section:
-    """One part of the request: its tokens, the most it could have had, and how many items it holds."""
+    """One part of the request: its tokens (framing included), the most it could have had, and what is in it."""
 
     name: str
     tokens: int
     allotted: int
-    items: int
+    items: tuple[Item, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Omission:
-    """One thing that was left out: its kind ("message", "document"), what names it, its tokens and the reason."""
+    """One thing that was left out, or shortened.
+
+    Args:
+        kind: As an `Item`'s.
+        id: What names it.
+        tokens: What is not shown of it, in tokens.
+        reason: Why.
+        score_parts: What it was judged by.
+    """
 
     kind: str
     id: str | None
@@ -50,12 +79,52 @@ class Receipt:
         nearest: Some of the things left out (20, unless a setting says otherwise), those that came closest first.
         rest: All other things left out, by reason.
         notes: What went wrong on the way without stopping it.
+        sections: What each part costs.
+        total_tokens: What the request costs.
+        input_tokens: What it could have cost.
     """
 
     kept: tuple[str, ...]
     nearest: tuple[Omission, ...] = ()
     rest: Mapping[str, LeftOut] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    sections: tuple[Section, ...] = ()
+    total_tokens: int = 0
+    input_tokens: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its JSON form: ids, tokens, reasons and scores, but nothing of what anybody said."""
+        return {
+            "total_tokens": self.total_tokens,
+            "input_tokens": self.input_tokens,
+            "sections": [_section(section) for section in self.sections],
+            "kept": list(self.kept),
+            "nearest": [_omission(omission) for omission in self.nearest],
+            "rest": {reason: {"count": left.count, "tokens": left.tokens} for reason, left in self.rest.items()},
+            "notes": list(self.notes),
+        }
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """`to_dict` as JSON text."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
+
+    def sse_lines(self) -> list[str]:
+        """It as comment lines for an event stream, without line ends; clients ignore them.
+
+        `: MEMORY_DEBUG …` is about the conversation and the request as a whole, `: RAG_DEBUG …` about documents,
+        `: SEARCH_DEBUG …` about what was recalled; each with one JSON object on the line (WHATWG HTML, 9.2.6: a line
+        that begins with a colon is a comment).
+        """
+        topics = {"MEMORY_DEBUG": self.to_dict()}
+        for topic, section, kinds in (
+            ("RAG_DEBUG", "documents", ("document",)),
+            ("SEARCH_DEBUG", "memory", ("fact", "memory", "artifact", "recalled")),
+        ):
+            topics[topic] = {
+                "sections": [_section(found) for found in self.sections if found.name == section],
+                "nearest": [_omission(omission) for omission in self.nearest if omission.kind in kinds],
+            }
+        return [f": {topic} {json.dumps(content)}" for topic, content in topics.items()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +149,9 @@ def receipt_of(
     rest: Mapping[str, LeftOut] | None = None,
     notes: Sequence[str] = (),
     nearest: int = NEAREST,
+    sections: tuple[Section, ...] = (),
+    total_tokens: int = 0,
+    input_tokens: int = 0,
 ) -> Receipt:
     """The receipt: the nearest omissions one by one, the others summed up by reason.
 
@@ -89,6 +161,9 @@ def receipt_of(
         rest: Further things left out that nobody looked at, by reason.
         notes: What went wrong on the way.
         nearest: How many omissions are named one by one.
+        sections: What each part costs.
+        total_tokens: What the request costs.
+        input_tokens: What it could have cost.
     """
     counts: Counter[str] = Counter()
     tokens: Counter[str] = Counter()
@@ -103,4 +178,25 @@ def receipt_of(
         nearest=tuple(omissions[:nearest]),
         rest={reason: LeftOut(counts[reason], tokens[reason]) for reason in sorted(counts) if counts[reason]},
         notes=tuple(notes),
+        sections=sections,
+        total_tokens=total_tokens,
+        input_tokens=input_tokens,
     )
+
+
+def _section(section: Section) -> dict[str, Any]:
+    items = [
+        {"kind": item.kind, "id": item.id, "tokens": item.tokens, "score_parts": dict(item.score_parts)}
+        for item in section.items
+    ]
+    return {"name": section.name, "tokens": section.tokens, "allotted": section.allotted, "items": items}
+
+
+def _omission(omission: Omission) -> dict[str, Any]:
+    return {
+        "kind": omission.kind,
+        "id": omission.id,
+        "tokens": omission.tokens,
+        "reason": omission.reason,
+        "score_parts": dict(omission.score_parts),
+    }

@@ -1,7 +1,7 @@
 """What an engine's sessions share."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,8 @@ from arc_common.exceptions import EngineClosedError
 from arc_common.messages import Message
 from arc_common.observability import Observer
 from arc_common.protocols import ChatModel, ConversationStore, Embedder, TokenCounter
-from arc_common.tokens.budget import TokenBudget
+from arc_common.tokens.budget import DEFAULT_SECTIONS, TokenBudget
+from arc_common.tokens.cached import CachedTokenCounter
 from arc_common.workers import Workers
 
 if TYPE_CHECKING:
@@ -38,6 +39,10 @@ class Runtime:
     workers: Workers
     hierarchy: "HierarchicalMemory | None" = None
     closed: bool = False
+    context_counter: CachedTokenCounter = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.context_counter = CachedTokenCounter(self.token_counter)
 
     @property
     def store(self) -> ConversationStore:
@@ -63,7 +68,13 @@ class Runtime:
     def default_budget(self) -> TokenBudget:
         """The settings' budget."""
         settings = self.settings
-        sections = {"documents": settings.budget.documents}
+        shares = settings.budget
+        sections = {
+            "facts": replace(DEFAULT_SECTIONS["facts"], ceiling=shares.facts, share=shares.facts_share),
+            "narrative": replace(DEFAULT_SECTIONS["narrative"], ceiling=settings.summary.max_narrative_tokens),
+            "memory": replace(DEFAULT_SECTIONS["memory"], ceiling=shares.memory),
+            "documents": replace(DEFAULT_SECTIONS["documents"], ceiling=shares.documents),
+        }
         budget = TokenBudget(settings.budget.context_window, settings.budget.output_reserve, sections)
         most = settings.conversation.max_context_tokens
         if most is None or most >= budget.input_tokens:

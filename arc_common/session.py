@@ -205,18 +205,17 @@ class Session:
         recount = count is not None and loaded.summarised  # a plain load has counted by it already
         stored = {id(message): count(message) for message in loaded.messages} if count and recount else loaded.tokens
         raw = list(map(count, following)) if count else message_tokens_batch(runtime.token_counter, following)
-        costs = Costs(runtime.token_counter, {**stored, **dict(zip(map(id, following), raw, strict=True))})
-        fresh = count or costs.fresh
+        costs = Costs(
+            runtime.context_counter, {**stored, **dict(zip(map(id, following), raw, strict=True))}, count=count
+        )
         most = runtime.default_budget().input_tokens if max_tokens is None else max_tokens
-        memory = memory_message(loaded.layers, max_tokens=most // 2, count=fresh)
+        memory = memory_message(loaded.layers, max_tokens=most // 2, count=costs.message)
         selection = select_window(
             messages,
             max_turns=max_turns,
             max_messages=max_messages,
-            max_tokens=None if max_tokens is None else max(max_tokens - (fresh(memory) if memory else 0), 0),
-            count=(lambda message: stored[id(message)] if id(message) in stored else fresh(message))
-            if count
-            else costs.stored,
+            max_tokens=None if max_tokens is None else max(max_tokens - (costs.message(memory) if memory else 0), 0),
+            count=costs.message,
             keep_opening=keep_opening and not loaded.unread.count and memory is None,
         )
         kept = list(selection.kept)
@@ -293,16 +292,21 @@ class Session:
             facts_placement=self._runtime.settings.context.facts_placement,
             nearest=self._runtime.settings.context.receipt_misses,
         )
-        counter = self._runtime.token_counter
         stored: dict[int, int] = {}
-        costs = Costs(counter, stored)
+        costs = Costs(self._runtime.context_counter, stored)
         with timed(self._runtime.observer, "context.load"):
             loaded = self._loaded(request, costs, history)
         stored.update(loaded.tokens)
         if loaded.summarised:
             request = replace(request, max_turns=None, max_messages=None)
         return build_context_window(
-            request, loaded.messages, costs=costs, layers=loaded.layers, unread=loaded.unread, notes=loaded.notes
+            request,
+            loaded.messages,
+            costs=costs,
+            layers=loaded.layers,
+            unread=loaded.unread,
+            notes=loaded.notes,
+            stored=history is None,
         )
 
     async def acontext(
@@ -455,7 +459,7 @@ class Session:
             counts = message_tokens_batch(self._runtime.token_counter, given)
             return LoadedHistory(tuple(given), dict(zip(map(id, given), counts, strict=True)), LeftOut(0, 0))
         query = request.query.text if request.query else ""
-        room = history_room(request, costs, layers=self._runtime.layers_ceiling)
+        room = history_room(request, costs)
         summarised, notes = self._summarised(request.budget.input_tokens, room=room, query=query)
         if summarised is not None:
             return summarised

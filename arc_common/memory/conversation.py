@@ -12,6 +12,7 @@ from arc_common.messages import Message, Role, exchanges_of
 from arc_common.protocols import ConversationStore, CountedMessage, SessionKey, StoredMessage, TokenCounter
 from arc_common.tokens.correction import Correcting, corrected
 from arc_common.tokens.counting import message_tokens_batch
+from arc_common.tokens.window import says_something
 
 __all__ = ["USAGE", "ConversationLog", "LoadedHistory", "as_messages", "newest_turn"]
 
@@ -196,15 +197,16 @@ def as_messages(messages: Message | Iterable[Message]) -> list[Message]:
 
 def newest_turn(messages: Sequence[Message]) -> list[Message]:
     """The least that the newest turn can be shown by: its user message and the last complete exchange behind it."""
-    start = max((i for i, message in enumerate(messages) if message.role is Role.USER), default=len(messages))
-    exchanges, _ = exchanges_of(messages[start:])
+    spoken = [message for message in messages if says_something(message)]
+    start = max((i for i, message in enumerate(spoken) if message.role is Role.USER), default=len(spoken))
+    exchanges, _ = exchanges_of(spoken[start:])
     complete = [exchange for exchange in exchanges if exchange.complete]
     return [message for exchange in complete[:1] + complete[1:][-1:] for message in exchange.messages]
 
 
 def _whole_turns(loaded: Sequence[StoredMessage]) -> Sequence[StoredMessage]:
     """From the first user message on: half a turn can't be shown, and its system messages open no conversation."""
-    return loaded[next(i for i, stored in enumerate(loaded) if stored.message.role is Role.USER) :]
+    return loaded[next(i for i, stored in enumerate(loaded) if _opens_a_turn(stored)) :]
 
 
 def _enough(
@@ -215,9 +217,13 @@ def _enough(
     max_tokens: int | None,
 ) -> bool:
     """Whether any further message could only be left out: the newest turn's user message never is."""
-    turns = sum(stored.message.role is Role.USER for stored in loaded)
+    turns = sum(map(_opens_a_turn, loaded))
     return turns > 0 and (
         (max_turns is not None and turns > max_turns)
         or (max_messages is not None and len(loaded) > max_messages)
         or (max_tokens is not None and tokens > max_tokens)
     )
+
+
+def _opens_a_turn(stored: StoredMessage) -> bool:
+    return stored.message.role is Role.USER and says_something(stored.message)

@@ -210,7 +210,6 @@ class HierarchicalMemory:
         return replace(
             layers,
             recalled=tuple(found),
-            recalled_ceiling=self._settings.budget.memory,
             not_recalled=LeftOut(others, 0),
         )
 

@@ -1,4 +1,4 @@
-"""How many tokens a request may cost, and which of its parts may take how many. Pure."""
+"""How many tokens a request may cost, and how its parts share them. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,12 +6,71 @@ from types import MappingProxyType
 
 from arc_common.exceptions import InvalidInputError
 
-__all__ = ["DEFAULT_SECTIONS", "TokenBudget"]
-
-DEFAULT_SECTIONS: Mapping[str, int] = MappingProxyType({"documents": 4_000})
-"""The ceilings of sections that have one, in tokens."""
+__all__ = ["DEFAULT_SECTIONS", "SectionBudget", "TokenBudget"]
 
 _MOST_RESERVED = 4_096
+
+
+def _check(name: str, value: object, *, least: int = 0) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InvalidInputError(name, value, f"a whole number of at least {least}")
+
+
+@dataclass(frozen=True, slots=True)
+class SectionBudget:
+    """What one section of a request may take.
+
+    Args:
+        floor: Tokens that are kept for it before any other section gets more than its own floor.
+        ceiling: The most tokens that it takes, however much is free; `None` for no limit.
+        share: The most that it takes as a share of the whole input; `None` for no limit.
+        priority: Who is served first when not all get what they want: larger comes first.
+    """
+
+    floor: int = 0
+    ceiling: int | None = None
+    share: float | None = None
+    priority: int = 0
+
+    def __post_init__(self) -> None:
+        _check("floor", self.floor)
+        if self.ceiling is not None:
+            _check("ceiling", self.ceiling)
+            if self.floor > self.ceiling:
+                raise InvalidInputError("floor", self.floor, f"at most the ceiling of {self.ceiling}")
+        if self.share is not None and (
+            isinstance(self.share, bool) or not isinstance(self.share, int | float) or not 0 <= self.share <= 1
+        ):
+            raise InvalidInputError("share", self.share, "a number from 0 to 1, or None")
+        if isinstance(self.priority, bool) or not isinstance(self.priority, int):
+            raise InvalidInputError("priority", self.priority, "a whole number")
+
+    def most(self, input_tokens: int) -> int:
+        """The most tokens that it takes of so many."""
+        limits = [input_tokens]
+        if self.ceiling is not None:
+            limits.append(self.ceiling)
+        if self.share is not None:
+            limits.append(int(self.share * input_tokens))
+        return min(limits)
+
+
+DEFAULT_SECTIONS: Mapping[str, SectionBudget] = MappingProxyType(
+    {
+        "facts": SectionBudget(ceiling=1_000, share=0.15, priority=60),
+        "narrative": SectionBudget(ceiling=500, share=0.25, priority=50),
+        "memory": SectionBudget(ceiling=800, share=0.25, priority=40),
+        "running": SectionBudget(priority=30),
+        "documents": SectionBudget(ceiling=4_000, priority=20),
+        "history": SectionBudget(priority=10),
+    }
+)
+"""The sections that share what system prompt, schemas and user message leave.
+
+`memory` are memories, artifacts and recalled facts and messages together; `running` is what follows the current user
+message while tools are at work. The order of trimming is that of the priorities, backwards: turns leave first, then
+documents, then older messages of the running turn.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +80,12 @@ class TokenBudget:
     Args:
         context_window: Tokens that the model takes in and gives out together.
         output_reserve: Tokens kept free for its answer; by default 4,096 or a quarter of the window, whichever is less.
-        sections: The most that a section may take, by name, in tokens; what a section leaves goes to the history.
+        sections: What sections may take, by name; a whole number is a ceiling. Those not named have their defaults.
     """
 
     context_window: int = 128_000
     output_reserve: int | None = None
-    sections: Mapping[str, int] = field(default_factory=lambda: DEFAULT_SECTIONS)
+    sections: Mapping[str, SectionBudget | int] = field(default_factory=lambda: DEFAULT_SECTIONS)
 
     def __post_init__(self) -> None:
         _check("context_window", self.context_window, least=1)
@@ -36,10 +95,13 @@ class TokenBudget:
                 raise InvalidInputError(
                     "output_reserve", self.output_reserve, f"less than the context window of {self.context_window}"
                 )
-        for name, ceiling in self.sections.items():
+        if not isinstance(self.sections, Mapping):
+            raise InvalidInputError("sections", self.sections, "a mapping from names to tokens or SectionBudgets")
+        for name, section in self.sections.items():
             if name not in DEFAULT_SECTIONS:
                 raise InvalidInputError("sections", name, f"one of {', '.join(DEFAULT_SECTIONS)}")
-            _check(f"sections.{name}", ceiling)
+            if not isinstance(section, SectionBudget):
+                _check(f"sections.{name}", section)
 
     @property
     def input_tokens(self) -> int:
@@ -49,11 +111,36 @@ class TokenBudget:
             reserve = min(_MOST_RESERVED, self.context_window // 4)
         return self.context_window - reserve
 
-    def ceiling(self, section: str) -> int:
-        """The most that a section may take."""
-        return self.sections.get(section, DEFAULT_SECTIONS[section])
+    def section(self, name: str) -> SectionBudget:
+        """What a section may take."""
+        default = DEFAULT_SECTIONS[name]
+        given = self.sections.get(name, default)
+        return given if isinstance(given, SectionBudget) else SectionBudget(ceiling=given, priority=default.priority)
 
+    def ceiling(self, name: str) -> int:
+        """The most tokens that a section takes of this request's input."""
+        return self.section(name).most(self.input_tokens)
 
-def _check(name: str, value: object, *, least: int = 0) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InvalidInputError(name, value, f"a whole number of at least {least}")
+    def allot(self, wanted: Mapping[str, int], available: int) -> dict[str, int]:
+        """Share out what there is.
+
+        - No section gets more than it wants, nor more than its ceiling; together they get at most `available`.
+        - Floors are served first, then the rest, each in the order of priority (then of name).
+        - Nothing that somebody could use stays free: what one section leaves is lent to the next.
+
+        Args:
+            wanted: The tokens that each section could use; sections that are not named get nothing.
+            available: The tokens that there are.
+
+        Returns:
+            The tokens of each section that is named in `wanted`.
+        """
+        order = sorted(wanted, key=lambda name: (-self.section(name).priority, name))
+        most = {name: min(wanted[name], self.ceiling(name)) for name in order}
+        allotted = dict.fromkeys(wanted, 0)
+        for limit in ({name: min(most[name], self.section(name).floor) for name in order}, most):
+            for name in order:
+                more = max(min(limit[name] - allotted[name], available), 0)
+                allotted[name] += more
+                available -= more
+        return allotted

@@ -1,13 +1,26 @@
 """Which messages of a conversation a model gets to see: the newest whole turns within limits. Pure."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import Exchange, Message, Role, Turn, exchanges_of, turns_of
+from arc_common.tokens.filling import Changed, Fitted, Shorten, fit_turn
 
-__all__ = ["Dropped", "Selection", "check_limits", "last_messages", "last_turns", "select_window", "within_tokens"]
+__all__ = [
+    "CurrentTurn",
+    "Dropped",
+    "Selection",
+    "check_limits",
+    "current_turn",
+    "last_messages",
+    "last_turns",
+    "says_something",
+    "select_window",
+    "within_tokens",
+]
 
+EMPTY = "nothing in it"
 OLDER = "older than the window"
 UNANSWERED = "tool call without a result"
 ORPHANED = "tool result without a call"
@@ -24,9 +37,27 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What was kept, in conversation order, and what was left out, oldest first by reason."""
+    """What was kept, in conversation order; what was left out, oldest first by reason; what is kept in part."""
 
     kept: tuple[Message, ...]
+    dropped: tuple[Dropped, ...]
+    changed: tuple[Changed, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentTurn:
+    """A conversation cut before its newest user message.
+
+    Args:
+        before: What comes before it, results at their calls; and results without a call.
+        user: The newest user message with anything in it; `None` if there is none.
+        running: What follows it: the steps that a provider accepts.
+        dropped: Steps that it doesn't accept, and empty messages.
+    """
+
+    before: tuple[Message, ...]
+    user: Message | None
+    running: tuple[Exchange, ...]
     dropped: tuple[Dropped, ...]
 
 
@@ -52,6 +83,19 @@ def check_limits(**limits: int | None) -> None:
             raise InvalidInputError(name, limit, "a whole number of at least 0, or None")
 
 
+def current_turn(messages: Sequence[Message]) -> CurrentTurn:
+    """Find the turn that is still running: calls without results at its end are to be answered yet."""
+    empty = [Dropped(message, EMPTY) for message in messages if not says_something(message)]
+    exchanges, orphans = exchanges_of([message for message in messages if says_something(message)])
+    start = max((i for i, exchange in enumerate(exchanges) if exchange.role is Role.USER), default=None)
+    before = tuple(message for exchange in exchanges[:start] for message in exchange.messages)
+    if start is None:
+        return CurrentTurn((*before, *orphans), None, (), tuple(empty))
+    running, unanswered = _answered(exchanges[start + 1 :], live=True)
+    dropped = [Dropped(message, UNANSWERED) for exchange in unanswered for message in exchange.messages]
+    return CurrentTurn((*before, *orphans), exchanges[start].messages[0], tuple(running), (*dropped, *empty))
+
+
 def select_window(
     messages: Sequence[Message],
     *,
@@ -61,15 +105,19 @@ def select_window(
     count: Callable[[Message], int] | None = None,
     live: bool = False,
     keep_opening: bool = False,
+    shorten: Shorten | None = None,
 ) -> Selection:
     """Keep the newest turns that fit all limits together.
 
     - A tool call and its results are kept together or not at all; results that came late stand behind their call.
     - Turns are kept whole and without gaps. Only when the newest turn alone is too large, its user message is kept
-      with its newest exchanges.
+      with its newest exchanges; older tool results in it are cleared before exchanges are dropped.
     - The first message that is not a system message is the user's.
     - System messages at the very start are kept and counted before anything else.
+    - Messages with nothing in them are left out: providers refuse them.
     - Order is the conversation's; there are no duplicates; the input is not changed.
+    - With `shorten`, a tenth of the tokens is not left unused while there is more to show: the oldest turn that is
+      shown may then be shown in part.
 
     Args:
         messages: The conversation, oldest first.
@@ -79,6 +127,7 @@ def select_window(
         count: The tokens of a message; needed with `max_tokens`.
         live: Whether the newest turn is still running: calls without results at its end are then kept.
         keep_opening: Keep what comes before the first user message (a greeting) when everything else fits too.
+        shorten: Gives a message's beginning of at most so many tokens.
 
     Raises:
         InvalidInputError: A limit is negative or no whole number.
@@ -88,7 +137,8 @@ def select_window(
         raise InvalidInputError("count", count, "a function that counts a message, when max_tokens is given")
     first = next((i for i, message in enumerate(messages) if message.role is not Role.SYSTEM), len(messages))
     leading = list(messages[:first])
-    exchanges, orphans = exchanges_of(messages[first:])
+    spoken = [message for message in messages[first:] if says_something(message)]
+    exchanges, orphans = exchanges_of(spoken)
     complete, unanswered = _answered(exchanges, live=live)
     turns = turns_of(complete)
     opening = turns.pop(0) if turns and not turns[0].starts_with_user else None
@@ -97,12 +147,16 @@ def select_window(
     room.take(leading)
     kept: list[Message] = []
     left: list[Message] = []
+    changed: tuple[Changed, ...] = ()
     for turn in reversed(turns):
         if not left and room.fits(turn.messages, turns=1):
             room.take(turn.messages, turns=1)
             kept[:0] = turn.messages
-        elif not left and not kept:
-            kept, left = _newest_part(turn, room)
+        elif not left and (not kept or (shorten is not None and room.is_wasted_without(turn))):
+            part = room.part_of(turn, shorten)
+            changed = part.changed
+            kept[:0] = part.shown
+            left = list(part.dropped)
         else:
             left[:0] = turn.messages
     dropped = [Dropped(message, OLDER) for message in left]
@@ -113,7 +167,8 @@ def select_window(
             dropped += [Dropped(message, NO_USER) for message in opening.messages]
     dropped += [Dropped(message, UNANSWERED) for exchange in unanswered for message in exchange.messages]
     dropped += [Dropped(message, ORPHANED) for message in orphans]
-    return Selection((*leading, *kept), tuple(dropped))
+    dropped += [Dropped(message, EMPTY) for message in messages[first:] if not says_something(message)]
+    return Selection((*leading, *kept), tuple(dropped), changed)
 
 
 class _Room:
@@ -130,6 +185,7 @@ class _Room:
         self._turns = unlimited if turns is None else turns
         self._messages = unlimited if messages is None else messages
         self._tokens = unlimited if tokens is None else tokens
+        self._all_tokens = self._tokens
         self._count = count if tokens is not None else None
 
     def fits(self, messages: Sequence[Message], *, turns: int = 0) -> bool:
@@ -141,6 +197,29 @@ class _Room:
         self._turns -= turns
         self._messages -= len(messages)
         self._tokens -= self._cost(messages)
+
+    def is_wasted_without(self, turn: Turn) -> bool:
+        """Whether only tokens keep the turn out, and more than a tenth of them is left."""
+        if self._count is None or self._turns < 1 or len(turn.messages) > self._messages:
+            return False
+        return self._tokens > self._all_tokens / 10
+
+    def part_of(self, turn: Turn, shorten: Shorten | None) -> Fitted:
+        """As much of a turn as fits, its user message first; nothing where that doesn't fit."""
+        if self._turns < 1 or self._messages < 1:
+            return Fitted((), turn.messages, (), 0)
+        newest = len(turn.exchanges)
+        places = self._messages - 1
+        while newest > 1 and len(turn.exchanges[newest - 1].messages) <= places:
+            newest -= 1
+            places -= len(turn.exchanges[newest].messages)
+        possible = Turn((turn.exchanges[0], *turn.exchanges[newest:]))
+        if self._count is None:
+            fitted = Fitted(possible.messages, (), (), 0)
+        else:
+            fitted = fit_turn(possible, int(self._tokens), count=self._count, shorten=shorten)
+        older = Turn(turn.exchanges[1:newest]).messages
+        return replace(fitted, dropped=(*older, *fitted.dropped))
 
     def _cost(self, messages: Sequence[Message]) -> int:
         return sum(map(self._count, messages)) if self._count else 0
@@ -156,15 +235,11 @@ def _answered(exchanges: list[Exchange], *, live: bool) -> tuple[list[Exchange],
     return accepted, refused
 
 
-def _newest_part(turn: Turn, room: _Room) -> tuple[list[Message], list[Message]]:
-    """The user message of a turn that is too large, with as many of its newest exchanges as fit."""
-    user, *exchanges = turn.exchanges
-    if not room.fits(user.messages, turns=1):
-        return [], list(turn.messages)
-    room.take(user.messages, turns=1)
-    kept: list[Message] = []
-    while exchanges and room.fits(exchanges[-1].messages):
-        newest = exchanges.pop()
-        room.take(newest.messages)
-        kept[:0] = newest.messages
-    return [*user.messages, *kept], [message for exchange in exchanges for message in exchange.messages]
+def says_something(message: Message) -> bool:
+    """Whether a provider would take it: text that is more than spaces, another part, a call, or a tool's result."""
+    if message.role is Role.TOOL or message.tool_calls:
+        return True
+    content = message.content
+    if content is None or isinstance(content, str):
+        return bool(content and not content.isspace())
+    return any(part.type != "text" or (part.text and not part.text.isspace()) for part in content)

@@ -14,6 +14,7 @@ from arc_common import (
     Role,
     ScoredDocument,
     TokenBudget,
+    ToolCall,
 )
 from arc_common.assembly import Costs, Request, as_documents, build_context_window
 from arc_common.messages import exchanges_of
@@ -81,6 +82,10 @@ def test_every_window_is_within_budget_and_acceptable(make_counter, history, que
         too_small = error
         assert too_small.needed > too_small.available == budget.input_tokens
         return
+    except InvalidInputError:
+        assert not query
+        assert not any(message.role is Role.USER and message.text for message in history)
+        return
     assert history == before
     assert result == build(request, history, counter)
     assert cost(result, request, counter) <= result.total_tokens <= budget.input_tokens
@@ -92,10 +97,12 @@ def test_every_window_is_within_budget_and_acceptable(make_counter, history, que
     if query:
         assert result.messages[-1].text.startswith(query)
     rest = result.messages[len(systems) :]
-    assert not rest or rest[0].role is Role.USER
+    assert rest
+    assert rest[0].role is Role.USER
     exchanges, orphans = exchanges_of(rest)
     assert not orphans
     assert all(exchange.complete for exchange in exchanges) or not query
+    assert all(message.text or message.tool_calls or message.role is Role.TOOL for message in rest)
     assert [message for exchange in exchanges for message in exchange.messages] == list(rest)
 
 
@@ -128,11 +135,64 @@ def test_a_document_too_large_is_passed_over_for_the_next():
     assert (miss.kind, miss.id, miss.reason, miss.score_parts) == ("document", "large", "no room for it", {"bm25": 0.9})
 
 
-def test_documents_without_a_query_go_into_the_system_message():
-    """There is no user text to stand behind."""
-    window = build(Request(system_prompt="Be kind.", documents=(Document("d"),)), [], HeuristicTokenCounter())
-    assert [message.role for message in window.messages] == ["system"]
-    assert window.messages[0].text.startswith("Be kind.\n\n<arc:documents>")
+def test_without_a_query_the_newest_user_message_is_the_current_one():
+    """It is there whole, documents stand behind its text, and the steps of its running turn follow."""
+    history = [
+        Message("user", "before"),
+        Message("assistant", "yes"),
+        Message("user", "find it", id="q"),
+        Message("assistant", None, tool_calls=(ToolCall("look_up", {}, id="1"),), id="a"),
+        Message("tool", "found", tool_call_id="1", id="r"),
+        Message("assistant", None, tool_calls=(ToolCall("look_up", {}, id="2"),), id="open"),
+    ]
+    window = build(Request(documents=(Document("d"),)), history, HeuristicTokenCounter())
+    assert [message.text for message in window.messages[:2]] == ["before", "yes"]
+    assert window.messages[2].text.startswith("find it\n\n<arc:documents>")
+    assert list(window.messages[3:]) == history[3:]
+
+
+def test_a_request_needs_a_user_message():
+    """Providers refuse one without; arc does before."""
+    for history in ([], [Message("assistant", "Welcome!")], [Message("user", " \n")]):
+        with pytest.raises(InvalidInputError, match="query"):
+            build(Request(system_prompt="Be kind."), history, HeuristicTokenCounter())
+
+
+def test_a_running_turn_too_large_keeps_its_question_and_its_newest_steps():
+    """Turns leave first, then documents, then older results; the newest result is whole."""
+    history = [Message("user", "before " * 50), Message("assistant", "yes"), Message("user", "find it")]
+    for n in range(8):
+        history.append(Message("assistant", None, tool_calls=(ToolCall("look_up", {"n": n}, id=f"c{n}"),)))
+        history.append(Message("tool", f"result {n} " * 40, tool_call_id=f"c{n}"))
+    request = Request(documents=(Document("a document " * 30),), budget=TokenBudget(700, 0))
+    window = build(request, history, HeuristicTokenCounter())
+    assert window.messages[0].text == "find it"
+    assert window.messages[-1] is history[-1]
+    results = [message.text for message in window.messages if message.role is Role.TOOL]
+    assert any(text.startswith("[cleared: ") for text in results)
+    assert window.total_tokens > 0.9 * 700
+    reasons = {miss.reason for miss in window.receipt.nearest}
+    assert reasons >= {"tool result cleared", "older than the window", "no room for it"}
+
+
+def test_a_giant_message_of_the_history_is_shown_in_part():
+    """Rather than leaving the budget unused."""
+    history = [Message("user", "word " * 5_000, id="giant"), Message("assistant", "fine", id="a")]
+    request = Request(query=Message("user", "and now?"), budget=TokenBudget(1_000, 0))
+    window = build(request, history, HeuristicTokenCounter())
+    assert window.total_tokens >= 900
+    assert window.messages[0].text.endswith("... [truncated]")
+    assert window.messages[1] is history[1]
+    (miss,) = window.receipt.nearest
+    assert (miss.id, miss.reason) == ("giant", "shortened")
+    assert miss.tokens > 5_000
+
+
+def test_given_system_messages_at_the_start_are_as_fixed_as_the_prompt():
+    """They may not leave in silence."""
+    history = [Message("system", "rule " * 100), Message("user", "hi")]
+    with pytest.raises(BudgetExceededError, match="system prompt and user message"):
+        build(Request(budget=TokenBudget(100, 0)), history, HeuristicTokenCounter())
 
 
 def test_the_receipt_accounts_for_all_that_was_left_out():

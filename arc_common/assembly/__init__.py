@@ -1,0 +1,19 @@
+"""Puts a request together within its budget. Pure."""
+
+from arc_common.assembly.build import build_context_window, history_room, memory_message
+from arc_common.assembly.costs import Costs
+from arc_common.assembly.layers import NO_LAYERS, NOTHING, Layers, RecalledFact
+from arc_common.assembly.request import Request, as_documents
+
+__all__ = [
+    "NOTHING",
+    "NO_LAYERS",
+    "Costs",
+    "Layers",
+    "RecalledFact",
+    "Request",
+    "as_documents",
+    "build_context_window",
+    "history_room",
+    "memory_message",
+]

@@ -1,0 +1,396 @@
+"""The allocator at work: each part of a request gets its share, and the receipt says what it made of it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from arc_common.assembly.costs import Costs
+from arc_common.assembly.draft import Draft
+from arc_common.assembly.layers import NO_LAYERS, NOTHING, Layers
+from arc_common.assembly.request import Request, plain
+from arc_common.context_window import ContextWindow, Item, LeftOut, Omission, Section, receipt_of
+from arc_common.documents import Document, ScoredDocument
+from arc_common.exceptions import BudgetExceededError, InvalidInputError
+from arc_common.messages import ARC_MARK, Exchange, Message, Role
+from arc_common.tokens.compression.truncation import truncated
+from arc_common.tokens.counting import REQUEST_OVERHEAD
+from arc_common.tokens.filling import Changed, fit_exchanges
+from arc_common.tokens.window import OLDER, Dropped, current_turn, select_window
+
+__all__ = ["build_context_window", "history_room", "memory_message"]
+
+TOO_LARGE = "no room for it"
+UNPINNED = "fact that is not pinned"
+
+_FRAMING = 16
+"""Tokens around an item in its block, at most, as far as that is foreseen."""
+_BLOCK = 48
+"""Tokens around a block of items: its heading and its fence, at most."""
+
+T = TypeVar("T")
+
+
+def build_context_window(
+    request: Request,
+    history: Sequence[Message],
+    *,
+    costs: Costs,
+    layers: Layers = NO_LAYERS,
+    unread: LeftOut = NOTHING,
+    notes: Sequence[str] = (),
+    stored: bool = False,
+) -> ContextWindow:
+    """Put a request together within its budget.
+
+    What is fixed comes first: system prompt, user message, schemas. The budget's sections share what is left, by floor,
+    ceiling and priority (`TokenBudget.allot`); what one leaves is lent to the next. With the default priorities turns
+    leave first, whole ones from the oldest on; then documents (best first; one that doesn't fit is passed over for the
+    next), then older messages of the running turn. The history's system messages stand in the one system message.
+
+    Without a query in the request, the history's newest user message is the current one: it is there whole, what
+    changes from turn to turn stands behind its text, and what follows it is the running turn.
+
+    Args:
+        request: What the caller brings.
+        history: The conversation's newest messages, oldest first.
+        costs: What messages cost.
+        layers: What is remembered besides.
+        unread: The messages before `history` that were not even loaded and that no summary stands for.
+        notes: What went wrong so far, for the receipt.
+        stored: Whether the history was loaded and not given: then the oldest of its system messages leave, with a
+            note, where there is no room for them. Given ones at its start are as fixed as the system prompt.
+
+    Raises:
+        BudgetExceededError: The system prompt and the current user message alone don't fit.
+        InvalidInputError: There is no user message, neither in the request nor in the history.
+    """
+    builder = _Builder(request, history, costs=costs, layers=layers, notes=notes, stored=stored)
+    builder.remember()
+    builder.recall()
+    builder.run()
+    builder.show()
+    builder.converse()
+    return builder.window(unread)
+
+
+class _Builder:
+    """A request while it is put together: what is in it, what it has cost, and what still wants a share."""
+
+    def __init__(
+        self,
+        request: Request,
+        history: Sequence[Message],
+        *,
+        costs: Costs,
+        layers: Layers,
+        notes: Sequence[str],
+        stored: bool,
+    ) -> None:
+        self._request, self._costs, self._layers = request, costs, layers
+        self._notes = list(notes)
+        self._omissions: list[Omission] = []
+        spoken = [message for message in history if message.role is not Role.SYSTEM]
+        before, user, running = self._split(spoken)
+        self._before, self._running = before, running
+        self._schemas = costs.schemas(request)
+        self._draft = self._opened(history, user, layers, stored=stored)
+        self._carried = self._draft.tokens(costs)
+        self._left = request.budget.input_tokens - REQUEST_OVERHEAD - self._schemas - self._carried
+        self._sections: dict[str, Section] = {}
+        self._wanted = self._wishes()
+
+    def _split(self, spoken: Sequence[Message]) -> tuple[Sequence[Message], Message, Sequence[Exchange]]:
+        if self._request.query is not None:
+            return spoken, self._request.query, ()
+        turn = current_turn(spoken)
+        if turn.user is None:
+            raise InvalidInputError("query", None, "a user message, here or in the history: a request needs one")
+        self._note_dropped(turn.dropped)
+        return turn.before, turn.user, turn.running
+
+    def _opened(self, history: Sequence[Message], user: Message, layers: Layers, *, stored: bool) -> Draft:
+        """The draft with what is fixed; instructions that are only remembered leave, the oldest first, to fit."""
+        request, costs = self._request, self._costs
+        remarks = [message.text for message in history if message.role is Role.SYSTEM]
+        first = next((i for i, message in enumerate(history) if message.role is not Role.SYSTEM), len(history))
+        fixed = [request.system_prompt or "", *([] if stored else remarks[:first])]
+        optional = [*layers.instructions, *(remarks if stored else remarks[first:])]
+        limit = request.budget.input_tokens
+        while True:
+            draft = Draft(request, user, tuple(text for text in (*fixed, *optional) if text))
+            needed = REQUEST_OVERHEAD + self._schemas + draft.tokens(costs)
+            if needed <= limit:
+                return draft
+            if not optional:
+                parts = ["system prompt"] if any(fixed) else []
+                parts += ["user message", *(["tool and response schemas"] if self._schemas else [])]
+                raise BudgetExceededError(" and ".join(parts), needed=needed, available=limit)
+            del optional[0]  # the newest instructions hold longest
+            self._notes.append("a stored system message was left out: no room for it")
+
+    def _wishes(self) -> dict[str, int]:
+        costs, layers = self._costs, self._layers
+        recalled = sum(costs.corrected(fact.tokens) + 1 for fact in layers.recalled)
+        recalled += costs.text(layers.idle_note) + (_BLOCK if layers.recalled or layers.idle_note else 0)
+        documents = sum(costs.text(plain(document).text) + _FRAMING for document in self._request.documents)
+        return {
+            "facts": costs.text("\n".join(layers.facts)),
+            "narrative": costs.text(layers.narrative),
+            "memory": recalled,
+            "running": sum(costs.message(message) for step in self._running for message in step.messages),
+            "documents": documents + (_BLOCK if documents else 0),
+            "history": sum(map(costs.message, self._before)),
+        }
+
+    def _room(self, name: str) -> int:
+        return self._request.budget.allot(self._wanted, self._left)[name]
+
+    def _close(self, name: str, *, tokens: int, allotted: int, items: Sequence[Item] = ()) -> None:
+        self._sections[name] = Section(name, tokens, allotted, tuple(items))
+        self._wanted.pop(name, None)
+        self._left -= tokens
+
+    def _fill(self, filled: Draft) -> int:
+        """Take over a fuller draft; what it adds."""
+        tokens = filled.tokens(self._costs)
+        added = tokens - self._carried
+        self._draft, self._carried = filled, tokens
+        return added
+
+    def remember(self) -> None:
+        """Pinned facts and summary, each within its share and both within half of the room: facts outlast the rest."""
+        costs, layers = self._costs, self._layers
+        room_facts, room_narrative = self._room("facts"), self._room("narrative")
+        facts, narrative = layers.facts, layers.narrative_lines
+        while facts and costs.text("\n".join(facts)) > room_facts:
+            facts = facts[max(len(facts) // 4, 1) :]
+        while narrative and costs.text("\n".join(narrative)) > room_narrative:
+            narrative = narrative[1:]
+        while facts or narrative:
+            filled = replace(self._draft, facts=facts, narrative=narrative)
+            if filled.tokens(costs) - self._carried <= self._left // 2:
+                break
+            if narrative:
+                narrative = narrative[1:]
+            else:
+                facts = facts[max(len(facts) // 4, 1) :]
+        added = self._fill(replace(self._draft, facts=facts, narrative=narrative))
+        summary = min(costs.text("\n".join(narrative)), added)
+        ids = layers.fact_ids[len(layers.fact_ids) - len(facts) :] if facts else ()
+        shown = [Item("fact", line, name) for line, name in zip(facts, ids, strict=False)]
+        self._close("facts", tokens=added - summary, allotted=room_facts, items=shown)
+        lines = [Item("summary", line) for line in narrative]
+        self._close("narrative", tokens=summary, allotted=room_narrative, items=lines)
+        missed = layers.narrative_lines[: len(layers.narrative_lines) - len(narrative)]
+        self._omissions += [Omission("summary", None, costs.text(line), TOO_LARGE) for line in reversed(missed)]
+        unshown = zip(layers.facts, layers.fact_ids, strict=False)
+        self._omissions += [
+            Omission("fact", name, costs.text(line), TOO_LARGE)
+            for line, name in list(unshown)[: len(layers.facts) - len(facts)][::-1]
+        ]
+
+    def recall(self) -> None:
+        """What the question asks for of what is not always shown; and how long the conversation rested."""
+        room = self._room("memory")
+        noted = replace(self._draft, idle_note=self._layers.idle_note)
+        spent = noted.tokens(self._costs) - self._carried
+        if self._layers.idle_note and spent <= room:
+            self._fill(noted)
+        else:
+            spent = 0
+        filled = self._filled(
+            self._layers.recalled,
+            lambda kept: replace(self._draft, recalled=kept),
+            size=lambda fact: self._costs.corrected(fact.tokens),
+            room=room - spent,
+        )
+        spent += self._fill(filled)
+        note = [Item("note", filled.idle_note)] if filled.idle_note else []
+        items = [Item("fact", fact.line, fact.id, self._costs.corrected(fact.tokens)) for fact in filled.recalled]
+        self._close("memory", tokens=spent, allotted=room, items=[*note, *items])
+
+    def run(self) -> None:
+        """The running turn behind the user's message: all of it, or its newest steps."""
+        room = self._room("running")
+        fitted = fit_exchanges(self._running, room, count=self._costs.message, shorten=self._shorten)
+        self._running_messages = fitted.shown
+        self._note_dropped([Dropped(message, "older step of the running turn") for message in reversed(fitted.dropped)])
+        self._note_changed(fitted.changed)
+        if self._running:
+            self._close("running", tokens=fitted.tokens, allotted=room, items=self._items(fitted.shown))
+        self._wanted.pop("running", None)
+
+    def show(self) -> None:
+        """Documents, best first."""
+        room = self._room("documents")
+        documents = self._request.documents
+        filled = self._filled(
+            documents,
+            lambda kept: replace(self._draft, documents=kept),
+            size=lambda document: self._costs.text(plain(document).text),
+            room=room,
+        )
+        shown = [_document(document, self._costs) for document in filled.documents]
+        self._close("documents", tokens=self._fill(filled), allotted=room, items=shown)
+        kept = {id(document) for document in filled.documents}
+        self._missed_documents = [
+            Omission("document", item.id, item.tokens or 0, TOO_LARGE, item.score_parts)
+            for document in documents
+            if id(document) not in kept
+            for item in [_document(document, self._costs)]
+        ]
+
+    def converse(self) -> None:
+        """The conversation so far: the newest turns that fit."""
+        room = self._room("history")
+        selection = select_window(
+            self._before,
+            max_turns=self._request.max_turns,
+            max_messages=self._request.max_messages,
+            max_tokens=room,
+            count=self._costs.message,
+            shorten=self._shorten,
+        )
+        self._kept = selection.kept
+        tokens = sum(map(self._costs.message, selection.kept))
+        self._note_changed(selection.changed)
+        self._note_dropped(selection.dropped[::-1])
+        self._close("history", tokens=tokens, allotted=room, items=self._items(selection.kept))
+
+    def window(self, unread: LeftOut) -> ContextWindow:
+        """All of it together."""
+        request, draft, costs = self._request, self._draft, self._costs
+        limit = request.budget.input_tokens
+        system, query = draft.system, draft.query
+        bare = Draft(request, draft.user, draft.instructions)
+        instructions = costs.message(bare.system) if bare.system else 0
+        asked = costs.message(draft.user) if draft.user else 0
+        self._sections["system"] = Section(
+            "system", instructions, limit, tuple(Item("message", text) for text in draft.instructions)
+        )
+        tools = tuple(Item("tool", "", _tool_name(tool)) for tool in request.tools or () if isinstance(tool, Mapping))
+        schema = (Item("schema", ""),) if request.response_format else ()
+        self._sections["tools"] = Section("tools", self._schemas, limit, (*tools, *schema))
+        self._sections["query"] = Section("query", asked, limit, tuple(self._items([draft.user] if draft.user else [])))
+        messages = (
+            *([system] if system else ()),
+            *self._kept,
+            *([query] if query else ()),
+            *self._running_messages,
+        )
+        sections = tuple(self._sections[name] for name in _ORDER if name in self._sections)
+        total = limit - self._left
+        kept = [
+            *(item.id for item in self._sections["facts"].items),
+            *(message.id for message in messages),
+            *(fact.id for fact in draft.recalled),
+            *(plain(document).id for document in draft.documents),
+        ]
+        receipt = receipt_of(
+            [name for name in kept if name],
+            [*self._omissions, *self._missed_documents],
+            rest={OLDER: unread, UNPINNED: self._not_shown()},
+            notes=self._notes,
+            nearest=request.nearest,
+            sections=sections,
+            total_tokens=total,
+            input_tokens=limit,
+        )
+        return ContextWindow(messages=messages, sections=sections, total_tokens=total, receipt=receipt)
+
+    def _filled(
+        self, items: Sequence[T], fill: Callable[[tuple[T, ...]], Draft], *, size: Callable[[T], int], room: int
+    ) -> Draft:
+        """The draft with the items that fit, best first.
+
+        Chosen by their own sizes, then counted as they stand in the message; what is too much leaves from the end.
+        """
+        chosen: list[T] = []
+        estimated = 0
+        for item in items:
+            tokens = size(item)
+            if estimated + tokens <= room:
+                chosen.append(item)
+                estimated += tokens
+        while chosen:
+            filled = fill(tuple(chosen))
+            added = filled.tokens(self._costs) - self._carried
+            if added <= room:
+                return filled
+            while chosen and added > room:  # counting is dear: take away what is surely too much before the next one
+                added -= 2 * size(chosen.pop()) + _FRAMING
+        return self._draft
+
+    def _shorten(self, message: Message, room: int) -> Message | None:
+        return truncated(message, max_tokens=room, count=self._costs.message)
+
+    def _items(self, messages: Sequence[Message]) -> list[Item]:
+        return [Item("message", message.text, message.id, self._costs.message(message)) for message in messages]
+
+    def _not_shown(self) -> LeftOut:
+        """The facts that are neither pinned nor recalled."""
+        shown = {fact.id for fact in self._draft.recalled}
+        missed = [fact.tokens for fact in self._layers.recalled if fact.id not in shown]
+        others = self._layers.not_recalled
+        return LeftOut(others.count + len(missed), others.tokens + sum(map(self._costs.corrected, missed)))
+
+    def _note_dropped(self, dropped: Sequence[Dropped]) -> None:
+        self._omissions += [
+            Omission("message", left.message.id, self._costs.message(left.message), left.reason) for left in dropped
+        ]
+
+    def _note_changed(self, changed: Sequence[Changed]) -> None:
+        self._omissions += [Omission("message", part.message.id, part.tokens, part.reason) for part in changed]
+
+
+_ORDER = ("system", "tools", "facts", "narrative", "history", "query", "memory", "documents", "running")
+"""The order of the sections in the request, as far as there is one."""
+
+
+def history_room(request: Request, costs: Costs) -> int:
+    """The tokens that there are for verbatim messages when every other part takes what it may.
+
+    Args:
+        request: What the caller brings.
+        costs: What it costs.
+    """
+    budget = request.budget
+    draft = Draft(request, request.query, (request.system_prompt,) if request.system_prompt else ())
+    fixed = draft.tokens(costs)
+    documents = sum(costs.text(plain(document).text) for document in request.documents)
+    documents = min(documents, budget.ceiling("documents"))
+    left = budget.input_tokens - REQUEST_OVERHEAD - costs.schemas(request) - fixed - documents
+    layers = sum(map(budget.ceiling, ("facts", "narrative", "memory")))
+    return max(left - min(layers, left // 2), 0)
+
+
+def memory_message(layers: Layers, *, max_tokens: int, count: Callable[[Message], int]) -> Message | None:
+    """Older instructions, facts and summary as one leading system message, for views that have no prompt of their own.
+
+    Facts and summary are shortened until they fit; instructions never are.
+    """
+    facts, narrative = layers.facts, layers.narrative_lines
+    while True:
+        draft = Draft(Request(), None, layers.instructions, facts=facts, narrative=narrative)
+        message = draft.system
+        if message is None:
+            return None
+        message = replace(message, metadata={ARC_MARK: "memory"})
+        if not (facts or narrative) or count(message) <= max_tokens:
+            return message
+        if narrative:
+            narrative = narrative[1:]
+        else:
+            facts = facts[max(len(facts) // 4, 1) :]
+
+
+def _document(document: Document | ScoredDocument, costs: Costs) -> Item:
+    text = plain(document)
+    parts = document.score_parts if isinstance(document, ScoredDocument) else {}
+    return Item("document", text.text, text.id or text.source, costs.text(text.text), parts)
+
+
+def _tool_name(tool: Mapping[str, Any]) -> str | None:
+    function = tool.get("function", tool)
+    name = function.get("name") if isinstance(function, Mapping) else None
+    return name if isinstance(name, str) else None

@@ -1,0 +1,84 @@
+"""The messages around the history: which block stands in which message, and what they cost so far."""
+
+from dataclasses import dataclass, replace
+
+from arc_common.assembly.costs import Costs
+from arc_common.assembly.layers import RecalledFact
+from arc_common.assembly.request import Request, plain
+from arc_common.documents import Document, ScoredDocument
+from arc_common.messages import ARC_MARK, ContentPart, Message, Role
+from arc_common.prompts import render_documents, render_memory, render_recalled
+
+__all__ = ["Draft"]
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The system message and the current user message, as far as they are filled.
+
+    Args:
+        request: What the caller brings.
+        user: The current user message as it came; `None` where there is none.
+        instructions: The system prompt and the conversation's own system messages.
+        facts: The pinned facts' lines.
+        narrative: The summary's lines.
+        idle_note: A word on how long ago the conversation was last active.
+        recalled: Facts for this question.
+        documents: Documents for this question.
+    """
+
+    request: Request
+    user: Message | None
+    instructions: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()
+    narrative: tuple[str, ...] = ()
+    idle_note: str = ""
+    recalled: tuple[RecalledFact, ...] = ()
+    documents: tuple[Document | ScoredDocument, ...] = ()
+
+    @property
+    def system(self) -> Message | None:
+        """All system text as one message: providers merge, hoist, reject or silently drop any further one."""
+        texts = list(self.instructions)
+        if self._memory and (self.request.facts_placement == "system" or self.user is None):
+            texts.append(self._memory)
+        if self.request.placement == "system" or self.user is None:
+            texts += self._volatile
+        return Message(Role.SYSTEM, "\n\n".join(texts), metadata={ARC_MARK: "system"}) if texts else None
+
+    @property
+    def query(self) -> Message | None:
+        """The user's message; what changes from turn to turn stands behind its text, so that all before it stays."""
+        if self.user is None:
+            return None
+        blocks = [self._memory] if self._memory and self.request.facts_placement == "user" else []
+        if self.request.placement == "user":
+            blocks += self._volatile
+        return _appended(self.user, "\n\n".join(blocks)) if blocks else self.user
+
+    def tokens(self, costs: Costs) -> int:
+        """What both messages cost."""
+        return sum(costs.message(message) for message in (self.system, self.query) if message)
+
+    @property
+    def _memory(self) -> str:
+        return render_memory(self.facts, "\n".join(self.narrative))
+
+    @property
+    def _volatile(self) -> list[str]:
+        blocks = (
+            self.idle_note,
+            render_recalled([fact.line for fact in self.recalled]),
+            render_documents([plain(document) for document in self.documents]),
+        )
+        return [block for block in blocks if block]
+
+
+def _appended(message: Message, block: str) -> Message:
+    """The message with a block behind its content; its exact foreign form no longer holds."""
+    metadata = {**message.metadata, ARC_MARK: "context"}
+    if message.content is None or isinstance(message.content, str):
+        text = f"{message.content}\n\n{block}" if message.content else block
+        return replace(message, content=text, metadata=metadata, origin=None)
+    parts = (*message.content, ContentPart("text", text=f"\n\n{block}"))
+    return replace(message, content=parts, metadata=metadata, origin=None)

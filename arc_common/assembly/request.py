@@ -1,0 +1,78 @@
+"""What a caller brings to a turn, checked."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from arc_common.context_window import NEAREST
+from arc_common.documents import Document, ScoredDocument
+from arc_common.exceptions import InvalidInputError
+from arc_common.messages import Message
+from arc_common.tokens.budget import TokenBudget
+
+__all__ = ["Request", "as_documents", "plain"]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the caller brings to a turn.
+
+    Args:
+        query: The current user message; `None` when it is in the history already.
+        system_prompt: The instructions.
+        documents: Retrieved text for this turn, best first.
+        tools: The tools' schemas (OpenAI form), which cost tokens.
+        response_format: The schema of the answer, which costs tokens.
+        budget: What the request may cost.
+        max_turns: At most so many turns of history; `None` for as many as fit.
+        max_messages: At most so many messages of history; `None` for as many as fit.
+        placement: Where what changes from turn to turn goes: behind the user's text, or into the system message.
+        facts_placement: Where facts and summary go: into the system message, or behind the user's text.
+        nearest: How many of the things left out the receipt names one by one.
+    """
+
+    query: Message | None = None
+    system_prompt: str | None = None
+    documents: tuple[Document | ScoredDocument, ...] = ()
+    tools: Sequence[Mapping[str, Any]] | None = None
+    response_format: Mapping[str, Any] | None = None
+    budget: TokenBudget = field(default_factory=TokenBudget)
+    max_turns: int | None = None
+    max_messages: int | None = None
+    placement: Literal["user", "system"] = "user"
+    facts_placement: Literal["system", "user"] = "system"
+    nearest: int = NEAREST
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.system_prompt, str | None):
+            raise InvalidInputError("system_prompt", self.system_prompt, "text or None")
+        if not isinstance(self.budget, TokenBudget):
+            raise InvalidInputError("budget", self.budget, "a TokenBudget or None")
+        if not isinstance(self.tools, Sequence | None) or isinstance(self.tools, str):
+            raise InvalidInputError("tools", self.tools, "a sequence of tool schemas or None")
+        if not isinstance(self.response_format, Mapping | None):
+            raise InvalidInputError("response_format", self.response_format, "a schema or None")
+
+
+def as_documents(documents: Sequence[object] | None) -> tuple[Document | ScoredDocument, ...]:
+    """What a caller gave as documents; plain text is one too.
+
+    Raises:
+        InvalidInputError: One of them is something else.
+    """
+    if isinstance(documents, str | Document | ScoredDocument) or not isinstance(documents, Iterable | None):
+        raise InvalidInputError("documents", documents, "a sequence of documents")
+    return tuple(_as_document(document) for document in documents or ())
+
+
+def _as_document(value: object) -> Document | ScoredDocument:
+    if isinstance(value, str):
+        return Document(value)
+    if isinstance(value, Document | ScoredDocument):
+        return value
+    raise InvalidInputError("documents", value, "text, a Document or a ScoredDocument")
+
+
+def plain(document: Document | ScoredDocument) -> Document:
+    """The document itself."""
+    return document.document if isinstance(document, ScoredDocument) else document

@@ -1,0 +1,169 @@
+"""Shows as much of a turn as fits where the whole of it does not. Pure."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from arc_common.messages import Exchange, Message, Role, Turn
+
+__all__ = ["CLEARED", "SHORTENED", "Changed", "Count", "Fitted", "Shorten", "cleared", "fit_exchanges", "fit_turn"]
+
+CLEARED = "tool result cleared"
+SHORTENED = "shortened"
+
+Count = Callable[[Message], int]
+"""The tokens of a message."""
+
+Shorten = Callable[[Message, int], Message | None]
+"""A message's beginning, of at most so many tokens; `None` when there is none of any use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A message that is shown in part: as it was, as it is shown, its tokens that are not shown, and why."""
+
+    message: Message
+    shown: Message
+    tokens: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """What is shown, in conversation order; what isn't; and what is shown in part. Its tokens are those shown."""
+
+    shown: tuple[Message, ...]
+    dropped: tuple[Message, ...]
+    changed: tuple[Changed, ...]
+    tokens: int
+
+
+def cleared(message: Message, tokens: int) -> Message:
+    """A tool's result with its content taken out, and a word on how much it was; its exact foreign form is gone."""
+    return replace(message, content=f"[cleared: {tokens:,} tokens]", origin=None)
+
+
+def fit_turn(turn: Turn, room: int, *, count: Count, shorten: Shorten | None = None) -> Fitted:
+    """As much of a turn as fits: its user message, whole if it fits, and its newest exchanges (see `fit_exchanges`).
+
+    A user message that does not fit is shortened, and leaves half of the room to the exchanges if they need it; without
+    `shorten` nothing of the turn is shown.
+    """
+    user = turn.exchanges[0].messages[0]
+    tokens = count(user)
+    opened = user if tokens <= room else shorten(user, room // 2) if shorten else None
+    if opened is None:
+        return Fitted((), turn.messages, (), 0)
+    steps = fit_exchanges(turn.exchanges[1:], room - count(opened), count=count, shorten=shorten)
+    if opened is not user and shorten is not None:
+        opened = shorten(user, room - steps.tokens) or opened
+    cost = count(opened)
+    changes = () if opened is user else (Changed(user, opened, max(tokens - cost, 0), SHORTENED),)
+    return Fitted((opened, *steps.shown), steps.dropped, (*changes, *steps.changed), cost + steps.tokens)
+
+
+def fit_exchanges(exchanges: Sequence[Exchange], room: int, *, count: Count, shorten: Shorten | None = None) -> Fitted:
+    """As much of the exchanges of one turn as fits, the newest first.
+
+    - Calls and their results stay together; order stays; there is no gap: what is dropped is older than what is shown.
+    - The newest is shown whole if it fits. Of the others, older tool results are cleared before anything is dropped,
+      as far as half of the room holds what is left of them.
+    - With `shorten`, the first that does not fit is shortened to what fits.
+
+    Args:
+        exchanges: The exchanges, oldest first.
+        room: The tokens that there are.
+        count: The tokens of a message.
+        shorten: Gives a message's beginning.
+    """
+    if not exchanges:
+        return Fitted((), (), (), 0)
+    whole = [_Form(exchange.messages, tuple(map(count, exchange.messages))) for exchange in exchanges]
+    left = room
+    newest = whole[-1] if whole[-1].tokens <= left else _shortened(whole[-1], left, count, shorten)
+    if newest is None:
+        return _fitted(whole, [])
+    left -= newest.tokens
+    older = whole[-2::-1]
+    bare: list[_Form] = []
+    if sum(form.tokens for form in older) > left:
+        half = left // 2
+        for form in older:
+            least = _bare(form, count)
+            if least.tokens > half:
+                break
+            half -= least.tokens
+            bare.append(least)
+    left -= sum(form.tokens for form in bare)
+    forms = [newest]
+    for i, form in enumerate(older):
+        there = left + (bare[i].tokens if i < len(bare) else 0)
+        shown = form if form.tokens <= there else _shortened(form, there, count, shorten)
+        if shown is None:
+            break
+        forms.append(shown)
+        left = there - shown.tokens
+    return _fitted(whole, forms[::-1])
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """One exchange as it could be shown: its messages and the tokens of each."""
+
+    messages: tuple[Message, ...]
+    costs: tuple[int, ...]
+
+    @property
+    def tokens(self) -> int:
+        return sum(self.costs)
+
+
+def _bare(form: _Form, count: Count) -> _Form:
+    """The exchange with its tools' results cleared, where that makes them smaller."""
+    messages, costs = list(form.messages), list(form.costs)
+    for i, (message, tokens) in enumerate(zip(form.messages, form.costs, strict=True)):
+        if message.role is Role.TOOL:
+            mark = cleared(message, tokens)
+            size = count(mark)
+            if size < tokens:
+                messages[i], costs[i] = mark, size
+    return _Form(tuple(messages), tuple(costs))
+
+
+def _shortened(form: _Form, room: int, count: Count, shorten: Shorten | None) -> _Form | None:
+    """The exchange cut to what there is room for; `None` when not even its bare form fits."""
+    bare = _bare(form, count)
+    messages, costs = list(bare.messages), list(bare.costs)
+    left = room - bare.tokens
+    order = [*range(1, len(messages)), 0] if left >= 0 else [0]
+    for i in order:  # results first: what the model said itself is in the calls
+        there = left + costs[i]
+        if form.costs[i] <= there:
+            shown: Message | None = form.messages[i]
+        else:
+            shown = shorten(form.messages[i], there) if shorten else None
+        if shown is None:
+            continue
+        messages[i] = shown
+        costs[i] = form.costs[i] if shown is form.messages[i] else count(shown)
+        left = there - costs[i]
+    return _Form(tuple(messages), tuple(costs)) if left >= 0 else None
+
+
+def _fitted(whole: Sequence[_Form], shown: Sequence[_Form]) -> Fitted:
+    dropped = [message for form in whole[: len(whole) - len(shown)] for message in form.messages]
+    changed = [
+        Changed(before, after, max(tokens - kept, 0), _reason(before, after, tokens))
+        for form, part in zip(whole[len(whole) - len(shown) :], shown, strict=True)
+        for before, after, tokens, kept in zip(form.messages, part.messages, form.costs, part.costs, strict=True)
+        if after is not before
+    ]
+    return Fitted(
+        tuple(message for form in shown for message in form.messages),
+        tuple(dropped),
+        tuple(changed),
+        sum(form.tokens for form in shown),
+    )
+
+
+def _reason(before: Message, after: Message, tokens: int) -> str:
+    return CLEARED if after.content == cleared(before, tokens).content else SHORTENED

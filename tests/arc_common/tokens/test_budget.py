@@ -1,0 +1,131 @@
+"""What the allocator guarantees, whatever sections want."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arc_common import InvalidInputError, SectionBudget, TokenBudget
+from arc_common.tokens.budget import DEFAULT_SECTIONS
+
+names = sorted(DEFAULT_SECTIONS)
+amounts = st.integers(0, 10_000)
+
+
+@st.composite
+def section_budgets(draw):
+    """A section with any floor, ceiling, share and priority."""
+    ceiling = draw(st.none() | amounts)
+    return SectionBudget(
+        floor=draw(st.integers(0, ceiling if ceiling is not None else 2_000)),
+        ceiling=ceiling,
+        share=draw(st.none() | st.floats(0, 1)),
+        priority=draw(st.integers(-5, 5)),
+    )
+
+
+budgets = st.builds(
+    TokenBudget,
+    context_window=st.integers(1, 20_000),
+    output_reserve=st.none() | st.just(0),
+    sections=st.dictionaries(st.sampled_from(names), section_budgets() | amounts),
+)
+wants = st.dictionaries(st.sampled_from(names), amounts)
+
+
+@given(budgets, wants, amounts)
+def test_an_allotment_is_within_what_there_is_what_is_wanted_and_each_ceiling(budget, wanted, available):
+    """And names each section that wants something."""
+    allotted = budget.allot(wanted, available)
+    assert allotted.keys() == wanted.keys()
+    assert sum(allotted.values()) <= available
+    assert all(0 <= allotted[name] <= min(wanted[name], budget.ceiling(name)) for name in wanted)
+
+
+@given(budgets, wants, amounts)
+def test_what_a_section_leaves_is_lent_to_the_next(budget, wanted, available):
+    """Tokens stay free only when nobody may take more."""
+    allotted = budget.allot(wanted, available)
+    if sum(allotted.values()) < available:
+        assert all(allotted[name] == min(wanted[name], budget.ceiling(name)) for name in wanted)
+
+
+@given(budgets, wants, amounts)
+def test_floors_are_served_before_anything_else(budget, wanted, available):
+    """Where all floors fit, each section has at least its own."""
+    floors = {name: min(wanted[name], budget.ceiling(name), budget.section(name).floor) for name in wanted}
+    allotted = budget.allot(wanted, available)
+    if sum(floors.values()) <= available:
+        assert all(allotted[name] >= floors[name] for name in wanted)
+
+
+@given(budgets, wants, amounts)
+def test_above_the_floors_a_section_gets_nothing_while_one_of_higher_priority_wants_more(budget, wanted, available):
+    """Priority is the order of service."""
+    allotted = budget.allot(wanted, available)
+    for low in wanted:
+        for high in wanted:
+            if budget.section(high).priority > budget.section(low).priority:
+                satisfied = allotted[high] == min(wanted[high], budget.ceiling(high))
+                assert satisfied or allotted[low] <= budget.section(low).floor
+
+
+@given(budgets, wants, amounts)
+def test_an_allotment_does_not_depend_on_the_order_of_the_wishes(budget, wanted, available):
+    """Same input, same output."""
+    assert budget.allot(dict(reversed(wanted.items())), available) == budget.allot(wanted, available)
+
+
+def test_turns_leave_first_then_documents_then_the_running_turn():
+    """The order of trimming, with the defaults."""
+    budget = TokenBudget(4_000, 0)
+    wanted = {"documents": 1_000, "history": 3_000, "running": 1_000}
+    assert budget.allot(wanted, 4_000) == {"documents": 1_000, "history": 2_000, "running": 1_000}
+    assert budget.allot(wanted, 2_000) == {"documents": 1_000, "history": 0, "running": 1_000}
+    assert budget.allot(wanted, 1_500) == {"documents": 500, "history": 0, "running": 1_000}
+    assert budget.allot(wanted, 800) == {"documents": 0, "history": 0, "running": 800}
+
+
+def test_a_floor_holds_history_against_documents():
+    """A section of low priority keeps what is promised to it."""
+    budget = TokenBudget(4_000, 0, {"history": SectionBudget(floor=500)})
+    assert budget.allot({"documents": 4_000, "history": 3_000}, 1_000) == {"documents": 500, "history": 500}
+
+
+def test_the_defaults_are_the_designs():
+    """Documents 4,000; memories, artifacts and recalled 800; narrative 500; facts 1,000 or 15 % of the input."""
+    large = TokenBudget(128_000)
+    assert [large.ceiling(name) for name in ("documents", "memory", "narrative", "facts")] == [4_000, 800, 500, 1_000]
+    assert large.ceiling("history") == large.input_tokens
+    assert TokenBudget(4_000, 0).ceiling("facts") == 600
+
+
+def test_a_number_is_a_ceiling():
+    """It takes the place of the default one; priority stays."""
+    budget = TokenBudget(4_000, 0, {"documents": 100})
+    assert budget.section("documents") == SectionBudget(ceiling=100, priority=DEFAULT_SECTIONS["documents"].priority)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({"floor": -1}, "floor"),
+        ({"floor": 2, "ceiling": 1}, "floor"),
+        ({"ceiling": 1.5}, "ceiling"),
+        ({"share": 2}, "share"),
+        ({"share": True}, "share"),
+        ({"share": float("nan")}, "share"),
+        ({"priority": "high"}, "priority"),
+    ],
+    ids=str,
+)
+def test_wrong_sections_are_refused(wrong, field):
+    """By the field's name."""
+    with pytest.raises(InvalidInputError, match=field):
+        SectionBudget(**wrong)
+
+
+@pytest.mark.parametrize("wrong", [{"docs": 1}, {"documents": -1}, {"documents": "4k"}, [("documents", 1)]], ids=str)
+def test_wrong_budgets_are_refused(wrong):
+    """Unknown sections, and what is no number of tokens."""
+    with pytest.raises(InvalidInputError, match="sections"):
+        TokenBudget(sections=wrong)
