@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
+from arc_common.documents import ScoredDocument
+from arc_common.filters import Filter
 from arc_common.messages import Message, check_identifier
 
 __all__ = [
@@ -14,6 +16,9 @@ __all__ = [
     "ConversationStore",
     "CountedMessage",
     "Embedder",
+    "QueryTransformer",
+    "Reranker",
+    "Retriever",
     "SessionKey",
     "StoredMessage",
     "TokenCounter",
@@ -53,6 +58,45 @@ class TokenCounter(Protocol):
 
     def count_batch(self, texts: Sequence[str]) -> list[int]:
         """The tokens of each text, in their order."""
+
+
+@runtime_checkable
+class Retriever(Protocol):
+    """Finds documents: an index, or any source that can be asked."""
+
+    def retrieve(
+        self, query: str, *, top_k: int, filters: Mapping[str, Any] | Filter | None = None
+    ) -> Sequence[ScoredDocument]:
+        """The documents that answer the query best, best first; at most `top_k`, none that the filters leave out."""
+
+
+@runtime_checkable
+class Reranker(Protocol):
+    """Puts retrieved documents in a better order, and leaves out what is not worth showing."""
+
+    def rerank(
+        self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None
+    ) -> list[ScoredDocument]:
+        """The best of the documents, best first, as new values; an empty list where nothing is relevant.
+
+        Args:
+            query: What is asked.
+            documents: The candidates; they are not changed.
+            top_k: How many at most; the reranker's own number where it is `None`.
+        """
+
+
+@runtime_checkable
+class QueryTransformer(Protocol):
+    """Turns a question into what is searched for."""
+
+    def transform(self, query: str, *, history: Sequence[Message] = ()) -> list[str]:
+        """The queries to search for, the most important first; never none.
+
+        Args:
+            query: The question as it was asked.
+            history: The conversation before it, oldest first.
+        """
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,98 @@
+"""BM25Reranker: the words of the question, each by how rare it is."""
+
+import math
+from collections.abc import Sequence
+from typing import Protocol
+
+from arc_common.documents import ScoredDocument
+from arc_common.rerankers.ranking import DEFAULT_TOP_K, best_first, check_min_score, check_top_k, rescored
+from arc_common.rerankers.terms import analysed, query_terms
+
+__all__ = ["BM25Reranker", "TermStatistics"]
+
+_K1 = 1.5
+_B = 0.75
+
+
+class TermStatistics(Protocol):
+    """How common terms are in the scope that candidates were found in; terms are those of `arc_common.text.analyze`."""
+
+    @property
+    def document_count(self) -> int:
+        """Documents in the scope."""
+
+    @property
+    def average_length(self) -> float:
+        """Terms of a document, on average."""
+
+    def document_frequencies(self, terms: Sequence[str]) -> Sequence[int]:
+        """How many documents have each of the terms, in their order."""
+
+
+class BM25Reranker:
+    """Ranks by BM25 alone (Robertson & Zaragoza 2009), computed by rank-bm25; the score so far only settles ties.
+
+    - Which terms are rare is judged by `statistics` where they are given, else by the candidates themselves.
+    - Scores are never negative: a term that every document has still counts a little.
+    - A document that shares no term with the query scores 0; any `min_score` above 0 leaves it out.
+    - BM25 stands under "bm25" in the parts, in place of what an index put there.
+
+    Args:
+        statistics: Of the scope that the candidates come from.
+        top_k: Documents left at most.
+        min_score: The lowest BM25 score that is let through; `None` lets all through.
+    """
+
+    def __init__(
+        self,
+        *,
+        statistics: TermStatistics | None = None,
+        top_k: int = DEFAULT_TOP_K,
+        min_score: float | None = None,
+    ) -> None:
+        self._statistics = statistics
+        self.top_k = check_top_k(top_k)
+        self.min_score = check_min_score(min_score)
+
+    def rerank(
+        self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None
+    ) -> list[ScoredDocument]:
+        """The documents that match the query's words best, best first (see `Reranker`)."""
+        most = self.top_k if top_k is None else check_top_k(top_k)
+        places = best_first([found.score for found in documents], top_k=len(documents))
+        scores = bm25_scores(query, [documents[place].document.text for place in places], statistics=self._statistics)
+        return [
+            rescored(documents[places[rank]], scores[rank], {"bm25": scores[rank]})
+            for rank in best_first(scores, top_k=most, min_score=self.min_score)
+        ]
+
+
+def bm25_scores(query: str, texts: Sequence[str], *, statistics: TermStatistics | None = None) -> list[float]:
+    """The BM25 score of each text, 0 or more; k1 is 1.5 and b 0.75."""
+    from rank_bm25 import BM25Plus  # noqa: PLC0415 - brings numpy, which importing arc must not cost
+
+    terms = query_terms(query)
+    analyses = [analysed(text) for text in texts]
+    counts = [{term: found.counts[term] for term in terms if term in found.counts} for found in analyses]
+    if not any(counts):
+        return [0.0] * len(texts)
+    lengths = [found.length for found in analyses]
+    # BM25Plus with delta 0 is Okapi's BM25 with an idf above zero. It is given only the terms asked for, and told the
+    # rest: building it from whole texts would take most of the time.
+    bm25 = BM25Plus([list(present) for present in counts], k1=_K1, b=_B, delta=0)
+    bm25.doc_freqs = counts
+    bm25.doc_len = lengths
+    bm25.avgdl = sum(lengths) / len(lengths)
+    if statistics is not None:
+        size = statistics.document_count
+        bm25.avgdl = statistics.average_length or bm25.avgdl
+        bm25.idf = {
+            term: _rarity(frequency, size)
+            for term, frequency in zip(terms, statistics.document_frequencies(terms), strict=True)
+        }
+    return [float(score) for score in bm25.get_scores(terms)]
+
+
+def _rarity(frequency: int, size: int) -> float:
+    """Lucene's idf, as an index has it; above zero also where a count is out of date."""
+    return math.log1p((max(size - frequency, 0) + 0.5) / (frequency + 0.5))

@@ -1,0 +1,62 @@
+"""KeywordWeightedReranker: the score mixed with how much of the question's words a document has."""
+
+from collections.abc import Sequence
+
+from arc_common.documents import ScoredDocument
+from arc_common.rerankers.ranking import (
+    DEFAULT_TOP_K,
+    best_first,
+    check_min_score,
+    check_share,
+    check_top_k,
+    min_max,
+    rescored,
+)
+from arc_common.rerankers.terms import analysed, query_terms
+
+__all__ = ["KeywordWeightedReranker"]
+
+
+class KeywordWeightedReranker:
+    """Ranks by `score × (1 − weight) + keywords × weight`.
+
+    - The scores are brought between 0 and 1 first (see `min_max`), so that BM25 sums, cosines and reciprocal ranks are
+      mixed alike. Documents without a score count as the worst.
+    - `keywords` is the share of the query's different terms that a document has; they stand under "keyword" in its
+      parts. Terms are the analyzer's: stemmed, without question words, Korean and Chinese too.
+    - Equal results stay in the order given.
+
+    Args:
+        weight: The share of the keywords, from 0 to 1.
+        top_k: Documents left at most.
+        min_score: The lowest result, from 0 to 1, that is let through; `None` lets all through.
+    """
+
+    def __init__(self, *, weight: float = 0.3, top_k: int = DEFAULT_TOP_K, min_score: float | None = None) -> None:
+        self.weight = check_share("weight", weight)
+        self.top_k = check_top_k(top_k)
+        self.min_score = check_min_score(min_score)
+
+    def rerank(
+        self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None
+    ) -> list[ScoredDocument]:
+        """The documents that score best with their keywords, best first (see `Reranker`)."""
+        most = self.top_k if top_k is None else check_top_k(top_k)
+        terms = query_terms(query)
+        keywords = [_coverage(terms, found.document.text) for found in documents]
+        scores = min_max([found.score for found in documents])
+        mixed = [
+            score * (1 - self.weight) + keyword * self.weight for score, keyword in zip(scores, keywords, strict=True)
+        ]
+        return [
+            rescored(documents[place], mixed[place], {"keyword": keywords[place]})
+            for place in best_first(mixed, top_k=most, min_score=self.min_score)
+        ]
+
+
+def _coverage(terms: Sequence[str], text: str) -> float:
+    """The share of the terms that the text has."""
+    if not terms:
+        return 0.0
+    counts = analysed(text).counts
+    return sum(term in counts for term in terms) / len(terms)

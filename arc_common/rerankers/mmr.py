@@ -1,0 +1,108 @@
+"""DiversityReranker: maximal marginal relevance (Carbonell & Goldstein 1998), in time linear in the candidates."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from arc_common.documents import ScoredDocument
+from arc_common.protocols import Embedder
+from arc_common.rerankers.marginal_relevance import jaccard_mmr, query_mmr, vector_mmr
+from arc_common.rerankers.ranking import DEFAULT_TOP_K, check_min_score, check_share, check_top_k, min_max, rescored
+from arc_common.rerankers.terms import analysed, query_terms
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["DiversityReranker"]
+
+
+class DiversityReranker:
+    """Takes relevant documents that differ from those taken before.
+
+    Each step takes the document with the most of `λ × relevance − (1 − λ) × similarity to the nearest one taken`.
+
+    - Relevance is the document's score, brought between 0 and 1 (see `min_max`). Where no document has a score, it is
+      the similarity to the query.
+    - Similarity is the cosine of vectors, where an embedder or vectors are given, else Jaccard's of the analyzer's
+      terms. A document without a vector, or without terms, is similar to none.
+    - Best first: the first is the most relevant one. The result's score is what it was taken for ("mmr" in the parts
+      has it exactly), and never rises from one to the next, so that ordering by score keeps the order.
+    - Of equal documents the earlier is taken. With `min_score`, documents that score less before are no candidates.
+    - k of N documents take k × N similarities, each computed once.
+
+    Args:
+        trade_off: λ: 1 is relevance alone, 0 is diversity alone.
+        embedder: Embeds the candidates (and, where they have no scores, the query).
+        vectors: Vectors by document id, all of one dimension, in place of the embedder's. They are looked up at each
+            call, so that a view of an index serves.
+        top_k: Documents left at most.
+        min_score: The lowest score that a candidate has; `None` lets all through.
+    """
+
+    def __init__(
+        self,
+        *,
+        trade_off: float = 0.5,
+        embedder: Embedder | None = None,
+        vectors: "Mapping[str, Sequence[float] | NDArray[np.floating]] | None" = None,
+        top_k: int = DEFAULT_TOP_K,
+        min_score: float | None = None,
+    ) -> None:
+        self.trade_off = check_share("trade_off", trade_off)
+        self.top_k = check_top_k(top_k)
+        self.min_score = check_min_score(min_score)
+        self._embedder = embedder
+        self._vectors = vectors
+
+    def rerank(
+        self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None
+    ) -> list[ScoredDocument]:
+        """Relevant documents that differ, best first (see `Reranker`)."""
+        most = self.top_k if top_k is None else check_top_k(top_k)
+        taken = self._take(query, documents, most)
+        ranked, score = [], float("inf")
+        for place, value in taken:
+            score = min(score, value)
+            ranked.append(rescored(documents[place], score, {"mmr": value}))
+        return ranked
+
+    def _take(self, query: str, documents: Sequence[ScoredDocument], top_k: int) -> list[tuple[int, float]]:
+        scores = [found.score for found in documents]
+        lowest = self.min_score
+        places = [
+            place for place, score in enumerate(scores) if lowest is None or (score is not None and score >= lowest)
+        ]
+        if not places:
+            return []
+        candidates = [documents[place] for place in places]
+        is_scored = any(score is not None for score in scores)
+        if self._embedder is not None and not is_scored:
+            (asked,) = self._embedder.embed([query])
+            taken = query_mmr(asked, self._vectors_of(candidates), top_k=top_k, trade_off=self.trade_off)
+        else:
+            normalised = min_max(scores)  # with those left out: a threshold must not make the next one worthless
+            relevance = [
+                normalised[place] if is_scored else _likeness(query, documents[place].document.text) for place in places
+            ]
+            if self._embedder is not None or self._vectors is not None:
+                vectors = self._vectors_of(candidates)
+                taken = vector_mmr(relevance, vectors, top_k=top_k, trade_off=self.trade_off)
+            else:
+                terms = [analysed(found.document.text).counts for found in candidates]
+                taken = jaccard_mmr(relevance, terms, top_k=top_k, trade_off=self.trade_off)
+        return [(places[place], value) for place, value in taken]
+
+    def _vectors_of(self, candidates: Sequence[ScoredDocument]) -> "Sequence[ArrayLike]":
+        if self._vectors is None:
+            assert self._embedder is not None  # noqa: S101 - for the type checker: one of the two is there
+            return self._embedder.embed([found.document.text for found in candidates])
+        ids = [found.document.id for found in candidates]
+        vectors = [None if document_id is None else self._vectors.get(document_id) for document_id in ids]
+        dimension = next((len(vector) for vector in vectors if vector is not None), 1)
+        return [[0.0] * dimension if vector is None else vector for vector in vectors]
+
+
+def _likeness(query: str, text: str) -> float:
+    """Jaccard's similarity of a query's terms and a text's."""
+    asked, own = set(query_terms(query)), analysed(text).counts.keys()
+    return len(asked & own) / len(asked | own) if asked else 0.0

@@ -1,0 +1,103 @@
+"""Maximal marginal relevance: against its definition, and against LangChain's."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.vectorstores.utils import maximal_marginal_relevance
+
+from arc_common.exceptions import InvalidInputError
+from arc_common.rerankers import jaccard_mmr, query_mmr, vector_mmr
+
+components = st.integers(-4, 4).map(float)
+vectors = st.integers(1, 4).flatmap(
+    lambda width: st.lists(st.lists(components, min_size=width, max_size=width), max_size=10)
+)
+shares = st.sampled_from([0.0, 0.3, 0.5, 0.7, 1.0])
+term_sets = st.lists(st.sets(st.sampled_from("abcdefg")), max_size=10)
+
+
+def cosine(a, b):
+    lengths = np.linalg.norm(a) * np.linalg.norm(b)
+    return float(np.dot(a, b) / lengths) if lengths else 0.0
+
+
+def jaccard(a, b):
+    return len(a & b) / len(a | b) if a | b else 0.0
+
+
+def assert_as_good(taken, relevance, similarity, top_k, trade_off):
+    """At every step, what was taken is as good as the best there was (rounding may choose between equal ones)."""
+    assert len(taken) == min(top_k, len(relevance))
+    assert len({place for place, _ in taken}) == len(taken)
+    for step, (place, value) in enumerate(taken):
+        earlier = [other for other, _ in taken[:step]]
+        values = {
+            i: trade_off * relevance[i] - (1 - trade_off) * (max(similarity(i, j) for j in earlier) if earlier else 0)
+            for i in range(len(relevance))
+            if i not in earlier
+        }
+        assert value == pytest.approx(values[place], abs=1e-5)
+        assert value == pytest.approx(max(values.values()), abs=1e-5)
+
+
+@given(vectors, shares, st.integers(1, 12), st.randoms(use_true_random=False))
+def test_vectors_are_chosen_as_in_the_paper(rows, trade_off, top_k, random):
+    """At every step the candidate with the most marginal relevance, by cosine."""
+    relevance = [random.random() for _ in rows]
+    taken = vector_mmr(relevance, rows, top_k=top_k, trade_off=trade_off)
+    assert_as_good(taken, relevance, lambda i, j: cosine(rows[i], rows[j]), top_k, trade_off)
+
+
+@given(term_sets, shares, st.integers(1, 12), st.randoms(use_true_random=False))
+def test_terms_are_chosen_as_in_the_paper(sets, trade_off, top_k, random):
+    """At every step the candidate with the most marginal relevance, by Jaccard."""
+    relevance = [random.random() for _ in sets]
+    taken = jaccard_mmr(relevance, sets, top_k=top_k, trade_off=trade_off)
+    assert_as_good(taken, relevance, lambda i, j: jaccard(sets[i], sets[j]), top_k, trade_off)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("trade_off", [0.2, 0.5, 0.9])
+def test_the_picks_are_langchains(seed, trade_off):
+    """From the same vectors, in the same order."""
+    generator = np.random.default_rng(seed)
+    rows, query = generator.normal(size=(200, 32)), generator.normal(size=32)
+    expected = maximal_marginal_relevance(query, rows, lambda_mult=trade_off, k=12)
+    assert [place for place, _ in query_mmr(query, rows, top_k=12, trade_off=trade_off)] == expected
+
+
+def test_of_equal_ones_the_earlier_is_taken():
+    """Also when everything is the same."""
+    assert [place for place, _ in vector_mmr([1.0] * 4, [[1.0, 0.0]] * 4, top_k=4)] == [0, 1, 2, 3]
+    assert [place for place, _ in jaccard_mmr([0.5] * 3, [{"a"}] * 3, top_k=3)] == [0, 1, 2]
+
+
+def test_no_candidates():
+    """Nothing is taken from nothing."""
+    assert vector_mmr([], [], top_k=3) == query_mmr([1.0], [], top_k=3) == jaccard_mmr([], [], top_k=3) == []
+
+
+@pytest.mark.parametrize(
+    ("relevance", "rows", "field"),
+    [
+        pytest.param([1.0, 1.0], [[1.0, 0.0], [1.0]], "vectors", id="dimensions differ"),
+        pytest.param([1.0], [[float("nan")]], "vectors", id="NaN"),
+        pytest.param([1.0], [[1e300]], "vectors", id="too large"),
+        pytest.param([1.0], [["x"]], "vectors", id="text"),
+        pytest.param([1.0], [1.0], "vectors", id="no vectors"),
+        pytest.param([float("inf")], [[1.0]], "relevance", id="infinite relevance"),
+        pytest.param([1.0, 2.0], [[1.0]], "relevance", id="too many"),
+    ],
+)
+def test_bad_numbers_are_refused(relevance, rows, field):
+    """By name, before anything is taken."""
+    with pytest.raises(InvalidInputError, match=field):
+        vector_mmr(relevance, rows, top_k=1)
+
+
+@pytest.mark.parametrize("query", [[1.0], [float("nan"), 1.0], ["x", "y"]])
+def test_a_bad_query_vector_is_refused(query):
+    """Another dimension, no number, or no finite one."""
+    with pytest.raises(InvalidInputError, match="query_vector"):
+        query_mmr(query, [[1.0, 0.0]], top_k=1)
