@@ -13,13 +13,14 @@ NAMES = {
     arc_common: """
         ArcError ArcSettings BudgetExceededError CalibratedTokenCounter ConfigurationError ContentPart
         ContextEngine ContextWindow Conversation ConversationPage ConversationSummary Document
-        EngineClosedError Fact FactCategory HeuristicTokenCounter InvalidInputError LeftOut Message
+        EngineClosedError Fact FactCategory HeuristicTokenCounter InvalidInputError Item LeftOut Message
         MissingDependencyError ModelCallError NotFoundError Omission Origin Receipt Role ScoredDocument
-        ScoredMessage Section Session SessionNotFoundError StoreError StoreUnavailableError
+        ScoredMessage Section SectionBudget Session SessionNotFoundError StoreError StoreUnavailableError
         SummaryFailedError TiktokenCounter TokenBudget ToolCall __version__
     """,
     langchain_arc: """
-        ArcChatMessageHistory ArcChatModel LangChainChatModel LangChainEmbedder from_arc open_engine to_arc
+        ArcChatMessageHistory ArcChatModel ArcMemoryMiddleware LangChainChatModel LangChainEmbedder fit_messages
+        from_arc open_engine to_arc
     """,
     llamaindex_arc: """
         ArcChatMemoryBuffer ArcChatStore ArcFactsBlock ArcLLM ArcNarrativeBlock ArcTokenBudgetPostprocessor
