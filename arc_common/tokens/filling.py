@@ -140,7 +140,7 @@ def _shortened(form: _Form, room: int, count: Count, shorten: Shorten | None) ->
         if form.costs[i] <= there:
             shown: Message | None = form.messages[i]
         else:
-            shown = shorten(form.messages[i], there) if shorten else None
+            shown = shorten(form.messages[i], there) if shorten and there > 0 else None
         if shown is None:
             continue
         messages[i] = shown
