@@ -1,0 +1,125 @@
+"""An agent's request as arc's engine takes it, and what the engine gives back as the request. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from arc_common.exceptions import MissingDependencyError
+from arc_common.messages import Message, Role
+from arc_common.protocols import TokenCounter
+from arc_common.tokens.budget import TokenBudget
+from arc_common.tokens.correction import corrected
+from arc_common.tokens.counting import schema_tokens, tools_tokens
+from langchain_arc.fitting import fit_messages
+from langchain_arc.messages import from_arc
+from langchain_arc.states import split_instructions
+
+try:
+    from langchain.agents.middleware import ModelRequest
+    from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.messages import BaseMessage, SystemMessage
+    from langchain_core.tools import BaseTool
+    from langchain_core.utils.function_calling import convert_to_openai_tool
+except ImportError as error:
+    raise MissingDependencyError("ArcMemoryMiddleware", package="langchain", extra="agents") from error
+
+__all__ = ["Parts", "budget_of", "fitted", "parts_of", "shown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a request shows a model.
+
+    Args:
+        instructions: The agent's system message, and those at the start of its messages, as one: providers want one.
+        messages: The messages behind them.
+        tools: The tools' schemas in OpenAI form, those of structured answers among them.
+        response_format: The answer's schema, where the provider takes one.
+    """
+
+    instructions: SystemMessage | None
+    messages: list[BaseMessage]
+    tools: list[Mapping[str, Any]]
+    response_format: Mapping[str, Any] | None
+
+
+def parts_of(request: ModelRequest[Any]) -> Parts:
+    """A request in its parts."""
+    others, messages = split_instructions(request.messages)
+    own = [request.system_message] if request.system_message else []
+    tools: list[Mapping[str, Any]] = [
+        convert_to_openai_tool(tool) if isinstance(tool, BaseTool) else tool for tool in request.tools
+    ]
+    strategy: Any = request.response_format
+    response_format = None
+    if isinstance(strategy, ProviderStrategy):
+        response_format = strategy.to_model_kwargs()["response_format"]
+    elif strategy is not None:
+        if not isinstance(strategy, ToolStrategy):  # whichever is chosen shows the model the same schema
+            strategy = ToolStrategy(getattr(strategy, "schema", strategy))
+        tools += [_answer_tool(spec.name, spec.description, spec.json_schema) for spec in strategy.schema_specs]
+    return Parts(_joined([*own, *others]), messages, tools, response_format)
+
+
+def budget_of(model: BaseChatModel, default: TokenBudget) -> TokenBudget:
+    """The budget, or a smaller one if the model's own profile says that it takes less."""
+    most = (getattr(model, "profile", None) or {}).get("max_input_tokens")
+    if isinstance(most, bool) or not isinstance(most, int) or not 0 < most < default.context_window:
+        return default
+    return TokenBudget(most, sections=default.sections)
+
+
+def shown(request: ModelRequest[Any], parts: Parts, messages: Sequence[Message]) -> ModelRequest[Any]:
+    """The request with these messages; the leading system message's text stands around the agent's own blocks."""
+    system = messages[0] if messages and messages[0].role is Role.SYSTEM else None
+    rest: list[Any] = [from_arc(message) for message in (messages[1:] if system else messages)]
+    return request.override(system_message=_system(parts.instructions, system), messages=rest)
+
+
+def fitted(
+    request: ModelRequest[Any], parts: Parts, *, budget: TokenBudget, counter: TokenCounter
+) -> ModelRequest[Any]:
+    """The request with as many of its own messages as fit; its instructions stay as they are.
+
+    Raises:
+        BudgetExceededError: Instructions, schemas and the user's message alone don't fit.
+    """
+    schemas = tools_tokens(counter, parts.tools) + schema_tokens(counter, parts.response_format)
+    room = max(budget.input_tokens - corrected(counter, schemas), 0)
+    first = [parts.instructions] if parts.instructions else []
+    kept: list[Any] = fit_messages([*first, *parts.messages], max_tokens=room, token_counter=counter)
+    return request.override(system_message=parts.instructions, messages=kept[len(first) :])
+
+
+def _system(instructions: SystemMessage | None, system: Message | None) -> SystemMessage | None:
+    """The agent's instructions with what arc put around their text; their blocks stay as they are, cache marks too."""
+    if system is None:
+        return instructions
+    if instructions is None:
+        return SystemMessage(system.text)
+    if isinstance(instructions.content, str):
+        return instructions.model_copy(update={"content": system.text})
+    before, _, after = system.text.partition(instructions.text)
+    content = [*_text_block(before.strip()), *instructions.content, *_text_block(after.strip())]
+    return instructions.model_copy(update={"content": content})
+
+
+def _joined(messages: Sequence[SystemMessage]) -> SystemMessage | None:
+    if len(messages) < 2:
+        return messages[0] if messages else None
+    texts = [message.content for message in messages if isinstance(message.content, str)]
+    if len(texts) == len(messages):
+        return messages[0].model_copy(update={"content": "\n\n".join(texts)})
+    blocks: list[str | dict[str, Any]] = []
+    for message in messages:
+        blocks += _text_block(message.content) if isinstance(message.content, str) else message.content
+    return messages[0].model_copy(update={"content": blocks})
+
+
+def _answer_tool(name: str, description: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": schema}}
+
+
+def _text_block(text: str) -> list[str | dict[str, Any]]:
+    return [{"type": "text", "text": text}] if text else []

@@ -1,0 +1,108 @@
+"""An agent's conversation in the store: what is new in the agent's state goes in, a request's window comes out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from arc_common.context_window import ContextWindow
+from arc_common.exceptions import MissingDependencyError
+from arc_common.messages import Message
+from arc_common.session import Session
+from arc_common.tokens.budget import TokenBudget
+from langchain_arc.states import behind, names_of, said, unsaved
+from langchain_arc.storing import stored_form
+
+try:
+    from langchain_core.messages import BaseMessage
+except ImportError as error:
+    raise MissingDependencyError("ArcMemoryMiddleware", package="langchain-core", extra="langchain") from error
+
+__all__ = ["save_state", "window_until"]
+
+_CHUNK = 32
+"""So many of a state's newest messages are looked up at first; those before them only if none of these is stored."""
+
+_LOOK_BACK = 256
+"""So many messages before the newest one are fitted when others have written behind it."""
+
+
+def save_state(session: Session, messages: Sequence[BaseMessage], answer: Sequence[BaseMessage] = ()) -> str | None:
+    """Store what of a state is new, and what a model has just answered to it; the newest message's stored id.
+
+    - Reads the newest messages only, as long as one of them is stored.
+    - An answer is new whatever its id: caches and scripted models hand one message out again. It loses an id that is
+      stored already, and gets another.
+
+    Args:
+        session: The conversation.
+        messages: The state's messages, oldest first, without the instructions at its start.
+        answer: The model's answer, if there is one.
+
+    Raises:
+        InvalidInputError: A message can't be stored. Nothing was written.
+        SessionNotFoundError: The session belongs to another user.
+        StoreError: The store failed. Nothing was written.
+    """
+    own = said(messages)
+    state, names, stored = _looked_up(session, own, [message.id for message in answer if message.id])
+    converted = [stored_form(message) for message in state]
+    newest = next((name for name in (names[-1] if names else ()) if name in stored), None)
+    new = unsaved(converted, names, stored)
+    if new is None:
+        tail = session.messages(limit=len(converted)) if converted else []
+        new, newest = behind(tail, converted, names)
+    answers = [stored_form(message) for message in answer]
+    new += [replace(message, id=None) if message.id in stored else message for message in answers]
+    kept = session.append(new) if new else []
+    return kept[-1].id if kept and (newest is None or answer) else newest
+
+
+def window_until(
+    newest: str,
+    session: Session,
+    *,
+    system_prompt: str | None,
+    tools: Sequence[Mapping[str, Any]],
+    response_format: Mapping[str, Any] | None,
+    budget: TokenBudget,
+) -> ContextWindow:
+    """The request's window, which ends with the newest message of the state that is to be answered.
+
+    The session may hold messages behind it: of a run beside this one, or of the answer that a run from an earlier
+    checkpoint replaces. Then the messages up to it are fitted, without facts and summaries, which may be of later ones.
+
+    Args:
+        newest: The id of the message that the window ends with.
+        session: The conversation.
+        system_prompt: The agent's instructions.
+        tools: The tools' schemas in OpenAI form.
+        response_format: The answer's schema.
+        budget: What the request may cost.
+
+    Raises:
+        BudgetExceededError: Instructions, schemas and the user's message alone don't fit.
+        StoreError: The store failed.
+    """
+    history: list[Message] | None = None
+    while True:
+        window = session.context(
+            system_prompt=system_prompt, tools=tools, response_format=response_format, budget=budget, history=history
+        )
+        if history is not None or (window.messages and window.messages[-1].id == newest):
+            return window
+        history = [*session.messages(limit=_LOOK_BACK, before=newest), *session.find([newest])]
+
+
+def _looked_up(
+    session: Session, messages: Sequence[BaseMessage], also: Sequence[str]
+) -> tuple[Sequence[BaseMessage], list[tuple[str, ...]], dict[str, Message]]:
+    """The messages back to one that is stored, the ids that they may be stored under, and what is stored under them."""
+    size = _CHUNK
+    while True:
+        state = messages[-size:]
+        names = names_of(state)
+        known = session.find([*(name for own in names for name in own), *also])
+        stored = {message.id: message for message in known if message.id}
+        if size >= len(messages) or any(name in stored for own in names for name in own):
+            return state, names, stored
+        size *= 4

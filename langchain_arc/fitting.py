@@ -1,0 +1,203 @@
+"""LangChain messages cut to a token limit so that any provider takes what is left."""
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final, Literal, TypeAlias, overload
+
+from arc_common.exceptions import BudgetExceededError, InvalidInputError, MissingDependencyError
+from arc_common.messages import Message, Role
+from arc_common.protocols import TokenCounter
+from arc_common.tokens.correction import corrected
+from arc_common.tokens.counters import default_token_counter
+from arc_common.tokens.counting import REQUEST_OVERHEAD, message_tokens_batch
+from arc_common.tokens.window import OLDER, Selection, check_limits, select_window
+from langchain_arc.messages import to_arc
+
+try:
+    from langchain_core.language_models import BaseLanguageModel
+    from langchain_core.messages import (
+        AIMessage,
+        BaseMessage,
+        MessageLikeRepresentation,
+        ToolMessage,
+        convert_to_messages,
+    )
+    from langchain_core.prompt_values import PromptValue
+    from langchain_core.runnables import Runnable, RunnableLambda
+except ImportError as error:
+    raise MissingDependencyError("langchain_arc.fit_messages", package="langchain-core", extra="langchain") from error
+
+__all__ = ["TokenCounting", "fit_messages"]
+
+TokenCounting: TypeAlias = (
+    TokenCounter
+    | Callable[[list[BaseMessage]], int]
+    | Callable[[BaseMessage], int]
+    | BaseLanguageModel[Any]
+    | Literal["approximate"]
+)
+"""What can count: an arc counter, a function over messages or over one message, a model, or "approximate"."""
+
+Messages: TypeAlias = Iterable[MessageLikeRepresentation] | PromptValue
+_Count: TypeAlias = Callable[[list[BaseMessage]], int]
+
+_APPROXIMATE: Final = "approximate"
+
+
+@overload
+def fit_messages(
+    messages: Messages, *, max_tokens: int, token_counter: TokenCounting = _APPROXIMATE
+) -> list[BaseMessage]: ...
+
+
+@overload
+def fit_messages(
+    messages: None = None, *, max_tokens: int, token_counter: TokenCounting = _APPROXIMATE
+) -> Runnable[Messages, list[BaseMessage]]: ...
+
+
+def fit_messages(
+    messages: Messages | None = None, *, max_tokens: int, token_counter: TokenCounting = _APPROXIMATE
+) -> list[BaseMessage] | Runnable[Messages, list[BaseMessage]]:
+    """The newest messages that fit a token limit: what `trim_messages` is used for, and always a valid request.
+
+    - A tool call and its results stay together or go together, however they are interleaved; a result without a call
+      and a call without its results are left out, except for calls at the very end, which are to be answered yet.
+    - System messages at the start and the newest user message are kept whole.
+    - What follows the system messages begins with the user's; whole turns are kept, from the newest. Of a newest turn
+      that is too large, older tool results are cleared, then its older steps are left out.
+    - What is kept are the very objects that were given, in conversation order; a cleared result is a changed copy.
+    - The sum is at most `max_tokens` under the counter, also if that counts a list as more than its messages.
+
+    Args:
+        messages: The conversation, oldest first, in any form that LangChain takes. Without it, a runnable that takes
+            it: `fit_messages(max_tokens=4_000) | model`.
+        max_tokens: At most so many tokens.
+        token_counter: Counts: one of arc's counters (with the framing that providers add), a function over a list of
+            messages or (annotated as `BaseMessage`) over one, a model (`get_num_tokens_from_messages`), or
+            "approximate" for arc's own estimate, which needs no network and knows CJK from Latin text.
+
+    Raises:
+        BudgetExceededError: The system messages and the newest user message alone don't fit.
+        InvalidInputError: The limit is negative, the counter is none, or a message can't be sent (`RemoveMessage`).
+    """
+    check_limits(max_tokens=max_tokens)
+    count = _counting(token_counter)
+    if messages is None:
+        return RunnableLambda(partial(_fitted, max_tokens=max_tokens, count=count), name="fit_messages")
+    return _fitted(messages, max_tokens=max_tokens, count=count)
+
+
+def _fitted(messages: Messages, *, max_tokens: int, count: _Count) -> list[BaseMessage]:
+    given = convert_to_messages(messages)
+    shapes = [_shape(message, str(place)) for place, message in enumerate(given)]
+    costs: dict[int, int] = {}
+    cleared: list[Message] = []
+    around = _around(given, count)
+
+    def cost(shape: Message) -> int:
+        if id(shape) not in costs:
+            costs[id(shape)] = max(count([_shown(shape, given, shapes)]) - around, 0)
+            cleared.append(shape)  # while it is alive nobody else has its id()
+        return costs[id(shape)]
+
+    room = max_tokens - around
+    while True:
+        selection = select_window(shapes, max_tokens=max(room, 0), count=cost, live=True, keep_opening=True)
+        fitted = [_shown(shape, given, shapes) for shape in selection.kept]
+        total = count(fitted) if fitted else 0
+        missing = [given[place] for place in _needed(shapes, selection)]
+        if missing or (total > max_tokens and room <= 0):
+            needed = count(missing or fitted)
+            raise BudgetExceededError("system messages and newest user message", needed=needed, available=max_tokens)
+        if total <= max_tokens:
+            return fitted
+        room -= total - max_tokens  # the counter finds more in a list than in its messages
+
+
+def _around(given: Sequence[BaseMessage], count: _Count) -> int:
+    """What the counter adds once to every request, as far as the newest two messages show it."""
+    if len(given) < 2:
+        return 0
+    *_, one, other = given
+    return max(count([one]) + count([other]) - count([one, other]), 0)
+
+
+def _needed(shapes: Sequence[Message], selection: Selection) -> list[int]:
+    """The places of what has to be there, if some of it is not."""
+    leading = next((i for i, shape in enumerate(shapes) if shape.role is not Role.SYSTEM), len(shapes))
+    refused = {dropped.message.id for dropped in selection.dropped if dropped.reason != OLDER}
+    users = [i for i, shape in enumerate(shapes) if shape.role is Role.USER and shape.id not in refused]
+    needed = [*range(leading), *users[-1:]]
+    shown = {shape.id for shape in selection.kept}
+    return needed if any(shapes[place].id not in shown for place in needed) else []
+
+
+def _shape(message: BaseMessage, name: str) -> Message:
+    """What selecting has to know of a message; it also stands for one that no store could hold."""
+    try:
+        whole = to_arc(message)
+    except InvalidInputError:
+        whole = _plain(message)
+    return replace(whole, id=name, metadata={}, origin=None)
+
+
+def _plain(message: BaseMessage) -> Message:
+    """The message without whatever can't be stored.
+
+    Raises:
+        InvalidInputError: It is no message at all.
+    """
+    bare = message.model_copy(update={"content": message.text, "additional_kwargs": {}, "response_metadata": {}})
+    if isinstance(bare, ToolMessage):
+        bare = bare.model_copy(update={"artifact": None})
+    if isinstance(bare, AIMessage):
+        calls = [{**call, "args": {}} for call in bare.tool_calls]
+        bare = bare.model_copy(update={"tool_calls": calls})
+    return to_arc(bare)
+
+
+def _shown(shape: Message, given: Sequence[BaseMessage], shapes: Sequence[Message]) -> BaseMessage:
+    """The message that a shape stands for: itself, or a copy with the text that was left of it."""
+    place = int(shape.id or 0)
+    if shape is shapes[place]:
+        return given[place]
+    return given[place].model_copy(update={"content": shape.text})
+
+
+def _counting(token_counter: TokenCounting) -> _Count:
+    """The counter as a function over a list of messages.
+
+    Raises:
+        InvalidInputError: It is none.
+    """
+    if token_counter == _APPROXIMATE:
+        token_counter = default_token_counter()
+    if isinstance(token_counter, BaseLanguageModel):
+        return token_counter.get_num_tokens_from_messages
+    if isinstance(token_counter, TokenCounter):
+        return partial(_arc_tokens, token_counter)
+    if not callable(token_counter):
+        raise InvalidInputError(
+            "token_counter", token_counter, 'a TokenCounter, a function, a language model or "approximate"'
+        )
+    if _takes_one(token_counter):
+        return lambda messages: sum(token_counter(message) for message in messages)  # type: ignore[arg-type, misc]
+    return token_counter  # type: ignore[return-value]  # what is left are functions over lists
+
+
+def _takes_one(function: Callable[..., int]) -> bool:
+    """Whether its first parameter is annotated as one message: so `trim_messages` tells them apart."""
+    try:
+        parameters = list(inspect.signature(function, eval_str=True).parameters.values())
+    except (ValueError, TypeError, NameError):
+        return False
+    return bool(parameters) and parameters[0].annotation is BaseMessage
+
+
+def _arc_tokens(counter: TokenCounter, messages: Sequence[BaseMessage]) -> int:
+    """What the messages cost under arc's counters, with the framing of the request."""
+    raw = sum(message_tokens_batch(counter, [_shape(message, "0") for message in messages]))
+    return REQUEST_OVERHEAD + corrected(counter, raw)

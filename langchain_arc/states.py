@@ -1,0 +1,114 @@
+"""Which messages of an agent's state are not in its session yet. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from uuid import NAMESPACE_OID, uuid5
+
+from arc_common.exceptions import MissingDependencyError
+from arc_common.messages import ARC_MARK, Message, same_content
+from langchain_arc.messages import from_arc, to_arc
+
+try:
+    from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
+except ImportError as error:
+    raise MissingDependencyError("ArcMemoryMiddleware", package="langchain-core", extra="langchain") from error
+
+__all__ = ["behind", "names_of", "said", "split_instructions", "unsaved"]
+
+_SUMMARY_SOURCE = "summarization"
+"""What `SummarizationMiddleware` writes into `additional_kwargs["lc_source"]` of the text that it puts in the state."""
+
+
+def split_instructions(messages: Sequence[BaseMessage]) -> tuple[list[SystemMessage], list[BaseMessage]]:
+    """System messages at the start, and the messages behind them.
+
+    Such messages are instructions for the run: callers without a checkpointer hand them in anew each time.
+    """
+    first = next((i for i, it in enumerate(messages) if not isinstance(it, SystemMessage)), len(messages))
+    return [it for it in messages[:first] if isinstance(it, SystemMessage)], list(messages[first:])
+
+
+def said(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Without what arc made, and without the summaries of LangChain's own middleware: the originals are stored."""
+    return [
+        message
+        for message in messages
+        if ARC_MARK not in message.additional_kwargs and message.additional_kwargs.get("lc_source") != _SUMMARY_SOURCE
+    ]
+
+
+def names_of(messages: Sequence[BaseMessage]) -> list[tuple[str, ...]]:
+    """The ids that each message may be stored under, the one that it gets first.
+
+    That is its own id. A tool's result that LangChain makes up for a call it could not read has none while the model
+    is asked, and another one later: it is named by the call, so that it is recognised.
+    """
+    names: list[tuple[str, ...]] = []
+    caller: str | None = None
+    for message in messages:
+        names_ = [message.id] if message.id else []
+        if isinstance(message, AIMessage):
+            caller = message.id
+        if isinstance(message, ToolMessage) and caller is not None:
+            names_.append(f"result_{uuid5(NAMESPACE_OID, f'{caller} {message.tool_call_id}').hex}")
+        names.append(tuple(names_))
+    return names
+
+
+def unsaved(
+    state: Sequence[Message], names: Sequence[tuple[str, ...]], stored: Mapping[str, Message]
+) -> list[Message] | None:
+    """The messages behind the last one that is stored, and those before it that were edited since.
+
+    A state only grows at its end, and is stored from its start: what stands before a stored message was dealt with,
+    also if it is not stored itself.
+
+    Args:
+        state: The state's messages as they would be stored, oldest first.
+        names: Their ids, as `names_of` gives them.
+        stored: What is stored under these ids.
+
+    Returns:
+        What is to be stored, in order; `None` if not one of the messages is stored.
+    """
+    places = [next((name for name in names_ if name in stored), None) for names_ in names]
+    last = max((i for i, name in enumerate(places) if name is not None), default=None)
+    if last is None:
+        return None
+    edited = [
+        replace(message, id=name)
+        for message, name in zip(state[: last + 1], places, strict=False)
+        if name is not None and not _same(message, stored[name])
+    ]
+    return [*edited, *_named(state[last + 1 :], names[last + 1 :])]
+
+
+def behind(
+    tail: Sequence[Message], state: Sequence[Message], names: Sequence[tuple[str, ...]]
+) -> tuple[list[Message], str | None]:
+    """The messages of a state behind those that the session ends with, by what they say.
+
+    For states that share no id with the session. LangGraph gives each message that has none a new one, so that a
+    conversation which a client hands over whole, and a turn that is tried again after the model failed, can be
+    recognised by their contents only. They are, if the session ends with just that.
+
+    Args:
+        tail: The session's newest messages, oldest first, as many as the state has.
+        state: The state's messages as they would be stored, oldest first.
+        names: Their ids, as `names_of` gives them.
+
+    Returns:
+        What is to be stored, in order; if that is nothing, the id that the last one is stored under.
+    """
+    longest = min(len(tail), len(state))
+    length = next((n for n in range(longest, 0, -1) if all(map(_same, state[:n], tail[-n:]))), 0)
+    return _named(state[length:], names[length:]), tail[-1].id if length and length == len(state) else None
+
+
+def _named(state: Sequence[Message], names: Sequence[tuple[str, ...]]) -> list[Message]:
+    return [replace(it, id=own[0]) if own and it.id is None else it for it, own in zip(state, names, strict=True)]
+
+
+def _same(message: Message, stored: Message) -> bool:
+    """Whether it says what the stored one does, as it is or after its way through LangChain."""
+    return same_content(message, stored) or same_content(message, to_arc(from_arc(stored)))
