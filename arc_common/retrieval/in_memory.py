@@ -77,6 +77,13 @@ class InMemoryIndexStore:
             shelf = self._shelf(scope, kind)
             return [entry for entry_id in _checked_ids(ids) if (entry := shelf.shown(entry_id)) is not None]
 
+    def vectors(self, scope: Scope, kind: EntryKind, ids: Collection[str]) -> dict[str, NDArray[np.float32]]:
+        """See `IndexStore.vectors`."""
+        with self._guarded():
+            shelf = self._shelf(scope, kind)
+            found = ((entry_id, shelf.vector(entry_id)) for entry_id in _checked_ids(ids))
+            return {entry_id: vector for entry_id, vector in found if vector is not None}
+
     def scan(
         self,
         scope: Scope,

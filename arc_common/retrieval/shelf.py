@@ -106,6 +106,11 @@ class Shelf:
         row = self._row_of.get(entry_id)
         return None if row is None else replace(self._at(row))  # whose metadata are a copy
 
+    def vector(self, entry_id: str) -> NDArray[np.float32] | None:
+        """A copy of an entry's vector, if it has one."""
+        row = self._row_of.get(entry_id, len(self._entries))
+        return self._vectors.vector(row) if self._vectors and self._vectors.has(row) else None
+
     def scan(self, filters: Filter | None, *, unembedded: bool, after: str | None, limit: int) -> list[IndexEntry]:
         """The first entries by id, with all that they have."""
         test = matcher(filters)

@@ -1,0 +1,209 @@
+"""One ranking from several. Pure."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from arc_common.documents import Document, ScoredDocument
+from arc_common.exceptions import InvalidInputError
+
+__all__ = ["Ranking", "deduplicated", "fused_scores", "reciprocal_rank_fusion", "reciprocal_ranks", "score_fusion"]
+
+RRF_K = 60
+"""Of Cormack, Clarke & Büttcher (2009): how little the first place is worth more than the next ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """What one search found, and what its scores mean.
+
+    Args:
+        scores: What was found and how well, the best first where there are no scores.
+        weight: What the ranking counts among others, from 0 on.
+        floor: The score that stands for no match at all; `None`: the lowest one found, because worse ones were not.
+        ideal: The score that stands for a perfect match (1 for a cosine); `None`: the highest one found.
+    """
+
+    scores: Mapping[str, float | None]
+    weight: float = 1.0
+    floor: float | None = None
+    ideal: float | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.weight < math.inf:
+            raise InvalidInputError("weight", self.weight, "a finite number from 0 on")
+        for name in ("floor", "ideal"):
+            value = getattr(self, name)
+            if value is not None and not math.isfinite(value):
+                raise InvalidInputError(name, value, "a finite number, or None")
+        for key, score in self.scores.items():
+            if score is not None and not math.isfinite(score):
+                raise InvalidInputError(f"scores[{key!r}]", score, "a finite number, or None")
+
+    def relative(self) -> dict[str, float]:
+        """Each score between floor (0) and ideal (1).
+
+        Of several with scores, one without is worth 0. If none has a score, places are: from 1 for the first in equal
+        steps towards 0. Where floor and ideal are the same, everything found is worth 1.
+        """
+        known = [score for score in self.scores.values() if score is not None]
+        if not known:
+            return {key: 1 - place / len(self.scores) for place, key in enumerate(self.scores)}
+        floor = min(known) if self.floor is None else self.floor
+        ideal = max(known) if self.ideal is None else self.ideal
+        span = ideal / 2 - floor / 2  # halved: the distance of the largest floats is no float
+        return {
+            key: 0.0 if score is None else min(1.0, max(0.0, (score / 2 - floor / 2) / span)) if span > 0 else 1.0
+            for key, score in self.scores.items()
+        }
+
+    def places(self) -> dict[str, int]:
+        """The place of each, from 1 on; equal scores share the better one, and what has no score comes behind."""
+        known = sorted((score for score in self.scores.values() if score is not None), reverse=True)
+        if not known:
+            return {key: place for place, key in enumerate(self.scores, 1)}
+        first: dict[float, int] = {}
+        for place, score in enumerate(known, 1):
+            first.setdefault(score, place)
+        last = len(known) + 1
+        return {key: last if score is None else first[score] for key, score in self.scores.items()}
+
+
+def fused_scores(rankings: Sequence[Ranking]) -> dict[str, float]:
+    """The weighted mean of relative scores, between 0 and 1; where a ranking has not found something, 0 counts.
+
+    A convex combination, which keeps what ranks throw away: how much better the best is (Bruch, Gai & Ingber 2023, "An
+    Analysis of Fusion Functions for Hybrid Retrieval"). Cosines are not stretched to their best one but measured
+    against 1: an embedder that does not know the language finds everything about equally far, and then its order counts
+    for little. (On Korean with an English embedder nDCG@10 is .947 so, .742 when stretched, .354 by reciprocal ranks;
+    words alone have .949. On English with the same embedder, all three are above words alone.)
+    """
+    weight = math.fsum(ranking.weight for ranking in rankings)
+    return _sums([(ranking.weight / weight, ranking.relative()) for ranking in rankings]) if weight else {}
+
+
+def reciprocal_ranks(rankings: Sequence[Ranking], *, k: float = RRF_K) -> dict[str, float]:
+    """Weighted reciprocal rank fusion: the sum of weight / (k + place) (Cormack, Clarke & Büttcher 2009).
+
+    Raises:
+        InvalidInputError: k is negative or not finite.
+    """
+    if not 0 <= k < math.inf:
+        raise InvalidInputError("k", k, "a finite number from 0 on")
+    return _sums(
+        [(ranking.weight, {key: 1 / (k + place) for key, place in ranking.places().items()}) for ranking in rankings]
+    )
+
+
+def _sums(parts: Sequence[tuple[float, Mapping[str, float]]]) -> dict[str, float]:
+    """The sum for each key, rounded once: the same in whatever order the parts come."""
+    keys = {key for _, part in parts for key in part}
+    return {key: math.fsum(weight * part[key] for weight, part in parts if key in part) for key in sorted(keys)}
+
+
+def score_fusion(
+    rankings: Mapping[str, Sequence[ScoredDocument]],
+    *,
+    weights: Mapping[str, float] | None = None,
+    top_k: int | None = None,
+) -> list[ScoredDocument]:
+    """One ranking by the weighted mean of scores, each ranking's between its worst (0) and its best (1).
+
+    - Each document comes once, by its id (without one, by its text and source), with `score` and with `score_parts`
+      that name what each ranking gave it.
+    - Scores may be missing: beside scores `None` is the worst, and documents that all have none count by their places.
+    - The result is the same in whatever order rankings and scored documents come; the inputs stay as they are.
+
+    Args:
+        rankings: What each search found, under its name.
+        weights: What a ranking counts, by its name; 1 if it is not named.
+        top_k: How many documents at most.
+
+    Raises:
+        InvalidInputError: A weight is negative, not finite or of no ranking.
+    """
+    found = _found(rankings, weights)
+    return _fused(found, fused_scores([ranking for ranking, _ in found.values()]), top_k)
+
+
+def reciprocal_rank_fusion(
+    rankings: Mapping[str, Sequence[ScoredDocument]],
+    *,
+    weights: Mapping[str, float] | None = None,
+    k: float = RRF_K,
+    top_k: int | None = None,
+) -> list[ScoredDocument]:
+    """One ranking by places alone, for scores that can't be compared: see `reciprocal_ranks`.
+
+    Guarantees and arguments are those of `score_fusion`; documents with equal scores share a place.
+
+    Raises:
+        InvalidInputError: As `score_fusion`, or k is negative.
+    """
+    found = _found(rankings, weights)
+    return _fused(found, reciprocal_ranks([ranking for ranking, _ in found.values()], k=k), top_k)
+
+
+def deduplicated(documents: Sequence[ScoredDocument]) -> list[ScoredDocument]:
+    """Each document once, by its id (without one, by its text and source), with the best of its scores; best first.
+
+    Documents without a score come last, in the order given.
+    """
+    distinct = _distinct(documents)
+    scored = [key for key, document in distinct.items() if document.score is not None]
+    scored.sort(key=lambda key: (-(distinct[key].score or 0.0), key))
+    return [distinct[key] for key in (*scored, *(key for key, document in distinct.items() if document.score is None))]
+
+
+def _found(
+    rankings: Mapping[str, Sequence[ScoredDocument]], weights: Mapping[str, float] | None
+) -> dict[str, tuple[Ranking, dict[str, ScoredDocument]]]:
+    """Each ranking with its documents by key, in the order of the names."""
+    weights = weights or {}
+    if unknown := sorted(set(weights) - set(rankings)):
+        raise InvalidInputError("weights", unknown[0], f"one of the rankings {sorted(rankings)}")
+    found = {}
+    for name in sorted(rankings):
+        distinct = _distinct(rankings[name])
+        scores = {key: document.score for key, document in distinct.items()}
+        found[name] = Ranking(scores, weight=weights.get(name, 1.0)), distinct
+    return found
+
+
+def _fused(
+    found: Mapping[str, tuple[Ranking, Mapping[str, ScoredDocument]]], scores: Mapping[str, float], top_k: int | None
+) -> list[ScoredDocument]:
+    if top_k is not None and (isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1):
+        raise InvalidInputError("top_k", top_k, "a whole number of at least 1, or None")
+    best = sorted(scores, key=lambda key: (-scores[key], key))[:top_k]
+    return [_with_parts(key, scores[key], found) for key in best]
+
+
+def _with_parts(
+    key: str, score: float, found: Mapping[str, tuple[Ranking, Mapping[str, ScoredDocument]]]
+) -> ScoredDocument:
+    versions = {name: documents[key] for name, (_, documents) in found.items() if key in documents}
+    parts: dict[str, float] = {}
+    for version in versions.values():
+        parts |= version.score_parts
+    parts |= {name: version.score for name, version in versions.items() if version.score is not None}
+    return ScoredDocument(next(iter(versions.values())).document, score, parts)
+
+
+def _distinct(documents: Sequence[ScoredDocument]) -> dict[str, ScoredDocument]:
+    """The best version of each document by its key, in the order in which the documents first came."""
+    distinct: dict[str, ScoredDocument] = {}
+    for scored in documents:
+        key = _key(scored.document)
+        if key not in distinct or _precedence(scored) > _precedence(distinct[key]):
+            distinct[key] = scored
+    return distinct
+
+
+def _key(document: Document) -> str:
+    return document.id if document.id is not None else f"\x00{document.source or ''}\x00{document.text}"
+
+
+def _precedence(scored: ScoredDocument) -> tuple[float, str]:
+    """The better score first; of versions with the same score, always the same one."""
+    return -math.inf if scored.score is None else scored.score, repr(scored)
