@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from arc_common.context_window import ContextWindow
-from arc_common.exceptions import MissingDependencyError
-from arc_common.messages import Message
+from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from arc_common.messages import Message, Role
 from arc_common.session import Session
 from arc_common.tokens.budget import TokenBudget
 from langchain_arc.states import behind, names_of, said, unsaved
@@ -65,7 +66,7 @@ def window_until(
     tools: Sequence[Mapping[str, Any]],
     response_format: Mapping[str, Any] | None,
     budget: TokenBudget,
-) -> ContextWindow:
+) -> ContextWindow | None:
     """The request's window, which ends with the newest message of the state that is to be answered.
 
     The session may hold messages behind it: of a run beside this one, or of the answer that a run from an earlier
@@ -79,18 +80,28 @@ def window_until(
         response_format: The answer's schema.
         budget: What the request may cost.
 
+    Returns:
+        `None` if the user's message lies too far back to be found in the session.
+
     Raises:
         BudgetExceededError: Instructions, schemas and the user's message alone don't fit.
         StoreError: The store failed.
     """
-    history: list[Message] | None = None
-    while True:
-        window = session.context(
-            system_prompt=system_prompt, tools=tools, response_format=response_format, budget=budget, history=history
-        )
-        if history is not None or (window.messages and window.messages[-1].id == newest):
+    context = partial(
+        session.context, system_prompt=system_prompt, tools=tools, response_format=response_format, budget=budget
+    )
+    try:
+        window = context()
+    except InvalidInputError as error:
+        if error.field != "query":  # what was read of a very long turn does not reach back to its question
+            raise
+    else:
+        if window.messages and window.messages[-1].id == newest:
             return window
-        history = [*session.messages(limit=_LOOK_BACK, before=newest), *session.find([newest])]
+    history = [*session.messages(limit=_LOOK_BACK, before=newest), *session.find([newest])]
+    if not any(message.role is Role.USER for message in history):
+        return None
+    return context(history=history)
 
 
 def _looked_up(

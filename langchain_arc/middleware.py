@@ -170,7 +170,8 @@ class ArcMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                 _log.error("session %r was not read: %s", session.id, error, exc_info=error)
                 self._engine.observer.count("context.errors")
             else:
-                return shown(request, parts, window.messages)
+                if window is not None:
+                    return shown(request, parts, window.messages)
         return fitted(request, parts, budget=budget, counter=self._engine.token_counter)
 
     def _save_answer(self, session: Session, request: ModelRequest[Any], response: object) -> None:
