@@ -4,6 +4,7 @@ import re
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, NamedTuple
 
 from arc_common.messages import ContentPart, Message, Role
@@ -56,12 +57,14 @@ def addressed(messages: Sequence[Message]) -> Iterator[Addressed]:
     """Give each tool call an id and each tool result the id and the name of its call, as every provider wants them.
 
     - Ids that are there stay as they are, unique or not.
-    - Calls without an id get one made from their place; results without one answer them in order.
+    - Calls without an id get one that no other call has; results without one answer them in order.
     - A result that answers no call before it keeps what it says, and an empty id if it says nothing.
     """
     waiting: deque[Call] = deque()
+    given = {call.id for message in messages for call in message.tool_calls}
+    unused = (name for number in count() if (name := f"call_{number}") not in given)
     known: dict[str, Call] = {}
-    for index, message in enumerate(messages):
+    for message in messages:
         if message.role is Role.TOOL:
             if message.tool_call_id is None and waiting:
                 yield Addressed(message, answers=waiting.popleft())
@@ -71,9 +74,9 @@ def addressed(messages: Sequence[Message]) -> Iterator[Addressed]:
                 yield Addressed(message, answers=called or Call(stated, message.name or "", {}))
         elif message.tool_calls:
             calls = []
-            for place, call in enumerate(message.tool_calls):
+            for call in message.tool_calls:
                 if call.id is None:
-                    calls.append(Call(f"call_{index}_{place}", call.name, call.arguments))
+                    calls.append(Call(next(unused), call.name, call.arguments))
                     waiting.append(calls[-1])
                 else:
                     calls.append(Call(call.id, call.name, call.arguments))

@@ -121,6 +121,19 @@ def test_openai_gets_the_messages_one_by_one():
     }
 
 
+def test_ids_that_are_made_are_nobody_elses():
+    """Whether another call's id stands before or behind them."""
+    unnamed = Message("assistant", None, tool_calls=(ToolCall("weather"),))
+    named = [Message("assistant", None, tool_calls=(ToolCall("time", id=f"call_{n}"),)) for n in range(3)]
+    answers = [Message("tool", "9", tool_call_id=f"call_{n}") for n in range(3)]
+    loops = [message for pair in zip(named, answers, strict=True) for message in pair]
+    for messages in (
+        [USER, unnamed, Message("tool", "rain"), *loops],
+        [USER, *loops, unnamed, Message("tool", "rain")],
+    ):
+        assert refusing(messages) == set()
+
+
 def test_anthropic_gets_system_apart_and_results_in_the_users_next_message():
     """All results of a turn's calls in one message, before the user's words."""
     later = Message("user", "And?")
