@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must n
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["EntryKind", "IndexEntry", "IndexStore", "LexicalCandidates", "Scope", "unit_vector"]
+__all__ = ["KINDS", "EntryKind", "IndexEntry", "IndexStore", "LexicalCandidates", "Scope", "unit_vector"]
 
 EntryKind = Literal["document", "message", "fact", "memory", "artifact"]
 
@@ -71,6 +71,7 @@ class IndexEntry:
         id: Its identity within scope and kind.
         text: What a reader would see.
         terms: How often each term of the analysed text occurs; a fraction for terms that count less (a neighbour's).
+            Any text may be a term.
         metadata: JSON values. They are copied: tuples become lists.
         source: Where the text comes from, as a reader would name it.
         vector: Float32 of shape (dimension,), of length 1 (any other length is normalised away); `None` if it has not
@@ -96,6 +97,7 @@ class IndexEntry:
         if self.source is not None:
             _check_text("entry.source", self.source)
         for term, frequency in self.terms.items():
+            _check_text("entry.terms", term)
             if not 0 < frequency < math.inf:
                 raise InvalidInputError(f"entry.terms[{term!r}]", frequency, "a finite number above zero")
         object.__setattr__(self, "metadata", _plain("entry.metadata", self.metadata, 0))
@@ -168,6 +170,9 @@ class IndexStore(Protocol):
 
     def fetch(self, scope: Scope, kind: EntryKind, ids: Sequence[str]) -> list[IndexEntry]:
         """Those of the entries that are there, in the order of the ids, each once; without terms and vectors."""
+
+    def vectors(self, scope: Scope, kind: EntryKind, ids: Collection[str]) -> "dict[str, NDArray[np.float32]]":
+        """The vectors of those of the entries that have one, by id."""
 
     def scan(
         self,

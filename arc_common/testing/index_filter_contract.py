@@ -1,0 +1,142 @@
+"""How every `IndexStore` filters: as `arc_common.filters.matches` says. See `index_contract`."""
+
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from arc_common.filters import AllOf, AnyOf, Condition, Exists, Filter, Not, OneOf, matches, parse_filter
+from arc_common.indexing import IndexEntry, IndexStore, Scope
+
+__all__ = ["IndexFilterContract", "filters", "metadata"]
+
+KEYS = ["a", "b", "a.b", "a'b", 'a"b', "$.a"[1:], "a[0]", "한국어", "0", "a b", "\\", "null"]
+
+_EXACT = 2**53  # the whole numbers that databases' JSON keeps exactly
+
+scalars: st.SearchStrategy[Any] = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.sampled_from([0, 1, -1, 2, 10, 0.0, 1.0, 0.5, -0.5, 1e-9, 1e300, _EXACT, -_EXACT]),
+    st.integers(-_EXACT, _EXACT),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.sampled_from(
+        ["", "a", "b", "A", "ab", "1", "true", "null", "é", "e\u0301", "한", "🎉", "%", "_", "'", '"', "\\"]
+    ),
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=5),
+)
+
+values: st.SearchStrategy[Any] = st.one_of(
+    scalars,
+    st.lists(scalars, max_size=3),
+    st.just({"a": 1}),
+    st.just([[1], {"a": 1}, "a"]),
+)
+
+metadata: st.SearchStrategy[dict[str, Any]] = st.dictionaries(st.sampled_from(KEYS), values, max_size=3)
+
+_ordered = st.one_of(
+    st.integers(-_EXACT, _EXACT),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.sampled_from(["", "a", "b", "é", "한"]),
+    st.sampled_from([0, 1, 0.5]),
+)
+_keys = st.sampled_from(KEYS)
+_simple: st.SearchStrategy[Filter] = st.one_of(
+    st.builds(Condition, _keys, st.just("eq"), scalars),
+    st.builds(Condition, _keys, st.sampled_from(["gt", "gte", "lt", "lte"]), _ordered),
+    st.builds(OneOf, _keys, st.lists(scalars, max_size=3).map(tuple)),
+    st.builds(Exists, _keys),
+)
+
+filters: st.SearchStrategy[Filter] = st.recursive(
+    _simple,
+    lambda inner: st.one_of(
+        st.builds(AllOf, st.lists(inner, max_size=3).map(tuple)),
+        st.builds(AnyOf, st.lists(inner, max_size=3).map(tuple)),
+        st.builds(Not, inner),
+    ),
+    max_leaves=6,
+)
+
+TABLE: list[tuple[Filter, set[str]]] = [
+    (Condition("v", "eq", value=True), {"true", "list"}),
+    (Condition("v", "eq", 1), {"one", "float"}),
+    (Condition("v", "eq", "1"), {"text"}),
+    (Condition("v", "eq", None), {"null", "missing"}),
+    (Condition("v", "gt", 0), {"one", "float", "half", "numbers"}),
+    (Condition("v", "gte", ""), {"text", "list"}),
+    (Condition("v", "lt", 1), {"half", "zero"}),
+    (OneOf("v", (1, "x", None)), {"one", "float", "list", "null", "missing"}),
+    (OneOf("v", ()), set()),
+    (Exists("v"), {"true", "false", "one", "float", "half", "zero", "text", "list", "numbers", "deep", "empty"}),
+    (Not(Exists("v")), {"null", "missing"}),
+    (Not(Condition("v", "gt", 0)), {"true", "false", "zero", "text", "list", "null", "missing", "deep", "empty"}),
+    (AnyOf(()), set()),
+]
+STORED: dict[str, dict[str, Any]] = {
+    "true": {"v": True}, "false": {"v": False}, "one": {"v": 1}, "float": {"v": 1.0}, "half": {"v": 0.5},
+    "zero": {"v": 0}, "text": {"v": "1"}, "list": {"v": ["x", True]}, "numbers": {"v": [5, 7]}, "null": {"v": None},
+    "missing": {"w": 1}, "deep": {"v": {"v": 1}}, "empty": {"v": []},
+}  # fmt: skip
+
+
+class IndexFilterContract:
+    """Part of `IndexStoreContract`."""
+
+    @pytest.mark.parametrize(("asked", "expected"), TABLE, ids=[repr(asked) for asked, _ in TABLE])
+    def test_kinds_of_values_are_kept_apart(
+        self, store: IndexStore, scope: Scope, asked: Filter, expected: set[str]
+    ) -> None:
+        """True is not 1, "1" is not 1, 1.0 is; missing is null; lists match by their elements."""
+        store.put(scope, "document", [IndexEntry(key, "", {"t": 1.0}, held) for key, held in STORED.items()])
+        assert self._kept(store, scope, asked) == expected
+        assert {key for key, held in STORED.items() if matches(asked, held)} == expected
+
+    @given(stored=st.lists(metadata, min_size=1, max_size=8), asked=filters)
+    @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    def test_filters_mean_what_matches_says(
+        self, store: IndexStore, stored: list[dict[str, Any]], asked: Filter
+    ) -> None:
+        """Whatever the metadata and the filter, in every place that takes one."""
+        scope = Scope(f"caller-{uuid4()}")
+        held = {f"d{n}": one for n, one in enumerate(stored)}
+        vector = np.array([1, 0], dtype=np.float32)
+        store.put(
+            scope, "document", [IndexEntry(key, "", {"t": 1.0}, one, None, vector, "e") for key, one in held.items()]
+        )
+        expected = {key for key, one in held.items() if matches(asked, one)}
+        assert self._kept(store, scope, asked) == expected
+        assert store.count(scope, "document", filters=asked) == len(expected)
+        assert {entry.id for entry in store.scan(scope, "document", filters=asked, limit=99)} == expected
+        near = store.dense(scope, "document", vector, embedder="e", filters=asked, limit=99)
+        assert {key for key, _ in near} == expected
+
+    def test_keys_are_only_keys(self, store: IndexStore, scope: Scope) -> None:
+        """SQL and JSON paths in a key name that key, and nothing else happens."""
+        keys = [*KEYS, "a') OR 1=1 --", "*", "**", "a,b", "{a}", "$", "@.a", '"a"', "k" * 255]
+        keys = [key for key in keys if not key.startswith("$")]
+        store.put(scope, "document", [IndexEntry(str(n), "", {"t": 1.0}, {key: n}) for n, key in enumerate(keys)])
+        for n, key in enumerate(keys):
+            assert self._kept(store, scope, Condition(key, "eq", n)) == {str(n)}
+            assert self._kept(store, scope, Exists(key)) == {str(n)}
+            assert self._kept(store, scope, OneOf(key, (n, -1))) == {str(n)}
+        assert store.count(scope, "document") == len(keys)
+
+    def test_a_filter_may_name_many_values(self, store: IndexStore, scope: Scope) -> None:
+        """As many as a filter takes."""
+        store.put(scope, "document", [IndexEntry(str(n), "", {"t": 1.0}, {"n": n, "s": str(n)}) for n in range(20)])
+        assert self._kept(store, scope, OneOf("n", tuple(range(10, 10_000)))) == {str(n) for n in range(10, 20)}
+        assert self._kept(store, scope, OneOf("s", tuple(map(str, range(10, 10_000))))) == {
+            str(n) for n in range(10, 20)
+        }
+        wide = parse_filter({"$or": [{"n": n} for n in range(200)]})
+        assert wide is not None
+        assert len(self._kept(store, scope, wide)) == 20
+
+    @staticmethod
+    def _kept(store: IndexStore, scope: Scope, asked: Filter) -> set[str]:
+        return set(store.lexical(scope, "document", {"t": 1.0}, filters=asked, limit=99).ids)
