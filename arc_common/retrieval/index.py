@@ -1,6 +1,5 @@
 """HybridIndex: texts of one scope and kind, found by their words, by their meaning, or by both."""
 
-import logging
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -15,6 +14,7 @@ from arc_common.indexing import KINDS, EntryKind, IndexEntry, IndexStore, Scope,
 from arc_common.observability import Observer, SilentObserver
 from arc_common.protocols import Embedder
 from arc_common.ranking import best_places
+from arc_common.retrieval.embedding import GuardedEmbedder
 from arc_common.retrieval.fusion import Ranking, fused_scores
 from arc_common.retrieval.lexical import BM25
 from arc_common.text import analyze, analyze_query
@@ -26,8 +26,6 @@ if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must n
 __all__ = ["Added", "Found", "HybridIndex", "SearchMode"]
 
 SearchMode = Literal["hybrid", "lexical", "dense"]
-
-_log = logging.getLogger("arc.retrieval")
 
 _CANDIDATES = 100
 """Of each part, at least: with 50, 100 and 200 the fused order was as good (nDCG@10 within .003)."""
@@ -107,12 +105,11 @@ class HybridIndex:
         self._store = store
         self._scope = scope or Scope()
         self._kind: EntryKind = kind
-        self._embedder = embedder
+        self._embedder = None if embedder is None else GuardedEmbedder(embedder, observer or SilentObserver())
         self._bm25 = bm25 or BM25()
         self._weights = _checked_weights(weights)
         self._drop_stop_words = drop_stop_words
         self._batch_size = batch_size
-        self._observer = observer or SilentObserver()
 
     def add(self, items: Sequence[Document | IndexEntry]) -> Added:
         """Store texts, each in the place of the one with its id.
@@ -125,13 +122,13 @@ class HybridIndex:
             InvalidInputError: An item can't be stored, or the stored vectors are of another embedder.
         """
         entries = [_entry(item) for item in items]
-        self._check_embedder()
+        embedder = self._checked_embedder()
         unembedded = 0
-        works = self._embedder is not None
         for start in range(0, len(entries), self._batch_size):
             batch = entries[start : start + self._batch_size]
-            if works:
-                batch, works = self._embedded(batch)
+            if embedder is not None:
+                batch, works = embedder.of_entries(batch)
+                embedder = embedder if works else None  # one that hangs should not be asked a thousand times
             self._store.put(self._scope, self._kind, batch)
             unembedded += sum(entry.vector is None for entry in batch)
         return Added(tuple(entry.id for entry in entries), unembedded)
@@ -144,16 +141,14 @@ class HybridIndex:
         Raises:
             InvalidInputError: The stored vectors are of another embedder.
         """
-        self._check_embedder()
-        done, after, works = 0, None, self._embedder is not None
-        while works:
-            page = self._store.scan(self._scope, self._kind, unembedded=True, after=after, limit=self._batch_size)
-            if not page:
-                break
+        embedder = self._checked_embedder()
+        done, after = 0, None
+        while embedder is not None and (page := self._unembedded(after)):
             after = page[-1].id
-            page, works = self._embedded(page)
+            page, works = embedder.of_entries(page)
             ready = [entry for entry in page if entry.vector is not None]
             done += self._store.attach(self._scope, self._kind, ready)
+            embedder = embedder if works else None
         return done
 
     def re_embed(self) -> int:
@@ -224,15 +219,18 @@ class HybridIndex:
             raise InvalidInputError("mode", mode, "an embedder in the index, or a vector")
         if not query.strip() and vector is None:
             return Found()
+        stored = None if mode == "lexical" else self._store.embedding(self._scope, self._kind)
+        if self._embedder is not None:
+            self._embedder.check(stored)
         limit = max(_CANDIDATES, top_k)
         rankings: dict[str, Ranking] = {}
         notes: list[str] = []
-        if mode != "lexical" and (vector is not None or self._embedder is not None):
-            wanted = self._query_vector(query) if vector is None else unit_vector("vector", vector)
-            if wanted is None:
+        wanted = None if vector is None else unit_vector("vector", vector)
+        if stored is not None:
+            if wanted is None and self._embedder is not None and (wanted := self._embedder.of_query(query)) is None:
                 notes.append("the embedder failed: searched by words only")
-            else:
-                rankings["vector"] = self._nearest(wanted, asked, threshold, limit)
+            if wanted is not None:
+                rankings["vector"] = self._nearest(wanted, stored[0], asked, threshold, limit)
         if mode != "dense" or notes:
             rankings["bm25"] = self._matching(query, asked, limit)
         return Found(tuple(self._documents(rankings, top_k, fuse=mode == "hybrid")), tuple(notes))
@@ -250,19 +248,20 @@ class HybridIndex:
         return Ranking(best, weight=weight, floor=None if len(best) == limit else 0.0)
 
     def _nearest(
-        self, vector: "NDArray[np.float32]", filters: Filter | None, threshold: float | None, limit: int
+        self,
+        vector: "NDArray[np.float32]",
+        embedder: str,
+        filters: Filter | None,
+        threshold: float | None,
+        limit: int,
     ) -> Ranking:
-        embedding = self._store.embedding(self._scope, self._kind)
-        weight = self._weights["vector"]
-        if embedding is None:
-            return Ranking({}, weight=weight)
-        embedder = embedding[0] if self._embedder is None else self._embedder.name
         found = self._store.dense(self._scope, self._kind, vector, embedder=embedder, filters=filters, limit=limit)
         near = {entry_id: cosine for entry_id, cosine in found if threshold is None or cosine >= threshold}
-        return Ranking(near, weight=weight, floor=found[-1][1] if found else None, ideal=1.0)
+        floor = found[-1][1] if found else None
+        return Ranking(near, weight=self._weights["vector"], floor=floor, ideal=1.0)
 
     def _documents(self, rankings: Mapping[str, Ranking], top_k: int, *, fuse: bool) -> list[ScoredDocument]:
-        parts = {name: ranking for name, ranking in rankings.items() if ranking.scores}
+        parts = {name: ranking for name, ranking in rankings.items() if ranking.scores and ranking.weight}
         if fuse:
             scores = fused_scores(list(parts.values()))
         else:
@@ -277,57 +276,14 @@ class HybridIndex:
             for entry in self._store.fetch(self._scope, self._kind, best)
         ]
 
-    def _check_embedder(self) -> None:
-        """Before anything is embedded: a store would refuse the vectors when all of them are made and paid for."""
-        if self._embedder is None or (stored := self._store.embedding(self._scope, self._kind)) is None:
-            return
-        if stored[0] != self._embedder.name:
-            expected = f"{stored[0]!r}, which made the stored vectors (`re_embed` replaces them)"
-            raise InvalidInputError("embedder", self._embedder.name, expected)
+    def _checked_embedder(self) -> GuardedEmbedder | None:
+        """Checked before anything is embedded: the store would refuse the vectors when all of them are paid for."""
+        if self._embedder is not None:
+            self._embedder.check(self._store.embedding(self._scope, self._kind))
+        return self._embedder
 
-    def _query_vector(self, query: str) -> "NDArray[np.float32] | None":
-        self._check_embedder()
-        made = self._embed([query])
-        return None if made is None else made[0]
-
-    def _embedded(self, entries: Sequence[IndexEntry]) -> tuple[list[IndexEntry], bool]:
-        """The entries with vectors, and whether the embedder works. Those it made no usable vector for stay without."""
-        without = [entry for entry in entries if entry.vector is None]
-        made = self._embed([entry.text for entry in without]) if without else []
-        if made is None or self._embedder is None:
-            return list(entries), False
-        vectors = {entry.id: vector for entry, vector in zip(without, made, strict=True) if vector is not None}
-        name = self._embedder.name
-        return [
-            replace(entry, vector=vectors[entry.id], embedder=name)
-            if entry.vector is None and entry.id in vectors
-            else entry
-            for entry in entries
-        ], True
-
-    def _embed(self, texts: Sequence[str]) -> "list[NDArray[np.float32] | None] | None":
-        """The vectors, `None` for each that is none (a text of no known words may get NaN); `None` if it failed."""
-        if self._embedder is None:
-            return None
-        try:
-            made = self._embedder.embed(texts)
-            if len(made) != len(texts):
-                raise ValueError(f"{len(made)} vectors for {len(texts)} texts")  # noqa: TRY301 - it failed like any other
-        except Exception as error:  # noqa: BLE001 - whatever a model's client raises: words must still be found
-            _log.warning("the embedder %s failed: %s", self._embedder.name, type(error).__name__, exc_info=True)
-            self._observer.count("index.embedder_errors", embedder=self._embedder.name)
-            return None
-        vectors = list(map(_usable, made))
-        if unusable := sum(vector is None for vector in vectors):
-            self._observer.count("index.unusable_vectors", unusable, embedder=self._embedder.name)
-        return vectors
-
-
-def _usable(vector: Sequence[float]) -> "NDArray[np.float32] | None":
-    try:
-        return unit_vector("vector", vector)
-    except InvalidInputError:
-        return None
+    def _unembedded(self, after: str | None) -> list[IndexEntry]:
+        return self._store.scan(self._scope, self._kind, unembedded=True, after=after, limit=self._batch_size)
 
 
 def _entry(item: Document | IndexEntry) -> IndexEntry:

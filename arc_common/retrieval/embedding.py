@@ -1,0 +1,85 @@
+"""An embedder whose failures cost vectors and nothing else."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from arc_common.exceptions import InvalidInputError
+from arc_common.indexing import IndexEntry, unit_vector
+from arc_common.observability import Observer
+from arc_common.protocols import Embedder
+
+if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must not cost
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["GuardedEmbedder"]
+
+_log = logging.getLogger("arc.retrieval")
+
+
+class GuardedEmbedder:
+    """Makes vectors of length 1; what it can't make is counted, logged and left out.
+
+    Args:
+        embedder: Makes them.
+        observer: Receives "index.embedder_errors" and "index.unusable_vectors".
+    """
+
+    def __init__(self, embedder: Embedder, observer: Observer) -> None:
+        self._embedder = embedder
+        self._observer = observer
+
+    @property
+    def name(self) -> str:
+        """The embedder's."""
+        return self._embedder.name
+
+    def check(self, stored: tuple[str, int] | None) -> None:
+        """Refuse to work beside the vectors of another embedder.
+
+        Raises:
+            InvalidInputError: The stored vectors are another's.
+        """
+        if stored is not None and stored[0] != self.name:
+            expected = f"{stored[0]!r}, which made the stored vectors (`re_embed` replaces them)"
+            raise InvalidInputError("embedder", self.name, expected)
+
+    def of_query(self, text: str) -> "NDArray[np.float32] | None":
+        """A text's vector; `None` if there is none."""
+        made = self._vectors([text])
+        return None if made is None else made[0]
+
+    def of_entries(self, entries: Sequence[IndexEntry]) -> tuple[list[IndexEntry], bool]:
+        """The entries, with vectors where they have none, and whether the embedder works."""
+        # Some services refuse a whole batch for one empty text.
+        places = [place for place, entry in enumerate(entries) if entry.vector is None and entry.text.strip()]
+        made = self._vectors([entries[place].text for place in places]) if places else []
+        embedded = list(entries)
+        for place, vector in zip(places, made or (), strict=False):
+            if vector is not None:
+                embedded[place] = replace(entries[place], vector=vector, embedder=self.name)
+        return embedded, made is not None
+
+    def _vectors(self, texts: Sequence[str]) -> "list[NDArray[np.float32] | None] | None":
+        """For each text a vector, or `None` (models give NaN for a text without known words); `None` if it failed."""
+        try:
+            made = list(self._embedder.embed(texts))
+            if len(made) != len(texts):
+                raise ValueError(f"{len(made)} vectors for {len(texts)} texts")  # noqa: TRY301 - a failure like others
+        except Exception as error:  # noqa: BLE001 - whatever a model's client raises: words must still be found
+            _log.warning("the embedder %s failed: %s", self.name, type(error).__name__, exc_info=True)
+            self._observer.count("index.embedder_errors", embedder=self.name)
+            return None
+        vectors = [_usable(vector) for vector in made]
+        if unusable := sum(vector is None for vector in vectors):
+            self._observer.count("index.unusable_vectors", unusable, embedder=self.name)
+        return vectors
+
+
+def _usable(vector: Sequence[float]) -> "NDArray[np.float32] | None":
+    try:
+        return unit_vector("vector", vector)
+    except InvalidInputError:
+        return None
