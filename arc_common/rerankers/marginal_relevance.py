@@ -1,4 +1,4 @@
-"""Maximal marginal relevance (Carbonell & Goldstein 1998) over vectors and over terms, each similarity computed once."""
+"""Maximal marginal relevance (Carbonell & Goldstein 1998) over vectors or terms, each similarity computed once."""
 
 from collections.abc import Callable, Collection, Sequence
 from itertools import chain

@@ -1,0 +1,55 @@
+"""Plain text as models write it: in fences and quotation marks, under labels, and as a refusal."""
+
+import re
+
+__all__ = ["bare_text", "cut_text", "is_refusal"]
+
+_MAX_CHARACTERS = 20_000
+"""What is longer was not asked for."""
+
+_REFUSAL = re.compile(
+    r"\W{0,3}(?:(?:i['’]m |i am )?(?:so |very )?(?:sorry\b|unable to\b|not able to\b)"
+    r"|i (?:can['’]?t|can ?not|won['’]t|do(?:n['’]t| not) (?:know|have))\b|as an ai\b|unfortunately,? i\b"
+    r"|죄송|미안하지만|제가 알 수 없|很?抱歉|对不起|我不能|申し訳)",
+    re.IGNORECASE,
+)
+_FENCED = re.compile(r"\A```[^\n]*\n(.*?)\n?```\Z", re.DOTALL)
+_THINKING = re.compile(r"\A\s*<(think(?:ing)?)>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_LABEL = re.compile(
+    r"\A(?:\*\*|#+ )?(?:sure[,!.] |here(?: is|['’]s) )?(?:the )?"
+    r"(?:(?:rewritten|stand-?alone|rephrased|reformulated|hypothetical|final) ){0,2}"
+    r"(?:question|query|passage|answer|document|(?:독립(?:적인)? )?질문|답변|문서|问题|回答)"
+    r"(?:\*\*)? ?[:：](?:\*\*)?\s*",
+    re.IGNORECASE,
+)
+_QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "「": "」", "『": "』", "«": "»", "`": "`"}
+_MARKER = re.compile(r"</?arc:[\w-]*>?", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]")
+
+
+def bare_text(answer: str) -> str:
+    """An answer as one line, without what models put around it: thoughts, a fence, a label, quotation marks.
+
+    Arc's markers in it, and characters that no store can hold, are left out. Linear in the answer.
+    """
+    text = _THINKING.sub("", answer[:_MAX_CHARACTERS]).strip()
+    if fenced := _FENCED.match(text):
+        text = fenced[1]
+    text = text.encode(errors="ignore").decode().replace("\x00", "")
+    text = _LABEL.sub("", " ".join(_MARKER.sub(" ", text).split()))
+    inside = text[1:-1]
+    is_quoted = len(text) > 2 and _QUOTES.get(text[0]) == text[-1] and not {text[0], text[-1]} & set(inside)
+    return inside.strip() if is_quoted else text
+
+
+def is_refusal(text: str) -> bool:
+    """Whether a model says that it can't or won't, in English, Korean, Chinese or Japanese."""
+    return _REFUSAL.match(text) is not None
+
+
+def cut_text(text: str, most: int) -> str:
+    """The text if it has no more than so many characters, else as much of it as ends with a sentence, or a word."""
+    if len(text) <= most:
+        return text
+    ends = [match.end() for match in _SENTENCE_END.finditer(text, 0, most)]
+    return text[: ends[-1]] if ends else text[: max(text.rfind(" ", 0, most), 0)] or text[:most]

@@ -1,0 +1,6 @@
+"""Retrieval-augmented generation: from a question to the documents that a model gets to see."""
+
+from arc_common.rag.chunking import Chunk, Chunker
+from arc_common.rag.context_builder import ContextBuilder, DocumentOrder, RagContext
+
+__all__ = ["Chunk", "Chunker", "ContextBuilder", "DocumentOrder", "RagContext"]

@@ -1,0 +1,211 @@
+"""Chunks: documents cut at the ends of sentences, each within a number of tokens, the next one overlapping it."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+from arc_common.documents import Document
+from arc_common.exceptions import InvalidInputError
+from arc_common.protocols import TokenCounter
+from arc_common.rag.graphemes import grapheme_break
+from arc_common.rag.passages import passages_of, soft_breaks
+from arc_common.rag.searching import furthest
+
+__all__ = ["Chunk", "Chunker"]
+
+_LEAST_FULL = 2 / 3
+_OVERLAP_RANGE = (0.6, 1.2)
+_CHARACTERS = 32
+"""How many characters are looked at for each token: words have fewer. What runs on has to be cut somewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A part of a text: what stands between two offsets, and its tokens."""
+
+    text: str
+    start: int
+    end: int
+    tokens: int
+
+
+class Chunker:
+    """Cuts texts into chunks that a model, an embedder and a reader can use.
+
+    - No chunk has more than `size` tokens, counted as it stands.
+    - Each is a verbatim part of the text; together they have all of it but the white space around them.
+    - A chunk ends with a sentence (a line of a list, a table or code is one), with a paragraph's if that leaves it at
+      least two thirds full. Where a long sentence follows and would leave it emptier than that, it ends within that
+      sentence, at white space.
+    - A sentence that has more than `size` tokens is cut at white space; a run without any, between characters.
+    - A fenced block of code that fits a chunk is not divided.
+    - The next chunk begins some `overlap` tokens before the end: at a sentence, if one begins within 0.6 to 1.2 times
+      that, else within one. A block of code is never repeated.
+    - Same text, same chunks. Time is linear in the length, whatever the text.
+
+    Args:
+        token_counter: Counts.
+        size: Tokens of a chunk at most.
+        overlap: Tokens shared by neighbours; fewer than `size`, and at most half of it is used.
+    """
+
+    def __init__(self, token_counter: TokenCounter, *, size: int = 300, overlap: int = 50) -> None:
+        if size < 1:
+            raise InvalidInputError("size", size, "1 token or more")
+        if not 0 <= overlap < size:
+            raise InvalidInputError("overlap", overlap, f"0 to {size - 1} tokens: fewer than the size")
+        self._counter = token_counter
+        self._size = size
+        self._overlap = min(overlap, size // 2)
+
+    def split(self, text: str) -> list[Chunk]:
+        """The chunks of a text, in order; none for white space alone.
+
+        Raises:
+            InvalidInputError: `size` is too small for a single character of the text.
+        """
+        return list(_Cutter(text, self._counter, self._size, self._overlap).chunks())
+
+    def split_document(self, document: Document) -> list[Document]:
+        """The chunks of a document, each a document that knows where it stands.
+
+        The source and the metadata are the document's. Added are `chunk_index` (from 0), `chunk_start` and `chunk_end`
+        (characters), and, where the document has an id, `document_id`; the chunk's own id is then `<id>#<index>`.
+
+        Raises:
+            InvalidInputError: As `split`.
+        """
+        known = {} if document.id is None else {"document_id": document.id}
+        return [
+            replace(
+                document,
+                text=chunk.text,
+                id=None if document.id is None else f"{document.id}#{index}",
+                metadata={
+                    **document.metadata,
+                    **known,
+                    "chunk_index": index,
+                    "chunk_start": chunk.start,
+                    "chunk_end": chunk.end,
+                },
+            )
+            for index, chunk in enumerate(self.split(document.text))
+        ]
+
+
+class _Cutter:
+    """One text on its way to chunks."""
+
+    def __init__(self, text: str, counter: TokenCounter, size: int, overlap: int) -> None:
+        self._text = text
+        self._count = counter.count
+        self._size = size
+        self._overlap = overlap
+        self._passages = passages_of(text, fits=lambda block: counter.count(block) <= size)
+        self._starts = [passage.start for passage in self._passages]
+        self._ends = [passage.end for passage in self._passages]
+        counts = counter.count_batch([text[passage.start : passage.end] for passage in self._passages])
+        self._sums = [0, *accumulate(counts)]
+
+    def chunks(self) -> Iterator[Chunk]:
+        """All chunks, in order."""
+        if not self._passages:
+            return
+        start, last = self._starts[0], self._ends[-1]
+        covered = start
+        while covered < last:
+            end = self._end(start)
+            if end <= covered:  # all of it is overlap
+                start = self._next_word(covered)
+                continue
+            yield Chunk(self._text[start:end], start, end, self._tokens(start, end))
+            covered = end
+            start = self._start_before(start, end)
+
+    def _tokens(self, start: int, end: int) -> int:
+        return self._count(self._text[start:end])
+
+    def _fits(self, start: int, end: int) -> bool:
+        return end - start <= _CHARACTERS * self._size and self._tokens(start, end) <= self._size
+
+    def _next_word(self, place: int) -> int:
+        """Where the text goes on behind white space."""
+        following = bisect_right(self._ends, place)
+        start = max(place, self._starts[following])
+        while self._text[start].isspace():
+            start += 1
+        return start
+
+    def _end(self, start: int) -> int:
+        """Where the chunk that begins here ends."""
+        first = bisect_right(self._ends, start)
+        guess = bisect_right(self._sums, self._sums[first] + self._size) - 2
+        last = furthest(first, len(self._ends), guess, fits=lambda place: self._fits(start, self._ends[place]))
+        if last is None:
+            return self._break_within(start, start, self._ends[first]) or self._characters_end(start, self._ends[first])
+        end = self._ends[last]
+        if last + 1 == len(self._ends):
+            return end
+        if self._tokens(start, end) >= _LEAST_FULL * self._size:
+            return self._paragraph_end(start, first, last) or end
+        following = self._passages[last + 1]
+        return end if following.is_code else self._break_within(start, following.start, following.end) or end
+
+    def _paragraph_end(self, start: int, first: int, last: int) -> int | None:
+        """The end of the last paragraph that leaves the chunk full enough."""
+        for place in range(last, first - 1, -1):
+            if self._passages[place].ends_paragraph:
+                end = self._ends[place]
+                return end if self._tokens(start, end) >= _LEAST_FULL * self._size else None
+        return None
+
+    def _break_within(self, start: int, sentence_start: int, sentence_end: int) -> int | None:
+        """The furthest place at white space in a sentence where the chunk fits."""
+        limit = min(sentence_end, start + _CHARACTERS * self._size)
+        breaks = soft_breaks(self._text, sentence_start + 1, limit)
+        last = furthest(0, len(breaks), len(breaks) // 2, fits=lambda i: self._fits(start, breaks[i]))
+        return None if last is None else breaks[last]
+
+    def _characters_end(self, start: int, end: int) -> int:
+        """The furthest place between two characters where the chunk fits."""
+        longest = min(end - start, _CHARACTERS * self._size)
+        length = furthest(1, longest + 1, self._size, fits=lambda length: self._fits(start, start + length))
+        if length is None:
+            raise InvalidInputError("size", self._size, f"tokens enough for {self._text[start]!r}")
+        border = grapheme_break(self._text, start + length)
+        # A character may be made of more code points than a chunk has tokens: only then is it divided.
+        return border if border > start and self._tokens(start, border) <= self._size else start + length
+
+    def _start_before(self, start: int, end: int) -> int:
+        """Where the chunk behind the one given begins."""
+        if end == self._ends[-1]:
+            return end
+        if not self._overlap:
+            return self._next_word(end)
+        least, most = (share * self._overlap for share in _OVERLAP_RANGE)
+        near: list[tuple[int, int]] = []
+        for place in range(bisect_left(self._starts, end) - 1, -1, -1):
+            passage = self._passages[place]
+            if passage.end <= start:
+                break
+            if passage.is_code:
+                near = near or [(0, self._next_word(end))]
+                return min(near, key=lambda found: abs(found[0] - self._overlap))[1]
+            if passage.start <= start or (tokens := self._tokens(passage.start, end)) > most:
+                break
+            near.append((tokens, passage.start))
+        fitting = [(abs(tokens - self._overlap), place) for tokens, place in near if tokens >= least]
+        return min(fitting)[1] if fitting else self._start_within(start, end)
+
+    def _start_within(self, start: int, end: int) -> int:
+        """The place in a sentence, at white space if there is any, with no more than the overlap behind it."""
+        lowest = max(start, end - _CHARACTERS * self._overlap) + 1
+        words = [self._next_word(place) for place in reversed(soft_breaks(self._text, lowest, end - 1))]
+        last = furthest(0, len(words), len(words) // 2, fits=lambda i: self._tokens(words[i], end) <= self._overlap)
+        if last is not None:
+            return words[last]
+        length = furthest(
+            1, end - lowest + 1, self._overlap, fits=lambda length: self._tokens(end - length, end) <= self._overlap
+        )
+        return self._next_word(end) if length is None else grapheme_break(self._text, end - length)

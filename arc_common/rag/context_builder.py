@@ -1,0 +1,241 @@
+"""ContextBuilder: documents packed into a number of tokens."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, get_args
+
+from arc_common.context_window import Omission
+from arc_common.documents import Document, ScoredDocument
+from arc_common.exceptions import InvalidInputError
+from arc_common.prompts.context import DOCUMENT_SEPARATOR
+from arc_common.prompts.retrieval import render_passage, render_passages
+from arc_common.protocols import TokenCounter
+from arc_common.rag.duplicates import SeenTexts
+from arc_common.rag.ordering import DocumentOrder, ordered
+from arc_common.rag.searching import furthest
+from arc_common.text.sentences import sentence_spans
+
+__all__ = ["ContextBuilder", "DocumentOrder", "RagContext"]
+
+TOO_LARGE = "no room for it"
+DUPLICATE = "says what another document says"
+SHORTENED = "shortened"
+"""Why a document is not shown, or not whole."""
+
+_CUT_MARK = " …"
+
+_DOUBT = 4
+"""Tokens that a border between two texts may cost or save, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class RagContext:
+    """What was found for a question, as a model gets to see it.
+
+    Two are equal if they show the same, whatever went wrong on the way: `RagContext.EMPTY` is what shows nothing.
+
+    Args:
+        context: The text: each document under its source, with a line between two of them.
+        documents: Those in it, in its order (a citation's number is the place here, from 1); one that was shortened has
+            the text shown, and `truncated` in its metadata.
+        total_tokens: The tokens of `context`, under the counter that built it.
+        omissions: What was found and is not shown, or not whole.
+        notes: What went wrong without stopping it.
+    """
+
+    context: str = ""
+    documents: tuple[ScoredDocument, ...] = ()
+    total_tokens: int = 0
+    omissions: tuple[Omission, ...] = field(default=(), compare=False)
+    notes: tuple[str, ...] = field(default=(), compare=False)
+
+    EMPTY: ClassVar["RagContext"]
+
+    @property
+    def has_documents(self) -> bool:
+        """Whether it shows anything."""
+        return bool(self.documents)
+
+
+RagContext.EMPTY = RagContext()
+
+
+class ContextBuilder:
+    """Packs documents into a number of tokens, the best first.
+
+    - The context never has more tokens than it may: what is counted is the text as it is, separators, sources and
+      numbers included.
+    - Documents are taken by score (equal ones in the order given, those without a score last), and shown in the order
+      asked for.
+    - One that says what a better one says is left out: a copy, or nearly one (see `SeenTexts`).
+    - One that does not fit is passed over, or cut at the end of a sentence, or ends the context, as the settings say.
+    - Text and sources are data: markers, separators and source lines in them are defused (see `render_passage`).
+    - Same documents, same bytes; the documents given are not changed.
+
+    Args:
+        token_counter: Counts.
+        max_tokens: Tokens of the context at most.
+        order: How the documents stand in the context (see `ordered`).
+        citations: Whether each document has a number, `[1]` first.
+        skip_oversized: Whether what does not fit is passed over; if not, nothing behind it is shown.
+        truncate: Whether what does not fit is cut to what room there is, by whole sentences, before the rest is seen.
+        near_duplicates: The similarity from which on two texts say the same; `None`: only copies do.
+    """
+
+    def __init__(
+        self,
+        token_counter: TokenCounter,
+        *,
+        max_tokens: int = 4_000,
+        order: DocumentOrder = "score",
+        citations: bool = False,
+        skip_oversized: bool = True,
+        truncate: bool = False,
+        near_duplicates: float | None = 0.9,
+    ) -> None:
+        if order not in get_args(DocumentOrder):
+            raise InvalidInputError("order", order, f"one of {', '.join(get_args(DocumentOrder))}")
+        SeenTexts(threshold=near_duplicates)
+        self._counter = token_counter
+        self._max_tokens = _check_tokens(max_tokens)
+        self._order: DocumentOrder = order
+        self._citations = citations
+        self._skip = skip_oversized
+        self._truncate = truncate
+        self._near_duplicates = near_duplicates
+
+    def build(self, documents: Sequence[ScoredDocument | Document], *, max_tokens: int | None = None) -> RagContext:
+        """The context that shows the documents; one equal to `RagContext.EMPTY` if none fits.
+
+        Args:
+            documents: In any order.
+            max_tokens: Tokens at most, instead of the builder's number.
+
+        Raises:
+            InvalidInputError: `max_tokens` is negative.
+        """
+        most = self._max_tokens if max_tokens is None else _check_tokens(max_tokens)
+        ranked = _ranked(documents)
+        packing = _Packing(self._counter, most, self._order, citations=self._citations)
+        seen = SeenTexts(threshold=self._near_duplicates)
+        omissions: list[Omission] = []
+        for place, (found, tokens) in enumerate(packing.sized(ranked)):
+            if seen.has(found.document.text):
+                omissions.append(_omission(found, tokens, DUPLICATE))
+                continue
+            if packing.has_room(found, tokens):
+                packing.add(found, tokens)
+            elif self._truncate and (part := packing.shortened(found, tokens)) is not None:
+                packing.add(*part)
+                omissions.append(_omission(found, max(0, tokens - part[1]), SHORTENED))
+            elif self._skip:
+                omissions.append(_omission(found, tokens, TOO_LARGE))
+                continue
+            else:
+                omissions += [_omission(*left, TOO_LARGE) for left in packing.sized(ranked[place:])]
+                break
+            seen.add(found.document.text)
+        shown, context, total = packing.finish()
+        omissions += [_omission(*left, TOO_LARGE) for left in packing.dropped]
+        if not shown and not omissions:
+            return RagContext.EMPTY
+        return RagContext(context, shown, total, tuple(omissions))
+
+
+class _Packing:
+    """The documents that are shown so far, best first.
+
+    Texts don't add up: what two have together may be a token more or less than what they have apart. So what clearly
+    fits is added up, what comes near the limit is counted as it would stand, and the end is counted in any case.
+    """
+
+    def __init__(self, counter: TokenCounter, most: int, order: DocumentOrder, *, citations: bool) -> None:
+        self._counter = counter
+        self._most = most
+        self._order = order
+        self._citations = citations
+        self._separator = counter.count(DOCUMENT_SEPARATOR)
+        self._kept: list[tuple[ScoredDocument, int]] = []
+        self._sum = 0
+        self.dropped: list[tuple[ScoredDocument, int]] = []
+
+    def sized(self, documents: Sequence[ScoredDocument]) -> Iterator[tuple[ScoredDocument, int]]:
+        """Each with the tokens that it has alone."""
+        number = len(documents) if self._citations else None
+        sizes = self._counter.count_batch([render_passage(found.document, number=number) for found in documents])
+        return zip(documents, sizes, strict=True)
+
+    def has_room(self, found: ScoredDocument, tokens: int) -> bool:
+        """Whether the document fits beside those that are shown."""
+        together = self._sum + tokens + (self._separator if self._kept else 0)
+        doubt = _DOUBT * (len(self._kept) + 1)
+        if abs(together - self._most) > doubt:
+            return together < self._most
+        return self._fits([*(kept for kept, _ in self._kept), found])
+
+    def add(self, found: ScoredDocument, tokens: int) -> None:
+        """Show a document behind the others."""
+        self._sum += tokens + (self._separator if self._kept else 0)
+        self._kept.append((found, tokens))
+
+    def shortened(self, found: ScoredDocument, tokens: int) -> tuple[ScoredDocument, int] | None:
+        """As many of the document's first sentences as there is room for, and their tokens."""
+        text = found.document.text
+        ends = [end for _, end in sentence_spans(text)][:-1]
+        before = [kept for kept, _ in self._kept]
+        last = furthest(
+            0,
+            len(ends),
+            len(ends) * max(0, self._most - self._sum) // max(1, tokens),
+            fits=lambda place: self._fits([*before, _cut(found, ends[place])]),
+        )
+        if last is None:
+            return None
+        shown = _cut(found, ends[last])
+        ((_, size),) = self.sized([shown])
+        return shown, size
+
+    def finish(self) -> tuple[tuple[ScoredDocument, ...], str, int]:
+        """The documents in the order in which they are shown, the text, and its tokens."""
+        while self._kept:
+            documents = [kept for kept, _ in self._kept]
+            context = self._render(documents)
+            tokens = self._counter.count(context)
+            if tokens <= self._most:
+                return tuple(documents[place] for place in ordered(documents, self._order)), context, tokens
+            self.dropped.append(self._kept.pop())
+        return (), "", 0
+
+    def _fits(self, documents: Sequence[ScoredDocument]) -> bool:
+        return self._counter.count(self._render(documents)) <= self._most
+
+    def _render(self, documents: Sequence[ScoredDocument]) -> str:
+        return render_passages(
+            [
+                render_passage(documents[place].document, number=number if self._citations else None)
+                for number, place in enumerate(ordered(documents, self._order), 1)
+            ]
+        )
+
+
+def _ranked(documents: Sequence[ScoredDocument | Document]) -> list[ScoredDocument]:
+    """The documents that say anything, best first."""
+    found = [entry if isinstance(entry, ScoredDocument) else ScoredDocument(entry) for entry in documents]
+    found = [entry for entry in found if entry.document.text.strip()]
+    return sorted(found, key=lambda entry: float("inf") if entry.score is None else -entry.score)
+
+
+def _cut(found: ScoredDocument, end: int) -> ScoredDocument:
+    document = found.document
+    metadata = {**document.metadata, "truncated": True}
+    return replace(found, document=replace(document, text=document.text[:end] + _CUT_MARK, metadata=metadata))
+
+
+def _omission(found: ScoredDocument, tokens: int, reason: str) -> Omission:
+    return Omission("document", found.document.id or found.document.source, tokens, reason, found.score_parts)
+
+
+def _check_tokens(value: int) -> int:
+    if value < 0:
+        raise InvalidInputError("max_tokens", value, "0 tokens or more")
+    return value
