@@ -118,7 +118,7 @@ class CuttableText:
             end = self._border(min(end - len(closing), fence.closing))
             line = self.text.rfind("\n", max(fence.body, end - _WORD), end + 1)
             end = line if line >= 0 else end
-            if end <= fence.body or not self.text[fence.body : end].strip():
+            if not self.text[fence.body : end].strip():
                 end, closing = fence.start, ""
         kept = self.text[:end].rstrip()
         return f"{kept}{closing}{MARKER}" if kept else None
@@ -130,7 +130,7 @@ class CuttableText:
         if position <= 0:
             return 0
         for end in range(position, max(0, position - _WORD), -1):
-            if (text[end - 1].isspace() or text[end : end + 1].isspace()) and is_border(text, end):
+            if text[end - 1].isspace() or text[end : end + 1].isspace():  # `head` strips the space
                 return end
         while not is_border(text, position):
             position -= 1

@@ -42,20 +42,24 @@ class Summarize(BaseStrategy):
     Args:
         summarize: Writes the summary of some messages. Whatever it raises is logged, not raised.
         keep_last: Messages at the end that stay as they are.
+        keep_tokens: Newer turns stay as they are too, as many as fit so many tokens together with the leading messages.
+            With 0, little is left, and so the next summary is not due for a long time.
     """
 
     name: ClassVar[str] = "summarize"
     summarize: Callable[[Sequence[Message]], str]
     keep_last: int = 5
+    keep_tokens: int = 0
 
     def __post_init__(self) -> None:
         if not callable(self.summarize):
             raise InvalidInputError("summarize", self.summarize, "a function that summarises messages")
         check_whole_number("keep_last", self.keep_last, least=1)
+        check_whole_number("keep_tokens", self.keep_tokens)
 
     def _shrink(self, messages: Sequence[Message], max_tokens: int, count: CountOnce) -> Compression:
         parts = parts_of(messages)
-        kept = self._last(parts)
+        kept = self._last(parts) | newest_that_fit(parts, max_tokens=self.keep_tokens, count=count)
         room = max_tokens - parts.cost(kept, count) + count.total(parts.leading)
         older = [message for place in parts.places if place not in kept for message in parts.at(place).messages]
         older = [*parts.opening, *older]

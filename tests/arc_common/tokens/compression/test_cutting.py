@@ -147,6 +147,9 @@ def open_fence(text: str) -> str | None:
             id="a fence is closed",
         ),
         pytest.param("See:\n```python\nx = 1\n```\n", 24, "See:... [truncated]", id="a fence without code goes"),
+        pytest.param(
+            "```\nx = 1\n" + "`" * 200 + "\nmore", 120, "```\nx = 1\n```\n... [truncated]", id="a long closing line"
+        ),
         pytest.param("a" * 30, 15, None, id="no room"),
         pytest.param("   \n\n  " * 10, 40, None, id="nothing but space"),
     ],
@@ -183,6 +186,12 @@ def test_text_parts_behind_the_cut_go_and_pictures_stay():
     short = truncated(message, max_characters=60)
     assert short.content == (ContentPart("text", "short"), ContentPart("text", "long " * 7 + "long" + MARKER), picture)
     assert len(short.text) <= 60
+
+
+def test_the_marker_has_its_room_also_where_a_part_ends():
+    """A part is kept whole only with room for the marker behind it."""
+    message = Message("user", (ContentPart("text", "x" * 50), ContentPart("text", "y" * 50)))
+    assert [truncated(message, max_characters=n).text for n in (60, 65)] == ["x" * 45 + MARKER, "x" * 50 + MARKER]
 
 
 def tokens(message: Message) -> int:

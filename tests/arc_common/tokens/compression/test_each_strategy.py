@@ -79,6 +79,17 @@ def test_calls_still_open_at_the_end_stay(kept):
     """Their results come next; a request without them would make the results orphans."""
     messages = [*agent(3), Message("user", "go", id="u"), Message("assistant", tool_calls=(ToolCall("t"),), id="open")]
     assert ids(kept.compress(messages, max_tokens=2, count=one_each)) == ["u", "open"]
+    assert ids(kept.compress(messages, max_tokens=0, count=one_each)) == ["u", "open"], "also when there is no room"
+
+
+@pytest.mark.parametrize("kept", [RollingWindow(), TokenPruning()], ids=lambda kept: kept.name)
+def test_there_are_no_gaps(kept):
+    """Behind what does not fit, nothing older comes back, neither within a turn nor between turns."""
+    turns = [Message("user", "old", id="old"), Message("user", "x" * 90, id="large"), Message("user", "new", id="new")]
+    assert ids(kept.compress(turns, max_tokens=50, count=characters)) == ["new"]
+    loop = [Message("user", "old", id="old"), Message("user", "go", id="go")]
+    loop += [Message("assistant", text, id=text[:1]) for text in ("a", "b" * 90, "c")]
+    assert ids(kept.compress(loop, max_tokens=50, count=characters)) == ["go", "c"]
 
 
 def test_scores():
@@ -103,6 +114,22 @@ def test_scores():
         ["u2", "u3"],
         ["u3"],
     ]
+
+
+def test_an_answer_to_a_long_question_counts_as_little_as_the_question():
+    """So the newest long question keeps its answer, where there is room for both."""
+    long = "long " * 300
+    messages = [
+        Message(role, text, id=str(i)) for i, (role, text) in enumerate([("user", long), ("assistant", "a")] * 2)
+    ]
+    messages.append(Message("user", "now", id="now"))
+    assert ids(ScorePruning().compress(messages, max_tokens=4, count=one_each)) == ["0", "2", "3", "now"]
+
+
+def test_the_newest_exchange_comes_before_any_score():
+    """An agent must see the result that it has just asked for, however long it is."""
+    messages = [*chat(*["user", "assistant"] * 3), *agent(1, result="x" * 2_000)[:3]]
+    assert ids(ScorePruning().compress(messages, max_tokens=3, count=one_each)) == ["u0", "c0", "r0"]
 
 
 def test_scores_can_be_set():
@@ -147,6 +174,13 @@ def test_tool_pairs_are_dropped_together():
         ("c0", "older tool call"),
         ("r0", "older tool call"),
     ]
+
+
+def test_open_tool_calls_are_not_dropped():
+    """However few tool exchanges are to stay."""
+    messages = [*agent(1), Message("user", "go", id="u"), Message("assistant", tool_calls=(ToolCall("t"),), id="open")]
+    result = DropToolResults(keep_last=0).compress(messages, max_tokens=0, count=one_each)
+    assert ids(result) == ["u0", "a0", "u", "open"]
 
 
 def test_long_messages_are_truncated_oldest_first():
@@ -261,6 +295,14 @@ def test_a_tool_exchange_is_not_split_by_the_last_five():
     assert ids(result) == [None, "u", "call", "r0", "r1", "r2", "r3", "r4"]
 
 
+def test_a_summary_can_leave_more_than_the_last_five():
+    """As many of the newest turns as fit the tokens given."""
+    messages = chat("system", *["user", "assistant"] * 20)
+    result = Summarize(summarize=Notes(), keep_tokens=300).compress(messages, max_tokens=400, count=characters_and(29))
+    assert ids(result) == ["0", *(str(i) for i in range(33, 41))]
+    assert result.tokens <= 400
+
+
 def failing(_: object) -> str:
     raise ConnectionError("the model is away")
 
@@ -345,6 +387,7 @@ def test_strategies_have_names():
         ("summarize", {}, "summarize.summarize"),
         ("summarize", {"summarize": "text"}, "a function"),
         ("summarize", {"summarize": failing, "keep_last": 0}, "keep_last"),
+        ("summarize", {"summarize": failing, "keep_tokens": -1}, "keep_tokens"),
         ("truncate", {"max_characters": 3}, "max_characters"),
         ("score_pruning", {"user": float("nan")}, "user"),
         ("score_pruning", {"long": "1"}, "long"),
