@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import dropwhile
 from typing import Any
 
 from arc_common import ArcError, BudgetExceededError, ContextEngine, Message, Role
@@ -249,7 +250,7 @@ def _check_objects(seen: Sequence[tuple[str, list[Any], str | None]], framework:
 
 
 def _demand(case: Case, room: float) -> tuple[bool, int]:
-    """Whether what can be shown of the history is larger than the room for it, and its largest part.
+    """Whether what can be shown of the history besides what is fixed is larger than the room, and its largest part.
 
     A part is what is shown together: an exchange with its turn's user message, or a system message. Where there are
     limits by count, nothing is demanded.
@@ -258,10 +259,13 @@ def _demand(case: Case, room: float) -> tuple[bool, int]:
     if request.max_turns is not None or request.max_messages is not None or case.seed % 10 == 0:
         return False, 0
     tokens = plain_tokens(case.counter)
-    asides = [tokens(message) for message in case.history if message.role is Role.SYSTEM]
+    behind = dropwhile(lambda message: message.role is Role.SYSTEM, case.history)
+    asides = [tokens(message) for message in behind if message.role is Role.SYSTEM]
     spoken = [message for message in case.history if message.role is not Role.SYSTEM]
     exchanges, _ = exchanges_of([message for message in spoken if message.role is Role.TOOL or _is_sent(message)])
     total, largest = sum(asides), max(asides, default=0)
+    if request.query is None:
+        total -= tokens(case.current)
     for turn in turns_of([exchange for exchange in exchanges if exchange.complete]):
         if turn.starts_with_user:
             costs = [sum(map(tokens, exchange.messages)) for exchange in turn.exchanges]
