@@ -69,7 +69,7 @@ def postgres_server(*, durable: bool = False) -> Iterator[PostgresServer]:
             _wait_until_ready(process, port, root / "log")
             yield PostgresServer(port=port, pid=process.pid)
         finally:
-            process.send_signal(signal.SIGINT)
+            process.send_signal(signal.SIGQUIT)  # at once: what it would write is thrown away
             try:
                 process.wait(10)
             except subprocess.TimeoutExpired:

@@ -68,6 +68,12 @@ class Database:
             self._prepare()
             return self._driver.write(call)
 
+    def attempt(self, *calls: Call) -> bool:
+        """Run writing statements as one transaction, in one round trip; whether no other writer was in its way."""
+        with self._gate:
+            self._prepare()
+            return self._driver.attempt(*calls)
+
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Begin a writing transaction."""

@@ -50,6 +50,9 @@ class Driver(Protocol):
     def write(self, call: Call) -> list[Row] | None:
         """Run one writing statement, durable in one round trip; `None` if another writer was in its way."""
 
+    def attempt(self, *calls: Call) -> bool:
+        """Run writing statements as one transaction, in one round trip; whether no other writer was in its way."""
+
     def transaction(self) -> AbstractContextManager[Transaction]:
         """Begin a writing transaction."""
 
@@ -95,6 +98,12 @@ class SqliteDriver:
     def write(self, call: Call) -> list[Row] | None:
         """Run one writing statement; others are waited for."""
         return self.read(call)
+
+    def attempt(self, *calls: Call) -> bool:
+        """Run writing statements; others are waited for."""
+        with self.transaction() as transaction:
+            transaction.commit(*calls)
+        return True
 
     def transaction(self) -> AbstractContextManager[Transaction]:
         """Begin IMMEDIATE."""
@@ -227,6 +236,7 @@ class PostgresDriver:
 
         self._engine = engine
         self._error = psycopg.Error
+        self._division_by_zero = psycopg.errors.DivisionByZero
         self._in_the_way = (psycopg.errors.UniqueViolation, psycopg.errors.SerializationFailure)
         self._unavailable = (psycopg.OperationalError, psycopg.InterfaceError)
 
@@ -241,7 +251,8 @@ class PostgresDriver:
 
     def snapshot(self, *calls: Call) -> list[list[Row]]:
         """Read in one transaction, sent as one."""
-        with self._connection() as connection:
+        checkout = self._connection()
+        with checkout as connection:
             try:
                 with connection.pipeline():
                     connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -252,8 +263,7 @@ class PostgresDriver:
                     connection.execute("COMMIT")
                 return [cursor.fetchall() for cursor in cursors]
             except self._error:
-                if not connection.closed:
-                    connection.execute("ROLLBACK")
+                checkout.is_fit = False
                 raise
 
     def write(self, call: Call) -> list[Row] | None:
@@ -265,9 +275,24 @@ class PostgresDriver:
                 return None
             raise
 
+    def attempt(self, *calls: Call) -> bool:
+        """Run writing statements; a statement among them says that another writer was there by dividing by zero.
+
+        They are sent unprepared. psycopg takes a statement for prepared that it sent behind one which failed, and would
+        fail with it ever after.
+        """
+        try:
+            with _PostgresTransaction(self._connection(), self._error, prepare=False) as transaction:
+                transaction.commit(*calls)
+        except StoreError as error:
+            if isinstance(error.__cause__, (*self._in_the_way, self._division_by_zero)):
+                return False
+            raise
+        return True
+
     def transaction(self) -> AbstractContextManager[Transaction]:
         """Begin with the first calls."""
-        return _PostgresTransaction(self._connection())
+        return _PostgresTransaction(self._connection(), self._error)
 
     def before_fork(self) -> None:
         """Nothing: a connection that is open in both processes does no harm while only one uses it."""
@@ -281,9 +306,13 @@ class PostgresDriver:
 
 
 class _PostgresCheckout:
-    """The same for PostgreSQL: the connection commits by itself while it is out."""
+    """The same for PostgreSQL: the connection commits by itself while it is out.
 
-    __slots__ = ("_before", "_connection", "_engine", "_error", "_pooled", "_unavailable")
+    Who finds it unfit for another use says so by `is_fit`: a pipeline that failed has left psycopg with a wrong idea of
+    what is prepared.
+    """
+
+    __slots__ = ("_before", "_connection", "_engine", "_error", "_pooled", "_unavailable", "is_fit")
 
     def __init__(
         self, engine: Engine, error: type[Exception], unavailable: tuple[type[Exception], type[Exception]]
@@ -291,6 +320,7 @@ class _PostgresCheckout:
         self._engine = engine
         self._error = error
         self._unavailable = unavailable
+        self.is_fit = True
 
     def __enter__(self) -> Any:
         try:
@@ -311,6 +341,8 @@ class _PostgresCheckout:
             if self._connection.closed:
                 self._pooled.invalidate()
                 self._engine.dispose()  # the server ended one; it may have ended all, and each would fail a call
+            elif not self.is_fit:
+                self._pooled.invalidate()
             else:
                 self._connection.autocommit = self._before
         finally:
@@ -320,10 +352,12 @@ class _PostgresCheckout:
 
 
 class _PostgresTransaction:
-    __slots__ = ("_begun", "_checkout", "_connection")
+    __slots__ = ("_begun", "_checkout", "_connection", "_error", "_prepare")
 
-    def __init__(self, checkout: _PostgresCheckout) -> None:
+    def __init__(self, checkout: _PostgresCheckout, error: type[Exception], *, prepare: bool | None = None) -> None:
         self._checkout = checkout
+        self._error = error
+        self._prepare = prepare
         self._begun = False
 
     def __enter__(self) -> Transaction:
@@ -334,8 +368,10 @@ class _PostgresTransaction:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            if self._begun and not self._connection.closed:
-                self._connection.execute("ROLLBACK")
+            if isinstance(error, self._error) and self._prepare is not False:
+                self._checkout.is_fit = False
+            elif self._begun and not self._connection.closed:
+                self._execute("ROLLBACK")
         finally:
             self._checkout.__exit__(kind, error, trace)
 
@@ -351,20 +387,27 @@ class _PostgresTransaction:
             self._begin()
             for call in calls:
                 self._send(*call)
-            self._connection.execute("COMMIT")
+            self._execute("COMMIT")
         self._begun = False
 
     def _begin(self) -> None:
         if not self._begun:
-            self._connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")  # each statement sees what the lock showed
+            self._execute("BEGIN ISOLATION LEVEL READ COMMITTED")  # each statement sees what the lock showed
             self._begun = True
 
     def _send(self, statement: Statement, parameters: Any) -> Any:
         if isinstance(parameters, Mapping):
-            return self._connection.execute(statement.sql, {**statement.defaults, **parameters})
+            return self._execute(statement.sql, {**statement.defaults, **parameters})
+        if self._prepare is False:  # executemany always prepares
+            for each in parameters:
+                self._execute(statement.sql, {**statement.defaults, **each})
+            return None
         with self._connection.cursor() as cursor:
             cursor.executemany(statement.sql, parameters)
         return None
+
+    def _execute(self, sql: str, parameters: Mapping[str, Any] | None = None) -> Any:
+        return self._connection.execute(sql, parameters, prepare=self._prepare)
 
 
 def _once(pooled: PoolProxiedConnection, configure: Callable[[], None]) -> None:

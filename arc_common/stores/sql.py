@@ -1,7 +1,6 @@
 """Conversations in SQLite or PostgreSQL."""
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,11 +22,11 @@ from arc_common.stores.checks import (
 from arc_common.stores.database import Database, scope
 from arc_common.stores.drivers import Call, Row, Transaction
 from arc_common.stores.options import SqlOptions
-from arc_common.stores.plan import AppendPlan, plan_append
-from arc_common.stores.rows import conversation_from_row, message_row, stored_from_row, to_microseconds
-from arc_common.stores.statements import LOCKED_COLUMNS, REVISED_COLUMNS, statements_for
+from arc_common.stores.rows import conversation_from_row, stored_from_row, to_microseconds
+from arc_common.stores.sql_append import SqlAppend
+from arc_common.stores.statements import statements_for
 from arc_common.stores.summary_edits import SummaryEdits
-from arc_common.stores.summary_plan import Changed, edited
+from arc_common.stores.summary_plan import Changed
 from arc_common.stores.summary_sql import SqlSummaries
 
 __all__ = ["SqlStore"]
@@ -44,8 +43,6 @@ class _Locked:
     """A session's row under its lock."""
 
     row_id: int
-    next_seq: int
-    message_count: int
     summarized: int
 
 
@@ -54,8 +51,8 @@ class SqlStore:
 
     - Messages get their place inside the transaction, from a counter in the session's locked row: writers in any
       number of processes lose, duplicate and reorder nothing.
-    - An append is one transaction: one fsync, two round trips (on PostgreSQL three if it makes a revision, one if all
-      messages are known).
+    - An append is one transaction: one fsync, and on PostgreSQL two round trips (one if all messages are known as they
+      are; more only when another writer comes in between).
     - A read is one statement that reads as many rows as it returns; the tail by tokens reads at most twice as many.
     - Tables are made at first use, under a lock (unless `auto_migrate` is off).
     - It survives `os.fork`: both sides go on, each with connections of its own.
@@ -82,6 +79,7 @@ class SqlStore:
         self._clock = clock or (lambda: datetime.now(UTC))
         self._sql = statements_for(self._database.dialect)
         self._edits = SummaryEdits(self._database)
+        self._append = SqlAppend(self._database, self._edits, clock=self._clock)
         self._summaries = SqlSummaries(self._database, clock=self._clock)
 
     @property
@@ -103,83 +101,7 @@ class SqlStore:
         if not messages:
             self._check_owner(key)
             return []
-        now = to_microseconds(self._clock())
-        ids = self._database.many(list(dict.fromkeys(counted.message.id for counted in messages)))
-        if max_messages is None and self._database.dialect == "postgresql":
-            results = self._append_new(key, messages, ids, now)
-            if results is not None:
-                return results
-        with self._database.transaction() as transaction:
-            locked, existing = self._lock(transaction, key, ids, now)
-            plan = plan_append(messages, existing=existing, next_seq=locked.next_seq)
-            if plan.inserted or plan.revised:
-                place = {"row_id": locked.row_id, "caller_id": key.caller_id}
-                undo: list[Call] = []
-                if plan.revised:
-                    changed = edited(plan.revised)
-                    undo = self._edits.after(transaction, place, changed, summarized=locked.summarized)
-                transaction.commit(*self._writes(plan, place, now, locked.message_count, max_messages), *undo)
-        return plan.results
-
-    def _append_new(
-        self, key: SessionKey, messages: Sequence[CountedMessage], ids: Any, now: int
-    ) -> list[StoredMessage] | None:
-        """Append without holding the session's lock over a round trip; `None` if that won't do.
-
-        It does where each message is new or there as it is. With eight writers to one session it is twice as fast as
-        the way under the lock.
-        """
-        rows = self._database.read((self._sql.look_up, {**scope(key), "message_ids": ids}))
-        if rows:
-            _owned(key, rows)
-        existing = _messages_beside(rows)
-        plan = plan_append(messages, existing=existing, next_seq=0)
-        if plan.revised:
-            return None
-        if not plan.inserted:
-            return plan.results
-        given = [{**message_row(stored), "place": stored.seq, "revision": stored.revision} for stored in plan.inserted]
-        statement = self._sql.append_new if rows else self._sql.append_first
-        assert statement is not None  # noqa: S101 - PostgreSQL has both
-        parameters = {**_new_session(key, now), **_change(plan, given), "now": now, "rows": json.dumps(given)}
-        places = self._database.write((statement, parameters))
-        if not places:
-            return None
-        first = min(row[0] for row in places)
-        return plan_append(messages, existing=existing, next_seq=first).results
-
-    def _lock(
-        self, transaction: Transaction, key: SessionKey, ids: Any, now: int
-    ) -> tuple[_Locked, dict[str, StoredMessage]]:
-        """The session under its lock, made if need be, and those of the messages that it has."""
-        if self._database.dialect == "sqlite":  # one writer at a time: what it reads is locked
-            (rows,) = transaction.run((self._sql.look_up, {**scope(key), "message_ids": ids}))
-            if rows:
-                return _owned(key, rows), _messages_beside(rows)
-        found, known = transaction.run(
-            (self._sql.open_session, _new_session(key, now)),
-            (self._sql.find, {**scope(key), "message_ids": ids}),
-        )
-        return _owned(key, found), {str(row[0]): stored_from_row(row) for row in known}
-
-    def _writes(
-        self, plan: AppendPlan, place: Mapping[str, Any], now: int, count: int, max_messages: int | None
-    ) -> Iterator[Call]:
-        """What carries a plan out, in order."""
-        rows = [_placed_row(stored, place) for stored in plan.inserted]
-        if rows:
-            yield self._sql.insert_message, rows
-        for revised in plan.revised:
-            row = _placed_row(revised, place)
-            values = {name: row[name] for name in REVISED_COLUMNS}
-            yield self._sql.revise_message, {**values, **place, "at_seq": revised.seq}
-        change = {**_change(plan, rows), **place, "now": now}
-        excess = 0 if max_messages is None else count + len(rows) - max_messages
-        if excess > 0:
-            yield self._sql.update_session_dropping, {**change, "excess_less_one": excess - 1}
-            yield self._sql.drop_oldest, {**place, "excess_less_one": excess - 1}
-        else:
-            yield self._sql.update_session, change
+        return self._append(key, messages, max_messages=max_messages)
 
     def tail(
         self,
@@ -334,53 +256,11 @@ class SqlStore:
             raise SessionNotFoundError(key.session_id)
 
 
-def _new_session(key: SessionKey, now: int) -> dict[str, Any]:
-    return {
-        **scope(key),
-        "account_id": key.account_id,
-        "status": "active",
-        "created_at": now,
-        "updated_at": now,
-        "next_seq": 1,
-        "message_count": 0,
-        "tool_calls_count": 0,
-        "total_tokens": 0,
-    }
-
-
 def _owned(key: SessionKey, found: list[Row]) -> _Locked:
-    row_id, user_id, next_seq, message_count, summarized = found[0][: len(LOCKED_COLUMNS)]
+    row_id, user_id, _, _, summarized = found[0]
     if user_id != key.user_id:
         raise SessionNotFoundError(key.session_id)
-    return _Locked(row_id, next_seq, message_count, summarized)
-
-
-def _messages_beside(rows: list[Row]) -> dict[str, StoredMessage]:
-    """The messages in the rows of `look_up`."""
-    beside = (row[len(LOCKED_COLUMNS) :] for row in rows)
-    return {str(row[0]): stored_from_row(row) for row in beside if row[0] is not None}
-
-
-def _change(plan: AppendPlan, inserts: list[dict[str, Any]]) -> dict[str, Any]:
-    """How an append changes a session's sums."""
-    return {
-        "more_seq": len(inserts),
-        "more_messages": len(inserts),
-        "more_tokens": plan.tokens,
-        "more_tool_calls": plan.tool_calls,
-        "more_epoch": int(bool(plan.revised)),
-        "last_at": max((row["created_at"] for row in inserts), default=None),
-    }
-
-
-def _placed_row(stored: StoredMessage, place: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        **message_row(stored),
-        "session": place["row_id"],
-        "caller_id": place["caller_id"],
-        "seq": stored.seq,
-        "revision": stored.revision,
-    }
+    return _Locked(row_id, summarized)
 
 
 def _losses(removed: list[Row]) -> dict[str, int]:

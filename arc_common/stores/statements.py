@@ -18,7 +18,6 @@ from sqlalchemy import (
     ScalarSelect,
     Text,
     Update,
-    and_,
     any_,
     bindparam,
     cast,
@@ -75,7 +74,6 @@ class Statements:
     """The statements, named by what they do."""
 
     open_session: Statement
-    look_up: Statement
     append_new: Statement | None
     append_first: Statement | None
     lock_session: Statement
@@ -126,7 +124,6 @@ def _statements(dialect_name: str) -> dict[str, Executable]:
     mine = session_row()
     return {
         "open_session": _open_session(dialect_name),
-        "look_up": _look_up(dialect_name),
         "lock_session": update(sessions)
         .where(*same_session())
         .values(updated_at=bindparam("now"))
@@ -228,15 +225,6 @@ def _open_session(dialect_name: str) -> Executable:
         index_elements=[sessions.c.caller_id, sessions.c.session_id],
         set_={"updated_at": upsert.excluded.updated_at},
     ).returning(*(sessions.c[name] for name in LOCKED_COLUMNS))
-
-
-def _look_up(dialect_name: str) -> Executable:
-    """A session's row beside each of the messages asked for (beside nothing, if none is there)."""
-    theirs = and_(
-        messages.c.session == sessions.c.id, messages.c.caller_id == sessions.c.caller_id, _one_of_ids(dialect_name)
-    )
-    columns = *(sessions.c[name] for name in LOCKED_COLUMNS), *(messages.c[name] for name in MESSAGE_COLUMNS)
-    return select(*columns).select_from(sessions.outerjoin(messages, theirs)).where(*same_session())
 
 
 def _append_first() -> Executable:

@@ -1,16 +1,16 @@
 """What changed messages mean for the summaries and facts made from them, in the transaction that changes them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from arc_common.stores.database import Database
-from arc_common.stores.drivers import Call, Transaction
-from arc_common.stores.summary_plan import Changed, Mark, inherited, rests_on, without_text
+from arc_common.stores.drivers import Call, Row, Transaction
+from arc_common.stores.summary_plan import Changed, Mark, Touched, inherited, rests_on, without_text
 from arc_common.stores.summary_rows import view_from_text, view_text
 from arc_common.stores.summary_statements import SummaryStatements, summary_statements_for
 from arc_common.summaries import View
 
-__all__ = ["SummaryEdits", "taken_back"]
+__all__ = ["SummaryEdits", "taken_back", "touched"]
 
 
 class SummaryEdits:
@@ -39,6 +39,9 @@ class SummaryEdits:
         """
         if min(changed.places) > summarized:
             return []
+        return self.undo(place, changed, self._touched(transaction, place, changed))
+
+    def _touched(self, transaction: Transaction, place: Mapping[str, Any], changed: Changed) -> Touched:
         many = self._database.many
         over, citing, ((stored_view,),) = transaction.run(
             (self._sql.leaves_over, {**place, "places": many(changed.places)}),
@@ -49,25 +52,37 @@ class SummaryEdits:
             (self._sql.view, place),
         )
         leaves = sorted({row[0] for row in (*over, *citing)})
-        marks: list[Mark] = []
-        calls: list[Call] = []
+        higher: list[Row] = []
+        read_from: list[Row] = []
         if leaves:
             these = {**place, "leaves": many(leaves)}
             higher, read_from = transaction.run((self._sql.higher_over, these), (self._sql.marks_inside, these))
-            marks = [Mark(*row) for row in read_from]
-            for level, start, end in higher:
+        return touched(changed.places, leaves, higher, read_from, stored_view)
+
+    def undo(self, place: Mapping[str, Any], changed: Changed, found: Touched) -> list[Call]:
+        """The calls that undo what rests on changed messages, if all of that has been found.
+
+        Args:
+            place: The session's row.
+            changed: The messages.
+            found: What rests on them, with nothing written in between.
+        """
+        calls: list[Call] = []
+        if found.leaves:
+            these = {**place, "leaves": self._database.many(found.leaves)}
+            for level, start, end in found.higher:
                 within = {"level_below": level - 1, "from_seq": start, "to_seq": end}
                 calls.append((self._sql.mark_parts, {**place, **within, "is_covered": 0}))
-            if higher:
+            if found.higher:
                 calls.append(
-                    (self._sql.drop_segment, [{**place, "level": row[0], "start_seq": row[1]} for row in higher])
+                    (self._sql.drop_segment, [{**place, "level": row[0], "start_seq": row[1]} for row in found.higher])
                 )
             calls += [(self._sql.empty_leaves, these), (self._sql.drop_bare_leaves, these)]
-            calls += taken_back(self._sql, these, marks, leaves)
+            calls += taken_back(self._sql, these, found.marks, found.leaves)
             calls.append((self._sql.change_ledger, place))
-        view = view_from_text(stored_view)
-        if view is not None and rests_on(view, places=(*changed.places, *leaves), fact_ids=[m.fact_id for m in marks]):
-            calls.append((self._sql.save_view, {**place, **_stale(view, changed)}))
+        fact_ids = [mark.fact_id for mark in found.marks]
+        if found.view and rests_on(found.view, places=(*changed.places, *found.leaves), fact_ids=fact_ids):
+            calls.append((self._sql.save_view, {**place, **_stale(found.view, changed)}))
         return calls
 
     def clear(self, place: Mapping[str, Any]) -> Iterator[Call]:
@@ -81,8 +96,21 @@ class SummaryEdits:
         yield self._sql.drop_all_facts, place
 
 
+def touched(
+    places: Iterable[int],
+    leaves: Iterable[int] | None,
+    higher: Iterable[Row] | None,
+    marks: Iterable[Row] | None,
+    view: str | None,
+) -> Touched:
+    """Read what rests on messages from the rows that tell it; `None` is no rows."""
+    spans = tuple((level, start, end) for level, start, end in higher or ())
+    read_from = tuple(Mark(*row) for row in marks or ())
+    return Touched(tuple(places), tuple(leaves or ()), spans, read_from, view_from_text(view))
+
+
 def taken_back(
-    sql: SummaryStatements, these: Mapping[str, Any], marks: list[Mark], leaves: list[int]
+    sql: SummaryStatements, these: Mapping[str, Any], marks: Sequence[Mark], leaves: Collection[int]
 ) -> Iterator[Call]:
     """The calls that take leaves' facts from the ledger, with what they superseded and removed."""
     place = {name: value for name, value in these.items() if name != "leaves"}

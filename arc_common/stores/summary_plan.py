@@ -14,6 +14,7 @@ __all__ = [
     "UNGROUNDED",
     "Changed",
     "Mark",
+    "Touched",
     "checked_commit",
     "checked_fact_ids",
     "checked_lease",
@@ -68,6 +69,25 @@ class Mark:
     fact_id: str
     superseded_by: str | None
     removed_by: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """What rests on some messages.
+
+    Args:
+        places: The `seq`s of the messages.
+        leaves: Where the leaves begin that were written from them, or from which facts were read that cite them.
+        higher: The level, start and end of the blocks and eras over these leaves.
+        marks: Of the facts that were read from these leaves.
+        view: What was adopted, whatever it rests on.
+    """
+
+    places: tuple[int, ...]
+    leaves: tuple[int, ...]
+    higher: tuple[tuple[int, int, int], ...]
+    marks: tuple[Mark, ...]
+    view: View | None
 
 
 def may_store(new: Segment, overlapping: Iterable[Segment]) -> bool:

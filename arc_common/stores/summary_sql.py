@@ -159,8 +159,9 @@ class SqlSummaries:
                 calls = [(self._sql.mark_parts, {**place, **_within(segment), "is_covered": 1})]
             else:
                 calls = self._ledger(commit, place, [Mark(*mark) for mark in read_before], redone=bool(overlapping))
-                reached = max(locked.summarized, segment.end)
-                calls = [*calls, (self._sql.set_summarized, {**place, "summarized_to": reached})]
+            # of a block too, though it changes nothing then: by its row an append sees that summaries have changed
+            reached = {**place, "summarized_to": max(locked.summarized, segment.end)}
+            calls = [*calls, (self._sql.set_summarized, reached)]
             owner = {"session": locked.row_id, "caller_id": key.caller_id}
             transaction.commit((self._sql.write_segment, {**row, **owner}), *calls)
         return True

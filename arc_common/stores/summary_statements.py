@@ -4,7 +4,7 @@ All of them take named parameters and filter by `caller_id`. Those that read fin
 write take `row_id`, the session whose row is locked.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -14,7 +14,8 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Executable,
-    Table,
+    FromClause,
+    Select,
     Text,
     and_,
     bindparam,
@@ -45,7 +46,20 @@ from arc_common.stores.statements import (
 from arc_common.stores.summary_plan import UNGROUNDED
 from arc_common.stores.summary_rows import EMPTY_SEGMENT, FACT_COLUMNS, OUTLINE_COLUMNS, SEGMENT_COLUMNS
 
-__all__ = ["SummaryStatements", "summary_statements_for"]
+__all__ = [
+    "MARK_COLUMNS",
+    "SummaryStatements",
+    "higher_over",
+    "leaves_citing",
+    "leaves_over",
+    "summary_statements_for",
+]
+
+MARK_COLUMNS = ("fact_id", "superseded_by", "removed_by")
+"""The columns of a `Mark`, in its order."""
+
+InSession = Callable[[Any], tuple[ColumnElement[bool], ...]]
+"""Says of a table's rows that they are the session's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,13 +224,7 @@ def _storing(dialect_name: str) -> Mapping[str, Executable]:
 
 
 def _changing(dialect_name: str) -> Mapping[str, Executable]:
-    nearest = summaries.alias("nearest")
     place = _numbers("places", dialect_name)
-    begin = (
-        select(func.max(nearest.c.start_seq))
-        .where(*_inside(nearest), nearest.c.level == 0, nearest.c.start_seq <= place.c.value)
-        .scalar_subquery()
-    )
     start = _numbers("leaves", dialect_name)
     these = (
         *_inside(summaries),
@@ -229,18 +237,9 @@ def _changing(dialect_name: str) -> Mapping[str, Executable]:
     of_leaves = (*_inside(facts), one_of(facts.c.segment, "leaves", BigInteger, dialect_name))
     return {
         "view": select(sessions.c.view).where(*this_row()),
-        "leaves_over": select(summaries.c.start_seq)
-        .distinct()
-        .select_from(place.join(summaries, and_(summaries.c.level == 0, summaries.c.start_seq == begin)))
-        .where(*_inside(summaries), summaries.c.end_seq >= place.c.value),
-        "leaves_citing": select(facts.c.segment)
-        .distinct()
-        .where(*_inside(facts), facts.c.segment > bindparam("least", type_=BigInteger), _cites(dialect_name)),
-        "higher_over": select(summaries.c.level, summaries.c.start_seq, summaries.c.end_seq).where(
-            *_inside(summaries),
-            summaries.c.level > 0,
-            exists(select(start.c.value).where(start.c.value.between(summaries.c.start_seq, summaries.c.end_seq))),
-        ),
+        "leaves_over": leaves_over(place, place.c.value, _inside),
+        "leaves_citing": leaves_citing(bindparam("least", type_=BigInteger), _cites(dialect_name), _inside),
+        "higher_over": higher_over(start.c.value, _inside),
         "empty_leaves": update(summaries).where(*these).values({**EMPTY_SEGMENT, "created_at": null()}),
         "drop_bare_leaves": delete(summaries).where(*these, ~message_in_it),
         "drop_segment": delete(summaries).where(
@@ -272,7 +271,43 @@ def _erasing() -> Mapping[str, Executable]:
     }
 
 
-def _in_session(table: Table) -> tuple[ColumnElement[bool], ...]:
+def leaves_over(changed: FromClause, place: ColumnElement[int], of_session: InSession) -> Select[Any]:
+    """The leaves over some messages, by where they begin.
+
+    Args:
+        changed: One row for each message.
+        place: Its column with the message's `seq`.
+        of_session: Says which session.
+    """
+    nearest = summaries.alias("nearest")
+    begin = (
+        select(func.max(nearest.c.start_seq))
+        .where(*of_session(nearest), nearest.c.level == 0, nearest.c.start_seq <= place)
+        .scalar_subquery()
+    )
+    return (
+        select(summaries.c.start_seq)
+        .distinct()
+        .select_from(changed.join(summaries, and_(summaries.c.level == 0, summaries.c.start_seq == begin)))
+        .where(*of_session(summaries), summaries.c.end_seq >= place)
+    )
+
+
+def leaves_citing(least: Any, cites: ColumnElement[bool], of_session: InSession) -> Select[Any]:
+    """The leaves behind the place `least` from which facts were read whose sources fit `cites`."""
+    return select(facts.c.segment).distinct().where(*of_session(facts), facts.c.segment > least, cites)
+
+
+def higher_over(leaf: ColumnElement[int], of_session: InSession) -> Select[Any]:
+    """The level, start and end of each block and era over the leaves that begin at the places in a column."""
+    return select(summaries.c.level, summaries.c.start_seq, summaries.c.end_seq).where(
+        *of_session(summaries),
+        summaries.c.level > 0,
+        exists(select(leaf).where(leaf.between(summaries.c.start_seq, summaries.c.end_seq))),
+    )
+
+
+def _in_session(table: Any) -> tuple[ColumnElement[bool], ...]:
     return table.c.session == session_row(), table.c.caller_id == bindparam("caller_id")
 
 
@@ -304,7 +339,7 @@ def _in_order(of_facts: Any) -> Any:
 
 
 def _mark() -> tuple[ColumnElement[Any], ...]:
-    return facts.c.fact_id, facts.c.superseded_by, facts.c.removed_by
+    return tuple(facts.c[name] for name in MARK_COLUMNS)
 
 
 def _row_limit() -> Any:

@@ -17,7 +17,7 @@ from sqlalchemy import create_engine, inspect, text
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from arc_common.exceptions import ConfigurationError, StoreUnavailableError
+from arc_common.exceptions import ConfigurationError, StoreError, StoreUnavailableError
 from arc_common.protocols import SessionKey
 from arc_common.stores.drivers import SqliteDriver
 from arc_common.stores.migrate import current_revision, upgrade
@@ -357,3 +357,24 @@ def test_a_failed_append_leaves_the_connection_usable(sql_store: SqlStore) -> No
     assert ids(sql_store.tail(KEY)) == ["a"]
     sql_store.append(KEY, [counted("b")])
     assert ids(sql_store.tail(KEY)) == ["a", "b"]
+
+
+def test_statements_that_the_server_refused_are_not_missed_later(postgres_database: Callable[[], str]) -> None:
+    """Once a statement is refused, psycopg believes that it has prepared what came behind it; arc takes another connection.
+
+    A statement is prepared at its sixth use, so a refusal comes after each number of uses.
+    """
+    store = SqlStore(postgres_database())
+    store.append(KEY, [counted("first")])
+    with store.engine.begin() as connection:
+        connection.exec_driver_sql("ALTER TABLE arc_messages ADD CHECK (content <> 'refused')")
+    for uses in range(9):
+        with pytest.raises(StoreError, match="refused"):
+            store.append(KEY, [counted(f"bad{uses}", "refused")], max_messages=100)
+        with pytest.raises(StoreError, match="refused"):
+            store.append(KEY, [counted("first", "refused")])
+        store.append(KEY, [counted(f"good{uses}")], max_messages=100)
+        store.append(KEY, [counted("first", f"text {uses}")])
+        store.remove(KEY, [f"good{uses}"])
+    assert ids(store.tail(KEY)) == ["first"]
+    store.close()

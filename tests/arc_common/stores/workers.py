@@ -7,6 +7,7 @@ JSON lines, forks a process for each, and answers with its id.
 import importlib
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from arc_common.exceptions import ArcError
 from arc_common.messages import Message, Role
 from arc_common.protocols import CountedMessage, SessionKey
 from arc_common.stores.sql import SqlStore
+from arc_common.summaries import Commit, Segment
 
 ROOT = Path(__file__).parents[3]
 
@@ -79,6 +81,43 @@ def append(report: Callable[[str], None], *, url: str, name: str, count: int, at
         message = Message(Role.USER, f"{name} says {number}", id=f"{name}-{number}", created_at=datetime.now(UTC))
         store.append(key, [CountedMessage(message, 7, "test/1")])
         report(f"{name}-{number}")
+    store.close()
+
+
+def revise(report: Callable[[str], None], *, url: str, name: str, count: int, at: float = 0.0) -> None:
+    """Revise the messages m1 … m8 of the session `shared`, one or two at a time, each time with a text of its own."""
+    store = SqlStore(url)
+    chance = random.Random(name)
+    time.sleep(max(0.0, at - time.time()))
+    done = 0
+    while done < count:
+        which = chance.sample(range(1, 9), min(2, count - done) if chance.random() < 0.3 else 1)
+        given = [
+            CountedMessage(
+                Message(Role.USER, f"{name} {done} {n}", id=f"m{n}", created_at=datetime.now(UTC)),
+                chance.randint(1, 9),
+                "test/1",
+            )
+            for n in which
+        ]
+        store.append(SessionKey("shared"), given)
+        done += len(given)
+    report("done")
+    store.close()
+
+
+def summarise(report: Callable[[str], None], *, url: str, stop: str) -> None:
+    """Write leaves and a block over m1 … m8 that say what the messages said, again and again; how many were taken."""
+    store = SqlStore(url)
+    key = SessionKey("shared")
+    taken = 0
+    while not Path(stop).exists():
+        for level, start, end in ((0, 1, 4), (0, 5, 8), (1, 1, 8)):
+            state = store.summaries.state(key, limit=100)
+            texts = [stored.message.text for stored in state.messages[start - 1 : end]]
+            segment = Segment(level, start, end, "|".join(texts), 1, "model", created_at=datetime.now(UTC))
+            taken += store.summaries.commit(key, Commit(segment), lease=None, epoch=state.epoch)
+    report(str(taken))
     store.close()
 
 
@@ -165,7 +204,7 @@ def unprivileged(report: Callable[[str], None], *, url: str) -> None:
 
 
 _JOBS: dict[str, Callable[..., None]] = {
-    job.__name__: job for job in (append, first_use, fork, fork_while_writing, unprivileged)
+    job.__name__: job for job in (append, revise, summarise, first_use, fork, fork_while_writing, unprivileged)
 }
 
 
