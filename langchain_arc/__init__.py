@@ -2,11 +2,13 @@
 
 from typing import TYPE_CHECKING, Any
 
+from langchain_arc.chains import with_arc_memory
 from langchain_arc.engine import open_engine
 from langchain_arc.fitting import fit_messages
 from langchain_arc.history import ArcChatMessageHistory
 from langchain_arc.messages import from_arc, to_arc
 from langchain_arc.models import ArcChatModel, LangChainChatModel, LangChainEmbedder
+from langchain_arc.runnables import ArcContext
 
 if TYPE_CHECKING:
     from langchain_arc.middleware import ArcMemoryMiddleware
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ArcChatMessageHistory",
     "ArcChatModel",
+    "ArcContext",
     "ArcMemoryMiddleware",
     "LangChainChatModel",
     "LangChainEmbedder",
@@ -21,6 +24,7 @@ __all__ = [
     "from_arc",
     "open_engine",
     "to_arc",
+    "with_arc_memory",
 ]
 
 

@@ -19,8 +19,8 @@ NAMES = {
         SummaryFailedError TiktokenCounter TokenBudget ToolCall __version__
     """,
     langchain_arc: """
-        ArcChatMessageHistory ArcChatModel ArcMemoryMiddleware LangChainChatModel LangChainEmbedder fit_messages
-        from_arc open_engine to_arc
+        ArcChatMessageHistory ArcChatModel ArcContext ArcMemoryMiddleware LangChainChatModel LangChainEmbedder
+        fit_messages from_arc open_engine to_arc with_arc_memory
     """,
     llamaindex_arc: """
         ArcChatMemoryBuffer ArcChatStore ArcFactsBlock ArcLLM ArcNarrativeBlock ArcTokenBudgetPostprocessor

@@ -1,0 +1,222 @@
+"""One turn of a chain with memory: what is shown to the chain, what is stored before it and after it."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from arc_common.exceptions import MissingDependencyError, StoreError
+from arc_common.messages import Message, Role, same_content
+from arc_common.observability import Observer
+from arc_common.session import Session
+from langchain_arc.chain_values import input_messages, output_messages, picked
+from langchain_arc.messages import from_arc
+from langchain_arc.replays import new_messages, taken_meanwhile
+from langchain_arc.states import split_instructions
+from langchain_arc.storing import ids_of, stored_batch
+
+try:
+    from langchain_core.messages import BaseMessage, BaseMessageChunk
+except ImportError as error:
+    raise MissingDependencyError("with_arc_memory", package="langchain-core", extra="langchain") from error
+
+__all__ = ["CUT_SHORT", "ChainTurn", "TurnOptions"]
+
+_log = logging.getLogger("arc.chains")
+
+CUT_SHORT = (GeneratorExit, KeyboardInterrupt, asyncio.CancelledError)
+"""What ends a stream early without anything having failed."""
+
+_NOTHING = object()
+
+
+@dataclass(frozen=True, slots=True)
+class TurnOptions:
+    """How turns are stored and shown: see `with_arc_memory`."""
+
+    input_key: str | None = None
+    output_key: str | None = None
+    history_key: str | None = None
+    max_tokens: int | None = None
+    max_turns: int | None = None
+    max_messages: int | None = None
+    layers: bool = True
+    drop_failed: bool = False
+    raise_store_errors: bool = True
+
+
+class ChainTurn:
+    """One turn: `begin`, then one of `end`, `fail` and `cut_short`. Blocks; use it from one thread at a time.
+
+    Args:
+        session: The conversation.
+        options: How it is stored and shown.
+        observer: Receives counts.
+    """
+
+    def __init__(self, session: Session, options: TurnOptions, observer: Observer) -> None:
+        self._session = session
+        self._options = options
+        self._observer = observer
+        self._known: set[str] = set()
+        self._asked: list[Message] = []
+        self._new_ids: list[str] = []
+        self._written: Any = _NOTHING
+
+    def begin(self, value: Any) -> Any:
+        """Store the user's messages; what the chain is given, with the conversation so far.
+
+        Raises:
+            InvalidInputError: The input holds no messages, or one that can't be stored.
+            SessionNotFoundError: The session belongs to another user.
+            StoreError: The store failed, and that is to be raised.
+        """
+        options = self._options
+        given = input_messages(picked(value, options.input_key, field="input", usual=("input",)))
+        instructions, said = split_instructions(given)
+        view = self._view()
+        self._known = set(ids_of(view))
+        view = self._ask(view, stored_batch(said))
+        history: list[BaseMessage] = [*instructions, *map(from_arc, view)]
+        key = options.history_key or options.input_key
+        if options.history_key is None:
+            history += _with_ids(said, self._asked)
+            if isinstance(value, dict) and key is None:
+                key = next(name for name in value if len(value) == 1 or name == "input")
+        return {**value, key: history} if isinstance(value, dict) else history
+
+    def write(self, chunk: Any) -> None:
+        """Add a piece of a streamed answer; a message with another id begins the next iteration of it."""
+        before = self._written
+        if before is _NOTHING or _begins_anew(before, chunk):
+            self._written = chunk
+            return
+        try:
+            self._written = before + chunk
+        except TypeError:  # whole values, of which the last one counts
+            self._written = chunk
+
+    @property
+    def written(self) -> Any:
+        """What came so far, joined; `None` if nothing did."""
+        return None if self._written is _NOTHING else self._written
+
+    def end(self, output: Any) -> None:
+        """Store the answer. That it could not be stored is reported and not raised.
+
+        Raises:
+            InvalidInputError: The output holds no messages.
+        """
+        if self._written is not _NOTHING or output is not None:
+            self._store(self._answer(output))
+
+    def fail(self) -> None:
+        """The chain raised: nothing is stored, and if it is to be so, the user's messages leave again."""
+        if not self._options.drop_failed or not self._new_ids:
+            return
+        try:
+            self._session.remove(self._new_ids)
+        except Exception as error:  # noqa: BLE001 - the chain's own error is the one that is raised
+            self._session.report_save_error(error, self._asked)
+
+    def cut_short(self) -> None:
+        """The stream was ended early: what came is stored, with a mark; if nothing came, the turn has failed."""
+        try:
+            came = [] if self._written is _NOTHING else self._answer(self._written)
+        except Exception as error:  # noqa: BLE001 - whatever came so far may be half of anything
+            self._session.report_save_error(error, self._asked)
+            came = []
+        marked = [replace(it, metadata={**it.metadata, "cut_short": True}) for it in came if it.content]
+        if marked:
+            self._store(marked)
+        else:
+            self.fail()
+
+    def _view(self) -> list[Message]:
+        options = self._options
+        try:
+            return self._session.window(
+                max_tokens=options.max_tokens,
+                max_turns=options.max_turns,
+                max_messages=options.max_messages,
+                keep_opening=True,
+                layers=options.layers,
+            )
+        except StoreError as error:
+            if options.raise_store_errors:
+                raise
+            _log.error("session %r was not read: %s", self._session.id, error, exc_info=error)
+            self._observer.count("context.errors")
+            return []
+
+    def _ask(self, view: list[Message], said: list[Message]) -> list[Message]:
+        """Store what the user says; the view without it, where it stands there already."""
+        again = _unanswered(view, said)
+        if again:
+            self._asked = view[-again:]
+            return view[:-again]
+        self._asked = said
+        if not said:
+            return view
+        try:
+            there = {message.id for message in self._session.find(ids_of(said))}
+            self._asked = self._session.append(said)
+        except StoreError as error:
+            if self._options.raise_store_errors:
+                raise
+            self._session.report_save_error(error, said)
+            return view
+        asked = {message.id for message in self._asked if message.id}
+        self._new_ids = sorted(asked - there)
+        return [message for message in view if message.id not in asked]
+
+    def _answer(self, output: Any) -> list[Message]:
+        said = output_messages(picked(output, self._options.output_key, field="output", usual=("output",)))
+        return stored_batch(said)
+
+    def _store(self, batch: list[Message]) -> None:
+        """Store what is new of an answer: a chain may hand the conversation and its input back with it."""
+        try:
+            asked = set(ids_of(self._asked))
+            found = self._session.find([name for name in ids_of(batch) if name not in asked])
+            known: dict[str, Message | None] = {name: None for name in self._known if name not in asked}
+            known.update((message.id, message) for message in found if message.id)
+            new = [it for it in new_messages([*self._asked, *batch], known) if it.id not in asked]
+            new = new[_echoed(new, self._asked) :]
+            stored = self._session.append(new) if new else []
+            if again := taken_meanwhile(new, stored, known):
+                self._session.append(again)
+        except Exception as error:  # noqa: BLE001 - a failed save must not take the answer away; it is reported instead
+            self._session.report_save_error(error, batch)
+
+
+def _unanswered(view: Sequence[Message], said: Sequence[Message]) -> int:
+    """How many messages at the view's end are what the user says now: said before, and left without an answer."""
+    tail = view[len(view) - len(said) :] if said and len(said) <= len(view) else ()
+    alike = tail and all(
+        one.role is Role.USER and same_content(one, other) and one.id and other.id in (None, one.id)
+        for one, other in zip(tail, said, strict=True)
+    )
+    return len(said) if alike else 0
+
+
+def _echoed(new: Sequence[Message], asked: Sequence[Message]) -> int:
+    """How many messages at the start are the input under other ids: a chain that makes its own messages of it."""
+    echoes = asked and len(new) > len(asked) and all(map(same_content, new, asked))
+    return len(asked) if echoes else 0
+
+
+def _with_ids(said: Sequence[BaseMessage], asked: Sequence[Message]) -> list[BaseMessage]:
+    """The messages with the ids under which they are stored, so that a chain that hands them back is recognised."""
+    if len(said) != len(asked):  # some of them are arc's own, which are not stored
+        return list(said)
+    return [
+        it.model_copy(update={"id": stored.id}) if it.id is None else it for it, stored in zip(said, asked, strict=True)
+    ]
+
+
+def _begins_anew(before: Any, chunk: Any) -> bool:
+    if not isinstance(before, BaseMessageChunk) or not isinstance(chunk, BaseMessageChunk):
+        return isinstance(before, BaseMessage) and isinstance(chunk, BaseMessage)
+    return before.id is not None and chunk.id is not None and before.id != chunk.id

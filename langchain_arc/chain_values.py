@@ -1,0 +1,142 @@
+"""What goes into a chain and comes out of it, as messages; and which session its configuration names."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from arc_common.engine import ContextEngine
+from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from arc_common.session import Session
+from langchain_arc.storing import checked_engine
+
+try:
+    from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, convert_to_messages
+    from langchain_core.runnables import RunnableConfig
+    from langchain_core.runnables.utils import ConfigurableFieldSpec
+except ImportError as error:
+    raise MissingDependencyError("langchain_arc", package="langchain-core", extra="langchain") from error
+
+__all__ = ["SessionSource", "input_messages", "output_messages", "picked"]
+
+_NAMES = ("session_id", "user_id", "caller_id", "account_id")
+_FORMS = "text, a message, a list of messages, or a dictionary with one of these under a key"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSource:
+    """Finds the session of a run.
+
+    Args:
+        engine: Keeps it.
+        session_id: Its id where the configuration names none.
+        user_id: Its user where the configuration names none.
+        caller_id: The application that it belongs to.
+        account_id: The account that it is noted under.
+        specs: Which keys of `config["configurable"]` name it; by default `session_id`.
+        get_session: Makes it from these keys, by name; by default the engine does.
+    """
+
+    engine: ContextEngine
+    session_id: str | None = None
+    user_id: str | None = None
+    caller_id: str = "default"
+    account_id: str | None = None
+    specs: Sequence[ConfigurableFieldSpec] = ()
+    get_session: Callable[..., Session] | None = None
+
+    def __post_init__(self) -> None:
+        checked_engine(self.engine)
+        self.engine.session(
+            self.session_id, user_id=self.user_id, caller_id=self.caller_id, account_id=self.account_id
+        )  # the ids are checked now
+        if self.get_session is not None and not callable(self.get_session):
+            raise InvalidInputError("get_session", self.get_session, "a function that gives a Session, or None")
+        for spec in self.specs:
+            if self.get_session is None and spec.id not in _NAMES:
+                raise InvalidInputError(
+                    "history_factory_config", spec.id, f"one of {', '.join(_NAMES)}, or a get_session that takes it"
+                )
+
+    @property
+    def fields(self) -> list[ConfigurableFieldSpec]:
+        """The keys that it looks for."""
+        if self.specs:
+            return list(self.specs)
+        return [
+            ConfigurableFieldSpec(
+                id="session_id",
+                annotation=str,
+                name="Session ID",
+                description="The conversation's id.",
+                default=self.session_id,
+                is_shared=True,
+            )
+        ]
+
+    def session(self, config: RunnableConfig | None) -> Session:
+        """The run's session. Does no I/O.
+
+        Raises:
+            InvalidInputError: The configuration lacks a key, or what it names is no id.
+        """
+        configurable: Mapping[str, Any] = (config or {}).get("configurable") or {}
+        names = {spec.id: configurable[spec.id] for spec in self.fields if spec.id in configurable}
+        if self.session_id is not None:
+            names.setdefault("session_id", self.session_id)
+        missing = [spec.id for spec in self.fields if spec.id not in names]
+        if missing:
+            raise InvalidInputError(
+                'config["configurable"]', dict(names), f"the keys {', '.join(missing)}, which name the session"
+            )
+        if self.get_session is not None:
+            return self.get_session(**names)
+        default = {"user_id": self.user_id, "caller_id": self.caller_id, "account_id": self.account_id}
+        return self.engine.session(**{**default, **names})
+
+
+def picked(value: Any, key: str | None, *, field: str, usual: Sequence[str]) -> Any:
+    """What a chain's dictionary holds under a key: the one given, the only one, or a usual one; others as they are.
+
+    Raises:
+        InvalidInputError: The dictionary has no such key.
+    """
+    if not isinstance(value, Mapping):
+        return value
+    if key is None:
+        key = next(iter(value)) if len(value) == 1 else next((name for name in usual if name in value), None)
+    if key is None or key not in value:
+        raise InvalidInputError(field, sorted(map(str, value)), f"a dictionary with the key {key or usual[0]!r}")
+    return value[key]
+
+
+def input_messages(value: Any, *, field: str = "input") -> list[BaseMessage]:
+    """What a user said, as messages: text is a human message.
+
+    Raises:
+        InvalidInputError: It is something else.
+    """
+    if isinstance(value, str):
+        return [HumanMessage(value)]
+    return _messages(value, field)
+
+
+def output_messages(value: Any, *, field: str = "output") -> list[BaseMessage]:
+    """What a chain answered, as messages: text is an AI message.
+
+    Raises:
+        InvalidInputError: It is something else.
+    """
+    if isinstance(value, str):
+        return [AIMessage(value)]
+    return _messages(value, field)
+
+
+def _messages(value: Any, field: str) -> list[BaseMessage]:
+    if isinstance(value, BaseMessage):
+        return [value]
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        try:
+            return list(convert_to_messages(value))
+        except (ValueError, NotImplementedError, TypeError) as error:
+            raise InvalidInputError(field, value, _FORMS) from error
+    raise InvalidInputError(field, value, _FORMS)

@@ -1,0 +1,142 @@
+"""What arc remembers, as a variable of a prompt."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from arc_common.context_window import ContextWindow
+from arc_common.engine import ContextEngine
+from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from arc_common.messages import Role
+from arc_common.prompts import render_memory, render_recalled
+from arc_common.tokens.budget import TokenBudget
+from langchain_arc.chain_values import SessionSource, input_messages, picked
+from langchain_arc.messages import from_arc
+
+try:
+    from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+    from langchain_core.runnables import Runnable, RunnableConfig
+    from langchain_core.runnables.utils import ConfigurableFieldSpec
+except ImportError as error:
+    raise MissingDependencyError("ArcContext", package="langchain-core", extra="langchain") from error
+
+__all__ = ["ArcContext"]
+
+_QUESTIONS = ("question", "input", "query", "messages")
+
+
+class ArcContext(Runnable[Any, Any]):
+    """What a conversation's memory holds for a question: facts, summary and what is recalled, as text for a prompt.
+
+    `RunnablePassthrough.assign(memory=ArcContext(engine)) | prompt | model`, with `{memory}` in the prompt; or, with
+    the messages too, `ArcContext(engine, output="variables") | prompt | model`.
+
+    - Takes the question as text, a message, a list of messages (the newest human one counts) or a dictionary with it.
+    - Facts, summary and recalled facts are fenced, and each within its share of the budget; `""` for a new session.
+    - Reads only: `with_arc_memory` saves.
+
+    Args:
+        engine: Keeps the conversation.
+        session_id: Its id; `config["configurable"]["session_id"]` comes first.
+        user_id: The user whom it belongs to.
+        caller_id: The application that it belongs to.
+        account_id: The account that it is noted under.
+        input_key: Where the question stands in a dictionary; by default under its only key, or `question`, `input`,
+            `query` or `messages`.
+        output: "text" for the memory; "variables" for the input's dictionary with two more keys: `memory`, and
+            `history` with the newest messages that fit the budget beside it. (Other input stands under `input`.)
+        budget: What the request may cost; by default the engine's.
+
+    Raises:
+        InvalidInputError: An argument is not what it should be. In a run: nothing names the session, or the input holds
+            no question.
+        StoreError: In a run: the store failed. `.with_fallbacks` says what happens then.
+    """
+
+    def __init__(
+        self,
+        engine: ContextEngine,
+        *,
+        session_id: str | None = None,
+        user_id: str | None = None,
+        caller_id: str = "default",
+        account_id: str | None = None,
+        input_key: str | None = None,
+        output: Literal["text", "variables"] = "text",
+        budget: TokenBudget | None = None,
+    ) -> None:
+        if output not in ("text", "variables"):
+            raise InvalidInputError("output", output, '"text" or "variables"')
+        if not isinstance(budget, TokenBudget | None):
+            raise InvalidInputError("budget", budget, "a TokenBudget or None")
+        self._source = SessionSource(engine, session_id, user_id, caller_id, account_id)
+        self._input_key = input_key
+        self._variables = output == "variables"
+        self._budget = budget
+
+    @property
+    def InputType(self) -> Any:  # noqa: N802 - LangChain's name
+        """Anything that holds a question."""
+        return Any
+
+    @property
+    def OutputType(self) -> Any:  # noqa: N802 - LangChain's name
+        """Text, or a dictionary."""
+        return dict[str, Any] if self._variables else str
+
+    @property
+    def config_specs(self) -> list[ConfigurableFieldSpec]:
+        """The key that names the session."""
+        return self._source.fields
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002, ARG002 - LangChain's
+        """The memory for a question."""
+        return self._call_with_config(self._read, input, config, run_type="retriever")
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002, ARG002 - LangChain's
+        """Async form of `invoke`."""
+        return await self._acall_with_config(self._aread, input, config, run_type="retriever")
+
+    def _read(self, value: Any, run_manager: object, config: RunnableConfig) -> Any:  # noqa: ARG002 - LangChain's form
+        session = self._source.session(config)
+        return self._shown(value, session.context(self._question(value), budget=self._budget))
+
+    async def _aread(self, value: Any, run_manager: object, config: RunnableConfig) -> Any:  # noqa: ARG002 - the same
+        session = self._source.session(config)
+        return self._shown(value, await session.acontext(self._question(value), budget=self._budget))
+
+    def _question(self, value: Any) -> str:
+        asked = input_messages(picked(value, self._input_key, field="input", usual=_QUESTIONS))
+        question = next((message.text for message in reversed(asked) if isinstance(message, HumanMessage)), "")
+        if not question.strip():
+            raise InvalidInputError("input", value, "a question: text, or messages with a human one")
+        return question
+
+    def _shown(self, value: Any, window: ContextWindow) -> Any:
+        memory = _memory(window)
+        if not self._variables:
+            return memory
+        given = dict(value) if isinstance(value, Mapping) else {"input": value}
+        return {**given, "memory": memory, "history": _history(window)}
+
+
+def _memory(window: ContextWindow) -> str:
+    """The window's facts, summary and recalled facts, each in its fence."""
+    said = {section.name: section.items for section in window.sections}
+    facts = [item.text for item in said.get("facts", ()) if item.kind == "fact"]
+    summary = "\n".join(item.text for item in said.get("narrative", ()) if item.kind == "summary")
+    recalled = [item.text for item in said.get("memory", ()) if item.kind == "fact"]
+    notes = [item.text for item in said.get("memory", ()) if item.kind == "note"]
+    return "\n\n".join(block for block in (render_memory(facts, summary), *notes, render_recalled(recalled)) if block)
+
+
+def _history(window: ContextWindow) -> list[BaseMessage]:
+    """The window's messages before the question; instructions that were stored stand first.
+
+    The question is among them already where a turn is stored before it is answered: `with_arc_memory` does so.
+    """
+    stored = next((section.items for section in window.sections if section.name == "system"), ())
+    instructions = [SystemMessage("\n\n".join(item.text for item in stored))] if stored else []
+    *earlier, question = [message for message in window.messages if message.role is not Role.SYSTEM]
+    if earlier and earlier[-1].role is Role.USER and question.text.startswith(earlier[-1].text):
+        del earlier[-1]
+    return [*instructions, *map(from_arc, earlier)]
