@@ -360,7 +360,7 @@ def test_a_failed_append_leaves_the_connection_usable(sql_store: SqlStore) -> No
 
 
 def test_statements_that_the_server_refused_are_not_missed_later(postgres_database: Callable[[], str]) -> None:
-    """Once a statement is refused, psycopg believes that it has prepared what came behind it; arc takes another connection.
+    """What came behind a refused statement counts as prepared to psycopg, but is not; arc takes another connection.
 
     A statement is prepared at its sixth use, so a refusal comes after each number of uses.
     """
