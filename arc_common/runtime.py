@@ -3,12 +3,16 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from threading import Lock
 from typing import TYPE_CHECKING
 
+from cachetools import LRUCache
+
+from arc_common.context_window import Receipt
 from arc_common.exceptions import EngineClosedError
 from arc_common.messages import Message
 from arc_common.observability import Observer
-from arc_common.protocols import ChatModel, ConversationStore, Embedder, TokenCounter
+from arc_common.protocols import ChatModel, ConversationStore, Embedder, SessionKey, TokenCounter
 from arc_common.tokens.budget import DEFAULT_SECTIONS, TokenBudget
 from arc_common.tokens.cached import CachedTokenCounter
 from arc_common.workers import Workers
@@ -17,10 +21,40 @@ if TYPE_CHECKING:
     from arc_common.memory.hierarchy import HierarchicalMemory
     from arc_common.settings import ArcSettings
 
-__all__ = ["Runtime", "SaveErrorHandler"]
+__all__ = ["LastReceipts", "Runtime", "SaveErrorHandler"]
 
 SaveErrorHandler = Callable[[Exception, Sequence[Message]], None]
 """Called with the error and the messages of a turn that could not be saved."""
+
+_RECEIPTS = 64
+"""Each refers to the texts of its request: up to half a megabyte with a window of 128,000 tokens."""
+_WARNED = 10_000
+
+
+class LastReceipts:
+    """The newest receipt of each session that had a turn here lately. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._receipts: LRUCache[SessionKey, Receipt] = LRUCache(_RECEIPTS)
+        self._warned: LRUCache[SessionKey, bool] = LRUCache(_WARNED)
+
+    def keep(self, key: SessionKey, receipt: Receipt) -> None:
+        """Keep a session's newest receipt."""
+        with self._lock:
+            self._receipts[key] = receipt
+
+    def newest(self, key: SessionKey) -> Receipt | None:
+        """A session's newest receipt, if it is still there."""
+        with self._lock:
+            return self._receipts.get(key)
+
+    def is_first_warning(self, key: SessionKey) -> bool:
+        """Whether nobody asked this before for the session."""
+        with self._lock:
+            known = self._warned.get(key, False)
+            self._warned[key] = True
+            return not known
 
 
 @dataclass(slots=True)
@@ -39,6 +73,7 @@ class Runtime:
     workers: Workers
     hierarchy: "HierarchicalMemory | None" = None
     closed: bool = False
+    receipts: LastReceipts = field(default_factory=LastReceipts)
     context_counter: CachedTokenCounter = field(init=False)
 
     def __post_init__(self) -> None:
@@ -59,11 +94,6 @@ class Runtime:
     def memory(self) -> "HierarchicalMemory | None":
         """What summarises its conversations, if summaries are on."""
         return None if self.closed else self.hierarchy
-
-    @property
-    def layers_ceiling(self) -> int:
-        """The most tokens that facts, summary and recalled facts take together."""
-        return self.settings.budget.facts + self.settings.summary.max_narrative_tokens + self.settings.budget.memory
 
     def default_budget(self) -> TokenBudget:
         """The settings' budget."""

@@ -4,25 +4,23 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from itertools import takewhile
 from typing import Any
 
-from arc_common.assembly import Costs, Request, as_documents, build_context_window, history_room, memory_message
-from arc_common.context_window import ContextWindow, LeftOut
+from arc_common.assembly import Request, as_documents
+from arc_common.context_window import ContextWindow
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import EngineClosedError, InvalidInputError
 from arc_common.facts import Fact
-from arc_common.memory.conversation import ConversationLog, LoadedHistory, as_messages, newest_turn
+from arc_common.memory.conversation import ConversationLog, as_messages
 from arc_common.memory.streaming import StreamedTurn
 from arc_common.messages import Message, Role
 from arc_common.observability import timed
 from arc_common.protocols import SessionKey
+from arc_common.reading import Reader, ViewLimits
 from arc_common.runtime import Runtime
 from arc_common.summaries import ConversationSummary, ScoredMessage
 from arc_common.tokens.budget import TokenBudget
-from arc_common.tokens.counting import message_tokens_batch
-from arc_common.tokens.window import check_limits, select_window
+from arc_common.tokens.window import check_limits
 
 __all__ = ["Session"]
 
@@ -153,6 +151,7 @@ class Session:
         max_tokens: int | None = None,
         max_turns: int | None = None,
         max_messages: int | None = None,
+        reserved: int = 0,
         keep_opening: bool = False,
         keep_newest: bool = False,
         following: Sequence[Message] = (),
@@ -170,60 +169,33 @@ class Session:
                 they alone are larger, only they come).
             max_turns: At most so many turns.
             max_messages: At most so many messages.
+            reserved: Tokens of `max_tokens` that something else takes; it may be all of them and more.
             keep_opening: Keep what comes before the first user message (a greeting) when the whole conversation fits.
-            keep_newest: Keep the newest turn's user message and last exchange whatever they cost: a model that says
-                they are too long is better than one that answers without having seen them.
+            keep_newest: Treat the newest turn as the one that is running: its user message is there whole, and its
+                newest exchange, if need be shortened, also where `reserved` leaves no room for them.
             following: Messages behind the stored ones that aren't stored themselves.
             count: Counts a message; by default the engine's counter does, once, when the message is stored.
             layers: Whether facts and summary stand in front, in place of the messages that they were made from.
 
         Raises:
+            BudgetExceededError: With `keep_newest`: the newest user message alone is larger than `max_tokens`.
             InvalidInputError: A limit is negative or no whole number.
             SessionNotFoundError: The session belongs to another user.
             StoreError: The store failed.
         """
-        check_limits(max_turns=max_turns, max_messages=max_messages, max_tokens=max_tokens)
+        check_limits(max_turns=max_turns, max_messages=max_messages, max_tokens=max_tokens, reserved=reserved)
         if self._key is None:
             return []
-        runtime = self._runtime
-        if max_tokens is None and max_turns is None and max_messages is None:
-            max_turns, max_messages = runtime.settings.conversation.window_limits
-            max_tokens = runtime.default_budget().input_tokens
-            limited = False
-        else:
-            limited = max_turns is not None or max_messages is not None
-        with timed(runtime.observer, "context.load"):
-            most = max_tokens or runtime.default_budget().input_tokens
-            loaded = self._summarised(most)[0] if layers else None
-            if loaded is None:
-                loaded = self._log().load(
-                    max_turns=max_turns, max_messages=max_messages, max_tokens=max_tokens, count=count
-                )
-        if loaded.summarised and not limited:
-            max_turns = max_messages = None
-        messages = [*loaded.messages, *following]
-        recount = count is not None and loaded.summarised  # a plain load has counted by it already
-        stored = {id(message): count(message) for message in loaded.messages} if count and recount else loaded.tokens
-        raw = list(map(count, following)) if count else message_tokens_batch(runtime.token_counter, following)
-        costs = Costs(
-            runtime.context_counter, {**stored, **dict(zip(map(id, following), raw, strict=True))}, count=count
+        limits = ViewLimits(
+            max_tokens,
+            max_turns,
+            max_messages,
+            reserved,
+            keep_opening=keep_opening,
+            keep_newest=keep_newest,
+            layers=layers,
         )
-        most = runtime.default_budget().input_tokens if max_tokens is None else max_tokens
-        memory = memory_message(loaded.layers, max_tokens=most // 2, count=costs.message)
-        selection = select_window(
-            messages,
-            max_turns=max_turns,
-            max_messages=max_messages,
-            max_tokens=None if max_tokens is None else max(max_tokens - (costs.message(memory) if memory else 0), 0),
-            count=costs.message,
-            keep_opening=keep_opening and not loaded.unread.count and memory is None,
-        )
-        kept = list(selection.kept)
-        needed = newest_turn(messages) if keep_newest else []
-        if not {id(message) for message in needed} <= {id(message) for message in kept}:
-            leading = takewhile(lambda message: message.role is Role.SYSTEM, kept)
-            kept = [*leading, *needed]
-        return [memory, *kept] if memory else kept
+        return self._reader().view(limits, following=following, count=count)
 
     async def awindow(
         self,
@@ -231,6 +203,7 @@ class Session:
         max_tokens: int | None = None,
         max_turns: int | None = None,
         max_messages: int | None = None,
+        reserved: int = 0,
         keep_opening: bool = False,
         keep_newest: bool = False,
         following: Sequence[Message] = (),
@@ -243,6 +216,7 @@ class Session:
             max_tokens=max_tokens,
             max_turns=max_turns,
             max_messages=max_messages,
+            reserved=reserved,
             keep_opening=keep_opening,
             keep_newest=keep_newest,
             following=following,
@@ -264,7 +238,8 @@ class Session:
         """What the model gets to see on this turn: see `ContextWindow` for what holds.
 
         Args:
-            query: The current user message; `None` when it is in the history already.
+            query: The current user message; `None` when it is in the history already: then the newest user message is
+                the current one, and what follows it is the turn that is running.
             system_prompt: The instructions.
             documents: Retrieved text for this turn, best first.
             tools: The tools' schemas in OpenAI form; they cost tokens.
@@ -274,7 +249,7 @@ class Session:
 
         Raises:
             BudgetExceededError: The system prompt and the user message alone don't fit.
-            InvalidInputError: An argument is not what it should be.
+            InvalidInputError: An argument is not what it should be, or there is no user message at all.
             SessionNotFoundError: The session belongs to another user.
             StoreError: The store failed.
         """
@@ -292,22 +267,7 @@ class Session:
             facts_placement=self._runtime.settings.context.facts_placement,
             nearest=self._runtime.settings.context.receipt_misses,
         )
-        stored: dict[int, int] = {}
-        costs = Costs(self._runtime.context_counter, stored)
-        with timed(self._runtime.observer, "context.load"):
-            loaded = self._loaded(request, costs, history)
-        stored.update(loaded.tokens)
-        if loaded.summarised:
-            request = replace(request, max_turns=None, max_messages=None)
-        return build_context_window(
-            request,
-            loaded.messages,
-            costs=costs,
-            layers=loaded.layers,
-            unread=loaded.unread,
-            notes=loaded.notes,
-            stored=history is None,
-        )
+        return self._reader().context(request, history)
 
     async def acontext(
         self,
@@ -452,49 +412,8 @@ class Session:
             max_messages=runtime.settings.storage.max_messages_per_session,
         )
 
-    def _loaded(self, request: Request, costs: Costs, history: Sequence[Message] | None) -> LoadedHistory:
-        """What the request is built from: the history given, or the stored one with what summaries there are."""
-        if history is not None or self._key is None:
-            given = as_messages(history or ())
-            counts = message_tokens_batch(self._runtime.token_counter, given)
-            return LoadedHistory(tuple(given), dict(zip(map(id, given), counts, strict=True)), LeftOut(0, 0))
-        query = request.query.text if request.query else ""
-        room = history_room(request, costs)
-        summarised, notes = self._summarised(request.budget.input_tokens, room=room, query=query)
-        if summarised is not None:
-            return summarised
-        plain = self._log().load(
-            max_turns=request.max_turns,
-            max_messages=request.max_messages,
-            max_tokens=request.budget.input_tokens,
-        )
-        return replace(plain, notes=notes)
-
-    def _summarised(
-        self, input_tokens: int, *, room: int | None = None, query: str = ""
-    ) -> tuple[LoadedHistory | None, tuple[str, ...]]:
-        """The history with facts and summary; `None` while summaries are not at work here, and what went wrong."""
-        memory = self._runtime.memory
-        if memory is None or self._key is None:
-            return None, ()
-        if room is None:
-            room = max(input_tokens - min(self._runtime.layers_ceiling, input_tokens // 2), 0)
-        remembered = memory.read(self._key, room=room, input_tokens=input_tokens)
-        state = remembered.state
-        trigger = self._runtime.settings.summary.trigger_message_count
-        if state is None or (state.view is None and state.message_count <= trigger):
-            return None, remembered.notes
-        loaded = LoadedHistory(
-            messages=tuple(stored.message for stored in state.messages),
-            tokens=self._log().raw_tokens(state.messages),
-            unread=LeftOut(
-                max(state.message_count - (state.view.covered if state.view else 0) - len(state.messages), 0), 0
-            ),
-            layers=memory.layers(self._key, state, query),
-            summarised=True,
-            notes=remembered.notes,
-        )
-        return loaded, remembered.notes
+    def _reader(self) -> Reader:
+        return Reader(self._runtime, self._key, self._log() if self._key else None)
 
 
 def _as_message(value: Message | str, role: Role) -> Message:

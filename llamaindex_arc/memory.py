@@ -180,6 +180,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
             **kwargs: Not used.
 
         Raises:
+            BudgetExceededError: The newest user message alone is larger than the limit.
             InvalidInputError: `initial_token_count` is negative or no whole number.
             SessionNotFoundError: The session belongs to another user.
             StoreError: The store failed.
@@ -327,7 +328,8 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         if type(initial_token_count) is not int or initial_token_count < 0:
             raise InvalidInputError("initial_token_count", initial_token_count, "a whole number of at least 0")
         return {
-            "max_tokens": max(self.token_limit - initial_token_count, 0),
+            "max_tokens": self.token_limit,
+            "reserved": initial_token_count,
             "keep_opening": True,
             "keep_newest": True,
             "following": self._unsaved,

@@ -243,12 +243,14 @@ class _Builder:
     def converse(self) -> None:
         """The conversation so far: the newest turns that fit."""
         room = self._room("history")
+        shown = 0 if self._request.query else 1 + len(self._running_messages)
         selection = select_window(
             self._before,
-            max_turns=self._request.max_turns,
-            max_messages=self._request.max_messages,
+            max_turns=_less(self._request.max_turns, 1 if shown else 0),
+            max_messages=_less(self._request.max_messages, shown),
             max_tokens=room,
             count=self._costs.message,
+            continued=True,
             shorten=self._shorten,
         )
         self._kept = selection.kept
@@ -388,6 +390,10 @@ def _document(document: Document | ScoredDocument, costs: Costs) -> Item:
     text = plain(document)
     parts = document.score_parts if isinstance(document, ScoredDocument) else {}
     return Item("document", text.text, text.id or text.source, costs.text(text.text), parts)
+
+
+def _less(limit: int | None, taken: int) -> int | None:
+    return None if limit is None else max(limit - taken, 0)
 
 
 def _tool_name(tool: Mapping[str, Any]) -> str | None:

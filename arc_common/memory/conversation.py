@@ -8,13 +8,13 @@ from itertools import takewhile
 from arc_common.assembly import NO_LAYERS, Layers
 from arc_common.context_window import LeftOut
 from arc_common.exceptions import InvalidInputError
-from arc_common.messages import Message, Role, exchanges_of
+from arc_common.messages import Message, Role
 from arc_common.protocols import ConversationStore, CountedMessage, SessionKey, StoredMessage, TokenCounter
 from arc_common.tokens.correction import Correcting, corrected
 from arc_common.tokens.counting import message_tokens_batch
 from arc_common.tokens.window import says_something
 
-__all__ = ["USAGE", "ConversationLog", "LoadedHistory", "as_messages", "newest_turn"]
+__all__ = ["USAGE", "ConversationLog", "LoadedHistory", "as_messages"]
 
 USAGE = "usage"
 """The metadata key where adapters note what a provider reported: `{"output_tokens": 12, "reasoning_tokens": 0}`."""
@@ -193,15 +193,6 @@ def as_messages(messages: Message | Iterable[Message]) -> list[Message]:
         if not isinstance(message, Message):
             raise InvalidInputError("messages", message, "a Message or an iterable of them")
     return listed
-
-
-def newest_turn(messages: Sequence[Message]) -> list[Message]:
-    """The least that the newest turn can be shown by: its user message and the last complete exchange behind it."""
-    spoken = [message for message in messages if says_something(message)]
-    start = max((i for i, message in enumerate(spoken) if message.role is Role.USER), default=len(spoken))
-    exchanges, _ = exchanges_of(spoken[start:])
-    complete = [exchange for exchange in exchanges if exchange.complete]
-    return [message for exchange in complete[:1] + complete[1:][-1:] for message in exchange.messages]
 
 
 def _whole_turns(loaded: Sequence[StoredMessage]) -> Sequence[StoredMessage]:

@@ -14,6 +14,7 @@ from arc_common.prompts.context import (
     parse_memory,
     render_documents,
     render_fence,
+    render_idle_note,
     render_memory,
     render_recalled,
 )
@@ -47,6 +48,7 @@ __all__ = [
     "render_documents",
     "render_era_request",
     "render_fence",
+    "render_idle_note",
     "render_leaf_request",
     "render_memory",
     "render_recalled",

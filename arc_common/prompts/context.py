@@ -15,6 +15,7 @@ __all__ = [
     "parse_memory",
     "render_documents",
     "render_fence",
+    "render_idle_note",
     "render_memory",
     "render_recalled",
 ]
@@ -80,6 +81,11 @@ def holds_memory(text: str) -> bool:
 def render_recalled(lines: Sequence[str]) -> str:
     """The fenced block of recalled facts; `""` for none."""
     return render_fence("recalled", "\n".join([RECALLED_HEADING, *lines])) if lines else ""
+
+
+def render_idle_note(days: int) -> str:
+    """A word on how long the conversation rested."""
+    return f"Note: This conversation was last active {days} {'day' if days == 1 else 'days'} ago."
 
 
 def _render_document(document: Document) -> str:

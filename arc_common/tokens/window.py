@@ -83,15 +83,20 @@ def check_limits(**limits: int | None) -> None:
             raise InvalidInputError(name, limit, "a whole number of at least 0, or None")
 
 
-def current_turn(messages: Sequence[Message]) -> CurrentTurn:
-    """Find the turn that is still running: calls without results at its end are to be answered yet."""
+def current_turn(messages: Sequence[Message], *, live: bool = True) -> CurrentTurn:
+    """Find the newest turn.
+
+    Args:
+        messages: The conversation, oldest first; no system messages.
+        live: Whether it is still running: calls without results at its end are to be answered yet, and stay.
+    """
     empty = [Dropped(message, EMPTY) for message in messages if not says_something(message)]
     exchanges, orphans = exchanges_of([message for message in messages if says_something(message)])
     start = max((i for i, exchange in enumerate(exchanges) if exchange.role is Role.USER), default=None)
     before = tuple(message for exchange in exchanges[:start] for message in exchange.messages)
     if start is None:
         return CurrentTurn((*before, *orphans), None, (), tuple(empty))
-    running, unanswered = _answered(exchanges[start + 1 :], live=True)
+    running, unanswered = _answered(exchanges[start + 1 :], live=live)
     dropped = [Dropped(message, UNANSWERED) for exchange in unanswered for message in exchange.messages]
     return CurrentTurn((*before, *orphans), exchanges[start].messages[0], tuple(running), (*dropped, *empty))
 
@@ -105,6 +110,7 @@ def select_window(
     count: Callable[[Message], int] | None = None,
     live: bool = False,
     keep_opening: bool = False,
+    continued: bool = False,
     shorten: Shorten | None = None,
 ) -> Selection:
     """Keep the newest turns that fit all limits together.
@@ -127,6 +133,7 @@ def select_window(
         count: The tokens of a message; needed with `max_tokens`.
         live: Whether the newest turn is still running: calls without results at its end are then kept.
         keep_opening: Keep what comes before the first user message (a greeting) when everything else fits too.
+        continued: Whether a newer turn follows that is not among the messages; then none of these has to be shown.
         shorten: Gives a message's beginning of at most so many tokens.
 
     Raises:
@@ -135,10 +142,10 @@ def select_window(
     check_limits(max_turns=max_turns, max_messages=max_messages, max_tokens=max_tokens)
     if max_tokens is not None and count is None:
         raise InvalidInputError("count", count, "a function that counts a message, when max_tokens is given")
-    first = next((i for i, message in enumerate(messages) if message.role is not Role.SYSTEM), len(messages))
-    leading = list(messages[:first])
-    spoken = [message for message in messages[first:] if says_something(message)]
-    exchanges, orphans = exchanges_of(spoken)
+    spoken = [message for message in messages if says_something(message)]
+    first = next((i for i, message in enumerate(spoken) if message.role is not Role.SYSTEM), len(spoken))
+    leading = spoken[:first]
+    exchanges, orphans = exchanges_of(spoken[first:])
     complete, unanswered = _answered(exchanges, live=live)
     turns = turns_of(complete)
     opening = turns.pop(0) if turns and not turns[0].starts_with_user else None
@@ -152,8 +159,11 @@ def select_window(
         if not left and room.fits(turn.messages, turns=1):
             room.take(turn.messages, turns=1)
             kept[:0] = turn.messages
-        elif not left and (not kept or (shorten is not None and room.is_wasted_without(turn))):
+        elif not left and (not (kept or continued) or (shorten is not None and room.is_wasted_without(turn))):
             part = room.part_of(turn, shorten)
+            if (kept or continued) and len(part.shown) == 1 < len(turn.messages):
+                # a question without its answer helps nobody
+                part = Fitted((), turn.messages, (), 0)
             changed = part.changed
             kept[:0] = part.shown
             left = list(part.dropped)
@@ -167,7 +177,7 @@ def select_window(
             dropped += [Dropped(message, NO_USER) for message in opening.messages]
     dropped += [Dropped(message, UNANSWERED) for exchange in unanswered for message in exchange.messages]
     dropped += [Dropped(message, ORPHANED) for message in orphans]
-    dropped += [Dropped(message, EMPTY) for message in messages[first:] if not says_something(message)]
+    dropped += [Dropped(message, EMPTY) for message in messages if not says_something(message)]
     return Selection((*leading, *kept), tuple(dropped), changed)
 
 
@@ -206,7 +216,7 @@ class _Room:
 
     def part_of(self, turn: Turn, shorten: Shorten | None) -> Fitted:
         """As much of a turn as fits, its user message first; nothing where that doesn't fit."""
-        if self._turns < 1 or self._messages < 1:
+        if self._turns < 1 or self._messages < 1 or self._tokens < 1:
             return Fitted((), turn.messages, (), 0)
         newest = len(turn.exchanges)
         places = self._messages - 1

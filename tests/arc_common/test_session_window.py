@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from sqlalchemy import create_engine, event
 
 from arc_common.engine import ContextEngine
-from arc_common.exceptions import InvalidInputError
-from arc_common.memory.conversation import newest_turn
+from arc_common.exceptions import BudgetExceededError, InvalidInputError
 from arc_common.messages import Message, Role, ToolCall, exchanges_of
 from arc_common.settings import ArcSettings
 from arc_common.tokens.window import select_window
@@ -95,26 +94,19 @@ async def test_whole_turns_within_the_limits(
     conversation=conversations(max_size=80),
     max_tokens=st.integers(0, 120),
     max_messages=st.none() | st.integers(0, 12),
-    keep_newest=st.booleans(),
     keep_opening=st.booleans(),
 )
 @settings(max_examples=200, deadline=None)
 def test_reading_a_part_gives_what_reading_all_would(
-    conversation: list[Message], max_tokens: int, max_messages: int | None, keep_newest: bool, keep_opening: bool
+    conversation: list[Message], max_tokens: int, max_messages: int | None, keep_opening: bool
 ) -> None:
-    """The window is the one that the whole conversation has, or, where much of it is of no use, the newest part of it.
-
-    Also the newest turn that is kept at any cost makes no broken request.
-    """
+    """The window is the one that the whole conversation has, or, where much of it is of no use, the newest part."""
     limits: dict[str, Any] = {"max_tokens": max_tokens, "max_messages": max_messages}
     with ContextEngine.open(token_counter=Ones(), settings=PLAIN) as engine:
         session = engine.session("s")
         whole = session.append(conversation)
-        got = session.window(**limits, keep_newest=keep_newest, keep_opening=keep_opening)
+        got = session.window(**limits, keep_opening=keep_opening)
     chosen = list(select_window(whole, **limits, count=cost, keep_opening=keep_opening).kept)
-    if keep_newest and not set(ids(newest_turn(whole))) <= set(ids(chosen)):
-        leading = [message for message in chosen if message.role is Role.SYSTEM]
-        chosen = [*leading, *newest_turn(whole)]
     assert got == chosen[len(chosen) - len(got) :]
     if len(whole) <= 32:
         assert got == chosen
@@ -129,13 +121,46 @@ def cost(message: Message) -> int:
     return 4 + (message.content is not None) + calls + (message.tool_call_id is not None)
 
 
+@given(conversation=conversations(max_size=60), max_tokens=st.integers(0, 120), reserved=st.integers(0, 150))
+@settings(max_examples=200, deadline=None)
+def test_the_newest_turn_that_is_kept_makes_no_broken_request(
+    conversation: list[Message], max_tokens: int, reserved: int
+) -> None:
+    """Its question and newest exchange are there whatever is reserved; `max_tokens` itself always holds."""
+    with ContextEngine.open(token_counter=Ones(), settings=PLAIN) as engine:
+        session = engine.session("s")
+        whole = session.append(conversation)
+        asked = [message for message in whole if message.role is Role.USER and message.text]
+        try:
+            got = session.window(max_tokens=max_tokens, reserved=reserved, keep_newest=True)
+        except BudgetExceededError as error:
+            assert error.available == max_tokens < error.needed == cost(asked[-1])
+            return
+    spoken = [message for message in got if message.role is not Role.SYSTEM]
+    assert bool(asked) == bool(spoken)
+    assert not asked or asked[-1] in got
+    assert sum(map(cost, spoken)) <= max_tokens
+    exchanges, orphans = exchanges_of(got)
+    assert not orphans
+    assert all(exchange.complete for exchange in exchanges)
+
+
 @pytest.mark.parametrize("steps", [0, 1, 40], ids=["question only", "one exchange", "longer than a chunk"])
-def test_the_newest_turn_can_be_kept_at_any_cost(engine: ContextEngine, steps: int) -> None:
-    """With `keep_newest`, the newest question and its last exchange are there, however small the limit."""
+def test_the_newest_turn_is_kept_whatever_is_reserved(engine: ContextEngine, steps: int) -> None:
+    """With `keep_newest`, the newest question and its last exchange are there, however much is reserved."""
     session = engine.session("s")
     session.append([*turns(3), *(turn := tool_turn("t", steps))])
-    assert ids(session.window(max_tokens=1, keep_newest=True)) == ids([turn[0], *turn[1:][-2:]])
+    assert ids(session.window(max_tokens=30, reserved=30, keep_newest=True)) == ids([turn[0], *turn[1:][-2:]])
     assert session.window(max_tokens=1) == []
+
+
+def test_a_newest_question_larger_than_the_limit_is_refused(engine: ContextEngine) -> None:
+    """The error names both figures."""
+    session = engine.session("s")
+    session.append(turns(3))
+    session.append(Message(Role.USER, "now"))
+    with pytest.raises(BudgetExceededError, match="user message: 5 tokens needed, 4 available"):
+        session.window(max_tokens=4, keep_newest=True)
 
 
 def test_of_a_turn_too_large_the_newest_exchanges_that_fit_are_kept(engine: ContextEngine) -> None:
@@ -154,7 +179,7 @@ def test_calls_without_results_are_left_out(engine: ContextEngine) -> None:
     turn = tool_turn("t", 2)[:-1]
     session.append(turn)
     assert ids(session.window(max_turns=5)) == ids(turn[:3])
-    assert ids(session.window(max_tokens=1, keep_newest=True)) == ids(turn[:3])
+    assert ids(session.window(max_tokens=30, keep_newest=True)) == ids(turn[:3])
 
 
 def test_messages_that_are_not_stored_follow_those_that_are(engine: ContextEngine) -> None:
@@ -185,7 +210,7 @@ def test_instructions_at_the_start_are_never_forgotten(engine: ContextEngine, le
     session.append([*instructions, *turns(length), Message(Role.SYSTEM, "later", id="s2"), *tool_turn("t", 0)])
     assert ids(session.window(max_tokens=15)) == ["s0", "s1", "t-q"]
     assert ids(session.window(max_tokens=30)) == ["s0", "s1", f"q{length - 1}", f"a{length - 1}", "s2", "t-q"]
-    assert ids(session.window(max_tokens=1, keep_newest=True)) == ["s0", "s1", "t-q"]
+    assert ids(session.window(max_tokens=5, keep_newest=True)) == ["s0", "s1", "t-q"]
     assert session.context("and?").messages[0].text.startswith("Be kind.\n\nBe brief.")
 
 

@@ -21,7 +21,7 @@ from llama_index.core.storage.chat_store import SimpleChatStore
 from sqlalchemy import create_engine, event
 
 from arc_common.engine import ContextEngine
-from arc_common.exceptions import InvalidInputError, SessionNotFoundError, StoreUnavailableError
+from arc_common.exceptions import BudgetExceededError, InvalidInputError, SessionNotFoundError, StoreUnavailableError
 from arc_common.messages import exchanges_of
 from arc_common.protocols import StoredMessage
 from arc_common.stores.in_memory import InMemoryStore
@@ -83,13 +83,13 @@ forms = pytest.mark.parametrize("through_async", [False, True], ids=["sync", "as
         pytest.param(30, 0, ["q0", "a0", "q1", "a1", "q2", "a2"], id="to the last token"),
         pytest.param(30, 1, ["q1", "a1", "q2", "a2"], id="less what is taken already"),
         pytest.param(30, 31, ["q2", "a2"], id="more is taken than there is"),
-        pytest.param(3, 0, ["q2", "a2"], id="the newest turn at any cost"),
+        pytest.param(5, 0, ["q2"], id="the newest question alone"),
     ],
 )
 def test_get_keeps_the_newest_whole_turns(
     engine: ContextEngine, through_async: bool, limit: int, taken: int, expected: list[str]
 ) -> None:
-    """Within what is left of the limit, turns leave whole and oldest first; the newest one never does."""
+    """Within what is left of the limit, turns leave whole and oldest first; the newest question never does."""
     memory = memory_over(engine, token_limit=limit)
     memory.put_messages(turns(3))
     assert said(Both(memory, through_async=through_async).get(initial_token_count=taken)) == expected
@@ -102,11 +102,12 @@ def test_get_takes_what_chat_engines_give_it(engine: ContextEngine) -> None:
     assert said(memory.get("hello")) == said(memory.get(input="hello", anything="else")) == ["hello"]
 
 
-def test_a_question_too_long_is_still_shown(engine: ContextEngine) -> None:
-    """A question that is over the limit by itself goes to the model alone, which can then say that it is too long."""
+def test_a_question_too_long_is_refused(engine: ContextEngine) -> None:
+    """A question that is over the limit by itself: the error names both figures, before any model is called."""
     memory = memory_over(engine, token_limit=1)
     memory.put_messages([*turns(2), user("a long question")])
-    assert said(memory.get()) == ["a long question"]
+    with pytest.raises(BudgetExceededError, match="user message: 5 tokens needed, 1 available"):
+        memory.get()
 
 
 def test_the_greeting_is_shown_while_everything_fits(engine: ContextEngine) -> None:
@@ -154,13 +155,17 @@ def test_tool_calls_cost_tokens(engine: ContextEngine) -> None:
 def test_get_never_gives_a_broken_request(conversation: list[ChatMessage], limit: int, taken: int) -> None:
     """Whatever is stored: results stand behind their calls, the first message is the user's, and the limit holds.
 
-    Empty messages are not shown: providers refuse them. Only the newest turn's question and last exchange may cost more.
+    Empty messages are not shown: providers refuse them. Only the newest question and last exchange may cost more.
     """
     with open_engine(token_counter=Ones()) as engine:
         memory = memory_over(engine, token_limit=limit)
         memory.put_messages(conversation)
-        got = memory.get(initial_token_count=taken)
         whole = memory.get_all()
+        try:
+            got = memory.get(initial_token_count=taken)
+        except BudgetExceededError as error:
+            assert error.available == limit < error.needed == 5
+            return
         cost = sum(message_tokens(Ones(), to_arc(message)) for message in got)
     exchanges, orphans = exchanges_of(list(map(to_arc, got)))
     assert not orphans
@@ -230,7 +235,9 @@ def test_the_users_tokenizer_decides_alone(engine: ContextEngine) -> None:
     """With a tokenizer of one's own, its counts and no others hold; without one the engine's counter serves as one."""
     memory = memory_over(engine, token_limit=100, tokenizer_fn=str.split)
     memory.put_messages([user("one " * 50), *turns(1), user("two " * 46)])
-    assert len(memory.get()) == 3
+    first, *others = memory.get()
+    assert (first.content or "").endswith("... [truncated]")
+    assert len(others) == 3
     assert len(memory.get(initial_token_count=41)) == 1
     assert len(memory_over(engine, token_limit=20).get()) == 4
     assert len(memory_over(engine).tokenizer_fn("any text")) == 1

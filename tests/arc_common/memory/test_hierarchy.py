@@ -248,7 +248,8 @@ def test_between_adoptions_the_view_stays(with_model: bool, opened: Any) -> None
         if before is not None:
             same = system(window) == system(before)
             changes += not same
-            prefixes += window.messages[: len(before.messages)] == before.messages
+            stable = len(before.messages) - 2  # behind the current question stand facts for that question alone
+            prefixes += window.messages[:stable] == before.messages[:stable]
             assert same == (verbatim(window)[0] == verbatim(before)[0])
         before = window
     assert changes == counts.counts["summary.adopted"]
@@ -482,7 +483,7 @@ def test_what_was_removed_is_nowhere(how: str, adopted: bool, url: str | None, o
     session.summarize()
     if adopted:
         assert "VC-4711" in everything(session, session.context())
-    assert "VC-4711" in everything(session, session.context(history=[]))
+    assert "VC-4711" in everything(session, session.context("And now?", history=[]))
     if how == "edit":
         session.append(Message(Role.USER, "Question 4: the vault code is VC-0815.", id="q4"))
     else:
@@ -516,12 +517,12 @@ def test_what_was_removed_while_a_summary_is_made(how: str, url: str | None, ope
         session.delete()
     model.may_answer.set()
     session.summarize()
-    window = session.context()
+    window = session.context("What is the vault code?")
     assert "VC-4711" not in everything(session, window)
     assert (session.summary() is None) == (how in ("clear", "delete"))
     assert all("VC-4711" not in request for request in model.requests[1:])
     if how in ("clear", "delete"):
-        assert not window.messages
+        assert len(window.messages) == 1
         talk(session, 12, first=20)
         session.summarize()
         assert "MODEL-" in system(session.context())

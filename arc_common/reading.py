@@ -1,0 +1,266 @@
+"""What a session hands out on a turn: the context window, and the view of adapters that have a prompt of their own."""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import takewhile
+
+from arc_common.assembly import Costs, Request, build_context_window, history_room, memory_message
+from arc_common.context_window import ContextWindow, LeftOut
+from arc_common.exceptions import BudgetExceededError
+from arc_common.memory.conversation import ConversationLog, LoadedHistory, as_messages
+from arc_common.messages import Message, Role
+from arc_common.observability import timed
+from arc_common.prompts import render_idle_note
+from arc_common.protocols import SessionKey
+from arc_common.runtime import Runtime
+from arc_common.tokens.compression import truncated
+from arc_common.tokens.counting import message_tokens_batch
+from arc_common.tokens.filling import fit_exchanges
+from arc_common.tokens.window import current_turn, says_something, select_window
+
+__all__ = ["Reader", "ViewLimits"]
+
+_log = logging.getLogger("arc.context")
+
+
+@dataclass(frozen=True, slots=True)
+class ViewLimits:
+    """What a view may hold: see `Session.window`."""
+
+    max_tokens: int | None = None
+    max_turns: int | None = None
+    max_messages: int | None = None
+    reserved: int = 0
+    keep_opening: bool = False
+    keep_newest: bool = False
+    layers: bool = True
+
+    @property
+    def unlimited(self) -> bool:
+        """Whether no limit is given."""
+        return self.max_tokens is None and self.max_turns is None and self.max_messages is None
+
+
+class Reader:
+    """Reads one conversation for one turn.
+
+    Args:
+        runtime: What the engine's sessions share.
+        key: Which conversation, and whose; `None` for none.
+        log: The conversation's messages; `None` for none.
+    """
+
+    def __init__(self, runtime: Runtime, key: SessionKey | None, log: ConversationLog | None) -> None:
+        self._runtime = runtime
+        self._key = key
+        self._log = log
+
+    def context(self, request: Request, history: Sequence[Message] | None) -> ContextWindow:
+        """The request's window over the stored history, or over the one that is given."""
+        runtime = self._runtime
+        stored: dict[int, int] = {}
+        costs = Costs(runtime.context_counter, stored)
+        with timed(runtime.observer, "context.load"):
+            loaded = self._loaded(request, costs, history)
+        stored.update(loaded.tokens)
+        if loaded.summarised:
+            request = replace(request, max_turns=None, max_messages=None)
+        note = "" if history is not None else self._idle_note(request, loaded.messages)
+        window = build_context_window(
+            request,
+            loaded.messages,
+            costs=costs,
+            layers=replace(loaded.layers, idle_note=note) if note else loaded.layers,
+            unread=loaded.unread,
+            notes=loaded.notes,
+            stored=history is None,
+        )
+        self._report(window, loaded)
+        return window
+
+    def view(
+        self, limits: ViewLimits, *, following: Sequence[Message], count: Callable[[Message], int] | None
+    ) -> list[Message]:
+        """The newest whole turns within the limits, behind facts and summary: see `Session.window`."""
+        runtime = self._runtime
+        if limits.unlimited:
+            max_turns, max_messages = runtime.settings.conversation.window_limits
+            limits = replace(
+                limits,
+                max_tokens=runtime.default_budget().input_tokens,
+                max_turns=max_turns,
+                max_messages=max_messages,
+            )
+            limited = False
+        else:
+            limited = limits.max_turns is not None or limits.max_messages is not None
+        most = runtime.default_budget().input_tokens if limits.max_tokens is None else limits.max_tokens
+        available = max(most - limits.reserved, 0)
+        with timed(runtime.observer, "context.load"):
+            loaded = self._summarised(available)[0] if limits.layers else None
+            if loaded is None and self._log is not None:
+                loaded = self._log.load(
+                    max_turns=limits.max_turns,
+                    max_messages=limits.max_messages,
+                    max_tokens=None if limits.max_tokens is None else most,
+                    count=count,
+                )
+        if loaded is None:
+            return []
+        if loaded.summarised and not limited:
+            limits = replace(limits, max_turns=None, max_messages=None)
+        recount = count is not None and loaded.summarised  # a plain load has counted by it already
+        known = {id(message): count(message) for message in loaded.messages} if count and recount else loaded.tokens
+        raw = list(map(count, following)) if count else message_tokens_batch(runtime.context_counter, following)
+        costs = Costs(
+            runtime.context_counter, {**known, **dict(zip(map(id, following), raw, strict=True))}, count=count
+        )
+        messages = [message for message in (*loaded.messages, *following) if says_something(message)]
+        return _View(messages, loaded, limits, costs, most=most, available=available).messages()
+
+    def _loaded(self, request: Request, costs: Costs, history: Sequence[Message] | None) -> LoadedHistory:
+        """What the request is built from: the history given, or the stored one with what summaries there are."""
+        if history is not None or self._log is None:
+            given = as_messages(history or ())
+            counts = message_tokens_batch(self._runtime.context_counter, given)
+            return LoadedHistory(tuple(given), dict(zip(map(id, given), counts, strict=True)), LeftOut(0, 0))
+        query = request.query.text if request.query else None
+        room = history_room(request, costs)
+        summarised, notes = self._summarised(request.budget.input_tokens, room=room, query=query)
+        if summarised is not None:
+            return summarised
+        plain = self._log.load(
+            max_turns=request.max_turns,
+            max_messages=request.max_messages,
+            max_tokens=request.budget.input_tokens,
+        )
+        return replace(plain, notes=notes)
+
+    def _summarised(
+        self, input_tokens: int, *, room: int | None = None, query: str | None = ""
+    ) -> tuple[LoadedHistory | None, tuple[str, ...]]:
+        """The history with facts and summary; `None` while summaries are not at work here, and what went wrong.
+
+        Args:
+            input_tokens: The tokens of the whole request.
+            room: Those for verbatim messages.
+            query: What facts are recalled for; `None` for the newest user message.
+        """
+        memory = self._runtime.memory
+        if memory is None or self._key is None or self._log is None:
+            return None, ()
+        if room is None:
+            layers = sum(map(self._runtime.default_budget().ceiling, ("facts", "narrative", "memory")))
+            room = max(input_tokens - min(layers, input_tokens // 2), 0)
+        remembered = memory.read(self._key, room=room, input_tokens=input_tokens)
+        state = remembered.state
+        trigger = self._runtime.settings.summary.trigger_message_count
+        if state is None or (state.view is None and state.message_count <= trigger):
+            return None, remembered.notes
+        if query is None:
+            asked = current_turn([stored.message for stored in state.messages]).user
+            query = asked.text if asked else ""
+        loaded = LoadedHistory(
+            messages=tuple(stored.message for stored in state.messages),
+            tokens=self._log.raw_tokens(state.messages),
+            unread=LeftOut(
+                max(state.message_count - (state.view.covered if state.view else 0) - len(state.messages), 0), 0
+            ),
+            layers=memory.layers(self._key, state, query),
+            summarised=True,
+            notes=remembered.notes,
+        )
+        return loaded, remembered.notes
+
+    def _idle_note(self, request: Request, messages: Sequence[Message]) -> str:
+        """A word on how long the conversation rested before the current user message, if that was long."""
+        longest = self._runtime.settings.conversation.resume_note_days
+        if longest is None:
+            return ""
+        now: datetime | None = self._runtime.clock()
+        if request.query is None:
+            turn = current_turn(messages)
+            now, messages = turn.user.created_at if turn.user else None, turn.before
+        last = max((message.created_at for message in messages if message.created_at), default=None)
+        if now is None or last is None or now - last <= timedelta(days=longest):
+            return ""
+        return render_idle_note((now - last).days)
+
+    def _report(self, window: ContextWindow, loaded: LoadedHistory) -> None:
+        """Log the receipt, keep it for `debug`, and warn once when a conversation comes near its limit."""
+        if self._key is None:
+            return
+        receipt = window.receipt
+        self._runtime.receipts.keep(self._key, receipt)
+        if _log.isEnabledFor(logging.DEBUG):
+            _log.debug("session %r: %s", self._key.session_id, receipt.to_json())
+        threshold = self._runtime.settings.conversation.compression_threshold
+        from_tokens = threshold if threshold > 1 else threshold * receipt.input_tokens
+        kept = next((section.tokens for section in window.sections if section.name == "history"), 0)
+        tokens = window.total_tokens - kept + sum(loaded.tokens.values()) + loaded.unread.tokens
+        if tokens > from_tokens and self._runtime.receipts.is_first_warning(self._key):
+            _log.warning("Approaching token limit: %d tokens (session %r)", tokens, self._key.session_id)
+
+
+class _View:
+    """The messages of a view, chosen."""
+
+    def __init__(
+        self,
+        messages: Sequence[Message],
+        loaded: LoadedHistory,
+        limits: ViewLimits,
+        costs: Costs,
+        *,
+        most: int,
+        available: int,
+    ) -> None:
+        self._messages, self._loaded, self._limits, self._costs = messages, loaded, limits, costs
+        self._most, self._available = most, available
+
+    def messages(self) -> list[Message]:
+        """Facts and summary in one system message, older turns, and the newest one."""
+        leading = list(takewhile(lambda message: message.role is Role.SYSTEM, self._messages))
+        before, newest = self._split(self._messages[len(leading) :])
+        count = self._costs.message
+        spent = sum(map(count, newest))
+        most = min(self._most // 2, max(self._available - spent, 0)) if newest else self._most // 2
+        memory = memory_message(self._loaded.layers, max_tokens=most, count=count)
+        spent += count(memory) if memory else 0
+        limits = self._limits
+        selection = select_window(
+            [*leading, *before],
+            max_turns=_less(limits.max_turns, 1 if newest else 0),
+            max_messages=_less(limits.max_messages, len(newest)),
+            max_tokens=None if limits.max_tokens is None else max(self._available - spent, 0),
+            count=count,
+            keep_opening=limits.keep_opening and not self._loaded.unread.count and memory is None,
+            continued=bool(newest),
+            shorten=self._shorten,
+        )
+        return [*([memory] if memory else ()), *selection.kept, *newest]
+
+    def _split(self, spoken: Sequence[Message]) -> tuple[Sequence[Message], list[Message]]:
+        """What comes before the newest turn, and that turn as far as it fits, where it is to be kept."""
+        turn = current_turn(spoken, live=False)
+        if not self._limits.keep_newest or turn.user is None:
+            return spoken, []
+        if self._limits.max_tokens is None:
+            return turn.before, [turn.user, *(message for step in turn.running for message in step.messages)]
+        count = self._costs.message
+        asked = count(turn.user)
+        if asked > self._limits.max_tokens:
+            raise BudgetExceededError("user message", needed=asked, available=self._limits.max_tokens)
+        last = sum(map(count, turn.running[-1].messages)) if turn.running else 0
+        room = max(self._available - asked, min(self._limits.max_tokens - asked, last))
+        steps = fit_exchanges(turn.running, room, count=count, shorten=self._shorten)
+        return turn.before, [turn.user, *steps.shown]
+
+    def _shorten(self, message: Message, room: int) -> Message | None:
+        return truncated(message, max_tokens=room, count=self._costs.message)
+
+
+def _less(limit: int | None, taken: int) -> int | None:
+    return None if limit is None else max(limit - taken, 0)
