@@ -1,6 +1,7 @@
 """What each strategy does that the others don't."""
 
 import logging
+from collections.abc import Sequence
 
 import pytest
 
@@ -20,7 +21,7 @@ from arc_common.tokens.compression import (
     Truncate,
     strategy,
 )
-from arc_common.tokens.window import OLDER
+from arc_common.tokens.window import OLDER, Dropped
 
 
 def one_each(_: Message) -> int:
@@ -206,6 +207,10 @@ def test_only_long_system_messages_in_the_middle_are_pruned():
     ]
     result = PruneSystem().compress(messages, max_tokens=0, count=characters)
     assert ids(result) == ["prompt", "u0", "short", "a0", "u1"]
+    two = [*messages[:3], *messages[1:]]
+    assert [item.message.id for item in PruneSystem().compress(two, max_tokens=1_500, count=characters).dropped] == [
+        "long"
+    ]
 
 
 class Notes:
@@ -239,6 +244,27 @@ def test_a_summary_stands_in_the_one_system_message_and_the_last_five_messages_s
 def characters_and(fixed: int):
     """Characters over ten, and so much for each message."""
     return lambda message: fixed + len(message.text) // 10
+
+
+def test_what_came_before_the_first_user_message_is_summarised_too():
+    """A greeting can't open a request, but it was said."""
+    notes = Notes()
+    messages = chat("assistant", *["user", "assistant"] * 6)
+    result = Summarize(summarize=notes).compress(messages, max_tokens=300, count=characters_and(30))
+    assert notes.given[0][0] == "assistant 0"
+    assert {item.reason for item in result.dropped} == {"summarised"}
+
+
+def test_a_system_prompt_that_looks_like_a_summary_is_left_alone():
+    """Only what arc has marked is arc's."""
+    notes = Notes()
+    marked = Summarize(summarize=notes).compress(chat(*["user"] * 12), max_tokens=300, count=characters_and(30))
+    prompt = Message("system", marked.messages[0].text)
+    again = Summarize(summarize=notes).compress(
+        [prompt, *chat(*["user"] * 12)], max_tokens=330, count=characters_and(30)
+    )
+    assert again.messages[0].text.startswith(prompt.text)
+    assert again.messages[0].text.count("<arc:summary>") == 2
 
 
 def test_a_later_summary_takes_the_earlier_one_in():
@@ -343,6 +369,23 @@ def test_a_chain_goes_no_further_than_it_must():
     chain = Chain([ClearToolResults(), RollingWindow()])
     assert not chain.compress(messages, max_tokens=2_200, count=characters).dropped
     assert not chain.compress(messages, max_tokens=9_000, count=characters).changed
+
+
+class Everything:
+    """A strategy of somebody's own, which drops everything whenever it is asked."""
+
+    name = "everything"
+
+    def compress(self, messages: Sequence[Message], *, max_tokens: int, count: object) -> Compression:
+        return Compression((), 0, tuple(Dropped(message, "because") for message in messages))
+
+
+def test_a_chain_asks_no_strategy_once_it_fits():
+    """Whatever a strategy of somebody's own would do."""
+    messages = agent(3, result="x" * 1_000)
+    chain = Chain([ClearToolResults(), Everything()])
+    assert len(chain.compress(messages, max_tokens=2_200, count=characters).messages) == 12
+    assert [item.message for item in chain.compress(messages, max_tokens=9, count=characters).dropped] == messages
 
 
 def test_a_chain_names_originals():
