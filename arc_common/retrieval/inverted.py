@@ -67,7 +67,8 @@ class InvertedIndex:
     def __init__(self, bm25: BM25) -> None:
         self._bm25 = bm25
         self._postings: dict[str, _Posting] = {}
-        self._terms_of: dict[int, tuple[str, ...]] = {}
+        self._terms_of: list[tuple[str, ...] | None] = []
+        self._count = 0
         self._lengths = np.zeros(16)
         self._size = 0
         self._norms: NDArray[np.float32] | None = None
@@ -76,7 +77,7 @@ class InvertedIndex:
     @property
     def count(self) -> int:
         """How many rows there are."""
-        return len(self._terms_of)
+        return self._count
 
     @property
     def total_length(self) -> float:
@@ -93,7 +94,9 @@ class InvertedIndex:
                 posting = self._postings[term] = _Posting(term)
             posting.put(row, frequency)
             names.append(posting.term)  # one string for all rows that have the term
+        self._terms_of += [None] * (row + 1 - len(self._terms_of))
         self._terms_of[row] = tuple(names)
+        self._count += 1
         if row >= len(self._lengths):
             self._lengths = np.concatenate([self._lengths, np.zeros(max(row, 16))])
         self._lengths[row] = length
@@ -102,18 +105,21 @@ class InvertedIndex:
 
     def remove(self, row: int) -> None:
         """Remove a row, if it is there."""
-        for term in self._terms_of.pop(row, ()):
+        if row >= len(self._terms_of) or (terms := self._terms_of[row]) is None:
+            return
+        for term in terms:
             posting = self._postings[term]
             posting.remove(row)
             if not posting.rows:
                 del self._postings[term]
-        if row < self._size:
-            self._lengths[row] = 0
+        self._terms_of[row] = None
+        self._count -= 1
+        self._lengths[row] = 0
         self._changed()
 
     def terms(self, row: int) -> dict[str, float]:
         """A row's terms."""
-        return {term: self._postings[term].frequency(row) for term in self._terms_of[row]}
+        return {term: self._postings[term].frequency(row) for term in self._terms_of[row] or ()}
 
     def lengths(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
         """The lengths of rows."""

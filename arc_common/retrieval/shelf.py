@@ -5,6 +5,8 @@ from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +20,8 @@ from arc_common.retrieval.inverted import InvertedIndex
 from arc_common.retrieval.lexical import BM25
 
 __all__ = ["Shelf"]
+
+_NO_METADATA: Mapping[str, Any] = MappingProxyType({})
 
 _MASKS = 8
 """Filters whose answers are kept until an entry changes: asking 100,000 entries takes Python some 50 ms."""
@@ -33,7 +37,11 @@ class Shelf:
     def __init__(self, bm25: BM25) -> None:
         self._bm25 = bm25
         self._row_of: dict[str, int] = {}
-        self._entries: list[IndexEntry | None] = []
+        # Lists beside each other: an object for each entry would be a tenth of what an entry with its vector takes.
+        self._ids: list[str | None] = []
+        self._texts: list[str] = []
+        self._sources: list[str | None] = []
+        self._metadata: list[Mapping[str, Any]] = []
         self._free: list[int] = []
         self._words = InvertedIndex(bm25)
         self._vectors: VectorTable | None = None
@@ -65,12 +73,11 @@ class Shelf:
         """Store an entry, in the place of the one with its id."""
         row = self._row_of.get(entry.id)
         if row is None:
-            row = self._free.pop() if self._free else len(self._entries)
-            if row == len(self._entries):
-                self._entries.append(None)
+            row = self._new_row()
             self._row_of[entry.id] = row
             self._sorted = None
-        self._entries[row] = replace(entry, terms={}, vector=None, embedder=None)
+        self._ids[row], self._texts[row], self._sources[row] = entry.id, entry.text, entry.source
+        self._metadata[row] = entry.metadata or _NO_METADATA
         self._words.put(row, entry.terms, entry.length)
         self._set_vector(row, entry)
         self._masks.clear()
@@ -78,7 +85,7 @@ class Shelf:
     def attach(self, entry: IndexEntry) -> bool:
         """Give a stored entry the vector of this one, if its text is the same; whether it got one."""
         row = self._row_of.get(entry.id)
-        if row is None or entry.vector is None or self._at(row).text != entry.text:
+        if row is None or entry.vector is None or self._texts[row] != entry.text:
             return False
         self._set_vector(row, entry)
         return True
@@ -93,7 +100,7 @@ class Shelf:
         row = self._row_of.pop(entry_id, None)
         if row is None:
             return False
-        self._entries[row] = None
+        self._ids[row], self._texts[row], self._sources[row], self._metadata[row] = None, "", None, _NO_METADATA
         self._free.append(row)
         self._words.remove(row)
         self._drop_vector(row)
@@ -104,11 +111,11 @@ class Shelf:
     def shown(self, entry_id: str) -> IndexEntry | None:
         """An entry without terms and vector."""
         row = self._row_of.get(entry_id)
-        return None if row is None else replace(self._at(row))  # whose metadata are a copy
+        return None if row is None else self._entry(row)
 
     def vector(self, entry_id: str) -> NDArray[np.float32] | None:
         """A copy of an entry's vector, if it has one."""
-        row = self._row_of.get(entry_id, len(self._entries))
+        row = self._row_of.get(entry_id, len(self._ids))
         return self._vectors.vector(row) if self._vectors and self._vectors.has(row) else None
 
     def scan(self, filters: Filter | None, *, unembedded: bool, after: str | None, limit: int) -> list[IndexEntry]:
@@ -118,7 +125,7 @@ class Shelf:
             self._sorted = sorted(self._row_of)
         start = 0 if after is None else bisect_right(self._sorted, after)
         rows = (self._row_of[entry_id] for entry_id in islice(self._sorted, start, None))
-        kept = (row for row in rows if not (unembedded and self._has_vector(row)) and test(self._at(row).metadata))
+        kept = (row for row in rows if not (unembedded and self._has_vector(row)) and test(self._metadata[row]))
         return [self._whole(row) for row in islice(kept, limit)]
 
     def count(self, filters: Filter | None) -> int:
@@ -145,12 +152,12 @@ class Shelf:
         if self._vectors is None or not limit:
             return []
         rows, similarities = self._vectors.best(vector, limit, allowed=self._allowed(filters, ids))
-        found = [self._at(row).id for row in rows.tolist()]
+        found = self._names(rows)
         return [(found[place], float(similarities[place])) for place in best_places(found, similarities, limit)]
 
     def _candidates(self, rows: NDArray[np.intp], terms: Mapping[str, float]) -> LexicalCandidates:
         return LexicalCandidates(
-            ids=tuple(self._at(row).id for row in rows.tolist()),
+            ids=tuple(self._names(rows)),
             frequencies=self._words.frequencies(terms, rows),
             lengths=self._words.lengths(rows),
             document_frequencies=self._words.document_frequencies(terms),
@@ -162,7 +169,7 @@ class Shelf:
         """Whether each row passes; `None` if all do."""
         allowed = None if filters is None else self._matching(filters)
         if ids is not None:
-            named = np.zeros(len(self._entries), dtype=np.bool_)
+            named = np.zeros(len(self._ids), dtype=np.bool_)
             named[[row for entry_id in ids if (row := self._row_of.get(entry_id)) is not None]] = True
             allowed = named if allowed is None else named & allowed
         return allowed
@@ -172,22 +179,35 @@ class Shelf:
         mask = self._masks.get(name)
         if mask is None:
             test = matcher(filters)
-            matches = (entry is not None and test(entry.metadata) for entry in self._entries)
-            mask = np.fromiter(matches, dtype=np.bool_, count=len(self._entries))
+            held = zip(self._ids, self._metadata, strict=True)
+            matching = (entry_id is not None and test(metadata) for entry_id, metadata in held)
+            mask = np.fromiter(matching, dtype=np.bool_, count=len(self._ids))
             self._masks[name] = mask
             if len(self._masks) > _MASKS:
                 self._masks.popitem(last=False)
         return mask
 
-    def _at(self, row: int) -> IndexEntry:
-        entry = self._entries[row]
-        assert entry is not None  # noqa: S101 - only free rows have none, and nothing points at those
-        return entry
+    def _new_row(self) -> int:
+        if self._free:
+            return self._free.pop()
+        self._ids.append(None)
+        self._texts.append("")
+        self._sources.append(None)
+        self._metadata.append(_NO_METADATA)
+        return len(self._ids) - 1
+
+    def _names(self, rows: NDArray[np.intp]) -> list[str]:
+        return [entry_id for row in rows.tolist() if (entry_id := self._ids[row]) is not None]
+
+    def _entry(self, row: int) -> IndexEntry:
+        """A row's entry without terms and vector; it copies the metadata."""
+        metadata, source = self._metadata[row], self._sources[row]
+        return IndexEntry(self._ids[row] or "", self._texts[row], metadata=metadata, source=source)
 
     def _whole(self, row: int) -> IndexEntry:
         vectors = self._vectors if self._has_vector(row) else None
         return replace(
-            self._at(row),
+            self._entry(row),
             terms=self._words.terms(row),
             vector=vectors.vector(row) if vectors else None,
             embedder=vectors.embedder if vectors else None,
