@@ -39,6 +39,7 @@ from arc_common.settings.services import (
     StorageSettings,
     TokenSettings,
 )
+from arc_common.settings.unused import NOT_USED_YET
 
 __all__ = ["ArcSettings", "SettingDescription", "describe_settings"]
 
@@ -166,6 +167,7 @@ class SettingDescription:
         allowed: Its type and bounds in words.
         description: What it does; a number's begins with its unit.
         default: The value that it has when nothing sets it.
+        in_use: Whether anything reads it; a knob that is not in use is accepted and checked, and changes nothing yet.
     """
 
     name: str
@@ -173,6 +175,7 @@ class SettingDescription:
     allowed: str
     description: str
     default: object
+    in_use: bool
 
 
 def describe_settings() -> list[SettingDescription]:
@@ -184,6 +187,7 @@ def describe_settings() -> list[SettingDescription]:
             allowed=knob.allowed,
             description=knob.field.description or "",
             default=knob.field.get_default(),
+            in_use=knob.name not in NOT_USED_YET,
         )
         for knob in knobs_of(ArcSettings).values()
     ]
