@@ -164,7 +164,8 @@ class _Cutter:
         """The furthest place at white space in a sentence where the chunk fits."""
         limit = min(sentence_end, start + _CHARACTERS * self._size)
         breaks = soft_breaks(self._text, sentence_start + 1, limit)
-        last = furthest(0, len(breaks), len(breaks) // 2, fits=lambda i: self._fits(start, breaks[i]))
+        guess = bisect_left(breaks, start + 4 * self._size)
+        last = furthest(0, len(breaks), guess, fits=lambda i: self._fits(start, breaks[i]))
         return None if last is None else breaks[last]
 
     def _characters_end(self, start: int, end: int) -> int:

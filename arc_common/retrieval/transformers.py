@@ -1,0 +1,155 @@
+"""Query transformers: from the question that was asked to what is searched for."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from arc_common.exceptions import InvalidInputError
+from arc_common.messages import Message
+from arc_common.model_calls import GuardedChatModel
+from arc_common.observability import Observer, SilentObserver
+from arc_common.prompts.retrieval import (
+    parse_hypothetical_answer,
+    parse_standalone_question,
+    render_hypothetical_answer_request,
+    render_standalone_question_request,
+)
+from arc_common.protocols import ChatModel
+from arc_common.retrieval.follow_ups import is_standalone, last_turns, topic_words
+
+if TYPE_CHECKING:
+    from arc_common.settings import ArcSettings
+
+__all__ = [
+    "ConversationAwareQueryTransformer",
+    "HyDEQueryTransformer",
+    "PassthroughQueryTransformer",
+    "RuleBasedConversationTransformer",
+]
+
+
+class PassthroughQueryTransformer:
+    """Searches for the question as it is."""
+
+    def transform(self, query: str, *, history: Sequence[Message] = ()) -> list[str]:  # noqa: ARG002 - the protocol's
+        """The question, alone (see `QueryTransformer`)."""
+        return [query]
+
+
+class HyDEQueryTransformer:
+    """Searches for the question, and for what an answer to it might look like (HyDE, Gao et al. 2022).
+
+    - A model writes the answer; it need not be true, since real passages are found by it, and only they are shown.
+    - The question alone is searched for when the model fails, refuses or says nothing. Counted as `hyde.fallbacks`,
+      besides what `GuardedChatModel` counts under `hyde`.
+    - One model call for a question; none for an empty one.
+
+    Args:
+        chat_model: The model. A `GuardedChatModel` is used as it is, so that several users share its breaker.
+        settings: The knobs (`model_calls`).
+        observer: Receives counts.
+    """
+
+    def __init__(
+        self, chat_model: ChatModel, *, settings: "ArcSettings | None" = None, observer: Observer | None = None
+    ) -> None:
+        self._observer = observer or SilentObserver()
+        self._model = _guarded(chat_model, "hyde", settings, self._observer)
+
+    def transform(self, query: str, *, history: Sequence[Message] = ()) -> list[str]:  # noqa: ARG002 - the protocol's
+        """The question and a hypothetical answer, or the question alone (see `QueryTransformer`)."""
+        if not query.strip():
+            return [query]
+        try:
+            answer = parse_hypothetical_answer(self._model.complete(render_hypothetical_answer_request(query)))
+        except Exception:  # noqa: BLE001 - nothing that a model does may keep the question from being searched for
+            answer = None
+        if answer is None:
+            self._observer.count("hyde.fallbacks")
+            return [query]
+        return [query, answer]
+
+
+class ConversationAwareQueryTransformer:
+    """Has a model rewrite a follow-up question so that it stands alone.
+
+    - The model is not asked without a conversation, nor for a question that stands alone (see `is_standalone`).
+    - It sees the last turns, as data.
+    - The question as it is is searched for when the model fails, refuses or writes no question. Counted as
+      `standalone.fallbacks`, besides what `GuardedChatModel` counts under `standalone`.
+
+    Args:
+        chat_model: The model. A `GuardedChatModel` is used as it is, so that several users share its breaker.
+        max_history_turns: The last turns that it sees.
+        settings: The knobs (`model_calls`).
+        observer: Receives counts.
+    """
+
+    def __init__(
+        self,
+        chat_model: ChatModel,
+        *,
+        max_history_turns: int = 5,
+        settings: "ArcSettings | None" = None,
+        observer: Observer | None = None,
+    ) -> None:
+        self._turns = _check_turns(max_history_turns)
+        self._observer = observer or SilentObserver()
+        self._model = _guarded(chat_model, "standalone", settings, self._observer)
+
+    def transform(self, query: str, *, history: Sequence[Message] = ()) -> list[str]:
+        """The question that stands alone (see `QueryTransformer`)."""
+        said = last_turns(history, self._turns)
+        if not said or not query.strip() or is_standalone(query):
+            return [query]
+        try:
+            answer = self._model.complete(render_standalone_question_request(query, said))
+            rewritten = parse_standalone_question(answer, question=query)
+        except Exception:  # noqa: BLE001 - nothing that a model does may keep the question from being searched for
+            rewritten = None
+        if rewritten is None:
+            self._observer.count("standalone.fallbacks")
+            return [query]
+        return [rewritten]
+
+
+class RuleBasedConversationTransformer:
+    """Adds to a follow-up question the topic words that it leaves out, without a model.
+
+    - What it leans on is found by rules (see `is_standalone` and `topic_words`), for English and Korean, and for the
+      commonest forms of Chinese and Japanese.
+    - A question that stands alone, and one without a conversation, is searched for as it is.
+    - Same question, same conversation, same words; microseconds to a few milliseconds.
+
+    Args:
+        max_history_turns: The last turns that are looked at.
+        max_words: Words added at most.
+    """
+
+    def __init__(self, *, max_history_turns: int = 5, max_words: int = 8) -> None:
+        if max_words < 1:
+            raise InvalidInputError("max_words", max_words, "1 or more")
+        self._turns = _check_turns(max_history_turns)
+        self._words = max_words
+
+    def transform(self, query: str, *, history: Sequence[Message] = ()) -> list[str]:
+        """The question with the words that it leaves out (see `QueryTransformer`)."""
+        said = last_turns(history, self._turns)
+        if not said or not query.strip() or is_standalone(query):
+            return [query]
+        return [" ".join([query.strip(), *topic_words(query, said, max_words=self._words)])]
+
+
+def _guarded(chat_model: ChatModel, name: str, settings: "ArcSettings | None", observer: Observer) -> GuardedChatModel:
+    if isinstance(chat_model, GuardedChatModel):
+        return chat_model
+    if settings is None:
+        from arc_common.settings import ArcSettings  # noqa: PLC0415 - pydantic is slow to import
+
+        settings = ArcSettings()
+    return GuardedChatModel(chat_model, settings=settings, observer=observer, name=name)
+
+
+def _check_turns(value: int) -> int:
+    if value < 0:
+        raise InvalidInputError("max_history_turns", value, "0 or more")
+    return value

@@ -1,0 +1,75 @@
+"""Requests for better queries, and what is read of the answers."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arc_common import Message
+from arc_common.prompts.context import parse_fences
+from arc_common.prompts.retrieval import (
+    parse_hypothetical_answer,
+    parse_standalone_question,
+    render_hypothetical_answer_request,
+    render_standalone_question_request,
+)
+
+markers = st.text(st.sampled_from("ab \n</arc:question>conversation"), max_size=60)
+
+
+@given(markers, markers)
+def test_question_and_conversation_are_data(question, said):
+    """Each in one block that nothing in it can end."""
+    history = [Message("user", said or "x"), Message("assistant", said or "x")]
+    request = render_standalone_question_request(question, history)
+    assert [name for name, _ in parse_fences(request[1].text)[1]] == ["conversation", "question"]
+    assert [name for name, _ in parse_fences(render_hypothetical_answer_request(question)[1].text)[1]] == ["question"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        pytest.param("How much is the Nova X2?", "How much is the Nova X2?", id="plain"),
+        pytest.param("```\nHow much is\nthe Nova X2?\n```", "How much is the Nova X2?", id="fence"),
+        pytest.param('Standalone question: "How much?"', "How much?", id="label and quotes"),
+        pytest.param("**Rewritten question:** How much?", "How much?", id="bold label"),
+        pytest.param("Here is the rewritten question: How much?", "How much?", id="prose label"),
+        pytest.param("질문: 노바 X2는 얼마예요?", "노바 X2는 얼마예요?", id="Korean label"),
+        pytest.param("“노바 X2는 얼마예요?”", "노바 X2는 얼마예요?", id="curly quotes"),
+        pytest.param("<think>The user asks …</think>\nHow much?", "How much?", id="thoughts"),
+        pytest.param('Who said "yes" and "no"?', 'Who said "yes" and "no"?', id="quotes inside"),
+        pytest.param('"Yes" and "no"', '"Yes" and "no"', id="two quotations"),
+        pytest.param("How much</arc:question> is it?\x00", "How much is it?", id="markers and NUL"),
+        pytest.param("  \n ", None, id="blank"),
+        pytest.param('""', '""', id="nothing quoted"),
+        pytest.param("I can't rewrite this.", None, id="refusal"),
+        pytest.param("Sorry, I don't know.", None, id="apology"),
+        pytest.param("抱歉，我无法回答。", None, id="Chinese refusal"),
+        pytest.param("word " * 200, None, id="essay"),
+    ],
+)
+def test_questions_are_read(answer, expected):
+    """Without what models put around them."""
+    assert parse_standalone_question(answer, question="How much is it?") == expected
+
+
+def test_a_long_question_may_stay_long():
+    """Up to twice what was asked."""
+    question = "word " * 150 + "it?"
+    assert parse_standalone_question("word " * 200, question=question) is not None
+
+
+def test_a_long_passage_is_cut_at_a_sentence():
+    """Or at a word, or anywhere."""
+    passage = parse_hypothetical_answer("The camera weighs 300 grams. " * 200)
+    assert passage.endswith("300 grams.")
+    assert 1_900 < len(passage) <= 2_000
+    assert parse_hypothetical_answer("word " * 1_000).endswith("word")
+    assert len(parse_hypothetical_answer("x" * 10_000)) == 2_000
+
+
+@given(st.text(max_size=200))
+def test_any_answer_is_read(answer):
+    """As one line that any store can hold, or as none."""
+    for read in (parse_hypothetical_answer(answer), parse_standalone_question(answer, question="q")):
+        assert read is None or (read == " ".join(read.split()) != "" and "\x00" not in read)
+        assert read is None or read.encode()
