@@ -21,6 +21,7 @@ from arc_common.protocols import (
 from arc_common.runtime import Runtime, SaveErrorHandler
 from arc_common.session import Session
 from arc_common.tokens.budget import TokenBudget
+from arc_common.tokens.compression import Chain, CompressionStrategy, strategy
 from arc_common.workers import Workers
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class ContextEngine:
         summary_model: ChatModel | None = None,
         embedder: Embedder | None = None,
         token_counter: TokenCounter | None = None,
+        compression: CompressionStrategy | None = None,
         settings: "ArcSettings | None" = None,
         observer: Observer | None = None,
         on_save_error: SaveErrorHandler | None = None,
@@ -71,6 +73,8 @@ class ContextEngine:
             summary_model: Summarises in its place; a cheaper one will do.
             embedder: Makes vectors; nothing needs it.
             token_counter: Counts tokens; by default the one that `settings.tokens` names.
+            compression: What is tried on a history near its limit, before turns leave; by default what
+                `settings.context.compression` names.
             settings: The knobs; by default those of the environment.
             observer: Receives counts and times.
             on_save_error: Called when `save_turn` could not save.
@@ -89,6 +93,7 @@ class ContextEngine:
             ("chat_model", chat_model, ChatModel),
             ("summary_model", summary_model, ChatModel),
             ("embedder", embedder, Embedder),
+            ("compression", compression, CompressionStrategy),
         ):
             if value is not None and not isinstance(value, kind):
                 raise InvalidInputError(name, value, f"{kind.__name__}, or None")
@@ -108,6 +113,7 @@ class ContextEngine:
             clock=clock,
             new_id=new_id or _new_id,
             workers=Workers(threads, name="arc"),
+            compression=compression or _compression(settings),
         )
         if settings.summary.enabled:
             runtime.hierarchy = _hierarchy(runtime, summary_model or chat_model)
@@ -284,6 +290,11 @@ def _hierarchy(runtime: Runtime, model: ChatModel | None) -> "HierarchicalMemory
         observer=observer,
         clock=runtime.clock,
     )
+
+
+def _compression(settings: "ArcSettings") -> CompressionStrategy | None:
+    chosen = [strategy(name) for name in settings.context.compression]
+    return Chain(chosen) if chosen else None
 
 
 def _token_counter(settings: "ArcSettings") -> TokenCounter:

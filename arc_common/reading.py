@@ -77,7 +77,7 @@ class Reader:
             notes=loaded.notes,
             stored=history is None,
         )
-        self._report(window, loaded)
+        self._report(request, window, loaded)
         return window
 
     def view(
@@ -188,7 +188,7 @@ class Reader:
             return ""
         return render_idle_note((now - last).days)
 
-    def _report(self, window: ContextWindow, loaded: LoadedHistory) -> None:
+    def _report(self, request: Request, window: ContextWindow, loaded: LoadedHistory) -> None:
         """Log the receipt, keep it for `debug`, and warn once when a conversation comes near its limit."""
         if self._key is None:
             return
@@ -196,11 +196,9 @@ class Reader:
         self._runtime.receipts.keep(self._key, receipt)
         if _log.isEnabledFor(logging.DEBUG):
             _log.debug("session %r: %s", self._key.session_id, receipt.to_json())
-        threshold = self._runtime.settings.conversation.compression_threshold
-        from_tokens = threshold if threshold > 1 else threshold * receipt.input_tokens
         kept = next((section.tokens for section in window.sections if section.name == "history"), 0)
         tokens = window.total_tokens - kept + sum(loaded.tokens.values()) + loaded.unread.tokens
-        if tokens > from_tokens and self._runtime.receipts.is_first_warning(self._key):
+        if tokens > request.threshold and self._runtime.receipts.is_first_warning(self._key):
             _log.warning("Approaching token limit: %d tokens (session %r)", tokens, self._key.session_id)
 
 

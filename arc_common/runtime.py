@@ -15,6 +15,7 @@ from arc_common.observability import Observer
 from arc_common.protocols import ChatModel, ConversationStore, Embedder, SessionKey, TokenCounter
 from arc_common.tokens.budget import DEFAULT_SECTIONS, TokenBudget
 from arc_common.tokens.cached import CachedTokenCounter
+from arc_common.tokens.compression import CompressionStrategy
 from arc_common.workers import Workers
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class Runtime:
     new_id: Callable[[], str]
     workers: Workers
     hierarchy: "HierarchicalMemory | None" = None
+    compression: CompressionStrategy | None = None
     closed: bool = False
     receipts: LastReceipts = field(default_factory=LastReceipts)
     context_counter: CachedTokenCounter = field(init=False)

@@ -266,6 +266,8 @@ class Session:
             placement=self._runtime.settings.context.placement,
             facts_placement=self._runtime.settings.context.facts_placement,
             nearest=self._runtime.settings.context.receipt_misses,
+            compression=self._runtime.compression,
+            compress_from=self._runtime.settings.conversation.compression_threshold,
         )
         return self._reader().context(request, history)
 

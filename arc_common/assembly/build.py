@@ -243,6 +243,7 @@ class _Builder:
     def converse(self) -> None:
         """The conversation so far: the newest turns that fit."""
         room = self._room("history")
+        self._compress(room)
         shown = 0 if self._request.query else 1 + len(self._running_messages)
         selection = select_window(
             self._before,
@@ -258,6 +259,18 @@ class _Builder:
         self._note_changed(selection.changed)
         self._note_dropped(selection.dropped[::-1])
         self._close("history", tokens=tokens, allotted=room, items=self._items(selection.kept))
+
+    def _compress(self, room: int) -> None:
+        """Before turns leave at the limit: what the chosen strategy makes of a history that comes near it."""
+        strategy, request = self._request.compression, self._request
+        used = request.budget.input_tokens - self._left
+        most = min(max(request.threshold - used, 0), room)
+        if strategy is None or self._wanted["history"] <= most:
+            return
+        made = strategy.compress(self._before, max_tokens=most, count=self._costs.message)
+        self._before = made.messages
+        self._note_dropped(made.dropped[::-1])
+        self._note_changed(made.changed)
 
     def window(self, unread: LeftOut) -> ContextWindow:
         """All of it together."""
@@ -342,7 +355,10 @@ class _Builder:
         ]
 
     def _note_changed(self, changed: Sequence[Changed]) -> None:
-        self._omissions += [Omission("message", part.message.id, part.tokens, part.reason) for part in changed]
+        self._omissions += [
+            Omission("message", part.message.id, max(part.tokens_before - part.tokens_after, 0), part.reason)
+            for part in changed
+        ]
 
 
 _ORDER = ("system", "tools", "facts", "narrative", "history", "query", "memory", "documents", "running")

@@ -9,6 +9,7 @@ from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import Message
 from arc_common.tokens.budget import TokenBudget
+from arc_common.tokens.compression import CompressionStrategy
 
 __all__ = ["Request", "as_documents", "plain"]
 
@@ -29,6 +30,8 @@ class Request:
         placement: Where what changes from turn to turn goes: behind the user's text, or into the system message.
         facts_placement: Where facts and summary go: into the system message, or behind the user's text.
         nearest: How many of the things left out the receipt names one by one.
+        compression: What is tried on a history that makes the request too large, before turns leave.
+        compress_from: The share of the budget (above 1: the tokens) beyond which a request is too large in this sense.
     """
 
     query: Message | None = None
@@ -42,6 +45,8 @@ class Request:
     placement: Literal["user", "system"] = "user"
     facts_placement: Literal["system", "user"] = "system"
     nearest: int = NEAREST
+    compression: CompressionStrategy | None = None
+    compress_from: float = 0.8
 
     def __post_init__(self) -> None:
         if not isinstance(self.system_prompt, str | None):
@@ -52,6 +57,12 @@ class Request:
             raise InvalidInputError("tools", self.tools, "a sequence of tool schemas or None")
         if not isinstance(self.response_format, Mapping | None):
             raise InvalidInputError("response_format", self.response_format, "a schema or None")
+
+    @property
+    def threshold(self) -> int:
+        """The tokens beyond which compression begins."""
+        share = self.compress_from
+        return int(share if share > 1 else share * self.budget.input_tokens)
 
 
 def as_documents(documents: Sequence[object] | None) -> tuple[Document | ScoredDocument, ...]:

@@ -28,6 +28,18 @@ def _split(value: object) -> object:
     return [word.strip() for word in value.split(",") if word.strip()] if isinstance(value, str) else value
 
 
+Strategy = Literal[
+    "rolling_window",
+    "token_pruning",
+    "score_pruning",
+    "clear_tool_results",
+    "drop_tool_results",
+    "truncate",
+    "prune_system",
+]
+"""The compression strategies that need nothing besides a name: see `arc_common.tokens.compression`."""
+
+
 class ConversationSettings(Group):
     """How much of a conversation is shown, and for how long it lives."""
 
@@ -115,6 +127,11 @@ class ContextSettings(Group):
     )
     facts_placement: Literal["system", "user"] = Field(
         default="system", description="Where facts and summary go: into the system message, or with the user's text."
+    )
+    compression: Annotated[tuple[Strategy, ...], BeforeValidator(_split)] = Field(
+        default=(),
+        description="Strategies: tried in this order on a history beyond conversation.compression_threshold, before "
+        "turns leave at the limit itself.",
     )
     receipt_misses: int = Field(
         default=20, ge=0, description="Items: left out by little, and listed one by one on the receipt."

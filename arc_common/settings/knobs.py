@@ -76,6 +76,13 @@ class Knob:
             words = "one of " + ", ".join(repr(choice) for choice in get_args(_kinds(self.field.annotation)[0]))
         else:
             words = _WORDS.get(self.kind, "text")
+        choices = get_args(self.field.annotation)[:1] if self.kind is tuple else ()
+        if choices and get_origin(choices[0]) is Literal:
+            words = (
+                "words out of "
+                + ", ".join(map(repr, get_args(choices[0])))
+                + ", in the environment separated by commas"
+            )
         limits = [
             f"{sign} {limit:,}"
             for attribute, sign in _BOUNDS

@@ -19,12 +19,21 @@ Shorten = Callable[[Message, int], Message | None]
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A message that is shown in part: as it was, as it is shown, its tokens that are not shown, and why."""
+    """A message that stands in the result in another form, and why.
+
+    Args:
+        message: The original.
+        replacement: What stands in its place.
+        reason: "tool result cleared", "truncated" …
+        tokens_before: Tokens of the original.
+        tokens_after: Tokens of the replacement; 0 where another message's replacement holds it too.
+    """
 
     message: Message
-    shown: Message
-    tokens: int
+    replacement: Message
     reason: str
+    tokens_before: int
+    tokens_after: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +66,7 @@ def fit_turn(turn: Turn, room: int, *, count: Count, shorten: Shorten | None = N
     if opened is not user and shorten is not None:
         opened = shorten(user, room - steps.tokens) or opened
     cost = count(opened)
-    changes = () if opened is user else (Changed(user, opened, max(tokens - cost, 0), SHORTENED),)
+    changes = () if opened is user else (Changed(user, opened, SHORTENED, tokens, cost),)
     return Fitted((opened, *steps.shown), steps.dropped, (*changes, *steps.changed), cost + steps.tokens)
 
 
@@ -152,7 +161,7 @@ def _shortened(form: _Form, room: int, count: Count, shorten: Shorten | None) ->
 def _fitted(whole: Sequence[_Form], shown: Sequence[_Form]) -> Fitted:
     dropped = [message for form in whole[: len(whole) - len(shown)] for message in form.messages]
     changed = [
-        Changed(before, after, max(tokens - kept, 0), _reason(before, after, tokens))
+        Changed(before, after, _reason(before, after, tokens), tokens, kept)
         for form, part in zip(whole[len(whole) - len(shown) :], shown, strict=True)
         for before, after, tokens, kept in zip(form.messages, part.messages, form.costs, part.costs, strict=True)
         if after is not before

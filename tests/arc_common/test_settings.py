@@ -124,6 +124,9 @@ def other_value(description: SettingDescription) -> tuple[str, object]:
         return "0.25", 0.25
     if allowed.startswith("a URL"):
         return "memory://here", SecretUrl("memory://here")
+    if allowed.startswith("words out of"):
+        one, two = allowed.split("'")[1::2][:2]
+        return f"{two}, {one}", (two, one)
     if allowed.startswith("words"):
         return "one, two,", ("one", "two")
     return "elsewhere", SecretStr("elsewhere") if "secret" in allowed else "elsewhere"

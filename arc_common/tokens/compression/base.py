@@ -3,10 +3,11 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import Message
+from arc_common.tokens.filling import Changed
 from arc_common.tokens.window import Dropped
 
 __all__ = [
@@ -18,25 +19,6 @@ __all__ = [
     "change_until_it_fits",
     "check_whole_number",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """A message that stands in the result in another form, and why.
-
-    Args:
-        message: The original.
-        replacement: What stands in its place.
-        reason: "tool result cleared", "truncated" …
-        tokens_before: Tokens of the original.
-        tokens_after: Tokens of the replacement; 0 where another message's replacement holds it too.
-    """
-
-    message: Message
-    replacement: Message
-    reason: str
-    tokens_before: int
-    tokens_after: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +40,7 @@ class Compression:
     changed: tuple[Changed, ...] = ()
 
 
+@runtime_checkable
 class CompressionStrategy(Protocol):
     """A way to make a conversation fit."""
 
