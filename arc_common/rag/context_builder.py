@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, get_args
+from typing import TYPE_CHECKING, ClassVar, get_args
 
 from arc_common.context_window import Omission
 from arc_common.documents import Document, ScoredDocument
@@ -14,6 +14,9 @@ from arc_common.rag.duplicates import SeenTexts
 from arc_common.rag.ordering import DocumentOrder, ordered
 from arc_common.rag.searching import furthest
 from arc_common.text.sentences import sentence_spans
+
+if TYPE_CHECKING:
+    from arc_common.settings import ArcSettings
 
 __all__ = ["ContextBuilder", "DocumentOrder", "RagContext"]
 
@@ -103,6 +106,21 @@ class ContextBuilder:
         self._skip = skip_oversized
         self._truncate = truncate
         self._near_duplicates = near_duplicates
+
+    @classmethod
+    def from_settings(
+        cls, token_counter: TokenCounter, settings: "ArcSettings", *, citations: bool = False
+    ) -> "ContextBuilder":
+        """A builder with the numbers and choices of the settings' `rag`."""
+        rag = settings.rag
+        return cls(
+            token_counter,
+            max_tokens=rag.max_context_tokens,
+            order=rag.document_order,
+            citations=citations,
+            skip_oversized=rag.skip_oversized,
+            truncate=rag.truncate_documents,
+        )
 
     def build(self, documents: Sequence[ScoredDocument | Document], *, max_tokens: int | None = None) -> RagContext:
         """The context that shows the documents; one equal to `RagContext.EMPTY` if none fits.

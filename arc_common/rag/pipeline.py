@@ -1,0 +1,198 @@
+"""RagPipeline: from a question to the documents that a model gets to see, whatever fails on the way."""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from arc_common.documents import ScoredDocument
+from arc_common.exceptions import InvalidInputError
+from arc_common.filters import Filter
+from arc_common.messages import Message
+from arc_common.observability import Observer, SilentObserver, timed
+from arc_common.protocols import QueryTransformer, Reranker, Retriever
+from arc_common.rag.context_builder import ContextBuilder, RagContext
+from arc_common.retrieval.fusion import deduplicated, score_fusion
+from arc_common.workers import Workers
+
+__all__ = ["Fusion", "RagPipeline", "RagQuery"]
+
+_log = logging.getLogger("arc.rag")
+
+Fusion = Callable[[Mapping[str, Sequence[ScoredDocument]]], list[ScoredDocument]]
+"""One ranking from those of several sources, each under its name; `score_fusion` is one."""
+
+_VECTOR = "vector"
+"""The score part that is a cosine."""
+
+
+@dataclass(frozen=True, slots=True)
+class RagQuery:
+    """What is asked, and of which documents.
+
+    Args:
+        query: The question.
+        filters: Which documents may be found at all, by their metadata; handed to the sources as they are.
+        top_k: How many documents are retrieved at most.
+        rerank: Whether they are re-ranked.
+        history: The conversation before the question, oldest first.
+    """
+
+    query: str
+    filters: Mapping[str, Any] | Filter | None = None
+    top_k: int = 10
+    rerank: bool = True
+    history: Sequence[Message] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.query, str):
+            raise InvalidInputError("query", self.query, "text")
+        if isinstance(self.top_k, bool) or not isinstance(self.top_k, int) or self.top_k < 1:
+            raise InvalidInputError("top_k", self.top_k, "1 or more")
+
+
+class RagPipeline:
+    """Transforms a question, retrieves documents for it, re-ranks them, and builds the context.
+
+    - Each query that the transformers make is asked of every source. What one source finds for several queries is put
+      together by document, each with its best score; what several sources find is fused.
+    - No stage ends the turn: a transformer that fails leaves the queries as they are, a source that fails finds
+      nothing, a reranker that fails leaves the retrieved order, and where no context can be built it is empty. The
+      context's `notes` say so, a warning is logged, and `rag.<stage>.errors` counts (transform, retrieve, fuse, rerank,
+      build).
+    - Documents are re-ranked by the first query: the question, or what a transformer made of a follow-up.
+    - Filters are the sources' to apply, and are never dropped: a source that can't apply them finds nothing.
+    - Each stage's time goes to the observer as `rag.<stage>`.
+    - Safe to share between threads, if its parts are.
+
+    Args:
+        sources: What is asked: a retriever, or several under their names.
+        builder: Packs what is shown.
+        transformers: In order, each applied to every query that the one before it made.
+        reranker: Puts the retrieved documents in order; `None`: they stay in the order of their scores.
+        rerank_top_k: Documents left by the reranker, and shown at most where none is asked for.
+        fusion: One ranking from those of several sources; by default by their normalised scores.
+        similarity_threshold: The lowest cosine at which a document is shown. It is the score part "vector"; of a
+            document without parts it is the score. What was found by its words alone has no cosine, and is let through.
+        observer: Receives counts and times.
+        workers: Threads for `aretrieve`; its own, if not given.
+    """
+
+    def __init__(
+        self,
+        sources: Retriever | Mapping[str, Retriever],
+        builder: ContextBuilder,
+        *,
+        transformers: Sequence[QueryTransformer] = (),
+        reranker: Reranker | None = None,
+        rerank_top_k: int = 5,
+        fusion: Fusion = score_fusion,
+        similarity_threshold: float | None = None,
+        observer: Observer | None = None,
+        workers: Workers | None = None,
+    ) -> None:
+        self._sources = dict(sources) if isinstance(sources, Mapping) else {"retrieval": sources}
+        if not self._sources:
+            raise InvalidInputError("sources", sources, "at least one retriever")
+        if rerank_top_k < 1:
+            raise InvalidInputError("rerank_top_k", rerank_top_k, "1 or more")
+        if similarity_threshold is not None and not -1 <= similarity_threshold <= 1:
+            raise InvalidInputError("similarity_threshold", similarity_threshold, "a cosine from -1 to 1, or None")
+        self._builder = builder
+        self._transformers = tuple(transformers)
+        self._reranker = reranker
+        self._rerank_top_k = rerank_top_k
+        self._fusion = fusion
+        self._threshold = similarity_threshold
+        self._observer = observer or SilentObserver()
+        self._workers = workers or Workers(4, name="arc-rag")
+
+    def retrieve(self, query: RagQuery | str, *, max_tokens: int | None = None) -> RagContext:
+        """The context for a question; one equal to `RagContext.EMPTY` where there is nothing to show.
+
+        Args:
+            query: The question, with what goes with it.
+            max_tokens: Tokens of the context at most, instead of the builder's number.
+
+        Raises:
+            InvalidInputError: `max_tokens` is negative. Nothing else is raised.
+        """
+        asked = RagQuery(query) if isinstance(query, str) else query
+        if max_tokens is not None and max_tokens < 0:
+            raise InvalidInputError("max_tokens", max_tokens, "0 tokens or more")
+        if not asked.query.strip():
+            return RagContext.EMPTY
+        run = _Run(self._observer)
+        queries = self._transformed(asked, run)
+        documents = self._retrieved(asked, queries, run)
+        if asked.rerank and self._reranker is not None and documents:
+            documents = self._reranked(self._reranker, queries[0], documents, run)
+        context = RagContext.EMPTY
+        with run.stage("build"):
+            context = self._builder.build(documents, max_tokens=max_tokens)
+        return replace(context, notes=tuple(run.notes)) if run.notes else context
+
+    async def aretrieve(self, query: RagQuery | str, *, max_tokens: int | None = None) -> RagContext:
+        """Async form of `retrieve`."""
+        return await self._workers.run(self.retrieve, query, max_tokens=max_tokens)
+
+    def _transformed(self, asked: RagQuery, run: "_Run") -> list[str]:
+        """The queries to search for, each once; the question itself, if there is nothing better."""
+        queries = [asked.query]
+        for transformer in self._transformers:
+            with run.stage("transform"):
+                made = [made for query in queries for made in transformer.transform(query, history=asked.history)]
+                queries = [query for query in dict.fromkeys(made) if query.strip()] or queries
+        return queries
+
+    def _retrieved(self, asked: RagQuery, queries: Sequence[str], run: "_Run") -> list[ScoredDocument]:
+        """What the sources find, best first, each document once."""
+        rankings: dict[str, list[ScoredDocument]] = {}
+        for name, source in self._sources.items():
+            found: list[ScoredDocument] = []
+            for query in queries:
+                with run.stage("retrieve"):
+                    answer = source.retrieve(query, top_k=asked.top_k, filters=asked.filters)
+                    found += [document for document in answer if self._is_similar(document)]
+            if found:
+                rankings[name] = deduplicated(found)
+        documents = next(iter(rankings.values()), [])
+        if len(rankings) > 1:
+            with run.stage("fuse"):
+                documents = self._fusion(rankings)
+        return documents[: asked.top_k]
+
+    def _reranked(
+        self, reranker: Reranker, query: str, documents: list[ScoredDocument], run: "_Run"
+    ) -> list[ScoredDocument]:
+        most = min(self._rerank_top_k, len(documents))
+        ranked = documents
+        with run.stage("rerank"):
+            ranked = reranker.rerank(query, documents, top_k=most)
+        return ranked[:most]
+
+    def _is_similar(self, found: ScoredDocument) -> bool:
+        if self._threshold is None:
+            return True
+        cosine = found.score_parts.get(_VECTOR) if found.score_parts else found.score
+        return cosine is None or cosine >= self._threshold
+
+
+class _Run:
+    """One question on its way: what went wrong so far."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+        self.notes: list[str] = []
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Time a stage; what it raises ends it, and nothing else."""
+        try:
+            with timed(self._observer, f"rag.{name}"):
+                yield
+        except Exception as error:  # noqa: BLE001 - the turn goes on, whatever a stage's parts raise
+            self._observer.count(f"rag.{name}.errors")
+            self.notes.append(f"{name} failed: {type(error).__name__}: {error}"[:300])
+            _log.warning("A question goes on without its stage %s: %s", name, error, exc_info=True)

@@ -1,0 +1,268 @@
+"""The pipeline: each stage does its part, and none of them can end the turn."""
+
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arc_common import ArcSettings, Document, HeuristicTokenCounter, InvalidInputError, Message, ScoredDocument
+from arc_common.rag import ContextBuilder, RagContext, RagPipeline, RagQuery
+from arc_common.rerankers import BM25Reranker, KeywordWeightedReranker, SimpleScoreReranker
+from arc_common.retrieval.transformers import HyDEQueryTransformer, RuleBasedConversationTransformer
+from arc_common.testing import ReplyingChatModel
+from tests.arc_common.test_model_calls import Counts
+
+COUNTER = HeuristicTokenCounter()
+BUILDER = ContextBuilder(COUNTER)
+LIBRARY = {
+    "hours": "The harbour opens at nine.",
+    "fees": "A berth costs forty euros a night.",
+    "boats": "Boats of up to twelve metres may moor.",
+    "camera": "The Nova X2 camera costs nine hundred euros.",
+}
+
+
+class Shelf:
+    """A source that scores by shared words, and remembers what it was asked."""
+
+    def __init__(self, texts=LIBRARY, **parts):
+        self.texts = texts
+        self.parts = parts
+        self.asked = []
+
+    def retrieve(self, query, *, top_k, filters=None):
+        self.asked.append((query, top_k, filters))
+        words = set(query.lower().split())
+        found = [
+            ScoredDocument(Document(text, id=name), len(words & set(text.lower().split())) / 10, self.parts)
+            for name, text in self.texts.items()
+        ]
+        return sorted(found, key=lambda document: -document.score)[:top_k]
+
+
+class Broken:
+    """Fails in every part that it is put into."""
+
+    def __init__(self, error=None):
+        self.error = error or RuntimeError("out of order")
+
+    def transform(self, query, *, history=()):
+        raise self.error
+
+    def retrieve(self, query, *, top_k, filters=None):
+        raise self.error
+
+    def rerank(self, query, documents, *, top_k=None):
+        raise self.error
+
+    def build(self, documents, *, max_tokens=None):
+        raise self.error
+
+
+def ids(context):
+    return [shown.document.id for shown in context.documents]
+
+
+def test_a_question_becomes_a_context():
+    """Retrieved, re-ranked, packed, and equal each time."""
+    pipeline = RagPipeline(Shelf(), BUILDER, reranker=BM25Reranker(min_score=1e-9))
+    context = pipeline.retrieve("When does the harbour open?")
+    assert context.context == "The harbour opens at nine."
+    assert context.total_tokens == COUNTER.count(context.context)
+    assert context.documents[0].score_parts["bm25"] > 0
+    assert context.notes == ()
+    assert pipeline.retrieve(RagQuery("When does the harbour open?")) == context
+
+
+def test_filters_and_numbers_are_the_sources_to_keep():
+    """They are handed on as they are, for every query."""
+    shelf, filters = Shelf(), {"lang": {"$in": ["en"]}}
+    RagPipeline(shelf, BUILDER).retrieve(RagQuery("harbour", filters=filters, top_k=3))
+    ((query, top_k, given_filters),) = shelf.asked
+    assert (query, top_k) == ("harbour", 3)
+    assert given_filters is filters
+
+
+def test_every_query_is_asked_and_the_best_score_kept():
+    """A document found twice is shown once."""
+    shelf = Shelf()
+    hyde = HyDEQueryTransformer(ReplyingChatModel(["a berth costs forty euros"]))
+    context = RagPipeline(shelf, BUILDER, transformers=[hyde]).retrieve(RagQuery("berth price", top_k=2))
+    assert [query for query, _, _ in shelf.asked] == ["berth price", "a berth costs forty euros"]
+    assert ids(context)[0] == "fees"
+    assert context.documents[0].score == 0.5
+    assert len(context.documents) == 2
+
+
+def test_a_follow_up_is_searched_and_ranked_with_its_topic():
+    """By the question that the transformer made."""
+    history = [Message("user", "Tell me about the Nova X2 camera"), Message("assistant", "It is small.")]
+    pipeline = RagPipeline(
+        Shelf(), BUILDER, transformers=[RuleBasedConversationTransformer()], reranker=KeywordWeightedReranker(top_k=1)
+    )
+    assert ids(pipeline.retrieve(RagQuery("How much does it cost?", history=history)))[0] == "camera"
+
+
+def test_several_sources_are_fused():
+    """By normalised scores, unless another way is given."""
+    sources = {"words": Shelf(), "pictures": Shelf({"photo": "A harbour at night."})}
+    context = RagPipeline(sources, BUILDER).retrieve("harbour at night")
+    assert "photo" in ids(context)
+    assert {part for shown in context.documents for part in shown.score_parts} == {"words", "pictures"}
+    one_of_each = RagPipeline(sources, BUILDER, fusion=lambda rankings: [found[0] for found in rankings.values()])
+    assert sorted(ids(one_of_each.retrieve("harbour at night"))) == ["hours", "photo"]
+
+
+def test_only_what_is_similar_is_shown():
+    """By the cosine, where there is one; what words alone have found is let through."""
+
+    class Source:
+        def retrieve(self, query, *, top_k, filters=None):
+            return [
+                ScoredDocument(Document("near", id="near"), 0.2, {"vector": 0.9}),
+                ScoredDocument(Document("far", id="far"), 0.9, {"vector": 0.1, "bm25": 3.0}),
+                ScoredDocument(Document("word", id="word"), 0.3, {"bm25": 3.0}),
+                ScoredDocument(Document("bare", id="bare"), 0.8),
+                ScoredDocument(Document("low", id="low"), 0.1),
+                ScoredDocument(Document("none", id="none")),
+            ]
+
+    context = RagPipeline(Source(), BUILDER, similarity_threshold=0.7).retrieve("q")
+    assert ids(context) == ["bare", "word", "near", "none"]
+
+
+def test_reranking_can_be_left_out():
+    """Then all that were retrieved are shown."""
+    pipeline = RagPipeline(Shelf(), BUILDER, reranker=SimpleScoreReranker(), rerank_top_k=2)
+    assert len(pipeline.retrieve(RagQuery("the harbour")).documents) == 2
+    assert len(pipeline.retrieve(RagQuery("the harbour", rerank=False)).documents) == 4
+
+
+def test_nothing_relevant_is_nothing():
+    """An empty result, without a note."""
+    pipeline = RagPipeline(Shelf(), BUILDER, reranker=BM25Reranker(min_score=1e-9))
+    assert pipeline.retrieve("quantum chromodynamics") == RagContext.EMPTY
+    assert RagPipeline(Shelf({}), BUILDER).retrieve("harbour") is RagContext.EMPTY
+    assert RagPipeline(Broken(), BUILDER).retrieve("  ") is RagContext.EMPTY
+
+
+@pytest.mark.parametrize(
+    ("stage", "parts", "shown"),
+    [
+        pytest.param("transform", {"transformers": [Broken()]}, 4, id="transform"),
+        pytest.param("retrieve", {"sources": Broken()}, 0, id="retrieve"),
+        pytest.param("retrieve", {"sources": {"a": Broken(), "b": Shelf()}}, 4, id="one source"),
+        pytest.param("rerank", {"reranker": Broken(), "rerank_top_k": 2}, 2, id="rerank"),
+        pytest.param("build", {"builder": Broken()}, 0, id="build"),
+        pytest.param("fuse", {"sources": {"a": Shelf(), "b": Shelf()}, "fusion": lambda _: 1 / 0}, 4, id="fuse"),
+        pytest.param("retrieve", {"sources": Broken(InvalidInputError("filters", "$x", "$eq"))}, 0, id="bad filter"),
+    ],
+)
+def test_no_stage_ends_the_turn(stage, parts, shown, caplog):
+    """The others go on; notes, counters and the log say what happened."""
+    observer = Counts()
+    parts = {"sources": Shelf(), "builder": BUILDER, **parts}
+    context = RagPipeline(parts.pop("sources"), parts.pop("builder"), observer=observer, **parts).retrieve("harbour")
+    assert len(context.documents) == shown
+    assert shown or context == RagContext.EMPTY
+    assert observer.counts == {f"rag.{stage}.errors": 1}
+    (note,) = context.notes
+    assert note.startswith(f"{stage} failed: ")
+    assert "without its stage" in caplog.text
+
+
+def test_what_other_stages_did_stays():
+    """A transformer that fails takes nothing from the one before it; a query that fails, nothing from the others."""
+
+    class Moody(Shelf):
+        def retrieve(self, query, *, top_k, filters=None):
+            if query == "harbour":
+                raise OSError("no")
+            return super().retrieve(query, top_k=top_k, filters=filters)
+
+    class Adds:
+        def transform(self, query, *, history=()):
+            return [query, f"{query} opens", " "]
+
+    context = RagPipeline(Moody(), BUILDER, transformers=[Adds(), Broken()]).retrieve("harbour")
+    assert ids(context)[0] == "hours"
+    assert len(context.notes) == 2
+
+
+@given(st.sampled_from([None, 3, ["x"], [None], "text", [ScoredDocument(Document("x"))] * 3]))
+def test_any_answer_of_a_source_is_survived(answer):
+    """One that is no list of documents counts as a failure."""
+
+    class Source:
+        def retrieve(self, query, *, top_k, filters=None):
+            return answer
+
+    context = RagPipeline(Source(), BUILDER, similarity_threshold=0.1).retrieve("q")
+    assert bool(context.notes) != context.has_documents
+
+
+def test_each_stage_is_timed():
+    """Under its name."""
+
+    class Times(Counts):
+        def __init__(self):
+            super().__init__()
+            self.timed = []
+
+        def timing(self, name, seconds, **tags):
+            self.timed.append(name)
+
+    observer = Times()
+    RagPipeline(
+        {"a": Shelf(), "b": Shelf()},
+        BUILDER,
+        transformers=[RuleBasedConversationTransformer()],
+        reranker=SimpleScoreReranker(),
+        observer=observer,
+    ).retrieve("harbour")
+    stages = ["transform", "retrieve", "retrieve", "fuse", "rerank", "build"]
+    assert observer.timed == [f"rag.{stage}" for stage in stages]
+
+
+async def test_the_async_form_says_the_same():
+    """And leaves the event loop's thread alone."""
+    threads = []
+
+    class Noting(Shelf):
+        def retrieve(self, query, *, top_k, filters=None):
+            threads.append(threading.current_thread())
+            return super().retrieve(query, top_k=top_k, filters=filters)
+
+    pipeline = RagPipeline(Noting(), BUILDER)
+    assert await pipeline.aretrieve("harbour", max_tokens=10) == pipeline.retrieve("harbour", max_tokens=10)
+    assert threads[0] is not threading.main_thread()
+
+
+def test_the_limit_may_be_given_with_the_question():
+    """For one turn."""
+    assert RagPipeline(Shelf(), BUILDER).retrieve("harbour", max_tokens=8).total_tokens <= 8
+
+
+def test_settings_make_a_builder():
+    """Of the same numbers and choices."""
+    settings = ArcSettings(rag={"max_context_tokens": 9, "document_order": "source"})
+    built = ContextBuilder.from_settings(COUNTER, settings).build([Document(text) for text in LIBRARY.values()])
+    assert 0 < built.total_tokens <= 9
+
+
+@pytest.mark.parametrize(
+    ("make", "field"),
+    [
+        (lambda: RagQuery(None), "query"),
+        (lambda: RagQuery("q", top_k=0), "top_k"),
+        (lambda: RagPipeline({}, BUILDER), "sources"),
+        (lambda: RagPipeline(Shelf(), BUILDER, rerank_top_k=0), "rerank_top_k"),
+        (lambda: RagPipeline(Shelf(), BUILDER, similarity_threshold=2), "similarity_threshold"),
+        (lambda: RagPipeline(Shelf(), BUILDER).retrieve("q", max_tokens=-1), "max_tokens"),
+    ],
+)
+def test_useless_values_are_refused(make, field):
+    """By name, before anything is asked."""
+    with pytest.raises(InvalidInputError, match=field):
+        make()
