@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from arc_common._version import __version__
+from arc_common.admin import SessionDebug
 from arc_common.context_window import ContextWindow, Item, LeftOut, Omission, Receipt, Section
 from arc_common.documents import Document, ScoredDocument
 from arc_common.engine import ContextEngine
@@ -64,6 +65,7 @@ __all__ = [
     "Section",
     "SectionBudget",
     "Session",
+    "SessionDebug",
     "SessionNotFoundError",
     "StoreError",
     "StoreUnavailableError",

@@ -8,11 +8,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 from uuid import uuid4
 
+from arc_common.admin import Admin
 from arc_common.exceptions import ConfigurationError, InvalidInputError
 from arc_common.observability import Observer, SilentObserver
 from arc_common.protocols import (
     ChatModel,
-    ConversationPage,
     ConversationStore,
     Embedder,
     SessionKey,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from arc_common.memory.hierarchy import HierarchicalMemory
     from arc_common.settings import ArcSettings
 
-__all__ = ["Admin", "ContextEngine"]
+__all__ = ["ContextEngine"]
 
 _log = logging.getLogger("arc.engine")
 
@@ -193,30 +193,6 @@ class ContextEngine:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
-
-
-class Admin:
-    """What operators need. Each method has an async form."""
-
-    def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
-
-    def sessions(
-        self, caller_id: str = "default", user_id: str | None = None, limit: int = 50, cursor: str | None = None
-    ) -> ConversationPage:
-        """A caller's conversations (with `user_id`, that user's), newest first, a page at a time.
-
-        Raises:
-            InvalidInputError: The limit is less than 1, or the cursor is not one of an earlier page.
-        """
-        SessionKey("any", caller_id, user_id)
-        return self._runtime.store.conversations(caller_id, user_id=user_id, limit=limit, cursor=cursor)
-
-    async def asessions(
-        self, caller_id: str = "default", user_id: str | None = None, limit: int = 50, cursor: str | None = None
-    ) -> ConversationPage:
-        """Async form of `sessions`."""
-        return await self._runtime.workers.run(self.sessions, caller_id, user_id, limit, cursor)
 
 
 def _now() -> datetime:

@@ -37,24 +37,30 @@ class LastReceipts:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._receipts: LRUCache[SessionKey, Receipt] = LRUCache(_RECEIPTS)
-        self._warned: LRUCache[SessionKey, bool] = LRUCache(_WARNED)
+        self._receipts: LRUCache[tuple[str, str], Receipt] = LRUCache(_RECEIPTS)
+        self._warned: LRUCache[tuple[str, str], bool] = LRUCache(_WARNED)
 
     def keep(self, key: SessionKey, receipt: Receipt) -> None:
         """Keep a session's newest receipt."""
         with self._lock:
-            self._receipts[key] = receipt
+            self._receipts[key.caller_id, key.session_id] = receipt
 
     def newest(self, key: SessionKey) -> Receipt | None:
         """A session's newest receipt, if it is still there."""
         with self._lock:
-            return self._receipts.get(key)
+            return self._receipts.get((key.caller_id, key.session_id))
+
+    def forget(self, key: SessionKey) -> None:
+        """Drop what is kept of a session: what was deleted must not be found here either."""
+        with self._lock:
+            self._receipts.pop((key.caller_id, key.session_id), None)
+            self._warned.pop((key.caller_id, key.session_id), None)
 
     def is_first_warning(self, key: SessionKey) -> bool:
         """Whether nobody asked this before for the session."""
         with self._lock:
-            known = self._warned.get(key, False)
-            self._warned[key] = True
+            known = self._warned.get((key.caller_id, key.session_id), False)
+            self._warned[key.caller_id, key.session_id] = True
             return not known
 
 

@@ -369,7 +369,11 @@ class Session:
 
     def clear(self) -> int:
         """Remove all messages and everything made from them, but keep the session; how many there were."""
-        return 0 if self._key is None else self._runtime.store.clear(self._key)
+        if self._key is None:
+            return 0
+        removed = self._runtime.store.clear(self._key)
+        self._runtime.receipts.forget(self._key)
+        return removed
 
     async def aclear(self) -> int:
         """Async form of `clear`."""
@@ -377,7 +381,11 @@ class Session:
 
     def delete(self) -> bool:
         """Remove the session with everything in it and made from it; whether there was one."""
-        return False if self._key is None else self._runtime.store.delete(self._key)
+        if self._key is None:
+            return False
+        deleted = self._runtime.store.delete(self._key)
+        self._runtime.receipts.forget(self._key)
+        return deleted
 
     async def adelete(self) -> bool:
         """Async form of `delete`."""

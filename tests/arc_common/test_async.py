@@ -10,7 +10,7 @@ import time
 import pytest
 
 from arc_common import ContextEngine, EngineClosedError, Message
-from arc_common.engine import Admin
+from arc_common.admin import Admin
 from arc_common.session import Session
 from arc_common.workers import Workers
 

@@ -15,7 +15,7 @@ NAMES = {
         ContextEngine ContextWindow Conversation ConversationPage ConversationSummary Document
         EngineClosedError Fact FactCategory HeuristicTokenCounter InvalidInputError Item LeftOut Message
         MissingDependencyError ModelCallError NotFoundError Omission Origin Receipt Role ScoredDocument
-        ScoredMessage Section SectionBudget Session SessionNotFoundError StoreError StoreUnavailableError
+        ScoredMessage Section SectionBudget Session SessionDebug SessionNotFoundError StoreError StoreUnavailableError
         SummaryFailedError TiktokenCounter TokenBudget ToolCall __version__
     """,
     langchain_arc: """

@@ -1,0 +1,98 @@
+"""What operators ask of an engine: which sessions there are, and what state one of them is in."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from arc_common.context_window import Receipt
+from arc_common.exceptions import SessionNotFoundError
+from arc_common.protocols import Conversation, ConversationPage, SessionKey
+from arc_common.runtime import Runtime
+from arc_common.summaries import ConversationSummary
+
+__all__ = ["Admin", "SessionDebug"]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionDebug:
+    """The state of one session.
+
+    Args:
+        conversation: Its record.
+        summary: What is written of it, whether it is adopted or not; `None` if nothing is.
+        receipt: Of the newest context window that this process built for it; `None` if it built none lately.
+    """
+
+    conversation: Conversation
+    summary: ConversationSummary | None
+    receipt: Receipt | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its JSON form: counts, ids, times and tokens, but nothing of what anybody said."""
+        record, summary = self.conversation, self.summary
+        return {
+            "session_id": record.key.session_id,
+            "caller_id": record.key.caller_id,
+            "user_id": record.key.user_id,
+            "created_at": record.created_at.isoformat(),
+            "last_message_at": record.last_message_at.isoformat() if record.last_message_at else None,
+            "message_count": record.message_count,
+            "tool_calls_count": record.tool_calls_count,
+            "total_tokens": record.total_tokens,
+            "status": record.status,
+            "summary": None
+            if summary is None
+            else {
+                "summarized_up_to": summary.summarized_up_to,
+                "pending": summary.pending,
+                "facts": len(summary.facts),
+                "updated_at": summary.updated_at.isoformat(),
+            },
+            "receipt": self.receipt.to_dict() if self.receipt else None,
+        }
+
+
+class Admin:
+    """What operators need. Each method has an async form."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+
+    def sessions(
+        self, caller_id: str = "default", user_id: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> ConversationPage:
+        """A caller's conversations (with `user_id`, that user's), newest first, a page at a time.
+
+        Raises:
+            InvalidInputError: The limit is less than 1, or the cursor is not one of an earlier page.
+        """
+        SessionKey("any", caller_id, user_id)
+        return self._runtime.store.conversations(caller_id, user_id=user_id, limit=limit, cursor=cursor)
+
+    async def asessions(
+        self, caller_id: str = "default", user_id: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> ConversationPage:
+        """Async form of `sessions`."""
+        return await self._runtime.workers.run(self.sessions, caller_id, user_id, limit, cursor)
+
+    def debug(self, session_id: str, *, caller_id: str = "default", user_id: str | None = None) -> SessionDebug:
+        """What state a session is in, and what its newest context window was made of.
+
+        Raises:
+            SessionNotFoundError: There is no such session for this caller and user.
+            StoreError: The store failed.
+        """
+        runtime = self._runtime
+        key = SessionKey(session_id, caller_id, user_id)
+        record = runtime.store.conversation(key)
+        if record is None:
+            raise SessionNotFoundError(session_id)
+        memory = runtime.memory
+        return SessionDebug(
+            conversation=record,
+            summary=memory.summary(key) if memory else None,
+            receipt=runtime.receipts.newest(key),
+        )
+
+    async def adebug(self, session_id: str, *, caller_id: str = "default", user_id: str | None = None) -> SessionDebug:
+        """Async form of `debug`."""
+        return await self._runtime.workers.run(self.debug, session_id, caller_id=caller_id, user_id=user_id)
