@@ -1,0 +1,186 @@
+"""Compare arc's rerankers with their peers, side by side in one run: medians of times, and ratios.
+
+    python benchmarks/rerankers.py [--repeat N] [--data PATH]
+
+MMR over vectors: 1,000 candidates of 384 dimensions, 10 taken; against LangChain's `maximal_marginal_relevance` and
+LlamaIndex's `get_top_k_mmr_embeddings` on the same arrays. MMR over terms: the same number of texts; against the plain
+form, which compares every candidate with everything taken. BM25: 100 raw texts; against what LangChain's
+`BM25Retriever` does with them (split at white space, rank-bm25's BM25Okapi, the best four), without the framework
+around it. "new texts" forgets what was analysed before each run, "seen before" is a later question about the same
+candidates.
+
+With --data (the folder of the shared data) also nDCG@10 of the first 100 of a lexical search, re-ranked.
+"""
+
+import argparse
+import gzip
+import json
+import math
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import mean, median
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from langchain_core.documents import Document as LangChainDocument
+from langchain_core.vectorstores.utils import maximal_marginal_relevance
+from llama_index.core.indices.query.embedding_utils import get_top_k_mmr_embeddings
+from rank_bm25 import BM25Okapi
+
+from arc_common.documents import Document, ScoredDocument
+from arc_common.rerankers import (
+    BM25Reranker,
+    DiversityReranker,
+    KeywordWeightedReranker,
+    RerankerChain,
+    SimpleScoreReranker,
+    jaccard_mmr,
+    query_mmr,
+)
+from arc_common.rerankers.terms import analysed, forget
+
+CANDIDATES, DIMENSIONS, TAKEN = 1_000, 384, 10
+
+
+def main() -> None:
+    """Time, compare, and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeat", type=int, default=15, help="runs of each, taken in turns")
+    parser.add_argument("--data", type=Path, help="the folder of the shared data")
+    arguments = parser.parse_args()
+    _vectors(arguments.repeat)
+    _terms(arguments.repeat)
+    _bm25(arguments.repeat)
+    if arguments.data:
+        for name in ("ir_cranfield", "ir_korquad", "ir_xquad_zh", "ir_xquad_en"):
+            _quality(arguments.data, name)
+
+
+def _vectors(repeat: int) -> None:
+    generator = np.random.default_rng(0)
+    rows, query = generator.normal(size=(CANDIDATES, DIMENSIONS)), generator.normal(size=DIMENSIONS)
+    lists = rows.tolist()
+    for dtype in (np.float64, np.float32):
+        own, asked = rows.astype(dtype), query.astype(dtype)
+        runs = {
+            "arc": lambda own=own, asked=asked: [place for place, _ in query_mmr(asked, own, top_k=TAKEN)],
+            "LangChain": lambda own=own, asked=asked: maximal_marginal_relevance(asked, own, k=TAKEN),
+        }
+        _print(f"MMR, vectors ({np.dtype(dtype).name})", *_timed(runs, repeat))
+    runs = {
+        "arc (lists)": lambda: [place for place, _ in query_mmr(query.tolist(), lists, top_k=TAKEN)],
+        "LlamaIndex": lambda: get_top_k_mmr_embeddings(query.tolist(), lists, similarity_top_k=TAKEN)[1],
+    }
+    times, _ = _timed(runs, max(1, repeat // 5))  # LlamaIndex compares with the last one taken only: other picks
+    _print("MMR, vectors", times, {})
+
+
+def _terms(repeat: int) -> None:
+    texts = _texts(CANDIDATES)
+    generator = random.Random(0)
+    relevance = [generator.random() for _ in texts]
+    sets = [frozenset(analysed(text).counts) for text in texts]
+
+    def plain() -> list[int]:
+        taken: list[int] = []
+        while len(taken) < TAKEN:
+            values = {
+                place: 0.5 * relevance[place]
+                - 0.5 * max((len(own & sets[one]) / len(own | sets[one]) for one in taken), default=0.0)
+                for place, own in enumerate(sets)
+                if place not in taken
+            }
+            taken.append(max(values, key=lambda place: (values[place], -place)))
+        return taken
+
+    runs = {"arc": lambda: [place for place, _ in jaccard_mmr(relevance, sets, top_k=TAKEN)], "plain form": plain}
+    _print("MMR, terms", *_timed(runs, repeat))
+
+
+def _bm25(repeat: int) -> None:
+    texts, question = _texts(100), "which vessels may moor beside the northern quay at night"
+    reranker = BM25Reranker(top_k=4)
+
+    def arc() -> list[str]:
+        found = reranker.rerank(question, [ScoredDocument(Document(text)) for text in texts])
+        return [ranked.document.text for ranked in found]
+
+    def arc_anew() -> list[str]:
+        forget()
+        return arc()
+
+    def langchain() -> list[str]:
+        documents = [LangChainDocument(page_content=text, metadata={}) for text in texts]
+        index = BM25Okapi([text.split() for text in texts])
+        return [document.page_content for document in index.get_top_n(question.split(), documents, n=4)]
+
+    times, _ = _timed({"arc, seen before": arc, "arc, new texts": arc_anew, "as LangChain": langchain}, repeat)
+    _print("BM25 of 100 texts", times, {})
+
+
+def _timed(runs: dict[str, Callable[[], Any]], repeat: int) -> tuple[dict[str, float], dict[str, Any]]:
+    """The median time of each in milliseconds, in turns, and what it answered."""
+    answers = {name: run() for name, run in runs.items()}
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(repeat):
+        for name, run in runs.items():
+            start = perf_counter()
+            run()
+            times[name].append(1_000 * (perf_counter() - start))
+    return {name: median(taken) for name, taken in times.items()}, answers
+
+
+def _print(title: str, times: dict[str, float], answers: dict[str, Any]) -> None:
+    slowest = times[list(times)[-1]]
+    shown = ", ".join(f"{name} {time:.2f} ms ({slowest / time:.1f}×)" for name, time in times.items())
+    same = (
+        {True: "; same picks", False: "; OTHER PICKS"}[len({str(a) for a in answers.values()}) == 1] if answers else ""
+    )
+    print(f"{title}: {shown}{same}", flush=True)
+
+
+def _texts(count: int) -> list[str]:
+    """Texts of some 120 words, drawn like those of a language: a few words often, most of them seldom."""
+    generator = random.Random(1)
+    syllables = ["har", "bour", "lan", "tern", "qua", "y", "ves", "sel", "moor", "night", "nor", "thern", "be", "ing"]
+    words = sorted({"".join(generator.choices(syllables, k=generator.randint(1, 4))) for _ in range(6_000)})
+    weights = [1 / rank for rank in range(1, len(words) + 1)]
+    generator.shuffle(words)
+    return [" ".join(generator.choices(words, weights, k=120)) for _ in range(count)]
+
+
+def _quality(folder: Path, name: str) -> None:
+    """The nDCG@10 of each reranker over the first 100 that a whitespace BM25 finds, whose order is the baseline."""
+    with gzip.open(folder / f"{name}.json.gz", "rt", encoding="utf-8") as file:
+        collection = json.load(file)
+    ids, texts = list(collection["documents"]), list(collection["documents"].values())
+    index = BM25Okapi([text.lower().split() for text in texts])
+    rerankers = {
+        "first stage": SimpleScoreReranker(),
+        "keyword": KeywordWeightedReranker(),
+        "bm25": BM25Reranker(),
+        "diversity": DiversityReranker(),
+        "bm25 + diversity": RerankerChain([BM25Reranker(), DiversityReranker(trade_off=0.9)]),
+    }
+    gains: dict[str, list[float]] = {reranker: [] for reranker in rerankers}
+    for query_id, query in list(collection["queries"].items())[:200]:
+        scores = index.get_scores(query.lower().split())
+        first = np.argsort(-scores, kind="stable")[:100]
+        found = [ScoredDocument(Document(texts[place], id=ids[place]), float(scores[place])) for place in first]
+        grades = collection["qrels"].get(query_id, {})
+        for reranker_name, reranker in rerankers.items():
+            ranked = reranker.rerank(query, found, top_k=10)
+            gains[reranker_name].append(_ndcg([grades.get(str(entry.document.id), 0) for entry in ranked], grades))
+    print(f"{name}: " + ", ".join(f"{reranker} {mean(values):.3f}" for reranker, values in gains.items()), flush=True)
+
+
+def _ndcg(found: Sequence[float], grades: dict[str, float]) -> float:
+    ideal = sorted(grades.values(), reverse=True)[:10]
+    best = sum(grade / math.log2(place + 2) for place, grade in enumerate(ideal))
+    return sum(grade / math.log2(place + 2) for place, grade in enumerate(found)) / best if best else 0.0
+
+
+if __name__ == "__main__":
+    main()
