@@ -275,13 +275,14 @@ def unit_vector(name: str, vector: "Sequence[float] | NDArray[Any]") -> "NDArray
 
     try:
         given = np.asarray(vector)
-        array = given.astype(np.float32, copy=False)
-    except (TypeError, ValueError) as error:
+    except ValueError as error:
         raise InvalidInputError(name, vector, "a sequence of numbers") from error
-    if array.ndim != 1 or not 0 < array.size <= MAX_DIMENSION:
+    if given.ndim != 1 or not 0 < given.size <= MAX_DIMENSION or given.dtype.kind not in "fiu":
         raise InvalidInputError(name, vector, f"one row of 1 to {MAX_DIMENSION:,} numbers")
-    if abs(float(np.dot(array, array)) - 1) < 1e-6:
-        return array
+    with np.errstate(all="ignore"):  # what overflows here is no unit vector
+        array = given.astype(np.float32, copy=False)
+        if abs(float(np.dot(array, array)) - 1) < 1e-6:
+            return array
     exact = given.astype(np.float64)
     largest = float(np.abs(exact).max())
     if not 0 < largest < math.inf:

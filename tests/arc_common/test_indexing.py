@@ -1,0 +1,116 @@
+"""Scopes and entries: what they accept, and what they make of it. What stores do with them is in their contract."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arc_common.exceptions import InvalidInputError
+from arc_common.indexing import IndexEntry, Scope, unit_vector
+
+parts = st.sampled_from([None, "u", "v"])
+
+
+def test_a_scope_contains_what_lies_within_it() -> None:
+    """A caller its users and conversations, a user the user's conversations, nobody another's."""
+    caller, user, session = Scope("c"), Scope("c", "u"), Scope("c", "u", "s")
+    assert caller.contains(caller)
+    assert caller.contains(user)
+    assert user.contains(session)
+    assert Scope("c", None, "s").contains(session)
+    assert not user.contains(caller)
+    assert not user.contains(Scope("c", "v", "s"))
+    assert not Scope("d").contains(session)
+
+
+@given(st.tuples(parts, parts), st.tuples(parts, parts), st.tuples(parts, parts))
+def test_containing_is_an_order(one: tuple[str, str], two: tuple[str, str], three: tuple[str, str]) -> None:
+    """Transitive, and mutual only between equal scopes."""
+    a, b, c = (Scope("c", *part) for part in (one, two, three))
+    assert not (a.contains(b) and b.contains(c)) or a.contains(c)
+    assert (a.contains(b) and b.contains(a)) is (a == b)
+
+
+@pytest.mark.parametrize("wrong", ["", " ", "x" * 256, "a\x00b", "\ud800", 7])
+def test_ids_that_no_store_can_hold_are_refused(wrong: object) -> None:
+    """In each place."""
+    for make in (
+        lambda: Scope(wrong),  # type: ignore[arg-type]
+        lambda: Scope("c", wrong),  # type: ignore[arg-type]
+        lambda: Scope("c", None, wrong),  # type: ignore[arg-type]
+        lambda: IndexEntry(wrong, "text"),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(InvalidInputError):
+            make()
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"text": "a\x00"}, "entry.text"),
+        ({"text": None}, "entry.text"),
+        ({"source": "\ud800"}, "entry.source"),
+        ({"terms": {"a": 0}}, "above zero"),
+        ({"terms": {"a": float("nan")}}, "above zero"),
+        ({"terms": {"a": float("inf")}}, "above zero"),
+        ({"terms": {"a\x00": 1}}, "NUL"),
+        ({"metadata": {"a": float("nan")}}, r"entry.metadata\['a'\].*finite"),
+        ({"metadata": {"a": [{"b": {1, 2}}]}}, r"entry.metadata\['a'\]\[0\]\['b'\]"),
+        ({"metadata": {"a": 2**63}}, "64 bits"),
+        ({"metadata": {7: 1}}, "entry.metadata key"),
+        ({"metadata": {"a": "\x00"}}, "NUL"),
+        ({"vector": [1.0]}, "entry.embedder"),
+        ({"embedder": "e"}, "entry.embedder"),
+        ({"vector": [], "embedder": "e"}, "1 to 16,000"),
+        ({"vector": [[1.0]], "embedder": "e"}, "one row"),
+        ({"vector": [0.0, 0.0], "embedder": "e"}, "not all zero"),
+        ({"vector": [1.0, float("nan")], "embedder": "e"}, "finite"),
+        ({"vector": [1.0, float("inf")], "embedder": "e"}, "finite"),
+        ({"vector": ["1"], "embedder": "e"}, "numbers"),
+        ({"vector": [[1.0], [1.0, 2.0]], "embedder": "e"}, "numbers"),
+        ({"vector": [1j], "embedder": "e"}, "numbers"),
+        ({"vector": [1.0], "embedder": ""}, "entry.embedder"),
+    ],
+    ids=lambda value: repr(value)[:50],
+)
+def test_what_can_t_be_stored_is_refused(fields: dict[str, object], message: str) -> None:
+    """With the field's name."""
+    with pytest.raises(InvalidInputError, match=message):
+        IndexEntry(**({"id": "a", "text": "text"} | fields))  # type: ignore[arg-type]
+
+
+def test_bottomless_metadata_are_refused() -> None:
+    """Before the stack ends."""
+    nested: list[object] = []
+    for _ in range(5_000):
+        nested = [nested]
+    with pytest.raises(InvalidInputError, match="32 levels"):
+        IndexEntry("a", "", metadata={"n": nested})
+
+
+def test_metadata_become_plain_values() -> None:
+    """Copies: tuples become lists, numpy's floats plain ones."""
+    given_metadata = {"t": (1, (2,)), "f": np.float64(0.5), "d": {"x": None}}
+    entry = IndexEntry("a", "", metadata=given_metadata)
+    assert entry.metadata == {"t": [1, [2]], "f": 0.5, "d": {"x": None}}
+    assert type(entry.metadata["f"]) is float
+    assert given_metadata["t"] == (1, (2,))
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=8).filter(any))
+def test_any_finite_vector_has_a_direction(values: list[float]) -> None:
+    """From the smallest to the largest numbers: length 1, the same signs, and normalising again changes nothing."""
+    unit = unit_vector("v", values)
+    assert unit.dtype == np.float32
+    assert np.linalg.norm(unit.astype(np.float64)) == pytest.approx(1, abs=1e-6)
+    assert all(a * np.sign(b) >= 0 for a, b in zip(unit, values, strict=True))
+    assert unit_vector("v", unit) is unit
+
+
+def test_a_given_vector_stays_as_it_is() -> None:
+    """Normalising makes a new one."""
+    values = np.array([3, 4], dtype=np.float32)
+    entry = IndexEntry("a", "", vector=values, embedder="e")
+    assert values.tolist() == [3, 4]
+    assert entry.vector is not None
+    assert entry.vector.tolist() == pytest.approx([0.6, 0.8])
