@@ -18,8 +18,8 @@ from arc_common.memory.rules.english import LISTENER, PROPER_NAME
 from arc_common.memory.rules.languages import CHINESE_JAPANESE, ENGLISH, KOREAN, Rules, rules_for
 from arc_common.memory.rules.signal import Found, Signal, find
 from arc_common.memory.rules.vocabulary import content_words, strip_particles
-from arc_common.memory.sentences import clauses_of, rough_tokens, sentences_of
 from arc_common.messages import Message, Role
+from arc_common.text.sentences import clauses_of, rough_tokens, sentences_of
 
 __all__ = ["extract_facts", "is_grounded", "missing_facts"]
 

@@ -13,9 +13,9 @@ from arc_common.facts import ProposedFact
 from arc_common.memory.extraction import extract_facts
 from arc_common.memory.rules.languages import rules_for
 from arc_common.memory.rules.vocabulary import content_words, strip_particles
-from arc_common.memory.sentences import rough_tokens, sentences_of
 from arc_common.messages import Message, Role
 from arc_common.protocols import TokenCounter
+from arc_common.text.sentences import rough_tokens, sentences_of
 
 __all__ = ["RuleBasedSummarizer", "RuleBasedSummary"]
 

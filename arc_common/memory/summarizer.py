@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from arc_common.exceptions import ModelCallError, SummaryFailedError
 from arc_common.facts import Fact, ProposedFact
-from arc_common.memory.sentences import sentences_of
 from arc_common.messages import Message, Role
 from arc_common.model_calls import GuardedChatModel
 from arc_common.observability import Observer, SilentObserver
@@ -24,6 +23,7 @@ from arc_common.prompts import (
 )
 from arc_common.protocols import ChatModel, TokenCounter
 from arc_common.text import analyze
+from arc_common.text.sentences import sentences_of
 
 if TYPE_CHECKING:
     from arc_common.settings import ArcSettings

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.memory.rule_based import RuleBasedSummarizer
-from arc_common.memory.sentences import sentences_of
 from arc_common.messages import Message, Role
+from arc_common.text.sentences import sentences_of
 from arc_common.tokens.heuristic import HeuristicTokenCounter
 from tests.arc_common.memory.conversations import FACT_SETS, build_conversation, load_facts
 

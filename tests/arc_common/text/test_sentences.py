@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arc_common.memory.sentences import MAX_SENTENCE, clauses_of, rough_tokens, sentences_of
+from arc_common.text.sentences import MAX_SENTENCE, clauses_of, rough_tokens, sentence_spans, sentences_of
 
 
 @pytest.mark.parametrize(
@@ -50,6 +50,16 @@ def test_sentences_are_parts_of_the_text(text: str) -> None:
     letters = [character for character in text if character.isalpha()]
     kept = [character for sentence in sentences_of(text) for character in sentence if character.isalpha()]
     assert kept == letters
+
+
+@given(st.text(alphabet="ab. \n-!한요。", max_size=200))
+def test_spans_are_where_the_sentences_are(text: str) -> None:
+    """In order, without space around them, and with all that is not space in one of them."""
+    spans = sentence_spans(text)
+    assert [place for span in spans for place in span] == sorted(place for span in spans for place in span)
+    assert all(text[start:end].strip() == text[start:end] != "" for start, end in spans)
+    assert "".join("".join(text[start:end].split()) for start, end in spans) == "".join(text.split())
+    assert len(spans) >= len(sentences_of(text))
 
 
 @given(st.text(alphabet="ab,;:—() ，、 한", max_size=200))
