@@ -228,7 +228,7 @@ class HybridIndex:
         wanted = None if vector is None else unit_vector("vector", vector)
         if stored is not None:
             if wanted is None and self._embedder is not None and (wanted := self._embedder.of_query(query)) is None:
-                notes.append("the embedder failed: searched by words only")
+                notes.append("no vector for the query: searched by words only")
             if wanted is not None:
                 rankings["vector"] = self._nearest(wanted, stored[0], asked, threshold, limit)
         if mode != "dense" or notes:

@@ -1,0 +1,56 @@
+"""The table of vectors: what it finds through any history of changes, and what it holds."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arc_common.indexing import unit_vector
+from arc_common.retrieval.dense import VectorTable
+
+vectors = st.lists(st.integers(-2, 2), min_size=2, max_size=2).filter(any)
+changes = st.lists(st.tuples(st.integers(0, 40), st.one_of(st.none(), vectors)), max_size=40)
+
+
+@given(changes=changes, query=vectors, limit=st.integers(1, 9), allowed=st.none() | st.sets(st.integers(0, 40)))
+def test_the_nearest_are_found_after_any_changes(
+    changes: list[tuple[int, list[int] | None]], query: list[int], limit: int, allowed: set[int] | None
+) -> None:
+    """Among the rows that have a vector and may be found: the `limit` best, and those exactly as near as the last."""
+    table, left = VectorTable("e", 2), {}
+    for row, vector in changes:
+        if vector is None:
+            table.remove(row)
+            left.pop(row, None)
+        else:
+            left[row] = unit_vector("v", [float(x) for x in vector])
+            table.put(row, left[row])
+    mask = None
+    if allowed is not None:
+        mask = np.zeros(60, dtype=np.bool_)
+        mask[list(allowed)] = True
+    asked = unit_vector("q", [float(x) for x in query])
+    rows, cosines = table.best(asked, limit, allowed=mask)
+    expected = {row: float(v @ asked) for row, v in left.items() if allowed is None or row in allowed}
+    last = sorted(expected.values(), reverse=True)[:limit][-1:] or [0]
+    assert set(rows.tolist()) == {row for row, cosine in expected.items() if cosine >= last[0] - 1e-4}
+    assert np.allclose([expected[row] for row in rows.tolist()], cosines, atol=1e-6)
+    assert table.count == len(left)
+    assert all(table.has(row) is (row in left) for row in range(60))
+
+
+def test_it_holds_little_more_than_its_vectors() -> None:
+    """However many there are: a sixteenth of room to grow, and a few rows."""
+    table = VectorTable("e", 4)
+    for row in range(20_000):
+        table.put(row, np.array([1, 0, 0, 0], dtype=np.float32))
+        if row % 997 == 0:
+            assert len(table._matrix) <= (row + 1) * 17 / 16 + 512
+    assert table.vector(19_999).tolist() == [1, 0, 0, 0]
+
+
+def test_what_it_gives_is_a_copy() -> None:
+    """Changing it changes nothing that is stored."""
+    table = VectorTable("e", 2)
+    table.put(0, np.array([1, 0], dtype=np.float32))
+    table.vector(0)[0] = 5
+    assert table.vector(0).tolist() == [1, 0]

@@ -1,0 +1,331 @@
+"""HybridIndex: what it finds, what it stores, and what becomes of both when the embedder fails."""
+
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arc_common.documents import Document
+from arc_common.exceptions import InvalidInputError
+from arc_common.indexing import IndexEntry, Scope
+from arc_common.retrieval import HybridIndex, InMemoryIndexStore
+
+WORDS = ["cat", "dog", "car", "고양이"]
+
+
+class WordEmbedder:
+    """A vector of what animals and vehicles a text names: "kitten" is near "cat"; a text of neither gets NaN.
+
+    Fails for as long as it is told to.
+    """
+
+    def __init__(self, name: str = "words") -> None:
+        self.name = name
+        self.fails = False
+        self.asked: list[list[str]] = []
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        self.asked.append(list(texts))
+        if self.fails:
+            raise ConnectionError("no network")
+        return [self._one(text) for text in texts]
+
+    @staticmethod
+    def _one(text: str) -> list[float]:
+        cat = sum(text.count(word) for word in ("cat", "kitten", "고양이"))
+        dog = sum(text.count(word) for word in ("dog", "puppy"))
+        car = sum(text.count(word) for word in ("car", "truck"))
+        return [cat + 0.1, dog + 0.1, car + 0.1] if cat + dog + car else [float("nan")] * 3
+
+
+class CountingObserver:
+    """Keeps the counts."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+
+    def count(self, name: str, value: int = 1, **tags: str) -> None:
+        self.counts[name] += value
+
+    def timing(self, name: str, seconds: float, **tags: str) -> None:
+        """Not kept."""
+
+
+DOCUMENTS = [
+    Document("The cat sleeps all day.", "cat", "Animals", {"year": 2020, "tags": ["pet"]}),
+    Document("A kitten is small.", "kitten", "Animals", {"year": 2024}),
+    Document("A dog and a puppy bark.", "dog", metadata={"year": 2021}),
+    Document("Trucks: a truck is a large car.", "truck", metadata={"year": 2024}),
+    Document("고양이가 잔다", "ko", metadata={"lang": "ko"}),
+    Document("Nothing of the kind.", "nothing"),
+]
+
+
+@pytest.fixture
+def embedder() -> WordEmbedder:
+    return WordEmbedder()
+
+
+@pytest.fixture
+def observer() -> CountingObserver:
+    return CountingObserver()
+
+
+@pytest.fixture
+def index(embedder: WordEmbedder, observer: CountingObserver) -> HybridIndex:
+    index = HybridIndex(InMemoryIndexStore(), embedder=embedder, observer=observer, batch_size=4)
+    index.add(DOCUMENTS)
+    return index
+
+
+def ids(found: Sequence[Any]) -> list[str]:
+    return [one.document.id for one in found]
+
+
+def test_words_vectors_or_both_are_asked(index: HybridIndex) -> None:
+    """By words the word, by vectors what is like it, by both all of it; the parts of a score say which."""
+    lexical = index.search("cats", mode="lexical")
+    assert ids(lexical) == ["cat"]
+    assert dict(lexical[0].score_parts) == {"bm25": lexical[0].score}
+    dense = index.search("a cat", mode="dense", top_k=3)
+    assert ids(dense) == ["cat", "kitten", "ko"]
+    assert dense[0].score == pytest.approx(1)
+    assert dict(dense[0].score_parts) == {"vector": dense[0].score}
+    hybrid = index.search("a cat", top_k=3)
+    assert ids(hybrid) == ["cat", "kitten", "ko"]
+    assert set(hybrid[0].score_parts) == {"bm25", "vector"}
+    assert set(hybrid[1].score_parts) == {"vector"}
+    assert hybrid[0].score == pytest.approx(1)
+    assert hybrid[0].document == DOCUMENTS[0]
+
+
+def test_filters_and_top_k_restrict(index: HybridIndex) -> None:
+    """Plain dictionaries, in each mode."""
+    for mode in ("hybrid", "dense"):
+        assert ids(index.search("cat", filters={"year": {"$gte": 2024}}, mode=mode, top_k=1)) == ["kitten"]  # type: ignore[arg-type]
+    assert index.search("cat", filters={"year": {"$gte": 2024}}, mode="lexical") == []
+    assert ids(index.search("cat", filters={"tags": "pet"})) == ["cat"]
+    assert index.count(filters={"year": 2024}) == 2
+    with pytest.raises(InvalidInputError, match=r"\$near"):
+        index.search("cat", filters={"year": {"$near": 1}})
+
+
+def test_a_threshold_is_off_until_it_is_given(index: HybridIndex) -> None:
+    """It is one for vectors: what is found by its words stays."""
+    assert len(index.search("cat", mode="dense")) == 5
+    assert ids(index.search("cat", mode="dense", threshold=0.9)) == ["cat", "kitten", "ko"]
+    assert index.search("cat dog car", mode="dense", threshold=1.0) == []
+    assert ids(index.search("dog sleeps", threshold=0.99)) == ["cat", "dog"]
+
+
+def test_adding_again_replaces(index: HybridIndex) -> None:
+    """By id; a document without one has the id that its text and source give it."""
+    first = index.add([Document("same text"), Document("same text", source="s"), Document("same text")])
+    assert first.ids[0] == first.ids[2] != first.ids[1]
+    assert index.add([Document("same text")]).ids == first.ids[:1]
+    assert index.count() == len(DOCUMENTS) + 2
+    index.add([Document("The bird sings.", "cat")])
+    assert index.search("sleeps") == []
+    assert ids(index.search("bird")) == ["cat"]
+    assert index.delete(["cat", "cat", "unknown"]) == 1
+    assert index.get(["cat", "dog"]) == [DOCUMENTS[2]]
+
+
+def test_an_entry_may_bring_its_own_terms_and_vector(index: HybridIndex, embedder: WordEmbedder) -> None:
+    """Neighbours' terms, with the weight they are given; the embedder is not asked for what is there."""
+    embedder.asked.clear()
+    index.add([IndexEntry("m", "Yes.", {"neighbour": 0.35}, vector=[1, 0, 0], embedder="words")])  # type: ignore[arg-type]
+    assert embedder.asked == []
+    assert ids(index.search("neighbour", mode="lexical")) == ["m"]
+    assert list(index.vectors(["m", "nothing"])) == ["m"]
+
+
+def test_the_embedder_is_asked_in_batches(embedder: WordEmbedder, index: HybridIndex) -> None:
+    """And never for texts of nothing, for which some services refuse a whole batch."""
+    assert [len(texts) for texts in embedder.asked] == [4, 2]
+    embedder.asked.clear()
+    index.add([Document(" \n", "blank")])
+    assert embedder.asked == []
+
+
+def test_a_text_that_gets_no_usable_vector_is_found_by_its_words(
+    index: HybridIndex, observer: CountingObserver
+) -> None:
+    """A model that answers NaN has said nothing of this one text."""
+    assert observer.counts == {"index.unusable_vectors": 1}
+    assert ids(index.search("kind", mode="lexical")) == ["nothing"]
+    assert "nothing" not in ids(index.search("cat", mode="dense"))
+    found = index.find("kind")
+    assert ids(found.documents) == ["nothing"]
+    assert found.notes == ("no vector for the query: searched by words only",)
+
+
+def test_what_is_added_while_the_embedder_fails_is_embedded_later(
+    index: HybridIndex, embedder: WordEmbedder, observer: CountingObserver, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing is lost, a failing service is asked once and not for each batch, and later the vectors come."""
+    embedder.fails = True
+    embedder.asked.clear()
+    more = [Document(f"cat number {n}", f"new{n}") for n in range(10)]
+    with caplog.at_level(logging.WARNING):
+        added = index.add([*more, Document(" ", "blank")])
+    assert added.unembedded == 11
+    assert len(embedder.asked) == 1
+    assert observer.counts["index.embedder_errors"] == 1
+    assert "ConnectionError" in caplog.text
+    assert ids(index.search("number 7", mode="lexical"))[0] == "new7"
+    assert index.embed_pending() == 0
+    embedder.fails = False
+    assert index.embed_pending() == 10
+    assert index.embed_pending() == 0
+    assert "new7" in ids(index.search("cat", mode="dense", top_k=20))
+
+
+def test_a_search_while_the_embedder_fails_is_one_by_words(
+    index: HybridIndex, embedder: WordEmbedder, observer: CountingObserver
+) -> None:
+    """It says so, and counts."""
+    embedder.fails = True
+    for mode in ("hybrid", "dense"):
+        found = index.find("cat", mode=mode)  # type: ignore[arg-type]
+        assert ids(found.documents) == ["cat"]
+        assert found.notes == ("no vector for the query: searched by words only",)
+    assert observer.counts["index.embedder_errors"] == 2
+    assert index.find("cat", mode="lexical").notes == ()
+
+
+def test_an_embedder_that_answers_too_little_has_failed(embedder: WordEmbedder) -> None:
+    """Vectors are never given to other texts."""
+    embedder.embed = lambda texts: [[1.0, 0.0]]  # type: ignore[method-assign]
+    index = HybridIndex(InMemoryIndexStore(), embedder=embedder)
+    assert index.add([Document("a", "a"), Document("b", "b")]).unembedded == 2
+
+
+def test_two_embedders_are_never_mixed() -> None:
+    """Neither in adding nor in asking, and before any of it is paid for; `re_embed` changes over."""
+    store = InMemoryIndexStore()
+    HybridIndex(store, embedder=WordEmbedder("old")).add(DOCUMENTS)
+    new = WordEmbedder("new")
+    index = HybridIndex(store, embedder=new)
+    for ask in (
+        lambda: index.add([Document("a dog")]),
+        lambda: index.search("cat"),
+        lambda: index.search("cat", vector=[1.0, 0.0, 0.0]),
+        index.embed_pending,
+    ):
+        with pytest.raises(InvalidInputError, match=r"embedder: got 'new', expected 'old'.*re_embed"):
+            ask()
+    assert new.asked == []
+    assert index.count() == len(DOCUMENTS)
+    assert index.re_embed() == 5
+    assert ids(index.search("kitten", mode="dense", top_k=1)) == ["cat"]
+
+
+def test_a_vector_can_be_asked_with(index: HybridIndex, embedder: WordEmbedder) -> None:
+    """The embedder is left alone; a vector that is none, or of another dimension, is refused."""
+    embedder.asked.clear()
+    assert ids(index.search("", vector=[0, 1, 0], top_k=1, mode="dense")) == ["dog"]
+    assert ids(index.search("truck", vector=[0, 1, 0], top_k=2)) == ["truck", "dog"]
+    assert embedder.asked == []
+    for wrong in ([float("nan"), 1, 1], [0, 0, 0], [1, 2], []):
+        with pytest.raises(InvalidInputError, match="vector"):
+            index.search("cat", vector=wrong)
+
+
+def test_scopes_and_kinds_see_their_own_only() -> None:
+    """The same id in three places."""
+    store = InMemoryIndexStore()
+    places = [
+        HybridIndex(store),
+        HybridIndex(store, scope=Scope("default", "user")),
+        HybridIndex(store, kind="memory"),
+    ]
+    for n, place in enumerate(places):
+        place.add([Document(f"common text {n}", "same")])
+    for n, place in enumerate(places):
+        assert [one.document.text for one in place.search("common text")] == [f"common text {n}"]
+
+
+@pytest.mark.parametrize(
+    "query", ["", "   ", "\n\t", "!?", "…", "NEAR(", '"', "*", "\x00", "\ud800", "🎉", "a" * 100_000]
+)
+def test_any_query_is_answered(index: HybridIndex, query: str) -> None:
+    """With nothing, where it asks nothing."""
+    assert index.search(query, mode="lexical") == []
+    assert HybridIndex(InMemoryIndexStore()).search(query) == []
+
+
+def test_an_enormous_query_is_cut(index: HybridIndex) -> None:
+    """A pasted page asks for its beginning."""
+    page = "cat " + " ".join(f"word{n}" for n in range(50_000))
+    assert ids(index.search(page, mode="lexical")) == ["cat"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"top_k": 0}, "top_k"),
+        ({"top_k": 1.5}, "top_k"),
+        ({"threshold": 2}, "threshold"),
+        ({"threshold": float("nan")}, "threshold"),
+        ({"mode": "fuzzy"}, "mode"),
+        ({"filters": "year = 1"}, "filters"),
+    ],
+    ids=repr,
+)
+def test_bad_options_are_refused(index: HybridIndex, options: dict[str, Any], message: str) -> None:
+    """By name."""
+    with pytest.raises(InvalidInputError, match=message):
+        index.search("cat", **options)
+
+
+def test_bad_arguments_are_refused() -> None:
+    """When the index is made, when it is filled, and when it is asked for what it can't do."""
+    store = InMemoryIndexStore()
+    for options in ({"kind": "thing"}, {"weights": {"words": 1}}, {"weights": {"bm25": -1}}, {"batch_size": 0}):
+        with pytest.raises(InvalidInputError):
+            HybridIndex(store, **options)
+    with pytest.raises(InvalidInputError, match="above zero"):
+        HybridIndex(store, weights={"bm25": 0, "vector": 0})
+    with pytest.raises(InvalidInputError, match="embedder"):
+        HybridIndex(store).search("cat", mode="dense")
+    with pytest.raises(InvalidInputError, match="query"):
+        HybridIndex(store).search(None)  # type: ignore[arg-type]
+
+
+def test_nothing_is_written_if_one_can_t_be(index: HybridIndex) -> None:
+    """Whichever it is."""
+    for wrong in (Document("a\x00b"), Document("a", "x" * 256), Document("a", metadata={"a": object()}), "text"):
+        with pytest.raises(InvalidInputError):
+            index.add([Document("a bird", "bird"), wrong])  # type: ignore[list-item]
+    assert index.search("bird") == []
+    assert index.count() == len(DOCUMENTS)
+
+
+def test_weights_say_what_each_part_counts(embedder: WordEmbedder) -> None:
+    """One without weight is not asked for its opinion."""
+    store = InMemoryIndexStore()
+    HybridIndex(store, embedder=embedder).add(DOCUMENTS)
+    query = "puppy car"
+    by_words = HybridIndex(store, embedder=embedder, weights={"vector": 0}).search(query)
+    assert ids(by_words) == ids(HybridIndex(store).search(query, mode="lexical"))
+    by_vectors = HybridIndex(store, embedder=embedder, weights={"bm25": 0}).search(query)
+    assert ids(by_vectors) == ids(HybridIndex(store, embedder=embedder).search(query, mode="dense"))
+
+
+@given(
+    texts=st.lists(st.lists(st.sampled_from(WORDS), max_size=4).map(" ".join), max_size=8), query=st.sampled_from(WORDS)
+)
+def test_the_same_documents_in_another_order_give_the_same(texts: list[str], query: str) -> None:
+    """Scores, parts and order."""
+    documents = [Document(text, f"d{n}") for n, text in enumerate(texts)]
+    found = []
+    for order in (documents, documents[::-1]):
+        index = HybridIndex(InMemoryIndexStore(), embedder=WordEmbedder())
+        index.add(order)
+        found.append(index.search(query))
+    assert found[0] == found[1]
