@@ -19,6 +19,7 @@ __all__ = [
     "Segment",
     "SegmentOutline",
     "SessionState",
+    "SummaryInspection",
     "SummaryStore",
     "View",
 ]
@@ -184,6 +185,25 @@ class SessionState:
 
 
 @dataclass(frozen=True, slots=True)
+class SummaryInspection:
+    """How far a session's summaries have come.
+
+    Args:
+        segments: Every segment, by where it begins and then by level.
+        view: What is adopted, if anything is.
+        message_count: Messages in the session.
+        pending: Messages behind the last segment that is written: nothing stands for them yet.
+        is_busy: Whether this process is at work on it.
+    """
+
+    segments: tuple[SegmentOutline, ...]
+    view: View | None
+    message_count: int
+    pending: int
+    is_busy: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Lease:
     """The right to work on a session's summaries, until another takes it.
 
@@ -273,17 +293,24 @@ class SummaryStore(Protocol):
         Without a stored view the version must be 1.
         """
 
-    def facts(self, key: SessionKey, *, include_superseded: bool = False, limit: int | None = None) -> list[Fact]:
+    def facts(
+        self,
+        key: SessionKey,
+        *,
+        include_superseded: bool = False,
+        include_ungrounded: bool = False,
+        limit: int | None = None,
+    ) -> list[Fact]:
         """The ledger: the most important first (newest first among equals).
 
-        Without `include_superseded` only what holds; with it also what no longer does, and what is not grounded.
+        What holds; on request also what no longer does, and what a model said that its sources don't.
         """
 
     def fact_ids(self, key: SessionKey, *, limit: int) -> list[str]:
         """The ids of the first `limit` facts that hold, in the order of `facts`."""
 
     def facts_of_ids(self, key: SessionKey, ids: Sequence[str]) -> list[Fact]:
-        """Those of the facts that are there, whether they hold or not, in the order of `facts`."""
+        """Those of the facts that are there, whatever is to be said of them, in the order of `facts`."""
 
     def facts_of_keys(self, key: SessionKey, keys: Sequence[str], *, without: int | None = None) -> list[Fact]:
         """The facts that hold under these keys (compared after folding case and space).

@@ -1,39 +1,67 @@
-"""A session's facts, ready for questions: those that are not always shown come back when a question is about them."""
+"""Sessions' facts, ready for questions: those that are not always shown come back when a question is about them."""
 
-from collections.abc import Callable, Collection, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from threading import Lock
+
+from cachetools import LRUCache
 
 from arc_common.assembly import RecalledFact
 from arc_common.facts import Fact
 from arc_common.memory.recall import SessionIndex
+from arc_common.protocols import SessionKey
+from arc_common.summaries import SessionState, SummaryStore
 
-__all__ = ["FactIndex"]
+__all__ = ["FactIndex", "FactIndexes"]
 
 _IMPORTANT = 0.25
 """From this importance on a fact is shown also when the question is about something else, if there is room."""
 _MOST_GONE = 1_000
+_MOST_INDEXED = 2_000
+"""Facts that are looked through for a question: the most important."""
+_SESSIONS = 128
 
 
 class FactIndex:
-    """The facts that hold, each analysed and counted once. Never changes; safe to share between threads.
+    """The facts that hold, each analysed and counted once. Safe to share between threads.
 
     Args:
         facts: The facts, the most important first.
         count: Counts a line's tokens.
         earlier: An index of some of them, whose work is taken over.
+        unhurried: Goes through facts giving way to replies.
     """
 
     def __init__(
-        self, facts: Sequence[Fact], *, count: Callable[[str], int], earlier: "FactIndex | None" = None
+        self,
+        facts: Sequence[Fact],
+        *,
+        count: Callable[[str], int],
+        earlier: "FactIndex | None" = None,
+        unhurried: Callable[[Sequence[Fact]], Sequence[Fact]] = list,
     ) -> None:
+        self.count = count
         self._lines: dict[str, RecalledFact] = {}
+        self._costs: dict[str, int] = {}
         if earlier is None or len(earlier._lines) > len(facts) + _MOST_GONE:  # noqa: SLF001 - its own kind
             self._index = SessionIndex(window_terms=0)
         else:
             self._index, self._lines = earlier._index, dict(earlier._lines)  # noqa: SLF001 - its own kind
-        new = [fact for fact in facts if fact.id not in self._lines]
+            self._costs = earlier._costs  # noqa: SLF001 - its own kind
+        new = unhurried([fact for fact in facts if fact.id not in self._lines])
         self._lines.update((fact.id, RecalledFact(fact.id, fact.line, count(fact.line))) for fact in new)
         self._index.extend((fact.id, f"{fact.key} {fact.value}") for fact in new)
-        self._facts = tuple(facts)
+        self.facts = {fact.id: fact for fact in facts}
+        """The facts by their ids, the most important first."""
+        self._leaves = sorted(fact.segment for fact in facts)
+
+    def cost(self, text: str) -> int:
+        """The tokens of a text, counted once: for lines with what stands around them."""
+        if (tokens := self._costs.get(text)) is None:
+            tokens = self._costs[text] = self.count(text)
+        return tokens
 
     def search(
         self, query: str, *, top_k: int, boundary: int, pinned: Collection[str]
@@ -47,12 +75,111 @@ class FactIndex:
             pinned: The ids of those that are shown anyway.
         """
         shown = set(pinned)
-        asked = {fact.id: fact for fact in self._facts if fact.segment <= boundary and fact.id not in shown}
+
+        def in_question(fact: Fact | None) -> bool:
+            return fact is not None and fact.segment <= boundary and fact.id not in shown
+
+        asked = bisect_right(self._leaves, boundary)
+        asked -= sum(fact is not None and fact.segment <= boundary for fact in map(self.facts.get, shown))
         if not asked:
             return [], 0
         # texts of facts that are not in question are in the index too: they must not take the places
-        found = self._index.search(query, top_k=top_k + len(self._lines) - len(asked)) if query else []
-        about = [fact_id for fact_id, _ in found if fact_id in asked]
-        important = (fact.id for fact in asked.values() if fact.importance >= _IMPORTANT)
-        best = list(dict.fromkeys([*about, *important]))[:top_k]
-        return [self._lines[fact_id] for fact_id in best], len(asked) - len(best)
+        found = self._index.search(query, top_k=top_k + len(self._lines) - asked) if query else []
+        best = dict.fromkeys(fact_id for fact_id, _ in found if in_question(self.facts.get(fact_id)))
+        for fact in self.facts.values():
+            if len(best) >= top_k or fact.importance < _IMPORTANT:
+                break
+            if in_question(fact):
+                best[fact.id] = None
+        chosen = list(islice(best, top_k))
+        return [self._lines[fact_id] for fact_id in chosen], asked - len(chosen)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Facts as they were at an epoch and version of the ledger; with all of the leaves up to a place."""
+
+    epoch: int
+    facts_version: int
+    read_to: int
+    facts: FactIndex
+
+    def serves(self, state: SessionState, *, being_read: bool) -> bool:
+        boundary = state.view.boundary if state.view else 0
+        if self.epoch != state.epoch:
+            return False
+        return self.facts_version == state.facts_version or (being_read and self.read_to >= boundary)
+
+
+class FactIndexes:
+    """The fact indexes of the sessions used last.
+
+    - A fact is read, analysed and counted once; after that it is known by its id.
+    - Reading what is new is the background's work; a turn does it only where nobody has.
+
+    Args:
+        store: Where the facts are.
+        count: Counts a line's tokens.
+        unhurried: Goes through things giving way to replies.
+    """
+
+    def __init__(
+        self,
+        store: SummaryStore,
+        *,
+        count: Callable[[str], int],
+        unhurried: Callable[[Sequence[Fact]], Sequence[Fact]],
+    ) -> None:
+        self._store = store
+        self._count = count
+        self._unhurried = unhurried
+        self._lock = Lock()
+        self._sessions: LRUCache[SessionKey, _Known] = LRUCache(_SESSIONS)
+
+    def for_turn(self, key: SessionKey, state: SessionState, *, being_read: bool) -> FactIndex:
+        """The facts for a question.
+
+        Args:
+            key: The session.
+            state: Its state.
+            being_read: Whether the background is at work: then those known serve, if they have all that the view
+                stands for. What it adds is still shown verbatim.
+        """
+        known = self._get(key)
+        if known is not None and known.serves(state, being_read=being_read):
+            return known.facts
+        return self.refreshed(key, state, read_to=state.view.boundary if state.view else 0)
+
+    def refreshed(self, key: SessionKey, state: SessionState, *, read_to: int) -> FactIndex:
+        """The facts as they are now, at a cost that depends on what is new.
+
+        Args:
+            key: The session.
+            state: Its state, read before this.
+            read_to: Up to where leaves had been read then.
+        """
+        known = self._get(key)
+        earlier = known.facts if known is not None and known.epoch == state.epoch else None
+        if earlier is None or known is None or known.facts_version != state.facts_version:
+            ids = self._store.fact_ids(key, limit=_MOST_INDEXED)
+            by_id = dict(earlier.facts) if earlier is not None else {}
+            missing = [fact_id for fact_id in ids if fact_id not in by_id]
+            by_id.update(_by_id(self._store.facts_of_ids(key, missing)) if missing else {})
+            facts = [by_id[fact_id] for fact_id in ids if fact_id in by_id]
+            earlier = FactIndex(facts, count=self._count, earlier=earlier, unhurried=self._unhurried)
+        with self._lock:
+            self._sessions[key] = _Known(state.epoch, state.facts_version, read_to, earlier)
+        return earlier
+
+    def forget(self, key: SessionKey) -> None:
+        """Keep nothing of this session."""
+        with self._lock:
+            self._sessions.pop(key, None)
+
+    def _get(self, key: SessionKey) -> _Known | None:
+        with self._lock:
+            return self._sessions.get(key)
+
+
+def _by_id(facts: Iterable[Fact]) -> dict[str, Fact]:
+    return {fact.id: fact for fact in facts if fact.holds}

@@ -1,7 +1,7 @@
 """A summary with no model: the facts that rules find, and the sentences that say most of what was said."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -52,10 +52,12 @@ class RuleBasedSummarizer:
 
     Args:
         counter: Counts the narrative's tokens.
+        give_way: Called between two steps of about a millisecond; may wait.
     """
 
-    def __init__(self, counter: TokenCounter) -> None:
+    def __init__(self, counter: TokenCounter, *, give_way: Callable[[], None] | None = None) -> None:
         self._counter = counter
+        self._give_way = give_way or _nothing
 
     def summarize(self, messages: Sequence[Message], *, max_tokens: int) -> RuleBasedSummary:
         """The facts and the narrative of some messages; `max_tokens` bounds the narrative."""
@@ -80,13 +82,15 @@ class RuleBasedSummarizer:
         if max_tokens < 1:
             raise InvalidInputError("max_tokens", max_tokens, "a number from 1 up")
         spoken = [message for message in messages if message.text.strip() and not message.made_by_arc]
-        sentences = _sentences([message for message in spoken if message.role in _ROLE_WEIGHT] or spoken)
+        sentences = self._sentences([message for message in spoken if message.role in _ROLE_WEIGHT] or spoken)
         if not sentences:
             return ""
         chosen: list[int] = []
         similar = _similarities(sentences)
+        ranked = self._ranked(sentences, similar)
         text = ""
-        for index in _ranked(sentences, similar):
+        for index in ranked:
+            self._give_way()
             if any(similar[index, other] > _TOO_SIMILAR for other in chosen):
                 continue
             longer = _rendered([sentences[i] for i in sorted([*chosen, index])])
@@ -94,7 +98,29 @@ class RuleBasedSummarizer:
                 continue
             chosen.append(index)
             text = longer
-        return text or self._cut(sentences[_ranked(sentences, similar)[0]].text, max_tokens)
+        return text or self._cut(sentences[ranked[0]].text, max_tokens)
+
+    def _sentences(self, messages: Sequence[Message]) -> list[_Sentence]:
+        if not messages:
+            return []
+        each = max(1, MAX_SENTENCES // len(messages))
+        found = []
+        for message in messages[:MAX_SENTENCES]:
+            self._give_way()
+            whole = sentences_of(message.text[: each * 2_000])
+            telling = [sentence for sentence in whole if rough_tokens(sentence) >= _SHORTEST] or whole
+            found += [_Sentence(message.role, text, _terms(text)) for text in telling[:each]]
+        return found
+
+    def _ranked(self, sentences: Sequence[_Sentence], similar: NDArray[np.float64]) -> list[int]:
+        """The sentences' places, the most central first; of equals, the earlier."""
+        weights = []
+        for sentence in sentences:
+            self._give_way()
+            weights.append(_prior(sentence))
+        prior = np.array(weights)
+        centrality = prior * (similar @ prior)  # a walk over the graph would leave a lonely sentence all its weight
+        return [int(i) for i in np.argsort(-np.round(centrality, 12), kind="stable")]
 
     def _cut(self, sentence: str, max_tokens: int) -> str:
         """As many of the sentence's first words as fit; of a first word that does not, as many characters."""
@@ -110,18 +136,6 @@ class RuleBasedSummarizer:
             if fitting:
                 return joint.join(pieces[:fitting])
         return ""
-
-
-def _sentences(messages: Sequence[Message]) -> list[_Sentence]:
-    if not messages:
-        return []
-    each = max(1, MAX_SENTENCES // len(messages))
-    found = []
-    for message in messages[:MAX_SENTENCES]:
-        whole = sentences_of(message.text[: each * 2_000])
-        telling = [sentence for sentence in whole if rough_tokens(sentence) >= _SHORTEST] or whole
-        found += [_Sentence(message.role, text, _terms(text)) for text in telling[:each]]
-    return found
 
 
 def _terms(sentence: str) -> Counter[str]:
@@ -150,13 +164,6 @@ def _similarities(sentences: Sequence[_Sentence]) -> NDArray[np.float64]:
     return cosines
 
 
-def _ranked(sentences: Sequence[_Sentence], similar: NDArray[np.float64]) -> list[int]:
-    """The sentences' places, the most central first; of equals, the earlier."""
-    prior = np.array([_prior(sentence) for sentence in sentences])
-    centrality = prior * (similar @ prior)  # a walk over the graph would leave a lonely sentence all its weight
-    return [int(i) for i in np.argsort(-np.round(centrality, 12), kind="stable")]
-
-
 def _prior(sentence: _Sentence) -> float:
     """How much a sentence tells by itself."""
     rules = rules_for(sentence.text)
@@ -166,6 +173,10 @@ def _prior(sentence: _Sentence) -> float:
     if rules.question.search(sentence.text):
         weight *= 0.6
     return weight
+
+
+def _nothing() -> None:
+    """Nobody is in a hurry."""
 
 
 def _rendered(sentences: Sequence[_Sentence]) -> str:

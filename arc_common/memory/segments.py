@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Protocol
 
 from arc_common.messages import Role
 from arc_common.summaries import Outline, Segment
@@ -107,7 +108,15 @@ def _runs(cover: Sequence[Segment]) -> list[tuple[int, list[Segment]]]:
     return [(level, list(run)) for level, run in groupby(cover, key=lambda segment: segment.level)]
 
 
-def boundary_after(cover: Sequence[Segment], *, boundary: int, verbatim: Sequence[Outline], recent: int) -> int:
+class Placed(Protocol):
+    """A message with its place."""
+
+    @property
+    def seq(self) -> int:
+        """The place."""
+
+
+def boundary_after(cover: Sequence[Segment], *, boundary: int, verbatim: Sequence[Placed], recent: int) -> int:
     """How far summaries may take the place of messages: the `seq` of the last message that leaves the verbatim part.
 
     Moves by whole segments, passes over no message that is in none, and leaves at least `recent` messages verbatim.
@@ -118,13 +127,12 @@ def boundary_after(cover: Sequence[Segment], *, boundary: int, verbatim: Sequenc
         verbatim: The messages behind it.
         recent: How many of them must stay.
     """
-    if len(verbatim) <= recent:
+    further = [segment for segment in cover if segment.end > boundary]
+    if len(verbatim) <= recent or not further:
         return boundary
     latest = verbatim[-recent].seq if recent else verbatim[-1].seq + 1
     following = deque(message.seq for message in verbatim)
-    for segment in cover:
-        if segment.end <= boundary:
-            continue
+    for segment in further:
         if segment.end < following[0]:  # all of its messages are gone
             boundary = segment.end
             continue

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from arc_common.exceptions import SummaryFailedError
 from arc_common.facts import ProposedFact
+from arc_common.memory.courtesy import Courtesy
 from arc_common.memory.extraction import extract_facts
 from arc_common.memory.grounding import is_grounded, missing_facts
 from arc_common.memory.ledger import merged, related
@@ -36,6 +37,7 @@ class SummaryWriter:
       out are added by rules.
     - A model that fails leaves the rules' version; that segment is tried again when the engine is opened again.
     - Nothing is stored after another took the lease, or after a message was edited or removed meanwhile.
+    - Between two steps of about a millisecond it gives way to replies.
 
     Args:
         store: Where the summaries are kept.
@@ -46,6 +48,7 @@ class SummaryWriter:
         observer: Receives counts.
         clock: Gives the time with zone.
         new_id: Mints fact ids.
+        courtesy: Knows who is at a reply.
     """
 
     def __init__(
@@ -59,11 +62,13 @@ class SummaryWriter:
         observer: Observer,
         clock: Callable[[], datetime],
         new_id: Callable[[], str],
+        courtesy: Courtesy | None = None,
     ) -> None:
+        self.courtesy = courtesy or Courtesy()
         self._store = store
         self._conversations = conversations
         self._summarizer = summarizer
-        self._rules = RuleBasedSummarizer(counter)
+        self._rules = RuleBasedSummarizer(counter, give_way=self.courtesy.give_way)
         self._counter = counter
         self._settings = settings.summary
         self._related_tokens = settings.facts.related_tokens
@@ -104,14 +109,19 @@ class SummaryWriter:
             )
         if (unfinished := self._next_unfinished(key)) is not None:
             return self._rewrite(key, unfinished, lease)
-        block = next_block(cover, boundary=state.view.boundary if state.view else 0)
-        if block is not None:
-            return self._block(key, block, lease)
-        if self._settings.eras_enabled:
-            era = next_era(cover, max_tokens=self._settings.max_narrative_tokens)
-            if era is not None:
-                return self._era(key, era, lease)
-        return False
+        higher = self._next_higher(cover, boundary=state.view.boundary if state.view else 0)
+        if higher is None:
+            return False
+        return self._block(key, higher, lease) if higher.level == 1 else self._era(key, higher, lease)
+
+    def is_due(self, key: SessionKey) -> bool:
+        """Whether anything is to be written; what the model failed at is not."""
+        view, cover = self._store.state(key, limit=0).view, self._store.cover(key)
+        return (
+            self._next_leaf(key, cover) is not None
+            or self._next_unfinished(key) is not None
+            or self._next_higher(cover, boundary=view.boundary if view else 0) is not None
+        )
 
     def leaves_by_rules(self, key: SessionKey, *, epoch: int) -> bool:
         """Write each complete leaf that has no summary, with neither model nor lease; whether any was written."""
@@ -141,6 +151,13 @@ class SummaryWriter:
                 return plan
             limit *= 2
 
+    def _next_higher(self, cover: Sequence[Segment], *, boundary: int) -> Plan | None:
+        """A block, or an era where they are made."""
+        block = next_block(cover, boundary=boundary)
+        if block is not None or not self._settings.eras_enabled:
+            return block
+        return next_era(cover, max_tokens=self._settings.max_narrative_tokens)
+
     def _next_unfinished(self, key: SessionKey) -> Segment | None:
         """The oldest segment that is empty, or by rules though there is a model that can still be asked."""
         limit = _UNFINISHED
@@ -167,7 +184,7 @@ class SummaryWriter:
         sources = self._sources(key, plan)
         messages = [stored.message for stored in sources]
         narrative = self._rules.narrative(messages, max_tokens=self._settings.leaf_narrative_tokens)
-        facts: list[tuple[ProposedFact, Maker]] = [(fact, "rules") for fact in extract_facts(messages)]
+        facts: list[tuple[ProposedFact, Maker]] = [(fact, "rules") for fact in self._extracted(messages)]
         segment = self._segment(plan, sources, narrative, "rules")
         return self._commit(key, self._with_facts(key, segment, messages, facts), lease=None, epoch=epoch)
 
@@ -176,7 +193,7 @@ class SummaryWriter:
         messages = [stored.message for stored in sources]
         known = self._store.facts(key, limit=_KNOWN_FACTS)
         near = related(
-            [fact for fact in known if fact.segment != plan.start],
+            self.courtesy.between([fact for fact in known if fact.segment != plan.start]),
             " ".join(message.text for message in messages),
             max_tokens=self._related_tokens,
             count=self._counter.count,
@@ -198,14 +215,17 @@ class SummaryWriter:
         text = "\n".join(message.text for message in messages)
         grounded: list[ProposedFact] = []
         ungrounded: list[ProposedFact] = []
-        for fact in summary.facts:
+        for fact in self.courtesy.between(summary.facts):
             (grounded if is_grounded(fact.value, text) else ungrounded).append(fact)
         if ungrounded:
             self._observer.count("facts.ungrounded", len(ungrounded))
         # The narrative doesn't count: it gives way to its block's, and that to an era's.
-        missing = missing_facts(extract_facts(messages), facts=grounded)
+        missing = missing_facts(self.courtesy.between(self._extracted(messages)), facts=grounded)
         self._observer.count("facts.guarded", len(missing))
         return [*((fact, "model") for fact in grounded), *((fact, "rules") for fact in missing)], ungrounded
+
+    def _extracted(self, messages: Sequence[Message]) -> list[ProposedFact]:
+        return extract_facts(self.courtesy.between(messages))
 
     def _with_facts(
         self,

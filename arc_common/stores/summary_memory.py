@@ -57,6 +57,25 @@ class _KeptFact:
         return self.fact if self.fact.removed == removed else replace(self.fact, removed=removed)
 
 
+@dataclass(frozen=True, slots=True)
+class _Summed:
+    """The tokens of a session's first messages, as they were after some edits."""
+
+    edits: int
+    count: int
+    first: int
+    last: int
+    tokens: int
+
+    def begins(self, messages: Sequence[StoredMessage], edits: int) -> bool:
+        """Whether these messages begin with those: none of them was edited, and none left by a cap."""
+        return (
+            self.edits == edits
+            and 0 < self.count <= len(messages)
+            and (messages[0].seq, messages[self.count - 1].seq) == (self.first, self.last)
+        )
+
+
 @dataclass(slots=True)
 class Ledger:
     """One session's segments, facts, view and lease. The rules are those of the SQL store's transactions."""
@@ -69,6 +88,17 @@ class Ledger:
     lease_until: datetime | None = None
     segments: dict[tuple[int, int], _Kept] = field(default_factory=dict)
     facts: dict[str, _KeptFact] = field(default_factory=dict)
+    summed: _Summed | None = None
+
+    def total(self, messages: Sequence[StoredMessage]) -> int:
+        """The messages' tokens; what was summed before is not summed again."""
+        known = self.summed
+        if known is None or not known.begins(messages, self.edits):
+            known = _Summed(self.edits, 0, 0, 0, 0)
+        tokens = known.tokens + sum(stored.tokens for stored in messages[known.count :])
+        if messages:
+            self.summed = _Summed(self.edits, len(messages), messages[0].seq, messages[-1].seq, tokens)
+        return tokens
 
     def after(self, changed: Changed, messages: Sequence[StoredMessage]) -> None:
         """Undo what was made from messages that were edited or removed; `messages` are those that are there now."""
@@ -201,6 +231,9 @@ class RememberedSession(Protocol):
     messages: list[StoredMessage]
     ledger: Ledger
 
+    def index_of(self, seq: int) -> int:
+        """How many messages lie before a place."""
+
 
 class InMemorySummaries:
     """A `SummaryStore` that lasts as long as the process.
@@ -232,16 +265,12 @@ class InMemorySummaries:
                 return SessionState()
             ledger = session.ledger
             boundary = max(ledger.view.boundary if ledger.view else 0, after)
-            newest: list[StoredMessage] = []
-            for stored in reversed(session.messages):
-                if stored.seq <= boundary or len(newest) == limit:
-                    break
-                newest.append(detached(stored))
+            first = max(session.index_of(boundary + 1), len(session.messages) - limit)
             return SessionState(
                 view=ledger.view,
-                messages=tuple(reversed(newest)),
+                messages=tuple(map(detached, session.messages[first:])),
                 message_count=len(session.messages),
-                total_tokens=sum(stored.tokens for stored in session.messages),
+                total_tokens=ledger.total(session.messages),
                 epoch=epoch_of(session.number, ledger.edits),
                 facts_version=ledger.facts_version,
             )
@@ -272,13 +301,12 @@ class InMemorySummaries:
             session = self._find(key)
             if session is None:
                 return []
-            places = [stored.seq for stored in session.messages]
             found = [
                 kept.segment
                 for kept in session.ledger.segments.values()
                 if kept.segment.level < 2
                 and kept.segment.made_by != "model"
-                and any(kept.segment.start <= place <= kept.segment.end for place in places)
+                and session.index_of(kept.segment.start) < session.index_of(kept.segment.end + 1)
             ]
         return sorted(found, key=lambda segment: (segment.made_by or "", segment.start, segment.level))[:limit]
 
@@ -288,7 +316,8 @@ class InMemorySummaries:
         checked_limit("limit", limit)
         with self._guarded():
             session = self._find(key)
-            messages = [stored for stored in session.messages if stored.seq > after][:limit] if session else []
+            first = session.index_of(after + 1) if session else 0
+            messages = session.messages[first : first + limit] if session else []
         return [Outline(stored.seq, stored.message.role, stored.tokens) for stored in messages]
 
     def acquire(self, key: SessionKey, *, owner: str, seconds: float) -> Lease | None:
@@ -341,12 +370,21 @@ class InMemorySummaries:
             session.ledger.view = view
             return True
 
-    def facts(self, key: SessionKey, *, include_superseded: bool = False, limit: int | None = None) -> list[Fact]:
+    def facts(
+        self,
+        key: SessionKey,
+        *,
+        include_superseded: bool = False,
+        include_ungrounded: bool = False,
+        limit: int | None = None,
+    ) -> list[Fact]:
         """See `SummaryStore.facts`."""
         checked_limit("limit", limit)
         with self._guarded():
             facts = [kept.seen() for kept in self._ledger(key).facts.values()]
-        return _sorted(fact for fact in facts if include_superseded or fact.holds)[:limit]
+        return _sorted(
+            fact for fact in facts if fact.holds or (include_superseded if fact.grounded else include_ungrounded)
+        )[:limit]
 
     def fact_ids(self, key: SessionKey, *, limit: int) -> list[str]:
         """See `SummaryStore.fact_ids`."""

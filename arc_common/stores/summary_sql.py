@@ -200,10 +200,22 @@ class SqlSummaries:
             )
         return True
 
-    def facts(self, key: SessionKey, *, include_superseded: bool = False, limit: int | None = None) -> list[Fact]:
+    def facts(
+        self,
+        key: SessionKey,
+        *,
+        include_superseded: bool = False,
+        include_ungrounded: bool = False,
+        limit: int | None = None,
+    ) -> list[Fact]:
         """See `SummaryStore.facts`."""
         checked_limit("limit", limit)
-        statement = self._sql.facts if include_superseded else self._sql.facts_that_hold
+        statement = {
+            (False, False): self._sql.facts_that_hold,
+            (False, True): self._sql.facts_not_superseded,
+            (True, False): self._sql.facts_grounded,
+            (True, True): self._sql.facts,
+        }[bool(include_superseded), bool(include_ungrounded)]
         rows = self._rows(key, statement, row_limit=_EVERY_ROW if limit is None else limit)
         return [fact_from_row(row) for row in rows]
 

@@ -76,6 +76,8 @@ class SummaryStatements:
     outlines: Statement
     facts: Statement
     facts_that_hold: Statement
+    facts_grounded: Statement
+    facts_not_superseded: Statement
     fact_ids: Statement
     facts_of_ids: Statement
     facts_of_keys: Statement
@@ -131,6 +133,7 @@ def _reading(dialect_name: str) -> Mapping[str, Executable]:
         messages.c.seq.between(summaries.c.start_seq, summaries.c.end_seq),
     )
     in_leaf = facts.c.segment == bindparam("leaf", type_=BigInteger)
+    grounded = _is_grounded()
     of_leaf = select(facts.c.fact_id).where(*_in_session(facts), in_leaf, IS_HOLDING).scalar_subquery().correlate(None)
     of_keys = (*_in_session(facts), one_of(facts.c.folded, "keys", Text, dialect_name))
     names = ("user_id", "id", "epoch", "view", "message_count", "total_tokens", "facts_version")
@@ -153,6 +156,8 @@ def _reading(dialect_name: str) -> Mapping[str, Executable]:
         .limit(_row_limit()),
         "facts": _facts(*_in_session(facts)).limit(_row_limit()),
         "facts_that_hold": _facts(*_in_session(facts), IS_HOLDING).limit(_row_limit()),
+        "facts_grounded": _facts(*_in_session(facts), grounded).limit(_row_limit()),
+        "facts_not_superseded": _facts(*_in_session(facts), or_(IS_HOLDING, ~grounded)).limit(_row_limit()),
         "fact_ids": _in_order(select(facts.c.fact_id).where(*_in_session(facts), IS_HOLDING)).limit(_row_limit()),
         "facts_of_ids": _facts(*_in_session(facts), one_of(facts.c.fact_id, "ids", Text, dialect_name)),
         "facts_of_keys": _facts(*of_keys, IS_HOLDING),
@@ -194,7 +199,6 @@ def _storing(dialect_name: str) -> Mapping[str, Executable]:
     upsert = (sqlite.insert if dialect_name == "sqlite" else postgresql.insert)(summaries).values(
         {**{name: bindparam(name) for name in names}, "covered": 0}
     )
-    is_grounded = or_(facts.c.removed_by.is_(None), facts.c.removed_by != UNGROUNDED)
     one_fact = (*_inside(facts), facts.c.fact_id == bindparam("which"), facts.c.segment != bindparam("leaf"))
     return {
         "lock": select(*(sessions.c[name] for name in locked)).where(*same_session()).with_for_update(),
@@ -214,7 +218,7 @@ def _storing(dialect_name: str) -> Mapping[str, Executable]:
         "mark_parts": update(summaries).where(*_inside(summaries), *_within()).values(covered=bindparam("is_covered")),
         "insert_fact": insert(facts),
         "supersede": update(facts).where(*one_fact).values(superseded_by=bindparam("successor")),
-        "remove_fact": update(facts).where(*one_fact, is_grounded).values(removed_by=bindparam("leaf")),
+        "remove_fact": update(facts).where(*one_fact, _is_grounded()).values(removed_by=bindparam("leaf")),
         "set_summarized": update(sessions).where(*this_row()).values(summarized=bindparam("summarized_to")),
         "change_ledger": update(sessions).where(*this_row()).values(facts_version=sessions.c.facts_version + 1),
         "save_view": update(sessions)
@@ -336,6 +340,10 @@ def _in_order(of_facts: Any) -> Any:
     return of_facts.order_by(
         facts.c.importance.desc(), facts.c.valid_from.desc(), facts.c.segment.desc(), facts.c.fact_id.desc()
     )
+
+
+def _is_grounded() -> ColumnElement[bool]:
+    return or_(facts.c.removed_by.is_(None), facts.c.removed_by != UNGROUNDED)
 
 
 def _mark() -> tuple[ColumnElement[Any], ...]:

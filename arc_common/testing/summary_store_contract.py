@@ -89,7 +89,7 @@ def stretches(segments: Sequence[Segment]) -> list[tuple[int, int, int]]:
 
 def is_bare(summaries: SummaryStore, key: SessionKey) -> bool:
     """Whether there is neither a segment nor a fact."""
-    return not summaries.cover(key) and not summaries.facts(key, include_superseded=True)
+    return not summaries.cover(key) and not summaries.facts(key, include_superseded=True, include_ungrounded=True)
 
 
 class SummaryStoreContract:
@@ -307,22 +307,26 @@ class SummaryStoreContract:
     @pytest.mark.usefixtures("talk")
     def test_what_is_not_grounded_never_holds(self, store: Store, key: SessionKey) -> None:
         """It is kept with its mark, shown on request only, changed by no other leaf, and gone with its own."""
+        summaries = store.summaries
         invented = a_fact("invented", sources=("m1",), grounded=False)
-        self.put(store, key, a_leaf(1, 4, made_by="rules"), a_fact("said"), invented)
-        assert names(store.summaries.facts(key)) == store.summaries.fact_ids(key, limit=9) == ["said"]
-        assert store.summaries.facts_of_keys(key, ["key of invented"]) == []
-        assert store.summaries.facts_of_keys(key, ["key of invented"], without=5) == []
+        said, more = a_fact("said"), a_fact("more")
+        self.put(store, key, a_leaf(1, 4, made_by="rules"), said, more, invented)
+        assert names(summaries.facts(key)) == summaries.fact_ids(key, limit=9) == ["said", "more"]
+        assert summaries.facts_of_keys(key, ["key of invented"]) == []
+        assert summaries.facts_of_keys(key, ["key of invented"], without=5) == []
         assert not invented.holds
         self.put(store, key, a_leaf(5, 8), removed=("invented", "said"))
-        every = store.summaries.facts(key, include_superseded=True)
-        assert every == [a_fact("said", removed=True), invented]
-        assert store.summaries.facts_of_ids(key, ["invented"]) == [invented]
-        self.put(store, key, a_leaf(5, 8, made_by="rules"))
+        gone = replace(said, removed=True)
+        assert summaries.facts(key, include_superseded=True) == [gone, more]
+        assert summaries.facts(key, include_ungrounded=True) == [more, invented]
+        assert summaries.facts(key, include_superseded=True, include_ungrounded=True) == [gone, more, invented]
+        assert summaries.facts(key, include_ungrounded=True, limit=1) == [more]
+        assert summaries.facts_of_ids(key, ["invented"]) == [invented]
         self.put(store, key, a_leaf(1, 4), a_fact("again"))
-        assert names(store.summaries.facts(key, include_superseded=True)) == ["again"]
+        assert names(summaries.facts(key, include_ungrounded=True)) == ["again"]
         self.put(store, key, a_leaf(9, 12), a_fact("other", 9, sources=("m2",), grounded=False))
         store.append(key, [counted("m2", "changed", role="assistant")])
-        assert "other" not in names(store.summaries.facts(key, include_superseded=True))
+        assert summaries.facts(key, include_superseded=True, include_ungrounded=True) == []
 
     @pytest.mark.usefixtures("talk")
     def test_the_order_of_facts(self, store: Store, key: SessionKey) -> None:

@@ -195,7 +195,7 @@ def test_inventions_are_marked_and_gaps_are_filled() -> None:
     bench.work()
     facts = bench.summaries.facts(KEY)
     assert not [fact for fact in facts if "Titanic" in fact.value]
-    every = bench.summaries.facts(KEY, include_superseded=True)
+    every = bench.summaries.facts(KEY, include_ungrounded=True)
     [invented] = [fact for fact in every if "Titanic" in fact.value]
     assert (invented.grounded, invented.removed, invented.superseded_by, invented.holds) == (False, False, None, False)
     assert bench.store.find(KEY, invented.sources)
@@ -213,7 +213,7 @@ def test_inventions_are_not_shown_to_the_model() -> None:
     shown = [fact for facts in model.related for fact in facts]
     assert shown
     assert all("Titanic" not in fact.value for fact in shown)
-    every = bench.summaries.facts(KEY, include_superseded=True)
+    every = bench.summaries.facts(KEY, include_superseded=True, include_ungrounded=True)
     assert [fact.superseded_by for fact in every if not fact.grounded] == [None, None]
 
 

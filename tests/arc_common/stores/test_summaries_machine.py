@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import pytest
@@ -98,7 +98,8 @@ class Life(RuleBasedStateMachine):
         start = place // LEAF * LEAF + 1
         sources = tuple(self._names(cited))
         facts = [self._fact(start, n, sources) for n in range(count)]
-        known = [fact.id for fact in self.stores[0].summaries.facts(self.key, include_superseded=True)]
+        every = self.stores[0].summaries.facts(self.key, include_superseded=True, include_ungrounded=True)
+        known = [fact.id for fact in every]
         superseded = {known[n % len(known)]: fact.id for n in victims for fact in facts[-1:] if known}
         removed = tuple({known[n % len(known)] for n in gone if known})
         leaf = a_leaf(start, start + LEAF - 1, made_by=maker, sources=())
@@ -138,7 +139,12 @@ class Life(RuleBasedStateMachine):
         for segment in cover:
             self.both(lambda store, segment=segment: store.summaries.parts(self.key, segment))
         self.both(lambda store: store.summaries.unfinished(self.key, limit=99))
-        self.both(lambda store: store.summaries.facts(self.key, include_superseded=True))
+        for old, invented in product((False, True), repeat=2):
+            self.both(
+                lambda store, old=old, invented=invented: store.summaries.facts(
+                    self.key, include_superseded=old, include_ungrounded=invented
+                )
+            )
         self.both(lambda store: store.summaries.facts(self.key, limit=2))
         self.both(lambda store: store.summaries.segments(self.key))
         ids = self.both(lambda store: store.summaries.fact_ids(self.key, limit=3))[0]

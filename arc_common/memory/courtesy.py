@@ -1,0 +1,97 @@
+"""Background work gives way to replies: of a process's threads only one computes in Python at a time."""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import get_ident
+from typing import TypeVar, overload
+
+__all__ = ["Courtesy"]
+
+T = TypeVar("T")
+
+_PATIENCE = 0.02
+_PAUSE = 0.001
+
+
+class Courtesy:
+    """Knows which threads are at a reply, and lets others wait between two steps of their work.
+
+    A thread that computes keeps the interpreter for 5 ms, and each statement of a reply gives it away: beside one that
+    computes, reading the state of a session took 15 ms in place of 0.2 (p90). Steps of about a millisecond bound that.
+
+    - It takes no locks and changes nothing of the interpreter.
+    - Work is held up by 20 ms at most between two steps, so that replies without end don't stop it.
+    - A forked child begins with no replies.
+
+    Args:
+        sleep: Waits so many seconds.
+    """
+
+    def __init__(self, *, sleep: Callable[[float], None] = time.sleep) -> None:
+        self._sleep = sleep
+        self._process = os.getpid()
+        self._replying: dict[int, int] = {}  # how many replies deep each thread is
+
+    @contextmanager
+    def reply(self) -> Iterator[None]:
+        """For the time of a reply, or of a part of it; may be nested."""
+        me = get_ident()
+        self._replying[me] = self._replying.get(me, 0) + 1
+        try:
+            yield
+        finally:
+            if depth := self._replying.pop(me, 1) - 1:
+                self._replying[me] = depth
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Within a reply: for the time in which it waits for the work that gives way to it."""
+        depth = self._replying.pop(get_ident(), 0)
+        try:
+            yield
+        finally:
+            if depth:
+                self._replying[get_ident()] = depth
+
+    def give_way(self) -> None:
+        """Between two steps of background work: wait while others reply. Does nothing in a reply itself."""
+        if not self._replying or get_ident() in self._replying:
+            return
+        if self._process != os.getpid():
+            self._process = os.getpid()
+            self._replying.clear()
+        waited = 0.0
+        while self._replying and waited < _PATIENCE:
+            self._sleep(_PAUSE)
+            waited += _PAUSE
+
+    def between(self, items: Sequence[T]) -> Sequence[T]:
+        """The items; going through them gives way before each."""
+        return _Unhurried(items, self.give_way)
+
+
+class _Unhurried(Sequence[T]):
+    __slots__ = ("_give_way", "_items")
+
+    def __init__(self, items: Sequence[T], give_way: Callable[[], None]) -> None:
+        self._items = items
+        self._give_way = give_way
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[T]: ...
+
+    def __getitem__(self, index: int | slice) -> T | Sequence[T]:
+        return self._items[index]
+
+    def __iter__(self) -> Iterator[T]:
+        for item in self._items:
+            self._give_way()
+            yield item

@@ -1,0 +1,176 @@
+"""The verbatim part of a conversation: the messages that no summary stands for yet, each read once."""
+
+import copy
+from bisect import bisect_right
+from dataclasses import dataclass, replace
+from threading import Lock
+
+from cachetools import LRUCache
+
+from arc_common.protocols import SessionKey, StoredMessage
+from arc_common.summaries import SessionState, SummaryStore, View
+
+__all__ = ["Tail", "TailReader"]
+
+_FIRST_READ = 256
+_MOST_KEPT = 32_000_000
+"""Characters kept of all sessions together."""
+_FRAME = 500
+"""What a message takes besides its text, in characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """A session's state with the messages behind its boundary.
+
+    Args:
+        state: The state. Its messages are all of them, or so many of the newest that they cost more than the room.
+        tokens: What these messages cost, as stored.
+        complete: Whether they are all.
+    """
+
+    state: SessionState
+    tokens: int
+    complete: bool
+
+    def behind(self, view: View) -> "Tail":
+        """The same under another view, whose boundary lies further on."""
+        messages = _behind(self.state.messages, view.boundary)
+        passed = self.complete or len(messages) < len(self.state.messages)
+        state = replace(self.state, view=view, messages=messages)
+        return Tail(state, _tokens(messages), complete=passed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """The messages as they were at an epoch."""
+
+    epoch: int
+    message_count: int
+    messages: tuple[StoredMessage, ...]
+    complete: bool
+    plain: bool
+    size: int
+
+    @property
+    def last(self) -> int:
+        return self.messages[-1].seq
+
+
+class TailReader:
+    """Reads sessions with the messages behind their boundaries, and keeps these for the next turn.
+
+    - One round trip reads the state and what is new; all of it is read only when the session was edited, cleared or
+      capped meanwhile, is not kept, or there is more room than there was.
+    - What it gives is one moment of the store, as if it had been read whole. Nobody can change what it keeps.
+    - It reads as far as there is room, and one step further: the cost depends on the window, not on the conversation.
+
+    Args:
+        store: Where the state is read.
+        most_kept: Characters kept of all sessions together; the session unused for longest leaves first.
+    """
+
+    def __init__(self, store: SummaryStore, *, most_kept: int = _MOST_KEPT) -> None:
+        self._store = store
+        self._most_kept = most_kept
+        self._lock = Lock()
+        self._sessions: LRUCache[SessionKey, _Kept] = LRUCache(most_kept, getsizeof=lambda kept: kept.size)
+
+    def read(self, key: SessionKey, *, room: int) -> Tail:
+        """The session as it is now.
+
+        Args:
+            key: The session.
+            room: The tokens that there are for its messages (as stored); reading ends when they are surely used up.
+        """
+        with self._lock:
+            kept = self._sessions.get(key)
+        tail = None if kept is None else self._continued(key, kept, room)
+        return self._whole(key, room) if tail is None else tail
+
+    def forget(self, key: SessionKey) -> None:
+        """Keep nothing of this session."""
+        with self._lock:
+            self._sessions.pop(key, None)
+
+    def _continued(self, key: SessionKey, kept: _Kept, room: int) -> Tail | None:
+        """With what is new behind what is kept; `None` if that is not the whole any more."""
+        state = self._store.state(key, limit=_FIRST_READ, after=kept.last)
+        same = state.epoch == kept.epoch and state.message_count == kept.message_count + len(state.messages)
+        if not same:
+            return None
+        earlier = _behind(kept.messages, state.view.boundary if state.view else 0)
+        messages = earlier + state.messages
+        complete = kept.complete or len(earlier) < len(kept.messages)
+        tokens = _tokens(messages)
+        if not complete and tokens <= room:
+            return None
+        added = sum(map(_size, state.messages))
+        return self._given(
+            key,
+            replace(state, messages=messages),
+            tokens,
+            complete=complete,
+            plain=kept.plain and all(map(_is_plain, state.messages)),
+            size=kept.size + added if len(earlier) == len(kept.messages) else sum(map(_size, messages)),
+        )
+
+    def _whole(self, key: SessionKey, room: int) -> Tail:
+        limit = _FIRST_READ
+        while True:
+            state = self._store.state(key, limit=limit)
+            complete = len(state.messages) < limit
+            tokens = _tokens(state.messages)
+            if complete or tokens > room:
+                break
+            limit *= 4
+        size = sum(map(_size, state.messages))
+        plain = all(map(_is_plain, state.messages))
+        return self._given(key, state, tokens, complete=complete, plain=plain, size=size)
+
+    def _given(
+        self, key: SessionKey, state: SessionState, tokens: int, *, complete: bool, plain: bool, size: int
+    ) -> Tail:
+        messages = state.messages
+        with self._lock:
+            self._sessions.pop(key, None)
+            if messages and size <= self._most_kept:
+                self._sessions[key] = _Kept(state.epoch, state.message_count, messages, complete, plain, size)
+        own = state if plain else replace(state, messages=tuple(map(_own_copy, messages)))
+        return Tail(own, tokens, complete)
+
+
+def _behind(messages: tuple[StoredMessage, ...], boundary: int) -> tuple[StoredMessage, ...]:
+    return messages[bisect_right(messages, boundary, key=lambda stored: stored.seq) :]
+
+
+def _tokens(messages: tuple[StoredMessage, ...]) -> int:
+    return sum([stored.tokens for stored in messages])
+
+
+def _is_plain(stored: StoredMessage) -> bool:
+    """Whether there is nothing in it that could be changed in place."""
+    message = stored.message
+    return not message.metadata and not message.tool_calls and type(message.content) in (str, type(None))
+
+
+def _own_copy(stored: StoredMessage) -> StoredMessage:
+    if _is_plain(stored):
+        return stored
+    message = stored.message
+    parts = message.content if isinstance(message.content, tuple) else ()
+    own = replace(
+        message,
+        content=tuple(replace(part, extra=copy.deepcopy(part.extra)) for part in parts) if parts else message.content,
+        tool_calls=tuple(replace(call, arguments=copy.deepcopy(call.arguments)) for call in message.tool_calls),
+        metadata=copy.deepcopy(message.metadata),
+    )
+    return replace(stored, message=own)
+
+
+def _size(stored: StoredMessage) -> int:
+    """About how many characters a message holds."""
+    message = stored.message
+    parts = message.content if isinstance(message.content, tuple) else ()
+    data = sum(len(part.data or "") for part in parts)
+    return _FRAME + len(message.text) + data + (len(message.origin.json) if message.origin else 0)

@@ -1,0 +1,331 @@
+"""What a turn reads of its session, and when it adopts summaries."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import count
+from threading import Lock
+from typing import Protocol
+
+from cachetools import LRUCache
+
+from arc_common.memory.adoption import Material, adopted
+from arc_common.memory.fact_index import FactIndexes
+from arc_common.memory.segments import Placed
+from arc_common.memory.summaries import SummaryWriter
+from arc_common.memory.tail import Tail, TailReader
+from arc_common.memory.views import AdoptedViews
+from arc_common.messages import Role
+from arc_common.observability import Observer
+from arc_common.protocols import ConversationStore, SessionKey, TokenCounter
+from arc_common.settings import ArcSettings
+from arc_common.summaries import Outline, SessionState, SummaryStore
+from arc_common.tokens.correction import Correcting
+
+__all__ = ["Background", "Remembered", "TurnReader"]
+
+_EVERY = 2**31 - 1
+_SESSIONS = 1_024
+
+NO_MORE = "no more could be summarised: the last turns are shown"
+BY_RULES = "summarised by rules: the model's summary is not there"
+WAITED = "the turn waited for a summary"
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What a turn reads of its conversation.
+
+    Args:
+        state: The snapshot: the adopted view, and the messages behind its boundary; `None` if it could not be read.
+        notes: What could not be done as it should, for the receipt.
+    """
+
+    state: SessionState | None
+    notes: tuple[str, ...] = ()
+
+
+class Background(Protocol):
+    """Who writes summaries beside the turns."""
+
+    def is_busy(self, key: SessionKey) -> bool:
+        """Whether work on this session waits or is under way."""
+
+    def is_writing(self, key: SessionKey) -> bool:
+        """Whether its summaries are being written."""
+
+    def write(self, key: SessionKey, *, timeout: float) -> None:
+        """Have what is due written, and wait for it so many seconds."""
+
+    def save_soon(self, key: SessionKey) -> None:
+        """Have what was adopted stored."""
+
+
+class TurnReader:
+    """Reads sessions for their turns, and adopts what was prepared for them.
+
+    - A turn reads one state and what is new in it, whatever the conversation's length; the background reads segments
+      and facts, counts and composes. An adopting turn compares, takes, and has it stored behind it.
+    - Only a session's first turn here, one after an edit, and one for which nothing that fits was prepared do that work
+      themselves.
+
+    Args:
+        store: Where summaries are kept.
+        conversations: Where messages are.
+        writer: Writes segments.
+        background: Writes them beside the turns.
+        tails: Reads states with their messages.
+        views: Keeps what was adopted.
+        indexes: Keeps facts.
+        counter: Counts.
+        settings: The knobs (`summary`, `budget`).
+        observer: Receives counts.
+        clock: Gives the time with zone.
+    """
+
+    def __init__(
+        self,
+        store: SummaryStore,
+        conversations: ConversationStore,
+        *,
+        writer: SummaryWriter,
+        background: Background,
+        tails: TailReader,
+        views: AdoptedViews,
+        indexes: FactIndexes,
+        counter: TokenCounter,
+        settings: ArcSettings,
+        observer: Observer,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._store = store
+        self._conversations = conversations
+        self._writer = writer
+        self._background = background
+        self._tails = tails
+        self._views = views
+        self._indexes = indexes
+        self._counter = counter
+        self._settings = settings
+        self._observer = observer
+        self._clock = clock
+        self._lock = Lock()
+        self._tickets = count()
+        self._materials: LRUCache[SessionKey, tuple[int, Material]] = LRUCache(_SESSIONS)
+        self._facts_tokens: LRUCache[SessionKey, int] = LRUCache(_SESSIONS)
+
+    def tail(self, key: SessionKey, *, room: int) -> Tail:
+        """The session with the view that holds and the messages behind its boundary."""
+        known = self._views.newest(key)
+        tail = self._tails.read(key, room=room)
+        return tail.behind(known.view) if known is not None and known.is_ahead_of(tail.state) else tail
+
+    def read(self, key: SessionKey, tail: Tail, *, room: int, input_tokens: int) -> Remembered:
+        """What a turn sees: the tail, after adopting what is to be adopted.
+
+        Args:
+            key: The session.
+            tail: As it was read for this turn.
+            room: The tokens that there are for verbatim messages (as stored, without correction).
+            input_tokens: The tokens of the whole request, of which facts get their share.
+        """
+        knobs, budget = self._settings.summary, self._settings.budget
+        limit = room if knobs.trigger_tokens is None else min(room, knobs.trigger_tokens)
+        facts_tokens = min(budget.facts, int(budget.facts_share * input_tokens))
+        with self._lock:
+            self._facts_tokens[key] = facts_tokens
+        view = tail.state.view
+        fits = tail.complete and tail.tokens <= limit
+        stale = view is not None and view.stale
+        most = knobs.high_water_mark if view else knobs.trigger_message_count
+        if fits and not stale and len(tail.state.messages) <= most:
+            return Remembered(tail.state)
+        if not stale and tail.complete:
+            found = self._by_what_is_prepared(key, tail, limit=limit, facts_tokens=facts_tokens)
+            if found is not None:
+                return found
+        if not self._views.save(key):
+            tail = self.tail(key, room=room)
+        return self._by_itself(key, tail, limit)
+
+    def prepare(self, key: SessionKey, *, changed: bool) -> None:
+        """Read, count and compose what the session's next turn may adopt; only where turns have been.
+
+        Args:
+            key: The session.
+            changed: Whether segments may have come since; otherwise it is done only when its facts changed.
+        """
+        with self._lock:
+            asked = key in self._facts_tokens
+        if not asked:
+            return
+        state = self._store.state(key, limit=0)
+        known = self._material(key)
+        same = known is not None and (known.epoch, known.facts_version) == (state.epoch, state.facts_version)
+        if changed or not same:
+            self._prepared(key, state)
+
+    def forget(self, key: SessionKey) -> None:
+        """Keep nothing of this session."""
+        with self._lock:
+            self._materials.pop(key, None)
+
+    def _by_what_is_prepared(self, key: SessionKey, tail: Tail, *, limit: int, facts_tokens: int) -> Remembered | None:
+        """The turn as it is with what the background made ready; `None` if that does not do."""
+        state, fits = tail.state, tail.tokens <= limit
+        material = self._material(key)
+        busy = self._background.is_busy(key)
+        cold = material is None or not material.serves(state, being_read=busy)
+        if material is None or cold:
+            material = self._prepared(key, state)
+        material = material.within(facts_tokens)
+        boundary = _boundary(state)
+        reach = self._reach(material, state.messages, boundary=boundary, any_maker=False)
+        by_rules = False
+        if not fits and _cost_behind(state, reach) > limit:
+            if self._writer.has_model and not self._background.is_writing(key):
+                return None
+            further = self._reach(material, state.messages, boundary=boundary, any_maker=True)
+            if _cost_behind(state, further) > limit:
+                return None
+            by_rules = further > reach and self._writer.has_model
+            reach = further
+        if reach == boundary:
+            return Remembered(state) if fits else None
+        if not self._views.is_stored(key, epoch=state.epoch):
+            return self._bridged(key, tail) if fits else None
+        notes = (BY_RULES,) if by_rules and material.by_rules(behind=boundary, up_to=reach) else ()
+        return Remembered(self._adopt(key, tail, material, reach, state.messages, at_once=cold), notes)
+
+    def _bridged(self, key: SessionKey, tail: Tail) -> Remembered:
+        """The turn without an adoption of its own; with another's that came since its state was read."""
+        known = self._views.newest(key)
+        ahead = known is not None and known.is_ahead_of(tail.state)
+        return Remembered((tail.behind(known.view) if known and ahead else tail).state)
+
+    def _by_itself(self, key: SessionKey, tail: Tail, limit: int) -> Remembered:
+        """The turn sees to it that there is something to adopt: by the model if nobody is at it, and by the rules."""
+        state = tail.state
+        verbatim: Sequence[Outline] = [
+            Outline(stored.seq, stored.message.role, stored.tokens) for stored in state.messages
+        ]
+        boundary = _boundary(state)
+        if not tail.complete:
+            verbatim = self._store.outlines(key, after=boundary, limit=_EVERY)
+        fits = tail.complete and tail.tokens <= limit
+        stale = state.view is not None and state.view.stale
+        if stale:
+            self._writer.leaves_by_rules(key, epoch=state.epoch)
+        material = self._prepared(key, state)
+        reach = self._reach(material, verbatim, boundary=boundary, any_maker=False)
+        notes: list[str] = []
+        if not fits and sum(line.tokens for line in verbatim if line.seq > reach) > limit:
+            material, reach, notes = self._caught_up(key, state, verbatim, reach)
+        if reach == boundary and not stale:
+            return Remembered(state, () if fits else (*notes, NO_MORE))
+        return Remembered(self._adopt(key, tail, material, reach, verbatim, at_once=True), tuple(notes))
+
+    def _caught_up(
+        self, key: SessionKey, state: SessionState, verbatim: Sequence[Outline], reach: int
+    ) -> tuple[Material, int, list[str]]:
+        boundary = _boundary(state)
+
+        def look() -> tuple[Material, int]:
+            material = self._prepared(key, self._store.state(key, limit=0))
+            return material, self._reach(material, verbatim, boundary=boundary, any_maker=True)
+
+        self._writer.leaves_by_rules(key, epoch=state.epoch)
+        material, furthest = look()
+        if furthest == reach:
+            return material, reach, []
+        notes: list[str] = []
+        if self._writer.has_model and not self._background.is_writing(key):
+            with self._writer.courtesy.waiting():
+                self._background.write(key, timeout=self._settings.summary.synchronous_timeout_seconds)
+            notes.append(WAITED)
+            material, furthest = look()
+        if self._writer.has_model and material.by_rules(behind=boundary, up_to=furthest):
+            notes.append(BY_RULES)
+        return material, furthest, notes
+
+    def _adopt(
+        self,
+        key: SessionKey,
+        tail: Tail,
+        material: Material,
+        boundary: int,
+        verbatim: Sequence[Placed],
+        *,
+        at_once: bool,
+    ) -> SessionState:
+        """The state under the next view; a turn that had to do its work itself stores it too."""
+        state = tail.state
+        view = adopted(
+            state,
+            material.shown(boundary),
+            boundary=boundary,
+            remaining=sum(line.seq > boundary for line in verbatim),
+            instructions=self._instructions(key, tail, boundary),
+            correction=self._counter.adopt_correction().factor if isinstance(self._counter, Correcting) else 1.0,
+            now=self._clock(),
+        )
+        holding = self._views.adopt(key, view, epoch=state.epoch)
+        if holding is view:
+            self._observer.count("summary.adopted")
+            if not at_once:
+                self._background.save_soon(key)
+            elif not self._views.save(key):
+                return self.tail(key, room=tail.tokens).state  # another process adopted first: its view holds
+        return tail.behind(holding).state
+
+    def _instructions(self, key: SessionKey, tail: Tail, boundary: int) -> tuple[str, ...]:
+        """What the system messages before the boundary say."""
+        before = tail.state.view
+        kept = before.instructions if before and not before.stale else ()
+        after = before.boundary if before and not before.stale else 0
+        if tail.complete and after == _boundary(tail.state):
+            passed = [stored for stored in tail.state.messages if stored.seq <= boundary]
+            return kept + tuple(stored.message.text for stored in passed if stored.message.role is Role.SYSTEM)
+        outlines = self._store.outlines(key, after=after, limit=_EVERY)
+        places = [line.seq for line in outlines if line.role is Role.SYSTEM and line.seq <= boundary]
+        found = [self._conversations.tail(key, after=place - 1, before=place + 1) for place in places]
+        return kept + tuple(stored.message.text for messages in found for stored in messages)
+
+    def _reach(self, material: Material, verbatim: Sequence[Placed], *, boundary: int, any_maker: bool) -> int:
+        recent = self._settings.summary.recent_message_count
+        return material.reach(verbatim, boundary=boundary, recent=recent, any_maker=any_maker)
+
+    def _material(self, key: SessionKey) -> Material | None:
+        with self._lock:
+            found = self._materials.get(key)
+        return None if found is None else found[1]
+
+    def _prepared(self, key: SessionKey, state: SessionState) -> Material:
+        """What can be adopted now; kept unless it was read again meanwhile."""
+        with self._lock:
+            ticket = next(self._tickets)
+            facts_tokens = self._facts_tokens.get(key, 0)
+        cover = tuple(self._store.cover(key))
+        read_to = max((segment.end for segment in cover if segment.made_by is not None), default=0)
+        material = Material(
+            epoch=state.epoch,
+            facts_version=state.facts_version,
+            cover=cover,
+            final=tuple(self._writer.is_final(key, segment) for segment in cover),
+            index=self._indexes.refreshed(key, state, read_to=read_to),
+            facts_tokens=facts_tokens,
+            narrative_tokens=self._settings.summary.max_narrative_tokens,
+            ready={},
+        ).composed_ahead(boundary=_boundary(state), unhurried=self._writer.courtesy.between)
+        with self._lock:
+            if key not in self._materials or self._materials[key][0] < ticket:
+                self._materials[key] = ticket, material
+        return material
+
+
+def _boundary(state: SessionState) -> int:
+    return state.view.boundary if state.view else 0
+
+
+def _cost_behind(state: SessionState, reach: int) -> int:
+    return sum([stored.tokens for stored in state.messages if stored.seq > reach])

@@ -1,0 +1,151 @@
+"""Work on sessions' summaries that no reply waits for: who does it, when, and under which lease."""
+
+import logging
+import os
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from uuid import uuid4
+
+from arc_common.memory.background import BackgroundQueue
+from arc_common.memory.summaries import SummaryWriter
+from arc_common.observability import Observer
+from arc_common.protocols import SessionKey
+from arc_common.settings.services import BackgroundSettings
+from arc_common.summaries import SummaryStore
+
+__all__ = ["Upkeep"]
+
+_log = logging.getLogger("arc.memory")
+
+_POLL_SECONDS = 0.25
+
+
+class Upkeep:
+    """Has sessions' summaries written, stores what turns adopted, and has the next turn's material prepared.
+
+    - Coalesced per session; one thread writes a session's summaries at a time, and one process, by a lease.
+    - While a model is at work, rules write what comes meanwhile on a thread of their own, so that no turn has to.
+    - A process that dies leaves its lease until it expires; then the next to come takes the session over.
+
+    Args:
+        store: Where leases are.
+        writer: Writes segments.
+        settings: The knobs (`background`).
+        prepare: Called with a session after each of its steps, and whether it may have changed.
+        save: Stores what turns adopted.
+        observer: Receives counts.
+        clock: Gives the time with zone.
+        pause: Waits so many seconds.
+    """
+
+    def __init__(
+        self,
+        store: SummaryStore,
+        writer: SummaryWriter,
+        *,
+        settings: BackgroundSettings,
+        prepare: Callable[[SessionKey, bool], None],
+        save: Callable[[SessionKey], object],
+        observer: Observer,
+        clock: Callable[[], datetime],
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._store = store
+        self._writer = writer
+        self._lease_seconds = settings.lease_seconds
+        self._prepare = prepare
+        self._save = save
+        self._observer = observer
+        self._clock = clock
+        self._pause = pause
+        self._name = uuid4().hex
+        self._refused: set[SessionKey] = set()  # those on which somebody else was at work
+        self.queue: BackgroundQueue[SessionKey] = BackgroundQueue(
+            self._work, threads=settings.threads, on_error=self._count_error
+        )
+        self._quick: BackgroundQueue[SessionKey] = BackgroundQueue(
+            self._work_quickly, threads=1, on_error=self._count_error
+        )
+
+    def schedule(self, key: SessionKey) -> None:
+        """Have what is due written soon: by rules also while a model is at work."""
+        busy = self.queue.is_busy(key)
+        self.queue.schedule(key)
+        if busy and self._writer.has_model:
+            self._quick.schedule(key)
+
+    def save_soon(self, key: SessionKey) -> None:
+        """Have what a turn adopted stored."""
+        self._quick.schedule(key)
+
+    def is_busy(self, key: SessionKey) -> bool:
+        """Whether work on this session waits or is under way."""
+        return self.queue.is_busy(key) or self._quick.is_busy(key)
+
+    def is_writing(self, key: SessionKey) -> bool:
+        """Whether its summaries are being written."""
+        return self.queue.is_busy(key)
+
+    def write(self, key: SessionKey, *, timeout: float) -> None:
+        """Have what is due written, and wait for it so many seconds."""
+        self.queue.schedule(key)
+        self.queue.wait(timeout, key=key)
+
+    def finish(self, key: SessionKey) -> None:
+        """Have all that is due written, and wait for it.
+
+        Where another process holds the lease it is waited for, until it has finished, or for as long as a lease lasts:
+        one that has died is taken over then. When somebody is at work even after that, it is logged and counted
+        (`summary.lease_held`), and what they have not written yet is not waited for.
+        """
+        until = self._clock() + timedelta(seconds=self._lease_seconds)
+        while True:
+            self.queue.schedule(key)
+            self.queue.wait(key=key)
+            self._quick.wait(key=key)
+            if key not in self._refused or not self._writer.is_due(key):
+                return
+            if self._clock() > until or self.queue.stopping:
+                break
+            self._pause(_POLL_SECONDS)
+        _log.warning("session %r is still being summarised by another process", key.session_id)
+        self._observer.count("summary.lease_held")
+
+    def close(self) -> None:
+        """Drop what waits and stop what runs."""
+        self._quick.close()
+        self.queue.close()
+
+    def _work(self, key: SessionKey) -> None:
+        self._save(key)
+        owner = f"{self._name}-{os.getpid()}"  # a forked child is another
+        seconds = self._lease_seconds
+        lease = self._store.acquire(key, owner=owner, seconds=seconds)
+        if lease is None:
+            self._refused.add(key)
+            self._prepare(key, True)
+            return
+        self._refused.discard(key)
+        changed = False
+        try:
+            while not self.queue.stopping and self._writer.step(key, lease):
+                changed = True
+                self._prepare(key, changed)
+                renewed = self._store.acquire(key, owner=owner, seconds=seconds)
+                if renewed is None or renewed.fence != lease.fence:
+                    return
+                lease = renewed
+        finally:
+            self._store.release(key, lease)
+        self._prepare(key, changed)
+
+    def _work_quickly(self, key: SessionKey) -> None:
+        """What does not wait for a model."""
+        self._save(key)
+        if self.queue.is_busy(key) and self._writer.has_model:
+            changed = self._writer.leaves_by_rules(key, epoch=self._store.state(key, limit=0).epoch)
+            self._prepare(key, changed)
+
+    def _count_error(self, error: Exception) -> None:
+        self._observer.count("background.errors", error=type(error).__name__)
