@@ -119,7 +119,7 @@ def test_a_threshold_is_off_until_it_is_given(index: HybridIndex) -> None:
     assert len(index.search("cat", mode="dense")) == 5
     assert ids(index.search("cat", mode="dense", threshold=0.9)) == ["cat", "kitten", "ko"]
     assert index.search("cat dog car", mode="dense", threshold=1.0) == []
-    assert ids(index.search("dog sleeps", threshold=0.99)) == ["cat", "dog"]
+    assert ids(index.search("dog sleeps", threshold=0.99)) == ["dog", "cat"]
 
 
 def test_adding_again_replaces(index: HybridIndex) -> None:
