@@ -1,0 +1,90 @@
+"""A counter that remembers: the same counts, fewer calls."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arc_common import ArcSettings, CalibratedTokenCounter, ContextEngine, HeuristicTokenCounter, Message
+from arc_common.tokens.cached import CachedTokenCounter
+
+
+class Watched(HeuristicTokenCounter):
+    """Notes what it counts."""
+
+    def __init__(self):
+        self.counted = []
+
+    def count(self, text):
+        self.counted.append(text)
+        return super().count(text)
+
+
+@given(st.lists(st.text(max_size=20)), st.integers(1, 50))
+def test_counts_are_the_others(texts, most):
+    """However little is remembered."""
+    cached = CachedTokenCounter(HeuristicTokenCounter(), max_characters=most)
+    for _ in range(2):
+        assert cached.count_batch(texts) == HeuristicTokenCounter().count_batch(texts)
+        assert [cached.count(text) for text in texts] == HeuristicTokenCounter().count_batch(texts)
+
+
+def test_each_text_is_counted_once():
+    """Also when it stands twice in a batch; the least recently counted leaves first."""
+    watched = Watched()
+    cached = CachedTokenCounter(watched, max_characters=10)
+    cached.count_batch(["one", "two", "one"])
+    cached.count_batch(["two", "one"])
+    assert watched.counted == ["one", "two"]
+    cached.count("long text of its own")
+    cached.count_batch(["three"])
+    assert cached.count_batch(["one", "two"]) == [1, 1]
+    assert watched.counted == ["one", "two", "long text of its own", "three", "two"]
+
+
+def test_its_correction_is_the_others():
+    """Which alone learns."""
+    counter = CalibratedTokenCounter()
+    cached = CachedTokenCounter(counter)
+    counter.observe(100_000, 150_000)
+    counter.adopt_correction()
+    assert cached.correction == counter.correction
+    assert cached.correction.factor > 1
+    assert cached.name == counter.name
+
+
+def test_threads_may_share_it():
+    """Counts stay right."""
+    cached = CachedTokenCounter(HeuristicTokenCounter(), max_characters=100)
+    texts = [f"text {n}" for n in range(200)]
+    with ThreadPoolExecutor(4) as pool:
+        for counts in pool.map(lambda _: cached.count_batch(texts), range(20)):
+            assert counts == HeuristicTokenCounter().count_batch(texts)
+
+
+def test_at_ten_thousand_messages_only_new_text_is_counted():
+    """The context of a turn costs the counting of that turn's own words, however long the conversation is."""
+    watched = Watched()
+    with ContextEngine.open(token_counter=watched, settings=ArcSettings()) as engine:
+        session = engine.session("s")
+        for start in range(0, 10_000, 1_000):
+            session.append(
+                [
+                    Message(
+                        "user" if n % 2 == 0 else "assistant", f"word {n}" + (f" of ORD-{n:05}" if n % 50 == 8 else "")
+                    )
+                    for n in range(start, start + 1_000)
+                ]
+            )
+        session.summarize()
+        prompt = "You are kind. " * 20
+        tools = [{"type": "function", "function": {"name": "look_up", "parameters": {}}}]
+        session.context("a first question", system_prompt=prompt, tools=tools)
+        session.summarize()
+        session.context("a second question", system_prompt=prompt, tools=tools)
+        watched.counted.clear()
+        window = session.context("a third question about ORD-00008", system_prompt=prompt, tools=tools)
+        assert len(window.messages) > 10
+        new = {text for text in watched.counted if "a third question" not in text}
+        assert sum(map(len, new)) <= 2_000  # the lines of the facts that this question recalls
+        assert not any(message.text in watched.counted for message in window.messages[:-1])
