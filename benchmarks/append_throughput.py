@@ -120,6 +120,8 @@ def work(url: str, count: int, rounds: int, together: Barrier, spans: "Queue[tup
 
 def compare(url: str, processes: int, count: int, rounds: int) -> dict[str, float]:
     """Medians of appends a second, all processes together, and of the ratio within each round."""
+    with loop(url):  # makes its tables: PostgreSQL has CREATE TABLE IF NOT EXISTS fail where several do it at once
+        pass
     fork = multiprocessing.get_context("fork")
     together, spans = fork.Barrier(processes), fork.Queue()
     workers = [

@@ -5,6 +5,7 @@ JSON lines, forks a process for each, and answers with its id.
 """
 
 import importlib
+import importlib.util
 import json
 import os
 import random
@@ -15,7 +16,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
@@ -82,6 +83,34 @@ def append(report: Callable[[str], None], *, url: str, name: str, count: int, at
         store.append(key, [CountedMessage(message, 7, "test/1")])
         report(f"{name}-{number}")
     store.close()
+
+
+def compete(report: Callable[[str], None], *, url: str, count: int, rounds: int, folder: str, together: int) -> None:
+    """Append by arc and by hand in turns, each turn in step with the other processes; when each began and ended."""
+    with ExitStack() as stack:
+        kinds = {name: stack.enter_context(make(url)) for name, make in contestants().items()}
+        for turn in range(-2, rounds * 2):  # two to warm up
+            kind = sorted(kinds)[(turn + turn // 2) % 2]
+            Path(folder, f"{turn} {os.getpid()}").touch()
+            deadline = time.monotonic() + 60
+            while len(list(Path(folder).glob(f"{turn} *"))) < together:
+                assert time.monotonic() < deadline, "the others did not come"
+                time.sleep(0.005)
+            begin = time.time()
+            for number in range(count):
+                kinds[kind](f"{os.getpid()}-{turn}-{number}")
+            if turn >= 0:
+                report(f"{turn // 2} {kind} {begin} {time.time()}")
+
+
+def contestants() -> dict[str, Callable[[str], AbstractContextManager[Callable[[str], object]]]]:
+    """What `benchmarks/append_throughput.py` compares: `arc`, and the `loop` written by hand."""
+    spec = importlib.util.spec_from_file_location("append_throughput", ROOT / "benchmarks" / "append_throughput.py")
+    assert spec is not None
+    assert spec.loader is not None
+    benchmark = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(benchmark)
+    return {"arc": benchmark.arc, "loop": benchmark.loop}
 
 
 def revise(report: Callable[[str], None], *, url: str, name: str, count: int, at: float = 0.0) -> None:
@@ -204,7 +233,7 @@ def unprivileged(report: Callable[[str], None], *, url: str) -> None:
 
 
 _JOBS: dict[str, Callable[..., None]] = {
-    job.__name__: job for job in (append, revise, summarise, first_use, fork, fork_while_writing, unprivileged)
+    job.__name__: job for job in (append, compete, revise, summarise, first_use, fork, fork_while_writing, unprivileged)
 }
 
 
