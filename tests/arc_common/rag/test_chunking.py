@@ -97,6 +97,20 @@ def test_code_is_not_divided():
         assert [chunk.text.count(CODE) for chunk in chunks if "value_" in chunk.text] == [1, 1]
 
 
+def test_code_begins_a_chunk_rather_than_being_divided():
+    """Also where the chunk before it stays short."""
+    before = "A short line before it."
+    chunks = Chunker(WORDS, size=WORDS.count(CODE) + 1, overlap=10).split(f"{before}\n\n{CODE}")
+    assert [chunk.text for chunk in chunks] == [before, CODE]
+
+
+def test_a_fence_ends_with_its_own_kind():
+    """Shorter fences inside it, and other marks, are part of the block."""
+    block = f"````md\n{CODE}\n~~~\n\n{CODE}\n````"
+    chunks = Chunker(WORDS, size=WORDS.count(block), overlap=10).split(f"{PARAGRAPH}\n\n{block}\n\n{PARAGRAPH}")
+    assert sum(block in chunk.text for chunk in chunks) == 1
+
+
 def test_a_block_of_code_that_does_not_fit_is_cut_at_lines():
     """Every line is whole in some chunk."""
     chunks = Chunker(WORDS, size=60, overlap=10).split(CODE)
@@ -116,8 +130,22 @@ def test_a_giant_sentence_is_cut_at_white_space():
 def test_a_giant_word_is_cut_between_characters():
     """Families, flags and marks stay whole."""
     whole = "👩‍👩‍👧‍👦"
-    chunks = Chunker(WORDS, size=40, overlap=5).split(whole * 300)
+    chunks = Chunker(WORDS, size=43, overlap=7).split(whole * 300)
     assert all(chunk.text.replace(whole, "") == "" for chunk in chunks)
+
+
+def test_an_overlap_may_begin_within_a_sentence():
+    """Where whole ones are too few tokens, or too many."""
+    text = f"{' '.join(['boat'] * 110)}. A short one. " * 20
+    chunks = Chunker(WORDS).split(text)
+    assert len(chunks) > 5
+    for before, after in pairwise(chunks):
+        assert 30 <= WORDS.count(text[after.start : before.end]) <= 60
+
+
+def test_no_more_than_half_of_a_chunk_is_overlap():
+    """Else a text would have as many chunks as words."""
+    assert len(Chunker(WORDS, size=300, overlap=299).split(ARTICLE)) < 3 * len(Chunker(WORDS).split(ARTICLE))
 
 
 def test_a_long_sentence_behind_a_short_one_is_begun():

@@ -60,6 +60,18 @@ class Broken:
         raise self.error
 
 
+class Remembering(KeywordWeightedReranker):
+    """A reranker that remembers what it was asked."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked = []
+
+    def rerank(self, query, documents, *, top_k=None):
+        self.asked.append(query)
+        return super().rerank(query, documents, top_k=top_k)
+
+
 def ids(context):
     return [shown.document.id for shown in context.documents]
 
@@ -98,10 +110,11 @@ def test_every_query_is_asked_and_the_best_score_kept():
 def test_a_follow_up_is_searched_and_ranked_with_its_topic():
     """By the question that the transformer made."""
     history = [Message("user", "Tell me about the Nova X2 camera"), Message("assistant", "It is small.")]
-    pipeline = RagPipeline(
-        Shelf(), BUILDER, transformers=[RuleBasedConversationTransformer()], reranker=KeywordWeightedReranker(top_k=1)
-    )
-    assert ids(pipeline.retrieve(RagQuery("How much does it cost?", history=history)))[0] == "camera"
+    shelf, reranker = Shelf(), Remembering()
+    pipeline = RagPipeline(shelf, BUILDER, transformers=[RuleBasedConversationTransformer()], reranker=reranker)
+    context = pipeline.retrieve(RagQuery("How much does it cost?", history=history))
+    assert ids(context)[0] == "camera"
+    assert reranker.asked == [query for query, _, _ in shelf.asked] == ["How much does it cost? Nova X2 camera"]
 
 
 def test_several_sources_are_fused():
