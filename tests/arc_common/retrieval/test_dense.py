@@ -26,7 +26,7 @@ def test_the_nearest_are_found_after_any_changes(
             table.put(row, left[row])
     mask = None
     if allowed is not None:
-        mask = np.zeros(60, dtype=np.bool_)
+        mask = np.zeros(max(allowed, default=0) + 1, dtype=np.bool_)
         mask[list(allowed)] = True
     asked = unit_vector("q", [float(x) for x in query])
     rows, cosines = table.best(asked, limit, allowed=mask)
