@@ -11,7 +11,12 @@ MARKER = "... [truncated]"
 """Stands at the end of what was cut."""
 
 _WORD = 80
-"""Characters within which a space is looked for; what has none is cut between characters (Chinese, base64)."""
+"""Characters within which a word's end is looked for; what has none (base64) is cut between characters."""
+
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\ua4cf\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
+)
+"""Scripts that put no space between words (Thai, Lao, Burmese, Khmer, Chinese, Japanese): any character may be last."""
 
 _FENCE = re.compile(r"^([ \t]*)(`{3,}|~{3,})(.*)$", re.MULTILINE)
 
@@ -131,6 +136,8 @@ class CuttableText:
             return 0
         for end in range(position, max(0, position - _WORD), -1):
             if text[end - 1].isspace() or text[end : end + 1].isspace():  # `head` strips the space
+                return end
+            if _UNSPACED.match(text, end - 1) and is_border(text, end):
                 return end
         while not is_border(text, position):
             position -= 1

@@ -139,6 +139,8 @@ def open_fence(text: str) -> str | None:
     [
         pytest.param("one two three four", 28, "one two three... [truncated]", id="behind a word"),
         pytest.param("订单星期一到，请准备好", 20, "订单星期一... [truncated]", id="no spaces"),
+        pytest.param("OK 订单星期一到，请准备好", 20, "OK 订单... [truncated]", id="no way back to the last space"),
+        pytest.param("คำสั่งซื้อจะมาถึงวันจันทร์", 23, "คำสั่ง... [truncated]", id="no spaces, and marks"),
         pytest.param("👩‍👩‍👧👩‍👩‍👧👩‍👩‍👧", 28, "👩‍👩‍👧👩‍👩‍👧... [truncated]", id="a family is one character"),
         pytest.param(
             "See:\n```py\nx = 1\ny = 2\nz = 3\n```\nand so on",
