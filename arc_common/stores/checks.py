@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from arc_common.exceptions import InvalidInputError
-from arc_common.messages import Message, check_identifier
+from arc_common.messages import Message, Role, check_identifier
 from arc_common.protocols import CountedMessage
 from arc_common.stores.rows import message_row, to_microseconds
 
@@ -76,8 +76,10 @@ def checked_counts(messages: Sequence[CountedMessage]) -> None:
     """Refuse messages that a row can't hold.
 
     Raises:
-        InvalidInputError: One has no id or no time, its count is no count, or something in it can't be stored.
+        InvalidInputError: One has no id or no time, its count is no count, something in it can't be stored, or two of
+            different roles have one id: as revisions of one message the later would take the earlier one's place.
     """
+    roles: dict[str, Role] = {}
     for counted in messages:
         if not isinstance(counted, CountedMessage) or not isinstance(counted.message, Message):
             raise InvalidInputError("messages", counted, "a CountedMessage")
@@ -89,6 +91,9 @@ def checked_counts(messages: Sequence[CountedMessage]) -> None:
         checked_limit("message.tokens", counted.tokens)
         if len(check_identifier("message.counter", counted.counter)) > _COUNTER_LENGTH:
             raise InvalidInputError("message.counter", counted.counter, f"at most {_COUNTER_LENGTH} characters")
+        if roles.setdefault(message.id, message.role) is not message.role:
+            one, other = roles[message.id].value, message.role.value
+            raise InvalidInputError("message.id", message.id, f"an id of its own: {one} and {other} message share it")
         message_row(counted)
 
 

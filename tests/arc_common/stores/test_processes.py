@@ -4,6 +4,7 @@ import os
 import random
 import signal
 import sqlite3
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from arc_common.protocols import SessionKey
 from arc_common.stores.sql import SqlStore
 from tests.arc_common.stores import workers
 from tests.arc_common.stores.workers import Helper
+from tests.servers import NOBODY, PostgresServer, copied_package
 
 SHARED = SessionKey("shared")
 
@@ -129,3 +131,19 @@ def test_forks_while_another_thread_writes(helper: Helper, database: str, tmp_pa
     assert sorted(names) == sorted(["first", *acknowledged])
     assert_sound(database, store)
     store.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="not root: every other test starts the server as an ordinary user")
+def test_the_server_of_these_tests_starts_as_an_ordinary_user_too(helper: Helper) -> None:
+    """As root the fixture starts it under another user; an ordinary user starts it as himself."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        copied_package(Path(folder))
+        ((told,),) = helper.run(workers.serve_postgres, Path(folder), [{"packages": folder}])
+    assert told == f"[(42,)] {NOBODY}"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="not root")
+def test_the_server_of_these_tests_does_not_run_as_root(postgres: PostgresServer) -> None:
+    """PostgreSQL would refuse to."""
+    assert Path(f"/proc/{postgres.pid}").stat().st_uid == NOBODY

@@ -9,7 +9,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from arc_common.protocols import CountedMessage, SessionKey
+from arc_common.exceptions import InvalidInputError
+from arc_common.protocols import ConversationStore, CountedMessage, SessionKey
+from arc_common.stores.in_memory import InMemoryStore
 from arc_common.stores.sql import SqlStore
 from arc_common.summaries import Commit
 from arc_common.testing.store_contract import counted
@@ -79,6 +81,19 @@ def test_many_messages_are_revised_at_once(sql_store: SqlStore) -> None:
     assert [one.message.text for one in sql_store.tail(SHARED)] == [f"text {n}" for n in range(1, 13)]
     assert [(one[0], one[3]) for one in stretches(sql_store)] == [(0, False), (0, False)]
     assert sql_store.summaries.facts(SHARED, include_superseded=True) == []
+
+
+def test_two_roles_under_one_id_are_refused(sql_store: SqlStore) -> None:
+    """A question and its answer are no revisions of each other: none is lost, for nothing is written."""
+    given = [counted("new"), counted("same", "question", role="user"), counted("same", "answer", role="assistant")]
+    twice = [counted("same", "first", role="user"), counted("same", "then", role="user")]
+    stores: list[ConversationStore] = [InMemoryStore(), sql_store]
+    for store in stores:
+        with pytest.raises(InvalidInputError, match=r"'same'.*user and assistant"):
+            store.append(SHARED, given)
+        assert store.conversation(SHARED) is None
+        assert [one.message.text for one in store.append(SHARED, twice)] == ["then", "then"]
+        assert store.append(SHARED, [counted("same", "by another", role="assistant")])[0].revision > 1
 
 
 @pytest.mark.parametrize(

@@ -21,11 +21,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
+import psycopg
+
 from arc_common.exceptions import ArcError
 from arc_common.messages import Message, Role
 from arc_common.protocols import CountedMessage, SessionKey
 from arc_common.stores.sql import SqlStore
 from arc_common.summaries import Commit, Segment
+from tests.servers import NOBODY, postgres_server
 
 ROOT = Path(__file__).parents[3]
 
@@ -218,10 +221,7 @@ def fork_while_writing(report: Callable[[str], None], *, url: str, forks: int) -
 
 def unprivileged(report: Callable[[str], None], *, url: str) -> None:
     """Read and write as an ordinary user; report what that raises."""
-    if os.geteuid() == 0:
-        os.setgroups([])
-        os.setgid(65534)
-        os.setuid(65534)
+    _become_ordinary()
     store = SqlStore(url)
     for call in (lambda: store.tail(SessionKey("shared")), lambda: _say(store, "new")):
         try:
@@ -232,8 +232,24 @@ def unprivileged(report: Callable[[str], None], *, url: str) -> None:
             report("fine")
 
 
+def serve_postgres(report: Callable[[str], None], *, packages: str) -> None:
+    """Start a server as an ordinary user, from packages that such a user may read; whether it answers, and its user."""
+    sys.path.insert(0, packages)
+    _become_ordinary()
+    with postgres_server() as server, psycopg.connect(server.dsn()) as connection:
+        report(f"{connection.execute('SELECT 40 + 2').fetchall()} {Path(f'/proc/{server.pid}').stat().st_uid}")
+
+
+def _become_ordinary() -> None:
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+
+
 _JOBS: dict[str, Callable[..., None]] = {
-    job.__name__: job for job in (append, compete, revise, summarise, first_use, fork, fork_while_writing, unprivileged)
+    job.__name__: job
+    for job in (append, compete, revise, summarise, first_use, fork, fork_while_writing, unprivileged, serve_postgres)
 }
 
 
