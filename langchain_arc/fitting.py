@@ -12,7 +12,7 @@ from arc_common.protocols import TokenCounter
 from arc_common.tokens.correction import corrected
 from arc_common.tokens.counters import default_token_counter
 from arc_common.tokens.counting import REQUEST_OVERHEAD, message_tokens_batch
-from arc_common.tokens.window import OLDER, Selection, check_limits, select_window
+from arc_common.tokens.window import check_limits, current_turn, select_window
 from langchain_arc.messages import to_arc
 
 try:
@@ -65,7 +65,8 @@ def fit_messages(
 
     - A tool call and its results stay together or go together, however they are interleaved; a result without a call
       and a call without its results are left out, except for calls at the very end, which are to be answered yet.
-    - System messages at the start and the newest user message are kept whole.
+    - System messages at the start and the newest user message are kept whole. Later system messages stay and go with
+      the turn that they stand in; they are moved up to the first ones, because providers refuse or drop them elsewhere.
     - What follows the system messages begins with the user's; whole turns are kept, from the newest. Of a newest turn
       that is too large, older tool results are cleared, then its older steps are left out.
     - What is kept are the very objects that were given, in conversation order; a cleared result is a changed copy.
@@ -93,28 +94,31 @@ def fit_messages(
 def _fitted(messages: Messages, *, max_tokens: int, count: _Count) -> list[BaseMessage]:
     given = convert_to_messages(messages)
     shapes = [_shape(message, str(place)) for place, message in enumerate(given)]
+    least = _least(shapes)
+    must = [given[place] for place in least]
+    if must and (needed := count(must)) > max_tokens:
+        raise BudgetExceededError("system messages and newest user message", needed=needed, available=max_tokens)
     costs: dict[int, int] = {}
-    cleared: list[Message] = []
+    counted: list[Message] = []
     around = _around(given, count)
 
     def cost(shape: Message) -> int:
         if id(shape) not in costs:
-            costs[id(shape)] = max(count([_shown(shape, given, shapes)]) - around, 0)
-            cleared.append(shape)  # while it is alive nobody else has its id()
+            alone = count([_shown(shape, given, shapes)])
+            costs[id(shape)] = max(alone - around, 1)  # so that less room always means less in it
+            counted.append(shape)  # while it is alive nobody else has its id()
         return costs[id(shape)]
 
     room = max_tokens - around
     while True:
-        selection = select_window(shapes, max_tokens=max(room, 0), count=cost, live=True, keep_opening=True)
-        fitted = [_shown(shape, given, shapes) for shape in selection.kept]
-        total = count(fitted) if fitted else 0
-        missing = [given[place] for place in _needed(shapes, selection)]
-        if missing or (total > max_tokens and room <= 0):
-            needed = count(missing or fitted)
-            raise BudgetExceededError("system messages and newest user message", needed=needed, available=max_tokens)
-        if total <= max_tokens:
+        selection = select_window(shapes, max_tokens=max(room, 0), count=cost, live=True)
+        kept = sorted(selection.kept, key=lambda shape: shape.role is not Role.SYSTEM)
+        if len(kept) <= len(least) or not {shapes[place].id for place in least} <= {shape.id for shape in kept}:
+            return must
+        fitted = [_shown(shape, given, shapes) for shape in kept]
+        if count(fitted) <= max_tokens:
             return fitted
-        room -= total - max_tokens  # the counter finds more in a list than in its messages
+        room = sum(map(cost, kept)) - 1  # the counter finds more in a list than in its messages
 
 
 def _around(given: Sequence[BaseMessage], count: _Count) -> int:
@@ -125,14 +129,11 @@ def _around(given: Sequence[BaseMessage], count: _Count) -> int:
     return max(count([one]) + count([other]) - count([one, other]), 0)
 
 
-def _needed(shapes: Sequence[Message], selection: Selection) -> list[int]:
-    """The places of what has to be there, if some of it is not."""
+def _least(shapes: Sequence[Message]) -> list[int]:
+    """The places of the system messages at the start and of the newest user message that says anything."""
     leading = next((i for i, shape in enumerate(shapes) if shape.role is not Role.SYSTEM), len(shapes))
-    refused = {dropped.message.id for dropped in selection.dropped if dropped.reason != OLDER}
-    users = [i for i, shape in enumerate(shapes) if shape.role is Role.USER and shape.id not in refused]
-    needed = [*range(leading), *users[-1:]]
-    shown = {shape.id for shape in selection.kept}
-    return needed if any(shapes[place].id not in shown for place in needed) else []
+    user = current_turn(shapes).user
+    return [*range(leading), *([int(user.id or 0)] if user else [])]
 
 
 def _shape(message: BaseMessage, name: str) -> Message:
