@@ -33,8 +33,8 @@ def truncated(
       readers see them; an open code fence is closed.
     - Only text is cut: tool calls, images and thinking stay. Text parts behind the cut go.
     - The copy has no `origin`, for that says the whole text; everything else it keeps.
-    - With `max_tokens`, fills it to about 99 %, and counts a few heads: their number grows with the logarithm of what
-      fits, and none is more than twice as long as that.
+    - With `max_tokens`, fills it to about 99 %. Counts the message, then some heads: their number grows with the
+      logarithm of what fits (22 for 30,000 tokens), and none is more than about twice as long as that.
 
     Args:
         message: The message.
