@@ -25,7 +25,7 @@ SCOPE = Scope()
 TOP_K = 10
 SLOW_QUERIES = 5
 """For the frameworks' stores, which take seconds for one."""
-WEIGHED = 10_000
+WEIGHED = 20_000
 """Vectors whose memory is measured: watching the allocations of more takes longer than all the rest."""
 
 

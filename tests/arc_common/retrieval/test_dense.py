@@ -1,6 +1,7 @@
 """The table of vectors: what it finds through any history of changes, and what it holds."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,14 +39,22 @@ def test_the_nearest_are_found_after_any_changes(
     assert all(table.has(row) is (row in left) for row in range(60))
 
 
-def test_it_holds_little_more_than_its_vectors() -> None:
-    """However many there are: a sixteenth of room to grow, and a few rows."""
+def test_it_holds_little_more_than_its_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many there are: room for a quarter of the last block, and a few rows; found across blocks."""
+    monkeypatch.setattr("arc_common.retrieval.dense._BLOCK_BYTES", 4 * 4 * 1_000)
     table = VectorTable("e", 4)
-    for row in range(20_000):
-        table.put(row, np.array([1, 0, 0, 0], dtype=np.float32))
-        if row % 997 == 0:
-            assert len(table._matrix) <= (row + 1) * 17 / 16 + 512
-    assert table.vector(19_999).tolist() == [1, 0, 0, 0]
+    for row in range(4_500):
+        table.put(row, unit_vector("v", [1, row, 0, 0]))
+        if row % 97 == 0:
+            held = sum(len(block) for block in table._blocks)
+            assert held <= row + 1 + max(16, (row % 1_000 + 1) // 4)
+    assert len(table._blocks) == 5
+    rows, cosines = table.best(unit_vector("q", [1, 0, 0, 0]), 4_500, allowed=None)
+    assert np.allclose(cosines, 1 / np.sqrt(1 + rows.astype(float) ** 2), atol=1e-6)
+    few = np.isin(np.arange(4_500), [3, 999, 1_000, 4_499])
+    rows, cosines = table.best(unit_vector("q", [1, 0, 0, 0]), 3, allowed=few)
+    assert rows.tolist() == [3, 999, 1_000]
+    assert np.allclose(cosines, 1 / np.sqrt(1 + rows.astype(float) ** 2), atol=1e-6)
 
 
 def test_what_it_gives_is_a_copy() -> None:
