@@ -29,6 +29,7 @@ class Layers:
         instructions: System messages that summaries stand for.
         recalled: Further facts for this question, best first.
         not_recalled: The facts that are neither pinned nor recalled.
+        not_narrated: The summary's parts that its ceiling left no room for.
         idle_note: A word on how long ago the conversation was last active, if that is to be said.
     """
 
@@ -38,6 +39,7 @@ class Layers:
     instructions: tuple[str, ...] = ()
     recalled: tuple[RecalledFact, ...] = ()
     not_recalled: LeftOut = NOTHING
+    not_narrated: LeftOut = NOTHING
     idle_note: str = ""
 
     @property

@@ -223,7 +223,13 @@ class HierarchicalMemory:
         view = state.view
         if view is None:
             return NO_LAYERS
-        layers = Layers(view.facts, view.fact_ids, view.narrative, view.instructions)
+        layers = Layers(
+            view.facts,
+            view.fact_ids,
+            view.narrative,
+            view.instructions,
+            not_narrated=LeftOut(view.unshown, view.unshown_tokens),
+        )
         try:
             with self._courtesy.reply():
                 facts = self._indexes.for_turn(key, state, being_read=self._upkeep.is_busy(key))

@@ -24,7 +24,7 @@ class Tail:
     """A session's state with the messages behind its boundary.
 
     Args:
-        state: The state. Its messages are all of them, or so many of the newest that they cost more than the room.
+        state: The state. Its messages are all of them, or so many of the newest that there is no room for more.
         tokens: What these messages cost, as stored.
         complete: Whether they are all.
     """
@@ -76,24 +76,25 @@ class TailReader:
         self._lock = Lock()
         self._sessions: LRUCache[SessionKey, _Kept] = LRUCache(most_kept, getsizeof=lambda kept: kept.size)
 
-    def read(self, key: SessionKey, *, room: int) -> Tail:
+    def read(self, key: SessionKey, *, room: int, most: int) -> Tail:
         """The session as it is now.
 
         Args:
             key: The session.
             room: The tokens that there are for its messages (as stored); reading ends when they are surely used up.
+            most: As many messages are enough.
         """
         with self._lock:
             kept = self._sessions.get(key)
-        tail = None if kept is None else self._continued(key, kept, room)
-        return self._whole(key, room) if tail is None else tail
+        tail = None if kept is None else self._continued(key, kept, room=room, most=most)
+        return self._whole(key, room=room, most=most) if tail is None else tail
 
     def forget(self, key: SessionKey) -> None:
         """Keep nothing of this session."""
         with self._lock:
             self._sessions.pop(key, None)
 
-    def _continued(self, key: SessionKey, kept: _Kept, room: int) -> Tail | None:
+    def _continued(self, key: SessionKey, kept: _Kept, *, room: int, most: int) -> Tail | None:
         """With what is new behind what is kept; `None` if that is not the whole any more."""
         state = self._store.state(key, limit=_FIRST_READ, after=kept.last)
         same = state.epoch == kept.epoch and state.message_count == kept.message_count + len(state.messages)
@@ -103,7 +104,7 @@ class TailReader:
         messages = earlier + state.messages
         complete = kept.complete or len(earlier) < len(kept.messages)
         tokens = _tokens(messages)
-        if not complete and tokens <= room:
+        if not complete and tokens <= room and len(messages) < most:
             return None
         added = sum(map(_size, state.messages))
         return self._given(
@@ -115,13 +116,13 @@ class TailReader:
             size=kept.size + added if len(earlier) == len(kept.messages) else sum(map(_size, messages)),
         )
 
-    def _whole(self, key: SessionKey, room: int) -> Tail:
+    def _whole(self, key: SessionKey, *, room: int, most: int) -> Tail:
         limit = _FIRST_READ
         while True:
             state = self._store.state(key, limit=limit)
             complete = len(state.messages) < limit
             tokens = _tokens(state.messages)
-            if complete or tokens > room:
+            if complete or tokens > room or limit > most:
                 break
             limit *= 4
         size = sum(map(_size, state.messages))

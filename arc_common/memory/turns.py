@@ -17,7 +17,7 @@ from arc_common.memory.tail import Tail, TailReader
 from arc_common.memory.views import AdoptedViews
 from arc_common.messages import Role
 from arc_common.observability import Observer
-from arc_common.protocols import ConversationStore, SessionKey, TokenCounter
+from arc_common.protocols import ConversationStore, SessionKey, StoredMessage, TokenCounter
 from arc_common.settings import ArcSettings
 from arc_common.summaries import Outline, SessionState, SummaryStore
 from arc_common.tokens.correction import Correcting
@@ -26,6 +26,10 @@ __all__ = ["Background", "Remembered", "TurnReader"]
 
 _EVERY = 2**31 - 1
 _SESSIONS = 1_024
+
+_MOST_BRIDGED = 512
+"""Messages that are shown for want of a summary, where there is room. Each takes 5 µs to put into a request: with these
+a turn is 3 ms slower, and a model that is so far behind is better helped out by the rules."""
 
 NO_MORE = "no more could be summarised: the last turns are shown"
 BY_RULES = "summarised by rules: the model's summary is not there"
@@ -117,7 +121,7 @@ class TurnReader:
     def tail(self, key: SessionKey, *, room: int) -> Tail:
         """The session with the view that holds and the messages behind its boundary."""
         known = self._views.newest(key)
-        tail = self._tails.read(key, room=room)
+        tail = self._tails.read(key, room=room, most=_MOST_BRIDGED)
         return tail.behind(known.view) if known is not None and known.is_ahead_of(tail.state) else tail
 
     def read(self, key: SessionKey, tail: Tail, *, room: int, input_tokens: int) -> Remembered:
@@ -135,18 +139,18 @@ class TurnReader:
         with self._lock:
             self._facts_tokens[key] = facts_tokens
         view = tail.state.view
-        fits = tail.complete and tail.tokens <= limit
+        fits = tail.complete and tail.tokens <= limit and len(tail.state.messages) <= _MOST_BRIDGED
         stale = view is not None and view.stale
         most = knobs.high_water_mark if view else knobs.trigger_message_count
         if fits and not stale and len(tail.state.messages) <= most:
             return Remembered(tail.state)
         if not stale and tail.complete:
-            found = self._by_what_is_prepared(key, tail, limit=limit, facts_tokens=facts_tokens)
+            found = self._by_what_is_prepared(key, tail, fits=fits, limit=limit, facts_tokens=facts_tokens)
             if found is not None:
                 return found
         if not self._views.save(key):
             tail = self.tail(key, room=room)
-        return self._by_itself(key, tail, limit)
+        return self._by_itself(key, tail, fits=fits, limit=limit)
 
     def prepare(self, key: SessionKey, *, changed: bool) -> None:
         """Read, count and compose what the session's next turn may adopt; only where turns have been.
@@ -170,9 +174,11 @@ class TurnReader:
         with self._lock:
             self._materials.pop(key, None)
 
-    def _by_what_is_prepared(self, key: SessionKey, tail: Tail, *, limit: int, facts_tokens: int) -> Remembered | None:
+    def _by_what_is_prepared(
+        self, key: SessionKey, tail: Tail, *, fits: bool, limit: int, facts_tokens: int
+    ) -> Remembered | None:
         """The turn as it is with what the background made ready; `None` if that does not do."""
-        state, fits = tail.state, tail.tokens <= limit
+        state = tail.state
         material = self._material(key)
         busy = self._background.is_busy(key)
         cold = material is None or not material.serves(state, being_read=busy)
@@ -182,11 +188,11 @@ class TurnReader:
         boundary = _boundary(state)
         reach = self._reach(material, state.messages, boundary=boundary, any_maker=False)
         by_rules = False
-        if not fits and _cost_behind(state, reach) > limit:
+        if not fits and not _fits(state.messages, reach, limit):
             if self._writer.has_model and not self._background.is_writing(key):
                 return None
             further = self._reach(material, state.messages, boundary=boundary, any_maker=True)
-            if _cost_behind(state, further) > limit:
+            if not _fits(state.messages, further, limit):
                 return None
             by_rules = further > reach and self._writer.has_model
             reach = further
@@ -203,7 +209,7 @@ class TurnReader:
         ahead = known is not None and known.is_ahead_of(tail.state)
         return Remembered((tail.behind(known.view) if known and ahead else tail).state)
 
-    def _by_itself(self, key: SessionKey, tail: Tail, limit: int) -> Remembered:
+    def _by_itself(self, key: SessionKey, tail: Tail, *, fits: bool, limit: int) -> Remembered:
         """The turn sees to it that there is something to adopt: by the model if nobody is at it, and by the rules."""
         state = tail.state
         verbatim: Sequence[Outline] = [
@@ -212,14 +218,13 @@ class TurnReader:
         boundary = _boundary(state)
         if not tail.complete:
             verbatim = self._store.outlines(key, after=boundary, limit=_EVERY)
-        fits = tail.complete and tail.tokens <= limit
         stale = state.view is not None and state.view.stale
         if stale:
             self._writer.leaves_by_rules(key, epoch=state.epoch)
         material = self._prepared(key, state)
         reach = self._reach(material, verbatim, boundary=boundary, any_maker=False)
         notes: list[str] = []
-        if not fits and sum(line.tokens for line in verbatim if line.seq > reach) > limit:
+        if not fits and not _fits(verbatim, reach, limit):
             material, reach, notes = self._caught_up(key, state, verbatim, reach)
         if reach == boundary and not stale:
             return Remembered(state, () if fits else (*notes, NO_MORE))
@@ -327,5 +332,7 @@ def _boundary(state: SessionState) -> int:
     return state.view.boundary if state.view else 0
 
 
-def _cost_behind(state: SessionState, reach: int) -> int:
-    return sum([stored.tokens for stored in state.messages if stored.seq > reach])
+def _fits(verbatim: Sequence[StoredMessage | Outline], reach: int, limit: int) -> bool:
+    """Whether what lies behind a place can be shown."""
+    costs = [line.tokens for line in verbatim if line.seq > reach]
+    return len(costs) <= _MOST_BRIDGED and sum(costs) <= limit

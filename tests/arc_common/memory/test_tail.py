@@ -1,0 +1,177 @@
+"""The verbatim part of a conversation: read once, and always what the store has."""
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from arc_common.exceptions import SessionNotFoundError
+from arc_common.memory.tail import TailReader
+from arc_common.messages import Message, Role, ToolCall
+from arc_common.protocols import CountedMessage, SessionKey
+from arc_common.stores import InMemoryStore
+from arc_common.stores.sql import SqlStore
+from arc_common.summaries import SessionState
+from arc_common.testing.store_contract import START, counted
+from arc_common.testing.summary_store_contract import a_view
+
+KEY = SessionKey("session", user_id="user")
+
+
+class Watched:
+    """A summary store whose states are taken note of."""
+
+    def __init__(self, store: InMemoryStore | SqlStore) -> None:
+        self._summaries = store.summaries
+        self.read: list[int] = []
+
+    def state(self, key: SessionKey, *, limit: int, after: int = 0) -> SessionState:
+        state = self._summaries.state(key, limit=limit, after=after)
+        self.read.append(len(state.messages))
+        return state
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._summaries, name)
+
+
+def batch(first: int, last: int) -> list[CountedMessage]:
+    """Messages of ten tokens each."""
+    return [counted(f"m{n}", str(n), role="user" if n % 2 else "assistant") for n in range(first, last + 1)]
+
+
+def ids(messages: Sequence[Any]) -> list[str]:
+    return [stored.message.id for stored in messages]
+
+
+def test_each_message_is_read_once() -> None:
+    """After the first turn a turn reads what is new, behind an adoption too; an edit makes it read anew."""
+    store = InMemoryStore()
+    watched = Watched(store)
+    reader = TailReader(watched)
+    store.append(KEY, batch(1, 30))
+    assert ids(reader.read(KEY, room=10_000, most=99).state.messages) == [f"m{n}" for n in range(1, 31)]
+    store.append(KEY, batch(31, 32))
+    tail = reader.read(KEY, room=10_000, most=99)
+    assert (len(tail.state.messages), tail.tokens, tail.complete) == (32, 320, True)
+    assert store.summaries.adopt(KEY, a_view(1, 20), epoch=tail.state.epoch)
+    tail = reader.read(KEY, room=10_000, most=99)
+    assert (ids(tail.state.messages), tail.tokens) == ([f"m{n}" for n in range(21, 33)], 120)
+    assert watched.read == [30, 2, 0]
+    store.append(KEY, [counted("m25", "changed")])
+    assert "changed" in [stored.message.text for stored in reader.read(KEY, room=10_000, most=99).state.messages]
+    assert watched.read == [30, 2, 0, 0, 12]
+
+
+def test_as_far_as_there_is_room() -> None:
+    """Reading goes on while there is room for more; with room for more later, it is read anew."""
+    store = InMemoryStore()
+    watched = Watched(store)
+    reader = TailReader(watched)
+    store.append(KEY, batch(1, 1_500))
+    tail = reader.read(KEY, room=2_000, most=9_999)
+    assert (len(tail.state.messages), tail.complete) == (256, False)
+    tail = reader.read(KEY, room=9_000, most=9_999)
+    assert (len(tail.state.messages), tail.complete) == (1_024, False)
+    tail = reader.read(KEY, room=20_000, most=9_999)
+    assert (len(tail.state.messages), tail.complete) == (1_500, True)
+    before = len(watched.read)
+    assert reader.read(KEY, room=100, most=10) == tail
+    assert watched.read[before:] == [0]
+    assert len(TailReader(store.summaries).read(KEY, room=20_000, most=300).state.messages) == 1_024
+
+
+@pytest.mark.parametrize("url", [None, "sqlite://"], ids=["memory", "sqlite"])
+@pytest.mark.parametrize("seed", range(12))
+def test_always_what_the_store_has(url: str | None, seed: int) -> None:
+    """Whatever happens to the session, a reader that keeps messages gives what one gives that keeps none."""
+    rng = random.Random(seed)
+    store = InMemoryStore() if url is None else SqlStore(url)
+    reader = TailReader(store.summaries)
+    made = 0
+    for _ in range(120):
+        what = rng.choice(["append"] * 6 + ["edit", "remove", "cap", "adopt", "adopt", "clear", "delete"])
+        state = store.summaries.state(KEY, limit=999)
+        there = [stored.message.id or "" for stored in state.messages]
+        if what == "append" or not there:
+            count = rng.choice([1, 2, 3, 300])
+            store.append(KEY, batch(made + 1, made + count))
+            made += count
+        elif what == "edit":
+            store.append(KEY, [counted(rng.choice(there), f"edited {rng.random()}")])
+        elif what == "remove":
+            store.remove(KEY, rng.sample(there, 1))
+        elif what == "cap":
+            made += 1
+            store.append(KEY, batch(made, made), max_messages=rng.choice([5, 50]))
+        elif what == "adopt":
+            boundary = rng.choice(state.messages).seq
+            version = state.view.version + 1 if state.view else 1
+            assert store.summaries.adopt(KEY, a_view(version, boundary), epoch=state.epoch)
+        elif what == "clear" and rng.random() < 0.3:
+            store.clear(KEY)
+        elif what == "delete" and rng.random() < 0.3:
+            store.delete(KEY)
+        kept = reader.read(KEY, room=1_000_000, most=10_000)
+        assert kept == TailReader(store.summaries).read(KEY, room=1_000_000, most=10_000)
+        assert kept.complete
+    store.close()
+
+
+def test_what_is_given_can_be_changed_without_harm() -> None:
+    """Metadata and arguments that somebody changes are as they were on the next turn."""
+    store = InMemoryStore()
+    call = ToolCall("look", {"deep": {"n": 1}}, id="c1")
+    message = Message(Role.ASSISTANT, "Hm.", tool_calls=(call,), id="a", created_at=START, metadata={"tags": ["x"]})
+    store.append(KEY, [CountedMessage(message, 10, "test/1")])
+    reader = TailReader(store.summaries)
+    for _ in range(3):
+        [stored] = reader.read(KEY, room=100, most=99).state.messages
+        assert stored.message.metadata == {"tags": ["x"]}
+        assert stored.message.tool_calls == (call,)
+        stored.message.metadata["tags"].append("y")
+        stored.message.tool_calls[0].arguments["deep"]["n"] = 2  # type: ignore[index]  # a mapping here
+
+
+def test_what_is_kept_is_bounded() -> None:
+    """Sessions leave, the one unused for longest first; one too large is never kept."""
+    store = InMemoryStore()
+    watched = Watched(store)
+    reader = TailReader(watched, most_kept=6_000)
+    keys = [SessionKey(f"s{n}", user_id="user") for n in range(3)]
+    for key in keys:
+        store.append(key, batch(1, 4))
+        reader.read(key, room=1_000, most=99)
+    reader.read(keys[2], room=1_000, most=99)
+    reader.read(keys[0], room=1_000, most=99)
+    assert watched.read == [4, 4, 4, 0, 4]
+    store.append(keys[0], batch(5, 40))
+    for _ in range(2):
+        reader.read(keys[0], room=1_000, most=99)
+    assert watched.read[5:] == [36, 40]
+
+
+def test_another_user_finds_nothing() -> None:
+    """Also where the messages are kept."""
+    store = InMemoryStore()
+    store.append(KEY, batch(1, 4))
+    reader = TailReader(store.summaries)
+    reader.read(KEY, room=1_000, most=99)
+    with pytest.raises(SessionNotFoundError):
+        reader.read(SessionKey("session", user_id="other"), room=1_000, most=99)
+    store.delete(KEY)
+    store.append(SessionKey("session", user_id="other"), batch(1, 2))
+    with pytest.raises(SessionNotFoundError):
+        reader.read(KEY, room=1_000, most=99)
+
+
+def test_forgetting() -> None:
+    """Then it is read whole again."""
+    store = InMemoryStore()
+    watched = Watched(store)
+    reader = TailReader(watched)
+    store.append(KEY, batch(1, 4))
+    reader.read(KEY, room=1_000, most=99)
+    reader.forget(KEY)
+    reader.read(KEY, room=1_000, most=99)
+    assert watched.read == [4, 4]

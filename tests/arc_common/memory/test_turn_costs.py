@@ -1,0 +1,153 @@
+"""What a turn costs beside a conversation of any length: statements, steps and its own thread's time."""
+
+import gc
+import json
+import statistics
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import create_engine, event
+
+from arc_common.engine import ContextEngine
+from arc_common.messages import Message, Role
+from arc_common.protocols import SessionKey
+from arc_common.session import Session
+from arc_common.settings import ArcSettings
+from arc_common.stores.options import SqlOptions
+from arc_common.stores.sql import SqlStore
+from arc_common.summaries import Commit
+from arc_common.testing.store_contract import counted
+from arc_common.testing.summary_store_contract import a_fact, a_leaf
+from arc_common.tokens.counters import HeuristicTokenCounter
+
+KEY = SessionKey("s")
+LEAF = 16
+
+
+class OwnThread:
+    """What this thread runs on a database's connections: statements, and steps of SQLite's machine."""
+
+    def __init__(self, url: str) -> None:
+        self.statements: list[str] = []
+        self.steps = 0
+        self.database = create_engine(url)
+        me = threading.get_ident()
+
+        def note(sql: str) -> None:
+            if threading.get_ident() == me and sql not in ("BEGIN", "ROLLBACK"):
+                self.statements.append(sql)
+
+        def step() -> None:
+            self.steps += threading.get_ident() == me
+
+        @event.listens_for(self.database, "connect")
+        def watch(connection: Any, _: object) -> None:
+            connection.set_trace_callback(note)
+            connection.set_progress_handler(step, 10)
+
+
+def filled(url: str, messages: int) -> None:
+    """A conversation of so many messages with its leaves, blocks and facts."""
+    store = SqlStore(url, options=SqlOptions(synchronous="normal"))
+    for first in range(1, messages + 1, 1_000):
+        last = min(first + 999, messages)
+        roles = ("assistant", "user")
+        store.append(KEY, [counted(f"m{n}", f"I am {n}.", role=roles[n % 2]) for n in range(first, last + 1)])
+    epoch = store.summaries.state(KEY, limit=0).epoch
+    for start in range(1, messages - 20, LEAF):
+        fact = a_fact(f"f{start}", start, sources=(f"m{start}",), value=f"order {start}")
+        leaf = a_leaf(start, start + LEAF - 1, made_by="rules")
+        assert store.summaries.commit(KEY, Commit(leaf, (fact,)), lease=None, epoch=epoch)
+    store.close()
+
+
+def lived(session: Session, own: OwnThread, turns: int) -> list[tuple[int, int]]:
+    """So many turns with the background kept up; each one's statements and steps."""
+    costs = []
+    for number in range(turns):
+        session.append(
+            [
+                Message(Role.USER, f"My order is ORD-{number}.", id=f"q{number}"),
+                Message(Role.ASSISTANT, "Noted.", id=f"a{number}"),
+            ]
+        )
+        session.summarize()
+        own.statements.clear()
+        own.steps = 0
+        window = session.context("And what of order 17?")
+        assert len(window.messages) < 40
+        costs.append((len(own.statements), own.steps))
+    return costs
+
+
+def test_statements_and_rows_of_a_turn_do_not_depend_on_the_length(tmp_path: Path) -> None:
+    """At message 100, 1,000 and 10,000 a turn runs the same two statements and reads as much, adopting turns too."""
+    seen: dict[int, list[tuple[int, int]]] = {}
+    for messages in (100, 1_000, 10_000):
+        url = f"sqlite:///{tmp_path / f'{messages}.db'}"
+        filled(url, messages)
+        own = OwnThread(url)
+        settings = ArcSettings(storage={"synchronous": "normal"})
+        with ContextEngine.open(own.database, token_counter=HeuristicTokenCounter(), settings=settings) as engine:
+            session = engine.session(KEY.session_id)
+            session.context("Hello?")  # the first turn here finds nothing prepared
+            before = engine._runtime.hierarchy.inspect(KEY).view
+            seen[messages] = lived(session, own, 24)
+            after = engine._runtime.hierarchy.inspect(KEY).view
+        own.database.dispose()
+        assert before is not None
+        assert after is not None
+        assert after.version >= before.version + 2
+    for costs in seen.values():
+        assert {statements for statements, _ in costs} == {2}
+    most = {messages: max(steps for _, steps in costs) for messages, costs in seen.items()}
+    assert most[10_000] <= 1.2 * most[100] + 2
+
+
+class SlowModel:
+    """Takes three seconds for each summary."""
+
+    def complete(self, messages: Sequence[Message]) -> str:
+        time.sleep(3)
+        return json.dumps({"facts": [], "narrative": "They spoke of orders."})
+
+
+def own_time(url: str, turns: int, *, enabled: bool) -> list[float]:
+    """Milliseconds that this thread computes for each `context`."""
+    took = []
+    model = SlowModel() if enabled else None
+    with ContextEngine.open(url, chat_model=model, settings=ArcSettings(summary={"enabled": enabled})) as engine:
+        session = engine.session("s")
+        for number in range(turns):
+            session.append(
+                [
+                    Message(Role.USER, f"Question {number}: my order is ORD-{number}, for {number % 28 + 1} May."),
+                    Message(Role.ASSISTANT, "Noted. We will see to it."),
+                ]
+            )
+            begin = time.thread_time()
+            session.context("And what of my order ORD-17?")
+            took.append((time.thread_time() - begin) * 1_000)
+    return took
+
+
+@pytest.mark.parametrize("turns", [300, pytest.param(1_000, marks=pytest.mark.torture)])
+def test_a_slow_summariser_adds_less_than_five_milliseconds(tmp_path: Path, turns: int) -> None:
+    """At p99, in the turn's own thread, with turns that follow each other at once; the best of three on a busy machine.
+
+    On one that is so busy that a turn without summaries takes longer than half a millisecond, ten times that.
+    """
+    figures = []
+    for attempt in range(3):
+        gc.collect()
+        plain = own_time(f"sqlite:///{tmp_path / f'plain{attempt}.db'}", turns, enabled=False)
+        slow = own_time(f"sqlite:///{tmp_path / f'slow{attempt}.db'}", turns, enabled=True)
+        added = statistics.quantiles(slow, n=100)[98] - statistics.quantiles(plain, n=100)[98]
+        figures.append((added, statistics.median(plain)))
+        if added < max(5.0, 10 * figures[-1][1]):
+            return
+    pytest.fail(f"added at p99, and the median without summaries, in ms: {figures}")

@@ -1,0 +1,150 @@
+"""What turns see where a model is far behind, makes things up, or says more than there is room for."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+
+from arc_common.engine import ContextEngine
+from arc_common.messages import Message, Role
+from arc_common.session import Session
+from arc_common.settings import ArcSettings
+from arc_common.tokens.budget import TokenBudget
+from arc_common.tokens.counters import HeuristicTokenCounter
+
+
+class Model:
+    """Says that the ship is the Titanic, once it may.
+
+    Args:
+        held: Whether it waits.
+    """
+
+    def __init__(self, *, held: bool = False) -> None:
+        self.may_answer = Event()
+        self.requests: list[str] = []
+        if not held:
+            self.may_answer.set()
+
+    def complete(self, messages: Sequence[Message]) -> str:
+        """Whatever it was shown."""
+        self.requests.append("\n".join(message.text for message in messages))
+        assert self.may_answer.wait(60)
+        facts = [{"key": "ship", "value": "Titanic", "category": "ENTITY"}]
+        narrative = "They spoke of orders, and of nothing else."
+        return json.dumps({"facts": facts, "narrative": narrative})
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def open_session(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Session]]:
+    """Opens a session whose engine is closed at the end."""
+    engines: list[ContextEngine] = []
+
+    def open_it(model: Model | None, **summary: Any) -> Session:
+        url = None if request.param == "memory" else f"sqlite:///{tmp_path / 'arc.db'}"
+        settings = ArcSettings(model_calls={"attempts": 1}, summary=summary)
+        engine = ContextEngine.open(url, chat_model=model, token_counter=HeuristicTokenCounter(), settings=settings)
+        engines.append(engine)
+        return engine.session("s")
+
+    yield open_it
+    for engine in engines:
+        engine.close()
+
+
+def talk(session: Session, first: int, last: int) -> None:
+    """Turns of two messages."""
+    for number in range(first, last + 1):
+        session.append(
+            [
+                Message(Role.USER, f"My order {number} is ORD-{1000 + number}.", id=f"q{number}"),
+                Message(Role.ASSISTANT, "Noted.", id=f"a{number}"),
+            ]
+        )
+
+
+def shown(session: Session, **more: Any) -> list[str | None]:
+    """The ids of the stored messages that a turn shows."""
+    return [message.id for message in session.context("And now?", **more).messages if message.id]
+
+
+def ids(first: int, last: int) -> list[str]:
+    """The ids of these turns' messages."""
+    return [f"{kind}{number}" for number in range(first, last + 1) for kind in "qa"]
+
+
+def test_a_gap_is_bridged_as_far_as_there_is_room(open_session: Callable[..., Session]) -> None:
+    """Hundreds of messages that the model has not seen yet are shown while they fit, and are not when they don't."""
+    model = Model(held=True)
+    session = open_session(model)
+    talk(session, 1, 12)
+    session.context("And now?")
+    for number in range(13, 201, 4):
+        talk(session, number, number + 3)
+        assert shown(session) == ids(1, number + 3)
+    window = session.context("And now?", budget=TokenBudget(4_000, 0))
+    assert window.total_tokens <= 4_000
+    assert any("summarised by rules" in note for note in window.receipt.notes)
+    assert any("ORD-1001" in fact.value for fact in session.facts())
+    assert len(model.requests) == 1
+    model.may_answer.set()
+
+
+def test_a_model_that_is_too_far_behind(open_session: Callable[..., Session]) -> None:
+    """Above some hundred messages the rules take its place, in one step, and the receipt says so."""
+    model = Model(held=True)
+    session = open_session(model)
+    talk(session, 1, 12)
+    counts = []
+    notes: set[str] = set()
+    for number in range(13, 301):
+        talk(session, number, number)
+        window = session.context("And now?")
+        counts.append(len([message for message in window.messages if message.id]))
+        notes.update(window.receipt.notes)
+    assert 256 < max(counts) <= 512
+    assert counts[-1] < 512
+    assert notes <= {"summarised by rules: the model's summary is not there"}
+    model.may_answer.set()
+
+
+def test_inventions_are_shown_to_nobody(open_session: Callable[..., Session]) -> None:
+    """Neither to the model that answers nor to the one that summarises; on request they can be seen."""
+    model = Model()
+    session = open_session(model)
+    talk(session, 1, 40)
+    session.summarize()
+    window = session.context("What is the ship called, is it the Titanic?")
+    answered = [message.text for message in window.messages[:-1]]
+    assert not [text for text in answered if "Titanic" in text]
+    assert window.messages[-1].text.count("Titanic") == 1
+    assert not [request for request in model.requests if "Titanic" in request]
+    assert not [fact for fact in session.facts(include_superseded=True) if fact.value == "Titanic"]
+    memory = session._runtime.memory
+    assert memory is not None
+    assert session._key is not None
+    marked = [fact for fact in memory.facts(session._key, include_ungrounded=True) if fact.value == "Titanic"]
+    assert len(marked) == 5
+    assert not any(fact.grounded or fact.holds for fact in marked)
+    assert all(session.find(fact.sources) for fact in marked)
+
+
+def test_a_summary_longer_than_its_ceiling(open_session: Callable[..., Session]) -> None:
+    """It is known how many of its parts are left out, the oldest, and how long they are."""
+    session = open_session(Model(), max_narrative_tokens=25, eras_enabled=False)
+    talk(session, 1, 40)
+    session.summarize()
+    session.context("And now?")
+    memory, key = session._runtime.memory, session._key
+    assert memory is not None
+    assert key is not None
+    state = memory.read(key, room=10_000, input_tokens=10_000).state
+    assert state is not None
+    assert state.view is not None
+    segments = [one for one in memory.inspect(key).segments if one.end <= state.view.boundary]
+    left_out = memory.layers(key, state, "").not_narrated
+    assert left_out.count == len(segments) - len(state.view.narrative.splitlines()) > 0
+    assert left_out.tokens == sum(one.tokens for one in segments[: left_out.count]) > 0
