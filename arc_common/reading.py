@@ -15,6 +15,7 @@ from arc_common.observability import timed
 from arc_common.prompts import render_idle_note
 from arc_common.protocols import SessionKey
 from arc_common.runtime import Runtime
+from arc_common.tokens.call_ids import with_distinct_call_ids
 from arc_common.tokens.compression import truncated
 from arc_common.tokens.counting import message_tokens_batch
 from arc_common.tokens.filling import fit_exchanges
@@ -238,7 +239,7 @@ class _View:
             continued=bool(newest),
             shorten=self._shorten,
         )
-        return [*([memory] if memory else ()), *selection.kept, *newest]
+        return [*([memory] if memory else ()), *with_distinct_call_ids([*selection.kept, *newest])]
 
     def _split(self, spoken: Sequence[Message]) -> tuple[Sequence[Message], list[Message]]:
         """What comes before the newest turn, and that turn as far as it fits, where it is to be kept."""

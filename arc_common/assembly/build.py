@@ -12,6 +12,7 @@ from arc_common.context_window import ContextWindow, Item, LeftOut, Omission, Se
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import BudgetExceededError, InvalidInputError
 from arc_common.messages import ARC_MARK, Exchange, Message, Role
+from arc_common.tokens.call_ids import with_distinct_call_ids
 from arc_common.tokens.compression.truncation import truncated
 from arc_common.tokens.counting import REQUEST_OVERHEAD
 from arc_common.tokens.filling import Changed, fit_exchanges
@@ -89,7 +90,7 @@ class _Builder:
         self._request, self._costs, self._layers = request, costs, layers
         self._notes = list(notes)
         self._omissions: list[Omission] = []
-        spoken = [message for message in history if message.role is not Role.SYSTEM]
+        spoken = with_distinct_call_ids([message for message in history if message.role is not Role.SYSTEM])
         before, user, running = self._split(spoken)
         self._before, self._running = before, running
         self._schemas = costs.schemas(request)
@@ -178,7 +179,7 @@ class _Builder:
         summary = min(costs.text("\n".join(narrative)), added)
         ids = layers.fact_ids[len(layers.fact_ids) - len(facts) :] if facts else ()
         shown = [Item("fact", line, name) for line, name in zip(facts, ids, strict=False)]
-        self._close("facts", tokens=added - summary, allotted=room_facts, items=shown)
+        self._close("facts", tokens=added - summary, allotted=max(room_facts, added - summary), items=shown)
         lines = [Item("summary", line) for line in narrative]
         self._close("narrative", tokens=summary, allotted=room_narrative, items=lines)
         missed = layers.narrative_lines[: len(layers.narrative_lines) - len(narrative)]

@@ -155,11 +155,12 @@ def select_window(
     kept: list[Message] = []
     left: list[Message] = []
     changed: tuple[Changed, ...] = ()
+    is_full = False
     for turn in reversed(turns):
-        if not left and room.fits(turn.messages, turns=1):
+        if not is_full and room.fits(turn.messages, turns=1):
             room.take(turn.messages, turns=1)
             kept[:0] = turn.messages
-        elif not left and (not (kept or continued) or (shorten is not None and room.is_wasted_without(turn))):
+        elif not is_full and (not (kept or continued) or (shorten is not None and room.is_wasted_without(turn))):
             part = room.part_of(turn, shorten)
             if (kept or continued) and len(part.shown) == 1 < len(turn.messages):
                 # a question without its answer helps nobody
@@ -167,11 +168,13 @@ def select_window(
             changed = part.changed
             kept[:0] = part.shown
             left = list(part.dropped)
+            is_full = True
         else:
             left[:0] = turn.messages
+            is_full = True
     dropped = [Dropped(message, OLDER) for message in left]
     if opening is not None:
-        if keep_opening and not left and room.fits(opening.messages):
+        if keep_opening and not is_full and room.fits(opening.messages):
             kept[:0] = opening.messages
         else:
             dropped += [Dropped(message, NO_USER) for message in opening.messages]
@@ -236,12 +239,10 @@ class _Room:
 
 
 def _answered(exchanges: list[Exchange], *, live: bool) -> tuple[list[Exchange], list[Exchange]]:
-    """Those that a provider accepts, and the others; calls at the end of a live turn are still to be answered."""
-    last_complete = max((i for i, exchange in enumerate(exchanges) if exchange.complete), default=-1)
-    accepted = [exchange for i, exchange in enumerate(exchanges) if exchange.complete or (live and i > last_complete)]
-    refused = [
-        exchange for i, exchange in enumerate(exchanges) if not exchange.complete and not (live and i > last_complete)
-    ]
+    """Those that a provider accepts, and the others; calls at the very end of a live turn are still to be answered."""
+    last = len(exchanges) - 1
+    accepted = [exchange for i, exchange in enumerate(exchanges) if exchange.complete or (live and i == last)]
+    refused = [exchange for i, exchange in enumerate(exchanges) if not exchange.complete and not (live and i == last)]
     return accepted, refused
 
 

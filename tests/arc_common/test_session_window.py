@@ -15,6 +15,7 @@ from arc_common.engine import ContextEngine
 from arc_common.exceptions import BudgetExceededError, InvalidInputError
 from arc_common.messages import Message, Role, ToolCall, exchanges_of
 from arc_common.settings import ArcSettings
+from arc_common.tokens.call_ids import with_distinct_call_ids
 from arc_common.tokens.window import select_window
 from tests.arc_common.strategies import conversations
 
@@ -107,9 +108,8 @@ def test_reading_a_part_gives_what_reading_all_would(
         whole = session.append(conversation)
         got = session.window(**limits, keep_opening=keep_opening)
     chosen = list(select_window(whole, **limits, count=cost, keep_opening=keep_opening).kept)
-    assert got == chosen[len(chosen) - len(got) :]
-    if len(whole) <= 32:
-        assert got == chosen
+    assert got == with_distinct_call_ids(chosen[len(chosen) - len(got) :])
+    assert len(whole) > 32 or len(got) == len(chosen)
     exchanges, orphans = exchanges_of(got)
     assert not orphans
     assert all(exchange.complete for exchange in exchanges)

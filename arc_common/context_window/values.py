@@ -4,9 +4,12 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from arc_common.messages import Message
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 __all__ = ["NEAREST", "ContextWindow", "Item", "LeftOut", "Omission", "Receipt", "Section", "receipt_of"]
 
@@ -140,6 +143,18 @@ class ContextWindow:
     sections: tuple[Section, ...]
     total_tokens: int
     receipt: Receipt
+
+    def _repr_html_(self) -> str:
+        """How notebooks show it: the budget by section, what is in each, and what was left out."""
+        from arc_common.context_window.html import render_html  # noqa: PLC0415 - only where it is looked at
+
+        return render_html(self)
+
+    def __rich__(self) -> "RenderableType":
+        """How rich shows it on a terminal: `rich.print(window)`."""
+        from arc_common.context_window.terminal import render_terminal  # noqa: PLC0415 - rich takes a while to import
+
+        return render_terminal(self)
 
 
 def receipt_of(

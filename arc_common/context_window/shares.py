@@ -1,0 +1,147 @@
+"""What the views of a context window show alike: names, shares, and texts that are safe and short enough to show."""
+
+import json
+from collections.abc import Mapping, Sequence
+
+from arc_common.context_window.values import ContextWindow, Item, Omission, Section
+from arc_common.messages import Message, Role
+
+__all__ = [
+    "TITLES",
+    "about",
+    "counted",
+    "even_share",
+    "excerpt",
+    "free_tokens",
+    "left_out",
+    "messages_by_item",
+    "said",
+    "shown_items",
+    "shown_sections",
+    "title",
+    "visible",
+]
+
+TITLES = {
+    "system": "system prompt",
+    "tools": "tools and schemas",
+    "facts": "facts",
+    "narrative": "summary",
+    "history": "conversation",
+    "query": "user message",
+    "memory": "recalled",
+    "documents": "documents",
+    "running": "running turn",
+}
+"""What the sections are called where people read them."""
+
+_BEST_FIRST = frozenset({"documents", "memory", "tools"})
+_SPOKEN = ("history", "query", "running")
+_NAME_CHARACTERS = 120
+_SCORES = 6
+
+_INVISIBLE = str.maketrans(
+    {
+        **{code: 0x2400 + code for code in range(0x20) if chr(code) not in "\t\n"},
+        0x7F: 0x2421,
+        **dict.fromkeys(range(0x80, 0xA0), 0xFFFD),
+        **dict.fromkeys((0x2028, 0x2029), "\n"),
+        **dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), 0xFFFD),
+        **dict.fromkeys(range(0xD800, 0xE000), 0xFFFD),
+        **dict.fromkeys(range(0xE0000, 0xE0080), 0xFFFD),
+    }
+)
+
+
+def visible(text: str) -> str:
+    """The text with nothing in it that acts instead of being shown.
+
+    - Control characters (ECMA-48: what terminals obey) become their pictures: ESC becomes `␛`.
+    - Characters that turn the direction of what follows (Unicode Annex 9: embeddings, overrides, isolates), those of
+      the Tags block, which hold text that only a model reads, and halves of surrogate pairs become `�`.
+    - Line ends and tabs stay; Windows' line ends become plain ones.
+    """
+    return text.replace("\r\n", "\n").translate(_INVISIBLE)
+
+
+def excerpt(text: str, most: int) -> str:
+    """The text's beginning, of at most so many characters, made `visible`."""
+    return visible(text if len(text) <= most else f"{text[: most - 1].rstrip()}…")
+
+
+def even_share(lengths: Sequence[int], total: int) -> int:
+    """The largest limit that, put on each of these lengths, keeps them within a total: short ones leave theirs."""
+    left = total
+    for place, length in enumerate(sorted(lengths)):
+        share = left // (len(lengths) - place)
+        if length > share:
+            return share
+        left -= length
+    return total
+
+
+def title(section: Section) -> str:
+    """What a section is called."""
+    return TITLES.get(section.name) or excerpt(section.name, _NAME_CHARACTERS)
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things: `1 item`, `1,200 items`."""
+    return f"{number:,} {noun if number == 1 else f'{noun}s'}"
+
+
+def shown_sections(window: ContextWindow) -> list[Section]:
+    """The sections that hold anything."""
+    return [section for section in window.sections if section.tokens or section.items]
+
+
+def shown_items(section: Section, most: int) -> tuple[tuple[Item, ...], int]:
+    """At most so many of a section's items, and how many others it has.
+
+    Those that matter most: the best where the best come first, and the newest where time runs on.
+    """
+    items = section.items
+    others = max(len(items) - most, 0)
+    return (items[:most] if section.name in _BEST_FIRST else items[others:]), others
+
+
+def free_tokens(window: ContextWindow) -> int:
+    """What the request leaves of its budget."""
+    return max(window.receipt.input_tokens - window.total_tokens, 0)
+
+
+def left_out(window: ContextWindow) -> tuple[int, int]:
+    """How many things are not shown, or not whole, and their tokens."""
+    receipt = window.receipt
+    count = len(receipt.nearest) + sum(left.count for left in receipt.rest.values())
+    tokens = sum(omission.tokens for omission in receipt.nearest) + sum(left.tokens for left in receipt.rest.values())
+    return count, tokens
+
+
+def messages_by_item(window: ContextWindow) -> Mapping[int, Message]:
+    """The messages that items stand for, by `id(item)`; empty for a window that was not built by arc."""
+    items = [item for name in _SPOKEN for section in window.sections if section.name == name for item in section.items]
+    messages = [message for message in window.messages if message.role is not Role.SYSTEM]
+    return dict(zip(map(id, items), messages, strict=True)) if len(items) == len(messages) else {}
+
+
+def about(item: Item | Omission, message: Message | None = None) -> str:
+    """What names it and what it was judged by, in a few words; of a message who says it."""
+    kind = item.kind if message is None else message.role.value
+    name = message.name if message else None
+    scores = [f"{part} {score:.3g}" for part, score in list(item.score_parts.items())[:_SCORES]]
+    return " · ".join(excerpt(part, _NAME_CHARACTERS) for part in (kind, name, item.id, *scores) if part)
+
+
+def said(item: Item, message: Message | None = None) -> str:
+    """All that a model gets of it in words: an item's text, and of a message its calls and other parts too."""
+    lines = [item.text] if item.text else []
+    if message is not None:
+        if not isinstance(message.content, str):
+            lines += [f"[{part.type}]" for part in message.content or () if part.type != "text"]
+        lines += [f"→ {call.name}({_arguments(call.arguments)})" for call in message.tool_calls]
+    return "\n".join(lines)
+
+
+def _arguments(arguments: Mapping[str, object] | str) -> str:
+    return arguments if isinstance(arguments, str) else json.dumps(dict(arguments), ensure_ascii=False, default=str)

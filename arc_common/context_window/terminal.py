@@ -1,0 +1,192 @@
+"""A context window on a terminal, through rich."""
+
+from collections.abc import Iterator, Mapping
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.padding import Padding
+from rich.segment import Segment
+from rich.style import Style
+from rich.table import Table
+from rich.text import Text
+
+from arc_common.context_window import shares
+from arc_common.context_window.values import ContextWindow, Item, Section
+from arc_common.messages import Message
+
+__all__ = ["render_terminal"]
+
+_STYLES = {
+    "system": "blue",
+    "tools": "bright_black",
+    "facts": "cyan",
+    "narrative": "magenta",
+    "history": "green",
+    "query": "yellow",
+    "memory": "bright_cyan",
+    "documents": "red",
+    "running": "bright_magenta",
+}
+"""The terminal's own colours, so that they read on dark and on light ground."""
+
+_LETTERS = {
+    "system": "s",
+    "tools": "t",
+    "facts": "f",
+    "narrative": "n",
+    "history": "h",
+    "query": "q",
+    "memory": "r",
+    "documents": "d",
+    "running": "a",
+}
+"""What tells sections apart where there is no colour."""
+
+_WIDEST_BAR = 100
+_PREVIEWED = 3
+_LINE_CHARACTERS = 400
+_ITEM_CHARACTERS = 20_000
+_ROWS = 200
+_NOTE_CHARACTERS = 1_000
+
+
+def render_terminal(window: ContextWindow, *, full: bool = False) -> RenderableType:
+    """The budget as a bar, a line for each section with the first words of what is in it, and what was left out.
+
+    - Text is data: never read as rich's markup, and what terminals would obey is made visible.
+    - Without colour, letters tell the sections apart; without Unicode, ASCII draws the bar.
+    - No line is wider than the terminal.
+
+    Args:
+        window: The window.
+        full: Whether everything in each section is shown, up to 20,000 characters of a text; otherwise one line each
+            of the three items that matter most.
+    """
+    return _View(window, full=full)
+
+
+class _View:
+    """A window as rich renders it, once the terminal is known."""
+
+    def __init__(self, window: ContextWindow, *, full: bool) -> None:
+        self._window = window
+        self._full = full
+        self._messages = shares.messages_by_item(window)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        glyphs = _Glyphs(coloured=console.color_system is not None and not console.no_color, ascii=options.ascii_only)
+        yield self._head()
+        yield from _bar(self._window, min(options.max_width, _WIDEST_BAR), glyphs)
+        for section in shares.shown_sections(self._window):
+            yield _headline(section, glyphs)
+            yield from _contents(section, self._messages, full=self._full)
+        yield from _omissions(self._window)
+        for note in self._window.receipt.notes[:_ROWS]:
+            yield _hanging(Text.assemble(("note  ", "yellow"), shares.excerpt(note, _NOTE_CHARACTERS)), 0)
+
+    def _head(self) -> Text:
+        window = self._window
+        limit = window.receipt.input_tokens
+        share = window.total_tokens / max(limit, 1)
+        messages = shares.counted(len(window.messages), "message")
+        return Text.assemble(
+            (f"{window.total_tokens:,} of {limit:,} tokens", "bold"),
+            (f"  {share:.0%} used, {shares.free_tokens(window):,} free, {messages}", "dim"),
+        )
+
+
+class _Glyphs:
+    """What bars and marks are drawn with."""
+
+    def __init__(self, *, coloured: bool, ascii: bool) -> None:  # noqa: A002 - the field's word
+        self._block, self._mark, self.free = ("#", "#", ".") if ascii else ("█", "■", "░")
+        self._coloured = coloured
+
+    def block(self, section: Section) -> str:
+        """A piece of the bar."""
+        return self._block if self._coloured else _LETTERS.get(section.name, "?")
+
+    def mark(self, section: Section) -> str:
+        """What stands before the section's name."""
+        return self._mark if self._coloured else _LETTERS.get(section.name, "?")
+
+
+def _bar(window: ContextWindow, width: int, glyphs: _Glyphs) -> Iterator[Segment]:
+    """The sections' shares of the budget; each that costs anything has a column, as long as there are columns."""
+    whole = max(window.receipt.input_tokens, window.total_tokens, 1)
+    drawn = spent = 0
+    for section in window.sections:
+        spent += section.tokens
+        columns = max(round(width * spent / whole), drawn + (section.tokens > 0)) - drawn
+        columns = max(min(columns, width - drawn), 0)
+        yield Segment(glyphs.block(section) * columns, _style(section))
+        drawn += columns
+    yield Segment(glyphs.free * (width - drawn), Style(dim=True))
+    yield Segment.line()
+
+
+def _style(section: Section) -> Style:
+    return Style.parse(_STYLES.get(section.name, "default"))
+
+
+def _headline(section: Section, glyphs: _Glyphs) -> Table:
+    line = Table.grid(padding=(0, 2, 0, 0))
+    line.add_column(width=21, no_wrap=True)
+    line.add_column(width=8, justify="right", no_wrap=True)
+    line.add_column(no_wrap=True, style="dim")
+    name = Text.assemble((glyphs.mark(section), _style(section)), " ", (shares.title(section), "bold"))
+    items = shares.counted(len(section.items), "item")
+    line.add_row(name, f"{section.tokens:,}", f"of {section.allotted:,}, {items}")
+    return line
+
+
+def _contents(section: Section, messages: Mapping[int, Message], *, full: bool) -> Iterator[RenderableType]:
+    """What is in a section: the first words of some of it, or all of it."""
+    shown, others = shares.shown_items(section, len(section.items) if full else _PREVIEWED)
+    if others:
+        yield Text(f"  {others:,} more, and:", "dim")
+    for item in shown:
+        yield from _whole(item, messages) if full else _preview(item, messages)
+
+
+def _preview(item: Item, messages: Mapping[int, Message]) -> Iterator[RenderableType]:
+    message = messages.get(id(item))
+    text = " ".join(shares.excerpt(shares.said(item, message), _LINE_CHARACTERS).split())
+    who = message.role.value if message else shares.excerpt(item.id or "", 40) if not text else ""
+    if who or text:
+        line = Text.assemble("  ", (who, "dim"), "  " if who and text else "", text, no_wrap=True, overflow="ellipsis")
+        yield line
+
+
+def _whole(item: Item, messages: Mapping[int, Message]) -> Iterator[RenderableType]:
+    message = messages.get(id(item))
+    tokens = "" if item.tokens is None else f" · {shares.counted(item.tokens, 'token')}"
+    yield _hanging(Text(shares.about(item, message) + tokens, "dim"), 2)
+    text = shares.excerpt(shares.said(item, message), _ITEM_CHARACTERS)
+    if text:
+        yield _hanging(Text(text), 4)
+
+
+def _hanging(text: Text, indent: int) -> Padding:
+    text.overflow = "fold"
+    return Padding(text, (0, 0, 0, indent), expand=False)
+
+
+def _omissions(window: ContextWindow) -> Iterator[RenderableType]:
+    count, tokens = shares.left_out(window)
+    if not count:
+        yield Text("nothing left out", "dim")
+        return
+    what = f"{shares.counted(count, 'item')}, {shares.counted(tokens, 'token')}"
+    yield Text.assemble("\n", ("left out or shortened", "bold"), (f"  {what}", "dim"))
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", show_edge=False, pad_edge=False)
+    table.add_column("what", overflow="fold")
+    table.add_column("why", overflow="fold")
+    table.add_column("tokens", justify="right", no_wrap=True)
+    for omission in window.receipt.nearest[:_ROWS]:
+        reason = shares.excerpt(omission.reason, _NOTE_CHARACTERS)
+        table.add_row(Text(shares.about(omission)), Text(reason), f"{omission.tokens:,}")
+    for reason, left in list(window.receipt.rest.items())[:_ROWS]:
+        table.add_row(
+            Text(f"{left.count:,} more"), Text(shares.excerpt(reason, _NOTE_CHARACTERS)), f"{left.tokens:,}"
+        )
+    yield Padding(table, (0, 0, 0, 2), expand=False)

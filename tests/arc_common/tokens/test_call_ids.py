@@ -1,0 +1,80 @@
+"""Call ids that come again get a number; whoever answers them is renamed with them."""
+
+import pytest
+from hypothesis import given
+
+from arc_common import Message, ToolCall
+from arc_common.messages import Origin, exchanges_of
+from arc_common.testing.providers import anthropic, gemini, openai
+from arc_common.tokens.call_ids import with_distinct_call_ids
+from tests.arc_common.strategies import conversations
+
+
+def calling(*ids, **fields):
+    return Message("assistant", None, tool_calls=tuple(ToolCall("look_up", id=call_id) for call_id in ids), **fields)
+
+
+def result(call_id, text="found"):
+    return Message("tool", text, tool_call_id=call_id)
+
+
+USER = Message("user", "Look it up.")
+
+
+def ids(messages):
+    return [call.id for message in messages for call in message.tool_calls]
+
+
+def test_the_first_call_keeps_its_id():
+    """So that a conversation's beginning stays the same from request to request."""
+    renamed = with_distinct_call_ids([USER, calling("c1"), result("c1"), calling("c1"), result("c1", "again")])
+    assert ids(renamed) == ["c1", "c1_2"]
+    assert [message.tool_call_id for message in renamed if message.role == "tool"] == ["c1", "c1_2"]
+    assert renamed[4].text == "again"
+
+
+def test_calls_of_one_message_are_told_apart_in_their_order():
+    """As their results are paired."""
+    renamed = with_distinct_call_ids([USER, calling("c", "c", None), result("c", "1"), result(None), result("c", "2")])
+    assert ids(renamed) == ["c", "c_2", None]
+    told = [(message.tool_call_id, message.text) for message in renamed[2:]]
+    assert told == [("c", "1"), (None, "found"), ("c_2", "2")]
+
+
+def test_a_new_id_is_nobody_elses_and_short_enough():
+    """OpenAI takes 40 characters."""
+    assert ids(with_distinct_call_ids([calling("c"), calling("c"), calling("c_2")])) == ["c", "c_3", "c_2"]
+    long = "x" * 40
+    (_, new) = ids(with_distinct_call_ids([calling(long), calling(long)]))
+    assert len(new) <= 40
+
+
+def test_messages_that_need_no_other_id_are_the_same_objects():
+    """The others lose the exact foreign form, in which the old id stands."""
+    messages = [USER, calling("c", origin=Origin("f", "{}")), result("c"), calling("c", origin=Origin("f", "{}"))]
+    renamed = with_distinct_call_ids(messages)
+    assert all(one is other for one, other in zip(renamed[:3], messages[:3], strict=True))
+    assert renamed[3].origin is None
+    assert messages[3].tool_calls[0].id == "c"
+
+
+@given(conversations())
+def test_ids_are_distinct_and_pairs_stay(messages):
+    """Whatever the conversation; doing it again changes nothing."""
+    renamed = with_distinct_call_ids(messages)
+    given_ids = [call_id for call_id in ids(renamed) if call_id is not None]
+    assert len(given_ids) == len(set(given_ids))
+
+    def pairs(listed):
+        exchanges, orphans = exchanges_of(listed)
+        return [[message.id for message in exchange.messages] for exchange in exchanges], [m.id for m in orphans]
+
+    assert pairs(renamed) == pairs(messages)
+    assert with_distinct_call_ids(renamed) == renamed
+
+
+@pytest.mark.parametrize("provider", [anthropic, gemini, openai])
+def test_providers_take_what_they_refused(provider):
+    """Ids that a model numbers anew in each answer."""
+    messages = [USER, calling("c", "c"), result("c"), result("c"), calling("c"), result("c")]
+    assert not provider.violations(provider.render(with_distinct_call_ids(messages)))
