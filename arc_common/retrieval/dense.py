@@ -54,7 +54,8 @@ class VectorTable:
         while block >= len(self._blocks) or place >= len(self._blocks[block]):
             self._grow()
         if row >= len(self._there):
-            self._there = np.concatenate([self._there, np.zeros(max(row, _FIRST_ROWS), dtype=np.bool_)])
+            more = row + 1 - len(self._there) + max(_FIRST_ROWS, row // 8)
+            self._there = np.concatenate([self._there, np.zeros(more, dtype=np.bool_)])
         self._blocks[block][place] = vector
         self._count += not self._there[row]
         self._there[row] = True
@@ -124,11 +125,11 @@ class VectorTable:
         return gathered
 
     def _grow(self) -> None:
-        """Give the last block a quarter more room; if it is full, begin a new one."""
+        """Give the last block an eighth more room; if it is full, begin a new one."""
         last = self._blocks[-1] if self._blocks else None
         if last is None or len(last) == self._full:
             self._blocks.append(np.zeros((_FIRST_ROWS, self.dimension), dtype=np.float32))
         else:
-            rows = min(self._full, len(last) + max(_FIRST_ROWS, len(last) // 4))
+            rows = min(self._full, len(last) + max(_FIRST_ROWS, len(last) // 8))
             self._blocks[-1] = np.zeros((rows, self.dimension), dtype=np.float32)
             self._blocks[-1][: len(last)] = last

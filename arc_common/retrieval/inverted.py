@@ -98,7 +98,8 @@ class InvertedIndex:
         self._terms_of[row] = tuple(names)
         self._count += 1
         if row >= len(self._lengths):
-            self._lengths = np.concatenate([self._lengths, np.zeros(max(row, 16))])
+            more = row + 1 - len(self._lengths) + max(16, row // 8)
+            self._lengths = np.concatenate([self._lengths, np.zeros(more)])
         self._lengths[row] = length
         self._size = max(self._size, row + 1)
         self._changed()

@@ -40,14 +40,14 @@ def test_the_nearest_are_found_after_any_changes(
 
 
 def test_it_holds_little_more_than_its_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many there are: room for a quarter of the last block, and a few rows; found across blocks."""
+    """However many there are: room for an eighth of the last block, and a few rows; found across blocks."""
     monkeypatch.setattr("arc_common.retrieval.dense._BLOCK_BYTES", 4 * 4 * 1_000)
     table = VectorTable("e", 4)
     for row in range(4_500):
         table.put(row, unit_vector("v", [1, row, 0, 0]))
         if row % 97 == 0:
             held = sum(len(block) for block in table._blocks)
-            assert held <= row + 1 + max(16, (row % 1_000 + 1) // 4)
+            assert held <= row + 1 + max(16, (row % 1_000 + 1) // 8)
     assert len(table._blocks) == 5
     rows, cosines = table.best(unit_vector("q", [1, 0, 0, 0]), 4_500, allowed=None)
     assert np.allclose(cosines, 1 / np.sqrt(1 + rows.astype(float) ** 2), atol=1e-6)
