@@ -81,7 +81,7 @@ def _section(section: Section, messages: Mapping[int, Message]) -> str:
         f"<span>{escape(shares.title(section))}</span> "
         f'<span class="arc-dim">{shares.counted(len(section.items), "item")}</span>'
         f'<span class="arc-tokens">{section.tokens:,} <span class="arc-dim">of {section.allotted:,}</span></span>'
-        f"</summary>{more}{items}</details>"
+        f"</summary>{items + more if shares.best_first(section) else more + items}</details>"
     )
 
 
@@ -101,7 +101,7 @@ def _omissions(window: ContextWindow) -> str:
     named, rest = window.receipt.nearest, window.receipt.rest
     rows = "".join(map(_omission, named[:_ROWS]))
     rows += "".join(
-        f'<tr><td>{left.count:,} more</td><td>{escape(shares.excerpt(reason, _NOTE_CHARACTERS))}</td>'
+        f"<tr><td>{left.count:,} more</td><td>{escape(shares.excerpt(reason, _NOTE_CHARACTERS))}</td>"
         f'<td class="arc-number">{left.tokens:,}</td></tr>'
         for reason, left in list(rest.items())[:_ROWS]
     )

@@ -9,6 +9,7 @@ from arc_common.messages import Message, Role
 __all__ = [
     "TITLES",
     "about",
+    "best_first",
     "counted",
     "even_share",
     "excerpt",
@@ -40,17 +41,15 @@ _SPOKEN = ("history", "query", "running")
 _NAME_CHARACTERS = 120
 _SCORES = 6
 
-_INVISIBLE = str.maketrans(
-    {
-        **{code: 0x2400 + code for code in range(0x20) if chr(code) not in "\t\n"},
-        0x7F: 0x2421,
-        **dict.fromkeys(range(0x80, 0xA0), 0xFFFD),
-        **dict.fromkeys((0x2028, 0x2029), "\n"),
-        **dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), 0xFFFD),
-        **dict.fromkeys(range(0xD800, 0xE000), 0xFFFD),
-        **dict.fromkeys(range(0xE0000, 0xE0080), 0xFFFD),
-    }
-)
+_INVISIBLE: dict[int, str | int] = {
+    **{code: 0x2400 + code for code in range(0x20) if chr(code) not in "\t\n"},
+    0x7F: 0x2421,
+    **dict.fromkeys(range(0x80, 0xA0), 0xFFFD),
+    **dict.fromkeys((0x2028, 0x2029), "\n"),
+    **dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), 0xFFFD),
+    **dict.fromkeys(range(0xD800, 0xE000), 0xFFFD),
+    **dict.fromkeys(range(0xE0000, 0xE0080), 0xFFFD),
+}
 
 
 def visible(text: str) -> str:
@@ -95,14 +94,16 @@ def shown_sections(window: ContextWindow) -> list[Section]:
     return [section for section in window.sections if section.tokens or section.items]
 
 
-def shown_items(section: Section, most: int) -> tuple[tuple[Item, ...], int]:
-    """At most so many of a section's items, and how many others it has.
+def best_first(section: Section) -> bool:
+    """Whether the first of a section's items matters most; otherwise time runs on in it, and the last does."""
+    return section.name in _BEST_FIRST
 
-    Those that matter most: the best where the best come first, and the newest where time runs on.
-    """
+
+def shown_items(section: Section, most: int) -> tuple[tuple[Item, ...], int]:
+    """At most so many of a section's items, those that matter most, and how many others it has."""
     items = section.items
     others = max(len(items) - most, 0)
-    return (items[:most] if section.name in _BEST_FIRST else items[others:]), others
+    return (items[:most] if best_first(section) else items[others:]), others
 
 
 def free_tokens(window: ContextWindow) -> int:

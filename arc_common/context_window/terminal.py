@@ -142,10 +142,12 @@ def _headline(section: Section, glyphs: _Glyphs) -> Table:
 def _contents(section: Section, messages: Mapping[int, Message], *, full: bool) -> Iterator[RenderableType]:
     """What is in a section: the first words of some of it, or all of it."""
     shown, others = shares.shown_items(section, len(section.items) if full else _PREVIEWED)
-    if others:
-        yield Text(f"  {others:,} more, and:", "dim")
+    if others and not shares.best_first(section):
+        yield Text(f"  {others:,} more, then", "dim")
     for item in shown:
         yield from _whole(item, messages) if full else _preview(item, messages)
+    if others and shares.best_first(section):
+        yield Text(f"  and {others:,} more", "dim")
 
 
 def _preview(item: Item, messages: Mapping[int, Message]) -> Iterator[RenderableType]:
@@ -153,8 +155,8 @@ def _preview(item: Item, messages: Mapping[int, Message]) -> Iterator[Renderable
     text = " ".join(shares.excerpt(shares.said(item, message), _LINE_CHARACTERS).split())
     who = message.role.value if message else shares.excerpt(item.id or "", 40) if not text else ""
     if who or text:
-        line = Text.assemble("  ", (who, "dim"), "  " if who and text else "", text, no_wrap=True, overflow="ellipsis")
-        yield line
+        gap = "  " if who and text else ""
+        yield Text.assemble("  ", (who, "dim"), gap, text, no_wrap=True, overflow="ellipsis")
 
 
 def _whole(item: Item, messages: Mapping[int, Message]) -> Iterator[RenderableType]:
@@ -186,7 +188,5 @@ def _omissions(window: ContextWindow) -> Iterator[RenderableType]:
         reason = shares.excerpt(omission.reason, _NOTE_CHARACTERS)
         table.add_row(Text(shares.about(omission)), Text(reason), f"{omission.tokens:,}")
     for reason, left in list(window.receipt.rest.items())[:_ROWS]:
-        table.add_row(
-            Text(f"{left.count:,} more"), Text(shares.excerpt(reason, _NOTE_CHARACTERS)), f"{left.tokens:,}"
-        )
+        table.add_row(Text(f"{left.count:,} more"), Text(shares.excerpt(reason, _NOTE_CHARACTERS)), f"{left.tokens:,}")
     yield Padding(table, (0, 0, 0, 2), expand=False)
