@@ -1,6 +1,9 @@
 """`ArcMemoryMiddleware` in `create_agent`: the turn is stored, the window fits, no request is ever broken."""
 
 import asyncio
+import inspect
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -316,3 +319,32 @@ def test_wrong_arguments_are_named(engine: ContextEngine, arguments: dict[str, A
     with pytest.raises(InvalidInputError) as caught:
         ArcMemoryMiddleware(**{"engine": engine, **arguments})
     assert caught.value.field == field
+
+
+WITHOUT_LANGCHAIN = """
+import sys
+sys.modules["langchain"] = None
+import langchain_arc
+langchain_arc.with_arc_memory
+try:
+    langchain_arc.ArcMemoryMiddleware
+except ImportError as error:
+    print(error)
+"""
+
+
+def test_without_langchain_everything_else_works() -> None:
+    """The error names the class, the extra and what to install."""
+    done = subprocess.run([sys.executable, "-c", WITHOUT_LANGCHAIN], check=True, capture_output=True, text=True)
+    assert "ArcMemoryMiddleware needs the package 'langchain'" in done.stdout
+    assert "pip install 'arc-context-engine[agents]'" in done.stdout
+
+
+def test_each_hook_has_both_forms() -> None:
+    """LangChain runs a hook that has only one of them on the event loop, or not at all."""
+    own = {name for name, member in vars(ArcMemoryMiddleware).items() if callable(member) and not name.startswith("_")}
+    assert own == {"wrap_model_call", "awrap_model_call", "after_agent", "aafter_agent"}
+    for name in ("wrap_model_call", "after_agent"):
+        sync, twin = getattr(ArcMemoryMiddleware, name), getattr(ArcMemoryMiddleware, f"a{name}")
+        assert list(inspect.signature(sync).parameters) == list(inspect.signature(twin).parameters)
+        assert twin.__doc__ == f"Async form of `{name}`."
