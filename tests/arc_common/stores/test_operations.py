@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from arc_common.exceptions import SessionNotFoundError
+from arc_common.exceptions import InvalidInputError, SessionNotFoundError
 from arc_common.messages import ContentPart, Message, Origin, Role, ToolCall
 from arc_common.protocols import ConversationStore, CountedMessage, SessionKey, StoredMessage
 from arc_common.stores import InMemoryStore
@@ -138,7 +138,7 @@ def result_of(store: ConversationStore, caller: str, operation: Any) -> object:
     key = SessionKey(session_id, caller, user_id)
     try:
         result = getattr(store, name)(key, *arguments, **named)
-    except SessionNotFoundError as error:
+    except (InvalidInputError, SessionNotFoundError) as error:
         return type(error)
     if name == "conversation" and result is not None:
         nothing = datetime(1970, 1, 1, tzinfo=UTC)
@@ -171,6 +171,11 @@ def test_the_store_in_memory_against_a_model(sequence: list[Any]) -> None:
     model: dict[str, CountedMessage] = {}
     for name, _, argument, *_ in (one for one in sequence if one[0] in ("append", "remove")):
         if name == "append":
+            roles = {(one.message.id, one.message.role) for one in argument}
+            if len(roles) > len({message_id for message_id, _ in roles}):
+                with pytest.raises(InvalidInputError, match="an id of its own"):
+                    store.append(SessionKey("s"), argument)
+                continue
             store.append(SessionKey("s"), argument)
             for one in argument:
                 known = model.get(one.message.id)
