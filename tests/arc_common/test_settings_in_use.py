@@ -32,11 +32,22 @@ def names_read(tree: ast.AST, known: Mapping[str, str]) -> Iterator[str]:
                 if annotation in CLASSES:
                     name = node.arg if isinstance(node, ast.arg) else ast.unparse(node.target)
                     holders[name] = holders[f"self.{name}"] = CLASSES[annotation]
-            if isinstance(node, ast.Assign) and (group := _group_of(node.value, holders)) is not None:
-                holders |= {ast.unparse(target): group for target in node.targets}
+            for target, value in _assigned(node):
+                if (group := _group_of(value, holders)) is not None:
+                    holders[ast.unparse(target)] = group
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and (group := _group_of(node.value, holders)) is not None:
             yield f"{group}.{node.attr}" if group else node.attr
+
+
+def _assigned(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """What gets which value, one by one: `a, b = c, d` too."""
+    if isinstance(node, ast.Assign):
+        for target in node.targets:
+            if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                yield from zip(target.elts, node.value.elts, strict=False)
+            else:
+                yield target, node.value
 
 
 def _group_of(node: ast.expr, holders: Mapping[str, str]) -> str | None:
@@ -86,7 +97,7 @@ def test_the_scan_sees_how_settings_are_read() -> None:
     """By the engine's settings, by a variable, by an argument of a group's type; not by an equal name elsewhere."""
     source = """
 def one(runtime, budget: BudgetSettings, made: "ArcSettings"):
-    shares = runtime.settings.summary
+    shares, other = runtime.settings.summary, runtime.things
     self._facts = made.facts
     return shares.enabled, budget.memory, self._facts.related_tokens, made.require_scope, other.rag.top_k, top_k
 """
