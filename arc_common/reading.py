@@ -9,11 +9,11 @@ from itertools import takewhile
 from arc_common.assembly import Costs, Request, build_context_window, history_room, memory_message
 from arc_common.context_window import ContextWindow, LeftOut
 from arc_common.exceptions import BudgetExceededError
-from arc_common.memory.conversation import ConversationLog, LoadedHistory, as_messages
+from arc_common.memory.conversation import ConversationLog, LoadedHistory, as_messages, opens_a_turn
 from arc_common.messages import Message, Role
 from arc_common.observability import timed
 from arc_common.prompts import render_idle_note
-from arc_common.protocols import SessionKey
+from arc_common.protocols import SessionKey, StoredMessage
 from arc_common.runtime import Runtime
 from arc_common.tokens.call_ids import with_distinct_call_ids
 from arc_common.tokens.compression import truncated
@@ -21,7 +21,7 @@ from arc_common.tokens.counting import message_tokens_batch
 from arc_common.tokens.filling import fit_exchanges
 from arc_common.tokens.window import current_turn, says_something, select_window
 
-__all__ = ["Reader", "ViewLimits"]
+__all__ = ["Reader", "ViewLimits", "idle_note"]
 
 _log = logging.getLogger("arc.context")
 
@@ -68,7 +68,7 @@ class Reader:
         stored.update(loaded.tokens)
         if loaded.summarised:
             request = replace(request, max_turns=None, max_messages=None)
-        note = "" if history is not None else self._idle_note(request, loaded.messages)
+        note = "" if history is not None else idle_note(runtime, request, loaded.messages)
         window = build_context_window(
             request,
             loaded.messages,
@@ -160,34 +160,26 @@ class Reader:
         trigger = self._runtime.settings.summary.trigger_message_count
         if state is None or (state.view is None and state.message_count <= trigger):
             return None, remembered.notes
+        read = self._with_question(state.messages)
         if query is None:
-            asked = current_turn([stored.message for stored in state.messages]).user
+            asked = current_turn([stored.message for stored in read]).user
             query = asked.text if asked else ""
         loaded = LoadedHistory(
-            messages=tuple(stored.message for stored in state.messages),
-            tokens=self._log.raw_tokens(state.messages),
-            unread=LeftOut(
-                max(state.message_count - (state.view.covered if state.view else 0) - len(state.messages), 0), 0
-            ),
+            messages=tuple(stored.message for stored in read),
+            tokens=self._log.raw_tokens(read),
+            unread=LeftOut(max(state.message_count - (state.view.covered if state.view else 0) - len(read), 0), 0),
             layers=memory.layers(self._key, state, query),
             summarised=True,
             notes=remembered.notes,
         )
         return loaded, remembered.notes
 
-    def _idle_note(self, request: Request, messages: Sequence[Message]) -> str:
-        """A word on how long the conversation rested before the current user message, if that was long."""
-        longest = self._runtime.settings.conversation.resume_note_days
-        if longest is None:
-            return ""
-        now: datetime | None = self._runtime.clock()
-        if request.query is None:
-            turn = current_turn(messages)
-            now, messages = turn.user.created_at if turn.user else None, turn.before
-        last = max((message.created_at for message in messages if message.created_at), default=None)
-        if now is None or last is None or now - last <= timedelta(days=longest):
-            return ""
-        return render_idle_note((now - last).days)
+    def _with_question(self, read: tuple[StoredMessage, ...]) -> tuple[StoredMessage, ...]:
+        """What was read, with the question of a running turn that is longer than that."""
+        if not read or self._log is None or any(map(opens_a_turn, read)):
+            return read
+        question = self._log.newest_question(before=read[0].seq)
+        return (question, *read) if question else read
 
     def _report(self, request: Request, window: ContextWindow, loaded: LoadedHistory) -> None:
         """Log the receipt, keep it for `debug`, and warn once when a conversation comes near its limit."""
@@ -201,6 +193,21 @@ class Reader:
         tokens = window.total_tokens - kept + sum(loaded.tokens.values()) + loaded.unread.tokens
         if tokens > request.threshold and self._runtime.receipts.is_first_warning(self._key):
             _log.warning("Approaching token limit: %d tokens (session %r)", tokens, self._key.session_id)
+
+
+def idle_note(runtime: Runtime, request: Request, messages: Sequence[Message]) -> str:
+    """A word on how long the conversation rested before the current user message, if that was long."""
+    longest = runtime.settings.conversation.resume_note_days
+    if longest is None:
+        return ""
+    now: datetime | None = runtime.clock()
+    if request.query is None:
+        turn = current_turn(messages)
+        now, messages = turn.user.created_at if turn.user else None, turn.before
+    last = max((message.created_at for message in messages if message.created_at), default=None)
+    if now is None or last is None or now - last <= timedelta(days=longest):
+        return ""
+    return render_idle_note((now - last).days)
 
 
 class _View:

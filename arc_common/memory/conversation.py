@@ -14,7 +14,7 @@ from arc_common.tokens.correction import Correcting, corrected
 from arc_common.tokens.counting import message_tokens_batch
 from arc_common.tokens.window import says_something
 
-__all__ = ["USAGE", "ConversationLog", "LoadedHistory", "as_messages"]
+__all__ = ["USAGE", "ConversationLog", "LoadedHistory", "as_messages", "opens_a_turn"]
 
 USAGE = "usage"
 """The metadata key where adapters note what a provider reported: `{"output_tokens": 12, "reasoning_tokens": 0}`."""
@@ -146,6 +146,16 @@ class ConversationLog:
         leading = takewhile(lambda stored: stored.message.role is Role.SYSTEM, head)
         return [stored for stored in leading if stored.seq < before]
 
+    def newest_question(self, *, before: int) -> StoredMessage | None:
+        """The newest user message with anything in it before a place; reads back by chunks until it is found."""
+        size = _FIRST_CHUNK
+        while True:
+            chunk = self._store.tail(self._key, limit=size, before=before)
+            found = next((stored for stored in reversed(chunk) if opens_a_turn(stored)), None)
+            if found is not None or len(chunk) < size:
+                return found
+            before, size = chunk[0].seq, 2 * size
+
     def raw_tokens(
         self, chunk: Sequence[StoredMessage], count: Callable[[Message], int] | None = None
     ) -> dict[int, int]:
@@ -197,7 +207,7 @@ def as_messages(messages: Message | Iterable[Message]) -> list[Message]:
 
 def _whole_turns(loaded: Sequence[StoredMessage]) -> Sequence[StoredMessage]:
     """From the first user message on: half a turn can't be shown, and its system messages open no conversation."""
-    return loaded[next(i for i, stored in enumerate(loaded) if _opens_a_turn(stored)) :]
+    return loaded[next(i for i, stored in enumerate(loaded) if opens_a_turn(stored)) :]
 
 
 def _enough(
@@ -208,7 +218,7 @@ def _enough(
     max_tokens: int | None,
 ) -> bool:
     """Whether any further message could only be left out: the newest turn's user message never is."""
-    turns = sum(map(_opens_a_turn, loaded))
+    turns = sum(map(opens_a_turn, loaded))
     return turns > 0 and (
         (max_turns is not None and turns > max_turns)
         or (max_messages is not None and len(loaded) > max_messages)
@@ -216,5 +226,6 @@ def _enough(
     )
 
 
-def _opens_a_turn(stored: StoredMessage) -> bool:
+def opens_a_turn(stored: StoredMessage) -> bool:
+    """Whether it is a user message with anything in it."""
     return stored.message.role is Role.USER and says_something(stored.message)
