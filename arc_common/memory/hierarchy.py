@@ -13,7 +13,7 @@ from arc_common.facts import Fact
 from arc_common.memory.adoption import narrated
 from arc_common.memory.background import BackgroundQueue
 from arc_common.memory.fact_index import FactIndexes
-from arc_common.memory.recall import SessionIndex, fused
+from arc_common.memory.recall import recall
 from arc_common.memory.segments import shown_narratives
 from arc_common.memory.summaries import SummaryWriter
 from arc_common.memory.tail import TailReader
@@ -184,18 +184,13 @@ class HierarchicalMemory:
         Looks through the whole session: its cost grows with it.
         """
         stored = self._conversations.tail(key)
-        by_id = {item.message.id or "": item.message for item in stored}
-        facts = self._store.facts(key)
-        wide = max(4 * top_k, 20)
-        messages = SessionIndex((item.message.id or "", item.message.text) for item in stored).search(query, top_k=wide)
-        lines = SessionIndex(((fact.id, f"{fact.key} {fact.value}") for fact in facts), window_terms=0)
-        sources = {fact.id: [source for source in fact.sources if source in by_id] for fact in facts}
-        said = [(source, score) for name, score in lines.search(query, top_k=wide) for source in sources[name]]
-        parts = {"message": dict(reversed(messages)), "fact": dict(reversed(said))}
-        return [
-            ScoredMessage(by_id[name], score, {part: found[name] for part, found in parts.items() if name in found})
-            for name, score in fused(messages, said, top_k=top_k)
+        places = {item.message.id: place for place, item in enumerate(stored)}
+        facts = [
+            (f"{fact.key} {fact.value}", [places[source] for source in fact.sources if source in places])
+            for fact in self._store.facts(key)
         ]
+        found = recall(query, [item.message.text for item in stored], facts, top_k=top_k)
+        return [ScoredMessage(stored[one.place].message, one.score, one.parts) for one in found]
 
     def read(self, key: SessionKey, *, room: int, input_tokens: int) -> Remembered:
         """What a turn reads, after adopting what is to be adopted.

@@ -1,6 +1,6 @@
 """Lexical analysis: text in, terms out, the same on every backend."""
 
-from arc_common.text.analyzer import analyze, analyze_query
-from arc_common.text.concepts import related_terms
+from arc_common.text.analyzer import analyze, analyze_query, query_words
+from arc_common.text.concepts import Alternative, alternatives
 
-__all__ = ["analyze", "analyze_query", "related_terms"]
+__all__ = ["Alternative", "alternatives", "analyze", "analyze_query", "query_words"]

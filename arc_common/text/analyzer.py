@@ -10,7 +10,7 @@ from typing import Protocol
 
 from arc_common.text.words import BASE_FORMS, KOREAN_PARTICLES, KOREAN_STOP_WORD, STOP_WORDS, UNSPACED_STOP_WORD
 
-__all__ = ["analyze", "analyze_query"]
+__all__ = ["analyze", "analyze_query", "query_words"]
 
 _MAX_TERM = 64
 """Characters of one term. Longer runs (encoded data) are cut: nobody asks for their ends."""
@@ -81,6 +81,23 @@ def analyze_query(text: str, *, drop_stop_words: bool = True) -> list[str]:
     words = list(_words(_fold(text)))
     kept = [term for word in words for term in _terms(word, query=True)] if drop_stop_words else []
     return kept or [term for word in words for term in _terms(word)]
+
+
+def query_words(text: str) -> list[str]:
+    """The words of a query that ask for something, in its order: folded, neither stemmed nor cut, no stop words.
+
+    For looking words up; what is unspaced (Chinese, Japanese, Thai) has no words, and compounds come as they stand.
+    """
+    words: list[str] = []
+    for word in _words(_fold(text)):
+        for piece in _PIECE.finditer("" if word in STOP_WORDS else word):
+            found = piece[0]
+            if piece.lastgroup == "unspaced":
+                continue
+            stop = KOREAN_STOP_WORD.fullmatch(found) if piece.lastgroup == "hangul" else found in STOP_WORDS
+            if not stop:
+                words.append(found)
+    return words
 
 
 def _fold(text: str) -> str:

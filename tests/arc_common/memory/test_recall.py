@@ -6,16 +6,19 @@ from hypothesis import strategies as st
 from rank_bm25 import BM25Plus
 
 from arc_common.exceptions import InvalidInputError
-from arc_common.memory.recall import SessionIndex, fused, rank
+from arc_common.memory.answer_types import answer_types
+from arc_common.memory.extraction import extract_facts
+from arc_common.memory.recall import rank, recall
+from arc_common.memory.session_index import SessionIndex
 from arc_common.text import analyze
 from tests.arc_common.memory.conversations import FACT_SETS, build_conversation, load_facts
 
-VOCABULARY = ["harbour", "lantern", "quartz", "주문번호", "사과", "东京", "x-1", "the"]
+VOCABULARY = ["harbour", "lantern", "quartz", "주문번호", "마름모", "东京", "x-1", "the"]
 texts = st.lists(st.lists(st.sampled_from(VOCABULARY), max_size=12).map(" ".join), max_size=12)
 
 
 @settings(max_examples=200)
-@given(texts, st.sampled_from(["harbour", "quartz lantern", "주문번호", "x-1 harbour", "东京 사과"]))
+@given(texts, st.sampled_from(["harbour", "quartz lantern", "주문번호", "x-1 harbour", "东京 마름모"]))
 def test_scores_are_those_of_rank_bm25(corpus, query):
     """Each text by itself scores what rank-bm25's BM25Plus says, less its constant."""
     ranked = dict(rank(query, corpus, top_k=50, window_terms=0))
@@ -27,7 +30,7 @@ def test_scores_are_those_of_rank_bm25(corpus, query):
 
 
 @settings(max_examples=100)
-@given(texts, texts, st.sampled_from(["harbour", "the quartz", "사과 lantern"]), st.sampled_from([0, 5, 60]))
+@given(texts, texts, st.sampled_from(["harbour", "the quartz", "마름모 lantern"]), st.sampled_from([0, 5, 60]))
 def test_an_index_that_grew_answers_like_one_built_at_once(first, second, query, window):
     """Whatever the pieces: windows at the seam are opened again."""
     items = [(str(i), text) for i, text in enumerate(first + second)]
@@ -41,7 +44,7 @@ def test_an_index_that_grew_answers_like_one_built_at_once(first, second, query,
 @given(texts, st.integers(1, 5))
 def test_results_are_ordered_and_bounded(corpus, top_k):
     """Best first, equal scores by recency, positive, none twice, at most `top_k`."""
-    ranked = rank("harbour the 사과", corpus, top_k=top_k)
+    ranked = rank("harbour the 마름모", corpus, top_k=top_k)
     assert len(ranked) <= top_k
     assert len({place for place, _ in ranked}) == len(ranked)
     assert ranked == sorted(ranked, key=lambda found: (-found[1], -found[0]))
@@ -89,21 +92,87 @@ def test_who_spoke_is_no_search_term():
     assert rank("user", chat, top_k=1, window_terms=0)[0][0] == 0
 
 
-def test_rankings_are_fused_by_normalised_scores():
-    """The scale of a ranking does not matter, agreement does, and of an id given twice the best counts."""
-    messages, facts = [("a", 10.0), ("b", 9.0), ("c", 1.0)], [("b", 0.2), ("d", 0.2), ("b", 0.1)]
-    ranked = fused(messages, facts)
-    assert [item_id for item_id, _ in ranked] == ["b", "a", "d", "c"]
-    assert [score for _, score in ranked] == pytest.approx([1.9, 1.0, 1.0, 0.1])
-    assert fused(messages, [], top_k=1) == [("a", 1.0)]
-    assert fused() == []
+def test_a_fact_finds_the_messages_that_say_it():
+    """Its words count besides those of the message, and a message counts its best fact only."""
+    messages = ["Fine, thanks.", "The quartz is with Ana.", "The lantern too.", "Fine, thanks."]
+    facts = [("quartz: with Ana", [1]), ("lantern harbour", [1, 2]), ("harbour", [])]
+    best, *others = recall("Where is the quartz?", messages, facts, window_terms=0)
+    assert (best.place, set(best.parts)) == (1, {"message", "fact"})
+    assert best.score == pytest.approx(sum(best.parts.values()))
+    assert all(found.score < best.score for found in others)
+    assert [found.place for found in recall("harbour", messages, facts)][:2] == [2, 1]
+    assert recall("harbour", [], []) == []
+
+
+def test_facts_are_weighed_by_what_a_perfect_match_would_have():
+    """The best of the facts may be a poor one, which must not stand beside the best of the messages."""
+    messages = ["The blue lantern of the harbour is broken.", "Nothing new.", "We like the harbour."]
+    ranked = recall("Which blue lantern is broken?", messages, [("a blue sky", [1])], window_terms=0)
+    assert ranked[0].place == 0
+    assert ranked[0].score > 1.5 * next(found.score for found in ranked if found.place == 1)
+
+
+@pytest.mark.parametrize(
+    ("question", "kind", "answer", "other"),
+    [
+        ("When does it close?", "time", "It's on the 3rd of May.", "It's the red one."),
+        ("By when is it due?", "time", "no later than noon", "no later"),
+        ("마감이 언제예요?", "time", "금요일까지예요", "파란색이에요"),
+        ("Who has the key?", "person", "I gave it to Marta.", "I gave it away."),
+        ("담당자가 누구예요?", "person", "박서준 과장입니다", "잘 모르겠어요"),
+        ("How much was it?", "money", "It came to 1,850 in all.", "It was too much."),
+        ("얼마였어요?", "money", "오만 원이었어요", "비쌌어요"),
+        ("How many came?", "count", "a dozen of them", "quite a few"),
+        ("How long is it?", "measure", "forty minutes", "rather long"),
+        ("What is the booking code?", "code", "it says QZ-7T4L", "it says so"),
+        ("How can Ana be reached?", "contact", "ana@mail.example", "she is out"),
+        ("Where is it?", "place", "in the annex", "gone"),
+        ("Why did they move?", "reason", "because of the rent", "they moved"),
+        ("왜 옮겼어요?", "reason", "비싸서 옮겼어요", "옮겼어요"),
+        ("What is not allowed?", "prohibition", "never use bleach", "use soap"),
+        ("What happens if it rains?", "condition", "whenever it rains we stay", "we stay"),
+        ("What is his job?", "occupation", "He's a welder.", "He's tall."),
+    ],
+)
+def test_a_question_tells_the_kind_of_its_answer(question, kind, answer, other):
+    """What holds an answer of that kind is told from what holds none."""
+    found = next(one for one in answer_types(question) if one.name == kind)
+    assert found.answers.search(answer)
+    assert not found.answers.search(other)
+
+
+def test_an_answer_of_the_kind_asked_for_comes_first():
+    """Where the words say the same of both."""
+    chat = ["The lantern is in the cellar.", "We like the lantern.", "The lantern comes back on Friday."]
+    assert recall("When does the lantern return?", chat, window_terms=0)[0].place == 2
+    assert answer_types("lantern") == []
+
+
+def test_facts_of_the_last_messages_are_read_anew():
+    """None are known of them yet; without that, what was said last would count for less."""
+    messages = ["My kiln is in the cellar.", "My kiln number is K-2210."]
+    (best, *_) = recall("What is the kiln's number?", messages, [("kiln: My kiln is in the cellar", [0])])
+    assert (best.place, set(best.parts)) == (1, {"message", "fact"})
+
+
+def test_a_misspelt_word_finds_the_one_that_was_meant():
+    """Only where no text has the word as it stands."""
+    chat = ["The surveyor measured the orchard.", "A harbour is a fine thing.", "Nothing happened."]
+    assert rank("When does the surveyer come?", chat, window_terms=0)[0][0] == 0
+    assert rank("the xylophone", chat, window_terms=0) == []
+    assert [place for place, _ in rank("harbour", [*chat, "The harbours!", "The harbour."], window_terms=0)] == [
+        4,
+        3,
+        1,
+    ]
 
 
 @pytest.mark.parametrize("top_k", [0, -1])
 def test_a_useless_top_k_is_refused(top_k):
     """By the field's name."""
-    with pytest.raises(InvalidInputError, match="top_k"):
-        rank("harbour", ["harbour"], top_k=top_k)
+    for ask in (rank, recall):
+        with pytest.raises(InvalidInputError, match="top_k"):
+            ask("harbour", ["harbour"], top_k=top_k)
 
 
 def test_a_negative_window_is_refused():
@@ -112,16 +181,39 @@ def test_a_negative_window_is_refused():
         SessionIndex(window_terms=-1)
 
 
-@pytest.mark.parametrize("name", FACT_SETS)
-@pytest.mark.parametrize("seed", range(3))
-def test_planted_facts_come_back_with_their_questions(name, seed):
-    """At least 56 of 60 among the first five of 120 messages, by the messages' words alone."""
+def lost(name, seed):
+    """The questions of a set whose fact is not among the first five of 120 messages."""
     conversation = build_conversation(load_facts(name), seed=seed)
-    index = SessionIndex((message.id, message.text) for message in conversation)
-    text_of = {message.id: message.text for message in conversation}
-    missed = [
+    place_of = {message.id: place for place, message in enumerate(conversation)}
+    facts = [
+        (f"{fact.key} {fact.value}", [place_of[source] for source in fact.sources])
+        for fact in extract_facts(conversation)
+    ]
+    texts = [message.text for message in conversation]
+    return [
         fact.question
         for fact in load_facts(name)
-        if not any(fact.value in text_of[item_id] for item_id, _ in index.search(fact.question, top_k=5))
+        if not any(fact.value in texts[found.place] for found in recall(fact.question, texts, facts))
     ]
-    assert len(missed) <= 4, missed
+
+
+@pytest.mark.parametrize("name", FACT_SETS)
+@pytest.mark.parametrize("seed", range(2))
+def test_planted_facts_come_back_with_their_questions(name, seed):
+    """All but one of a set that no word and no concept ties to its question."""
+    assert len(missed := lost(name, seed)) <= 1, missed
+
+
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [
+        ("facts_own_question", 0),
+        ("facts_asked_again", 9),
+        ("facts_asked_later", 10),
+        ("facts_week_later_home", 7),
+        ("facts_week_later_study", 8),
+    ],
+)
+def test_questions_in_other_words_find_most(name, most):
+    """Sets that nothing was tuned on: one asked in the facts' words, one in half of them, three in hardly any."""
+    assert len(missed := lost(name, seed=0)) <= most, missed

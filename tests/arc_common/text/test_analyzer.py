@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arc_common.text import analyze, analyze_query, related_terms
+from arc_common.text import analyze, analyze_query, query_words
 
 anything = st.text(st.characters(), max_size=200)
 words = st.text(st.characters(categories=["Ll", "Lu", "Lo", "Nd"]), min_size=1, max_size=12)
@@ -151,16 +151,7 @@ def test_threads_agree():
         assert json.loads(alone.stdout) == terms
 
 
-@pytest.mark.parametrize(
-    ("asked", "answer"),
-    [("job", "nurse"), ("dog", "beagle"), ("직업", "약사"), ("nurse", "occupation"), ("day", "Mondays")],
-)
-def test_an_everyday_word_asks_for_its_concept(asked, answer):
-    """And a word for its concept's names."""
-    assert related_terms(analyze(asked)) & set(analyze(answer))
-
-
-def test_other_words_ask_for_themselves_only():
-    """Related terms never repeat what was given."""
-    assert related_terms(["quaternion"]) == set()
-    assert not related_terms(["job", "work"]) & {"job", "work"}
+def test_the_words_of_a_query_are_what_it_asks_for():
+    """As they stand, folded; without stop words, punctuation, and what has no words."""
+    assert query_words("Where's the Blue-Lantern, please? 그 등대는 어디 있나요? 在哪里") == ["blue-lantern", "등대는"]
+    assert query_words("") == query_words("where is it?") == []

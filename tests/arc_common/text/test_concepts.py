@@ -1,0 +1,69 @@
+"""The thesaurus: which words may stand in the place of a question's."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arc_common.text import alternatives, analyze
+from arc_common.text.concepts import _lines
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [
+        ("job", "nurse"),
+        ("Which dog?", "beagle"),
+        ("직업이 뭐예요?", "약사"),
+        ("nurse", "occupation"),
+        ("On which day?", "Mondays"),
+        ("rehearse", "practice"),
+        ("아버지가", "아빠"),
+        ("개는", "강아지"),
+        ("좋아하시나요", "취향"),
+    ],
+)
+def test_a_word_stands_for_others_of_its_concept(asked, answer):
+    """Names for each other, a name for what belongs to it, and the other way round."""
+    terms = set(analyze(answer))
+    assert any(terms.issuperset(word.terms) for words in alternatives(asked) for word in words)
+
+
+def test_what_means_the_same_weighs_more_than_what_belongs():
+    """And both less than the word itself."""
+    weights = {word.terms: word.weight for words in alternatives("dog") for word in words}
+    assert 1.0 > weights[("puppi",)] > weights[("beagl",)] > 0.0
+    assert ("dog",) not in weights
+
+
+def test_other_words_stand_for_themselves_only():
+    """What the thesaurus does not have, stop words, numbers and codes."""
+    assert alternatives("quaternion") == alternatives("where is it") == alternatives("A-7731, 42") == []
+    assert len(alternatives("the dog, dogs and the dog")) <= 2
+
+
+@given(st.text(max_size=80))
+def test_any_text_is_accepted(query):
+    """And gives the same each time; no word of a single Korean syllable, which would begin too many others."""
+    found = alternatives(query)
+    assert found == alternatives(query)
+    for word in (word for words in found for word in words):
+        assert word.terms
+        assert not (len(word.terms) == 1 and "가" <= word.terms[0] <= "힣" and len(word.terms[0]) == 1)
+
+
+def test_every_word_of_the_thesaurus_can_be_found():
+    """Each is one word to the analyzer, and no concept is without a name."""
+    for line in _lines():
+        names, _, members = line.partition(":")
+        assert names.split(), line
+        for word in (*names.split(), *members.split()):
+            assert analyze(word), (word, line)
+
+
+def test_a_long_query_costs_linear_time():
+    """Words that nobody ever says are not looked up letter by letter."""
+    start = time.process_time()
+    alternatives("가나다라마바사" * 20_000 + " " + "x" * 100_000)
+    assert time.process_time() - start < 2
