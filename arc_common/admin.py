@@ -6,8 +6,10 @@ from typing import Any
 from arc_common.context_window import Receipt
 from arc_common.exceptions import SessionNotFoundError
 from arc_common.protocols import Conversation, ConversationPage, SessionKey
+from arc_common.replaying import ReplayedTurn, replay
 from arc_common.runtime import Runtime
 from arc_common.summaries import ConversationSummary
+from arc_common.tokens.budget import TokenBudget
 
 __all__ = ["Admin", "SessionDebug"]
 
@@ -96,3 +98,52 @@ class Admin:
     async def adebug(self, session_id: str, *, caller_id: str = "default", user_id: str | None = None) -> SessionDebug:
         """Async form of `debug`."""
         return await self._runtime.workers.run(self.debug, session_id, caller_id=caller_id, user_id=user_id)
+
+    def replay(
+        self,
+        session_id: str,
+        turn: int | None = None,
+        *,
+        budget: TokenBudget | None = None,
+        caller_id: str = "default",
+        user_id: str | None = None,
+    ) -> ReplayedTurn:
+        """What the model would be shown today for a stored turn: the newest, or the one of that number.
+
+        - Changes nothing: no summary is adopted, no receipt kept.
+        - The turn's last answer, and what came after it, is not in it.
+        - Facts and summary are those adopted by now. Where they reach beyond the turn they are left out, and where they
+          were adopted after it, the receipt's notes say so.
+        - System prompt, tools and documents are the application's and not stored: not in it.
+
+        Reads the whole session: its cost grows with it.
+
+        Args:
+            session_id: The session.
+            turn: Which user message, from 1; `None` for the newest.
+            budget: What the request may cost; by default the settings' budget.
+            caller_id: Whose session it is.
+            user_id: The user that it is bound to.
+
+        Raises:
+            BudgetExceededError: The user message alone doesn't fit.
+            InvalidInputError: The session has no such turn.
+            SessionNotFoundError: There is no such session for this caller and user.
+            StoreError: The store failed.
+        """
+        key = SessionKey(session_id, caller_id, user_id)
+        return replay(self._runtime, key, turn=turn, budget=budget or self._runtime.default_budget())
+
+    async def areplay(
+        self,
+        session_id: str,
+        turn: int | None = None,
+        *,
+        budget: TokenBudget | None = None,
+        caller_id: str = "default",
+        user_id: str | None = None,
+    ) -> ReplayedTurn:
+        """Async form of `replay`."""
+        return await self._runtime.workers.run(
+            self.replay, session_id, turn, budget=budget, caller_id=caller_id, user_id=user_id
+        )

@@ -117,6 +117,41 @@ def _word(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
+@app.command()
+def inspect(
+    session: Annotated[str, typer.Argument(help="The session's id.", show_default=False)],
+    *,
+    turn: Annotated[int | None, typer.Option(help="Which user message, from 1; without it the newest.")] = None,
+    url: Annotated[str | None, typer.Option(help="A SQLAlchemy address. Without it, ARC_DATABASE_URL.")] = None,
+    caller: Annotated[str, typer.Option(help="Whose session it is.")] = "default",
+    user: Annotated[str | None, typer.Option(help="The user that the session is bound to.")] = None,
+    tokens: Annotated[
+        int | None, typer.Option(min=1, help="What the request may cost; without it, the settings' budget.")
+    ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Show every text, and not only the first words of some.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object; with --full also the messages.")] = False,
+) -> None:
+    """Show what the model would be shown for a turn of a stored session, and what was left out.
+
+    It reads only. System prompt, tools and documents are the application's own and not stored: not in it.
+    """
+    from arc_common.inspection import inspect_session  # noqa: PLC0415 - see above
+
+    inspect_session(
+        Console(),
+        session,
+        turn=turn,
+        url=url,
+        caller_id=caller,
+        user_id=user,
+        tokens=tokens,
+        full=full,
+        as_json=json,
+    )
+
+
 @db.command()
 def upgrade(
     url: Annotated[

@@ -31,20 +31,18 @@ def render_html(window: ContextWindow) -> str:
     receipt = window.receipt
     sections = shares.shown_sections(window)
     limit = max(receipt.input_tokens, window.total_tokens, 1)
-    share = window.total_tokens / limit
-    used = f"{window.total_tokens:,} of {receipt.input_tokens:,} tokens"
-    details = (
-        f"{share:.0%} used · {shares.free_tokens(window):,} free · {shares.counted(len(window.messages), 'message')}"
-    )
-    bars = _bar(sections, limit, label=f"{used}, {share:.0%} used")
-    if 0 < share < _ENLARGED_BELOW:
+    tokens = f"{window.total_tokens:,} of {receipt.input_tokens:,} tokens"
+    used = f"{shares.share_used(window)} used"
+    details = f"{used} · {shares.free_tokens(window):,} free · {shares.counted(len(window.messages), 'message')}"
+    bars = _bar(sections, limit, label=f"{tokens}, {used}")
+    if 0 < window.total_tokens < _ENLARGED_BELOW * limit:
         bars += '<div class="arc-dim arc-small">enlarged: what is used</div>'
         bars += _bar(sections, window.total_tokens, label="what is used, enlarged")
     messages = shares.messages_by_item(window)
     parts = [
         f"<style>{STYLE}</style>",
         '<div class="arc-window"><div class="arc-head">',
-        f'<strong>{used}</strong><span class="arc-dim">{details}</span></div>',
+        f'<strong>{tokens}</strong><span class="arc-dim">{details}</span></div>',
         bars,
         *(_section(section, messages) for section in sections),
         _omissions(window),
@@ -98,8 +96,8 @@ def _omissions(window: ContextWindow) -> str:
     count, tokens = shares.left_out(window)
     if not count:
         return '<div class="arc-nothing arc-dim">nothing left out</div>'
-    named, rest = window.receipt.nearest, window.receipt.rest
-    rows = "".join(map(_omission, named[:_ROWS]))
+    rest = shares.rest(window, named=_ROWS)
+    rows = "".join(map(_omission, window.receipt.nearest[:_ROWS]))
     rows += "".join(
         f"<tr><td>{left.count:,} more</td><td>{escape(shares.excerpt(reason, _NOTE_CHARACTERS))}</td>"
         f'<td class="arc-number">{left.tokens:,}</td></tr>'

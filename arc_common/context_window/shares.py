@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 
-from arc_common.context_window.values import ContextWindow, Item, Omission, Section
+from arc_common.context_window.values import ContextWindow, Item, LeftOut, Omission, Section, receipt_of
 from arc_common.messages import Message, Role
 
 __all__ = [
@@ -16,7 +16,9 @@ __all__ = [
     "free_tokens",
     "left_out",
     "messages_by_item",
+    "rest",
     "said",
+    "share_used",
     "shown_items",
     "shown_sections",
     "title",
@@ -111,12 +113,25 @@ def free_tokens(window: ContextWindow) -> int:
     return max(window.receipt.input_tokens - window.total_tokens, 0)
 
 
+def share_used(window: ContextWindow) -> str:
+    """How much of its budget the request takes, in per cent: 100 only when nothing is left, 0 only for nothing."""
+    limit = window.receipt.input_tokens
+    percent = 100 * window.total_tokens // limit if limit else 0
+    return f"{percent}%" if percent or not window.total_tokens else "under 1%"
+
+
 def left_out(window: ContextWindow) -> tuple[int, int]:
     """How many things are not shown, or not whole, and their tokens."""
     receipt = window.receipt
     count = len(receipt.nearest) + sum(left.count for left in receipt.rest.values())
     tokens = sum(omission.tokens for omission in receipt.nearest) + sum(left.tokens for left in receipt.rest.values())
     return count, tokens
+
+
+def rest(window: ContextWindow, *, named: int) -> Mapping[str, LeftOut]:
+    """What was left out besides the first so many, summed up by reason."""
+    omissions = window.receipt.nearest[named:]
+    return receipt_of((), omissions, rest=window.receipt.rest, nearest=0).rest
 
 
 def messages_by_item(window: ContextWindow) -> Mapping[int, Message]:

@@ -46,6 +46,7 @@ _PREVIEWED = 3
 _LINE_CHARACTERS = 400
 _ITEM_CHARACTERS = 20_000
 _ROWS = 200
+_NAMED = 5
 _NOTE_CHARACTERS = 1_000
 
 
@@ -79,18 +80,17 @@ class _View:
         for section in shares.shown_sections(self._window):
             yield _headline(section, glyphs)
             yield from _contents(section, self._messages, full=self._full)
-        yield from _omissions(self._window)
+        yield from _omissions(self._window, most=_ROWS if self._full else _NAMED)
         for note in self._window.receipt.notes[:_ROWS]:
             yield _hanging(Text.assemble(("note  ", "yellow"), shares.excerpt(note, _NOTE_CHARACTERS)), 0)
 
     def _head(self) -> Text:
         window = self._window
         limit = window.receipt.input_tokens
-        share = window.total_tokens / max(limit, 1)
         messages = shares.counted(len(window.messages), "message")
         return Text.assemble(
             (f"{window.total_tokens:,} of {limit:,} tokens", "bold"),
-            (f"  {share:.0%} used, {shares.free_tokens(window):,} free, {messages}", "dim"),
+            (f"  {shares.share_used(window)} used, {shares.free_tokens(window):,} free, {messages}", "dim"),
         )
 
 
@@ -173,7 +173,7 @@ def _hanging(text: Text, indent: int) -> Padding:
     return Padding(text, (0, 0, 0, indent), expand=False)
 
 
-def _omissions(window: ContextWindow) -> Iterator[RenderableType]:
+def _omissions(window: ContextWindow, *, most: int) -> Iterator[RenderableType]:
     count, tokens = shares.left_out(window)
     if not count:
         yield Text("nothing left out", "dim")
@@ -184,9 +184,9 @@ def _omissions(window: ContextWindow) -> Iterator[RenderableType]:
     table.add_column("what", overflow="fold")
     table.add_column("why", overflow="fold")
     table.add_column("tokens", justify="right", no_wrap=True)
-    for omission in window.receipt.nearest[:_ROWS]:
+    for omission in window.receipt.nearest[:most]:
         reason = shares.excerpt(omission.reason, _NOTE_CHARACTERS)
         table.add_row(Text(shares.about(omission)), Text(reason), f"{omission.tokens:,}")
-    for reason, left in list(window.receipt.rest.items())[:_ROWS]:
+    for reason, left in list(shares.rest(window, named=most).items())[:_ROWS]:
         table.add_row(Text(f"{left.count:,} more"), Text(shares.excerpt(reason, _NOTE_CHARACTERS)), f"{left.tokens:,}")
     yield Padding(table, (0, 0, 0, 2), expand=False)

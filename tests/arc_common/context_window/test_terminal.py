@@ -1,6 +1,7 @@
 """A window on a terminal: everything is there, nothing is obeyed, nothing is wider than the screen."""
 
 import re
+from dataclasses import replace
 from io import StringIO
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from arc_common.context_window import ContextWindow, Receipt, Section
+from arc_common.context_window import ContextWindow, LeftOut, Omission, Receipt, Section, receipt_of
 from arc_common.context_window.shares import TITLES, visible
 from arc_common.context_window.terminal import _LETTERS, _STYLES, render_terminal
 from tests.arc_common.context_window.windows import CONTROLS, MARKUP, SCRIPTS, window_of, window_saying
@@ -69,6 +70,30 @@ def test_the_overview_shows_the_first_words_of_what_matters_most():
     out = printed(window_of([f"question {n}\nsecond line" for n in range(50)], input_tokens=1_000))
     assert "  47 more, then\n  assistant  question 47 second line\n" in out
     assert "question 46" not in out
+
+
+def test_the_overview_names_a_few_of_what_was_left_out():
+    """And sums up the others by reason; together they are all."""
+    window = window_of([], input_tokens=1_000)
+    omissions = [Omission("message", f"m{n}", 10, "older" if n % 2 else "shortened") for n in range(12)]
+    receipt = receipt_of([], omissions, rest={"older": LeftOut(100, 1_000)}, total_tokens=9, input_tokens=1_000)
+    window = replace(window, receipt=receipt)
+    rows = [" ".join(line.split()) for line in printed(window).partition("what")[2].splitlines()[1:]]
+    assert rows == [
+        *("message · m0 shortened 10", "message · m1 older 10", "message · m2 shortened 10"),
+        *("message · m3 older 10", "message · m4 shortened 10", "104 more older 1,040", "3 more shortened 30"),
+    ]
+    assert printed(window, full=True).count("message · m") == 12
+
+
+@pytest.mark.parametrize(
+    ("used", "limit", "said"),
+    [(0, 0, "0%"), (0, 9, "0%"), (1, 1_000, "under 1%"), (999, 1_000, "99%"), (5, 5, "100%")],
+)
+def test_what_is_used_is_not_rounded_up(used, limit, said):
+    """Full is only what is full, and empty what is empty."""
+    window = ContextWindow((), (), used, Receipt((), total_tokens=used, input_tokens=limit))
+    assert f"{said} used" in printed(window)
 
 
 def test_full_shows_everything():

@@ -1,0 +1,143 @@
+"""What a model would be shown for a turn that is stored."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from arc_common.assembly import NO_LAYERS, Costs, Layers, Request, build_context_window
+from arc_common.context_window import ContextWindow
+from arc_common.exceptions import InvalidInputError, SessionNotFoundError
+from arc_common.messages import Role
+from arc_common.protocols import SessionKey, StoredMessage
+from arc_common.reading import idle_note
+from arc_common.runtime import Runtime
+from arc_common.summaries import View
+from arc_common.tokens.budget import TokenBudget
+from arc_common.tokens.counting import message_tokens_batch
+from arc_common.tokens.window import says_something
+
+__all__ = ["ReplayedTurn", "replay"]
+
+NOT_STORED = "replayed from what is stored: without the application's own system prompt, tools and documents"
+BEYOND = "facts and summary reach beyond this turn by now: left out, and the last turns before it are shown"
+NOT_ADOPTED = "summaries are written, but none is adopted yet: the last turns are shown"
+LATER = "facts and summary are newer than this turn: adopted after it"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedTurn:
+    """A turn shown again.
+
+    Args:
+        number: Which of the session's user messages, from 1.
+        count: How many user messages the session has.
+        window: The request.
+    """
+
+    number: int
+    count: int
+    window: ContextWindow
+
+
+def replay(runtime: Runtime, key: SessionKey, *, turn: int | None, budget: TokenBudget) -> ReplayedTurn:
+    """The request of a stored turn as it would be built today; changes nothing.
+
+    Args:
+        runtime: What the engine's sessions share.
+        key: Which conversation, and whose.
+        turn: Which user message, from 1; `None` for the newest.
+        budget: What the request may cost.
+
+    Raises:
+        BudgetExceededError: The user message alone doesn't fit.
+        InvalidInputError: The session has no such turn.
+        SessionNotFoundError: There is no such session for this caller and user.
+        StoreError: The store failed.
+    """
+    if runtime.store.conversation(key) is None:
+        raise SessionNotFoundError(key.session_id)
+    stored = runtime.store.tail(key)
+    opening = [
+        place for place, one in enumerate(stored) if one.message.role is Role.USER and says_something(one.message)
+    ]
+    number = _checked(turn, len(opening))
+    start = opening[number - 1]
+    end = opening[number] if number < len(opening) else len(stored)
+    asked = stored[start]
+    view, notes = _adopted(runtime, key, asked)
+    boundary = view.boundary if view else 0
+    shown = [one for one in stored[: _before_the_answer(stored, start, end)] if one.seq > boundary]
+    messages = [one.message for one in shown]
+    request = _request(runtime, budget, limited=view is None)
+    layers = replace(_layers(runtime, key, view, asked.message.text), idle_note=idle_note(runtime, request, messages))
+    if shown[-1] is asked:  # without tools at work the question comes to a stored history, as `Session.context` has it
+        request = replace(request, query=messages.pop())
+    window = build_context_window(
+        request,
+        messages,
+        costs=Costs(runtime.context_counter, _tokens(runtime, shown)),
+        layers=layers,
+        notes=(NOT_STORED, *notes),
+        stored=True,
+    )
+    return ReplayedTurn(number, len(opening), window)
+
+
+def _checked(turn: int | None, count: int) -> int:
+    if not count:
+        raise InvalidInputError("turn", turn, "a session with a user message; this one has none")
+    if turn is None:
+        return count
+    if isinstance(turn, bool) or not isinstance(turn, int) or not 1 <= turn <= count:
+        raise InvalidInputError("turn", turn, f"a whole number from 1 to {count}: the session's user messages")
+    return turn
+
+
+def _before_the_answer(stored: Sequence[StoredMessage], start: int, end: int) -> int:
+    """Where the turn's last answer begins: what the model said then it was not shown."""
+    while end > start + 1 and stored[end - 1].message.role is Role.ASSISTANT and not stored[end - 1].message.tool_calls:
+        end -= 1
+    return end
+
+
+def _adopted(runtime: Runtime, key: SessionKey, asked: StoredMessage) -> tuple[View | None, tuple[str, ...]]:
+    """The view, if it holds and ends before the turn; and what is to be said of it."""
+    memory = runtime.memory
+    found = memory.inspect(key) if memory else None
+    view = found.view if found else None
+    if view is None or view.stale:
+        due = found and found.segments and found.message_count > runtime.settings.summary.trigger_message_count
+        return None, (NOT_ADOPTED,) if due else ()
+    if view.boundary >= asked.seq:
+        return None, (BEYOND,)
+    when = asked.message.created_at
+    return view, (LATER,) if when is not None and view.adopted_at > when else ()
+
+
+def _layers(runtime: Runtime, key: SessionKey, view: View | None, query: str) -> Layers:
+    memory = runtime.memory
+    summaries = getattr(runtime.store, "summaries", None)
+    if view is None or memory is None or summaries is None:
+        return NO_LAYERS
+    return memory.layers(key, replace(summaries.state(key, limit=0), view=view), query)
+
+
+def _tokens(runtime: Runtime, stored: Sequence[StoredMessage]) -> dict[int, int]:
+    """Their counts by `id()`: as stored, if the same counter counted them."""
+    others = [one.message for one in stored if one.counter != runtime.token_counter.name]
+    counts = message_tokens_batch(runtime.context_counter, others)
+    return {id(one.message): one.tokens for one in stored} | dict(zip(map(id, others), counts, strict=True))
+
+
+def _request(runtime: Runtime, budget: TokenBudget, *, limited: bool) -> Request:
+    settings = runtime.settings
+    max_turns, max_messages = settings.conversation.window_limits
+    return Request(
+        budget=budget,
+        max_turns=max_turns if limited else None,
+        max_messages=max_messages if limited else None,
+        placement=settings.context.placement,
+        facts_placement=settings.context.facts_placement,
+        nearest=settings.context.receipt_misses,
+        compression=runtime.compression,
+        compress_from=settings.conversation.compression_threshold,
+    )

@@ -1,0 +1,197 @@
+"""A stored turn shown again: as the model was shown it, and without changing anything."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import count
+
+import pytest
+
+from arc_common import (
+    ArcSettings,
+    BudgetExceededError,
+    ContextEngine,
+    InvalidInputError,
+    Message,
+    SessionNotFoundError,
+    TokenBudget,
+    ToolCall,
+)
+from arc_common.replaying import BEYOND, LATER, NOT_ADOPTED, NOT_STORED
+
+
+class Clock:
+    """A minute later each time it is asked."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def __call__(self):
+        self.now += timedelta(minutes=1)
+        return self.now
+
+
+def opened(url=None, **settings):
+    numbers = count(1)
+    return ContextEngine.open(url, settings=ArcSettings(**settings), clock=Clock(), new_id=lambda: f"m{next(numbers)}")
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def engine(request, tmp_path):
+    with opened(f"sqlite:///{tmp_path}/arc.db" if request.param == "sqlite" else None) as engine:
+        yield engine
+
+
+def said(window):
+    """What a model is shown, whatever the messages' ids."""
+    return [(message.role, message.content, message.tool_calls) for message in window.messages]
+
+
+def talk(session, turns, *, first=1):
+    """Turns as an application has them; what the model was shown on each."""
+    shown = {}
+    for n in range(first, first + turns):
+        question = f"Question {n}: my order ORD-{n:04} has {n} lamps. When does it come?"
+        shown[n] = session.context(question)
+        session.save_turn(question, f"Answer {n}: on day {n}.")
+        session.summarize()
+    return shown
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"context": {"placement": "system"}},
+        {"context": {"facts_placement": "user"}},
+        {"conversation": {"max_turns": 3}},
+        {"context": {"compression": ["truncate"]}, "budget": {"context_window": 1_000}},
+    ],
+    ids=["default", "volatile first", "facts with the user", "few turns", "compressed"],
+)
+def test_a_short_conversation_is_replayed_as_it_was(settings):
+    """Every turn, message for message, under any setting."""
+    with opened(**settings) as engine:
+        shown = talk(engine.session("s"), 8)
+        for n, window in shown.items():
+            again = engine.admin.replay("s", n)
+            assert (again.number, again.count) == (n, 8)
+            assert said(again.window) == said(window)
+            assert again.window.total_tokens == window.total_tokens
+            assert again.window.receipt.notes == (NOT_STORED,)
+
+
+def test_turns_since_the_adoption_are_replayed_with_facts_and_summary(engine):
+    """Message for message; of all others a note says that they are not shown as they were."""
+    shown = talk(engine.session("s"), 45)
+    notes = {n: engine.admin.replay("s", n).window.receipt.notes for n in shown}
+    since = [n for n, said_of_it in notes.items() if said_of_it == (NOT_STORED,)]
+    assert since[0] < since[-1] == 45
+    assert all(said(engine.admin.replay("s", n).window) == said(shown[n]) for n in since)
+    facts = {section.name: section.items for section in engine.admin.replay("s").window.sections}["facts"]
+    assert any("ORD-0001" in item.text for item in facts)
+    assert {said_of_it[1:] for said_of_it in notes.values()} == {(BEYOND,), (LATER,), ()}
+
+
+def test_a_turn_that_summaries_reach_beyond_shows_the_turns_before_it(engine):
+    """And says so: what came after it is in none of its messages."""
+    shown = talk(engine.session("s"), 40)
+    early = engine.admin.replay("s", 5).window
+    assert BEYOND in early.receipt.notes
+    assert said(early) == said(shown[5])
+    assert "ORD-0006" not in str(early.messages)
+    assert all(section.name not in ("facts", "narrative") or not section.items for section in early.sections)
+
+
+def test_summaries_adopted_after_a_turn_are_said_to_be_newer(engine):
+    """Where they end before it, they are shown: they hold nothing that came after it."""
+    session = engine.session("s")
+    for n in range(1, 21):
+        session.save_turn(f"Question {n}: order ORD-{n:04}?", f"Answer {n}.")
+    session.summarize()
+    session.context("now")
+    window = engine.admin.replay("s", 20).window
+    assert LATER in window.receipt.notes
+    assert window.messages[0].role == "system"
+    assert "ORD-0020" in window.messages[-1].text
+    assert "Answer 20" not in str(window.messages)
+
+
+def test_a_turn_with_tools_is_shown_as_before_its_last_answer(engine):
+    """The model saw the results; what it made of them it wrote itself."""
+    call = ToolCall("look_up", {"id": 1}, id="c1")
+    turn = [
+        Message("user", "where is it?"),
+        Message("assistant", "let me see", tool_calls=(call,)),
+        Message("tool", "in Busan", tool_call_id="c1"),
+        Message("assistant", "It is in Busan."),
+    ]
+    session = engine.session("s")
+    session.append([Message("user", "hi"), Message("assistant", "hello"), *turn])
+    assert [text for _, text, _ in said(engine.admin.replay("s").window)] == [
+        *("hi", "hello", "where is it?", "let me see", "in Busan"),
+    ]
+    session.append([Message("user", "thanks"), Message("assistant", "welcome")])
+    assert [text for _, text, _ in said(engine.admin.replay("s", 2).window)][2:] == [
+        *("where is it?", "let me see", "in Busan"),
+    ]
+
+
+def test_an_unanswered_question_is_the_newest_turn(engine):
+    """As while the model still thinks."""
+    session = engine.session("s")
+    session.append([Message("user", "hi"), Message("assistant", "hello"), Message("user", "and now?")])
+    assert said(engine.admin.replay("s").window) == said(session.context())
+
+
+def test_a_long_rest_is_noted_as_it_was():
+    """By the times of the messages, not by today's."""
+    with opened() as engine:
+        session = engine.session("s")
+        session.save_turn("hi", "hello")
+        engine._runtime.clock.now += timedelta(days=9)
+        session.save_turn("back", "welcome")
+        engine._runtime.clock.now += timedelta(days=90)
+        assert "last active 9 days ago" in engine.admin.replay("s", 2).window.messages[-1].text
+        assert "last active" not in engine.admin.replay("s", 1).window.messages[-1].text
+
+
+def test_nothing_is_changed(engine):
+    """No view is adopted, no receipt kept, nothing written."""
+    session = engine.session("s")
+    for n in range(30):
+        session.save_turn(f"Question {n}: order ORD-{n:04}?", f"Answer {n}.")
+    session.summarize()
+    assert NOT_ADOPTED in engine.admin.replay("s").window.receipt.notes
+    before = engine.admin.debug("s"), engine._runtime.hierarchy.inspect(session._key), session.messages()
+    first = [engine.admin.replay("s", n) for n in (None, 1, 15)]
+    assert (engine.admin.debug("s"), engine._runtime.hierarchy.inspect(session._key), session.messages()) == before
+    assert [engine.admin.replay("s", n) for n in (None, 1, 15)] == first
+    assert before[0].receipt is None
+
+
+def test_the_budget_holds(engine):
+    """Older turns leave; a question that does not fit is refused."""
+    talk(engine.session("s"), 10)
+    window = engine.admin.replay("s", budget=TokenBudget(200, 0)).window
+    assert window.total_tokens <= 200 == window.receipt.input_tokens
+    assert window.receipt.nearest
+    with pytest.raises(BudgetExceededError):
+        engine.admin.replay("s", budget=TokenBudget(10, 0))
+
+
+@pytest.mark.parametrize("turn", [0, -1, 4, True, "1", 1.0])
+def test_an_unknown_turn_is_named(engine, turn):
+    """With the turns that there are."""
+    talk(engine.session("s"), 3)
+    with pytest.raises(InvalidInputError, match="from 1 to 3"):
+        engine.admin.replay("s", turn)
+
+
+def test_a_session_without_a_question_has_no_turn(engine):
+    """Nor has an empty one, or one of somebody else."""
+    engine.session("s").append([Message("assistant", "Welcome!"), Message("user", "  ")])
+    with pytest.raises(InvalidInputError, match="user message"):
+        engine.admin.replay("s")
+    engine.session("mine", user_id="ann").save_turn("hi", "hello")
+    for session_id, user in (("nobody", None), ("mine", "eve")):
+        with pytest.raises(SessionNotFoundError):
+            engine.admin.replay(session_id, user_id=user)
