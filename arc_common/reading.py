@@ -2,46 +2,23 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
-from itertools import takewhile
 
-from arc_common.assembly import Costs, Request, build_context_window, history_room, memory_message
-from arc_common.context_window import ContextWindow, LeftOut
-from arc_common.exceptions import BudgetExceededError
+from arc_common.assembly import Costs, Request, ViewLimits, build_context_window, build_view, history_room
+from arc_common.context_window import ContextWindow, LeftOut, Receipt
 from arc_common.memory.conversation import ConversationLog, LoadedHistory, as_messages, opens_a_turn
-from arc_common.messages import Message, Role
+from arc_common.messages import Message
 from arc_common.observability import timed
 from arc_common.prompts import render_idle_note
 from arc_common.protocols import SessionKey, StoredMessage
 from arc_common.runtime import Runtime
-from arc_common.tokens.call_ids import with_distinct_call_ids
-from arc_common.tokens.compression import truncated
 from arc_common.tokens.counting import message_tokens_batch
-from arc_common.tokens.filling import fit_exchanges
-from arc_common.tokens.window import current_turn, says_something, select_window
+from arc_common.tokens.window import current_turn
 
 __all__ = ["Reader", "ViewLimits", "idle_note"]
 
 _log = logging.getLogger("arc.context")
-
-
-@dataclass(frozen=True, slots=True)
-class ViewLimits:
-    """What a view may hold: see `Session.window`."""
-
-    max_tokens: int | None = None
-    max_turns: int | None = None
-    max_messages: int | None = None
-    reserved: int = 0
-    keep_opening: bool = False
-    keep_newest: bool = False
-    layers: bool = True
-
-    @property
-    def unlimited(self) -> bool:
-        """Whether no limit is given."""
-        return self.max_tokens is None and self.max_turns is None and self.max_messages is None
 
 
 class Reader:
@@ -118,8 +95,18 @@ class Reader:
         costs = Costs(
             runtime.context_counter, {**known, **dict(zip(map(id, following), raw, strict=True))}, count=count
         )
-        messages = [message for message in (*loaded.messages, *following) if says_something(message)]
-        return _View(messages, loaded, limits, costs, most=most, available=available).messages()
+        view = build_view(
+            limits,
+            [*loaded.messages, *following],
+            costs=costs,
+            most=most,
+            layers=loaded.layers,
+            unread=loaded.unread,
+            notes=loaded.notes,
+            nearest=runtime.settings.context.receipt_misses,
+        )
+        self._keep(view.receipt)
+        return list(view.messages)
 
     def _loaded(self, request: Request, costs: Costs, history: Sequence[Message] | None) -> LoadedHistory:
         """What the request is built from: the history given, or the stored one with what summaries there are."""
@@ -185,14 +172,18 @@ class Reader:
         """Log the receipt, keep it for `debug`, and warn once when a conversation comes near its limit."""
         if self._key is None:
             return
-        receipt = window.receipt
-        self._runtime.receipts.keep(self._key, receipt)
-        if _log.isEnabledFor(logging.DEBUG):
-            _log.debug("session %r: %s", self._key.session_id, receipt.to_json())
+        self._keep(window.receipt)
         kept = next((section.tokens for section in window.sections if section.name == "history"), 0)
         tokens = window.total_tokens - kept + sum(loaded.tokens.values()) + loaded.unread.tokens
         if tokens > request.threshold and self._runtime.receipts.is_first_warning(self._key):
             _log.warning("Approaching token limit: %d tokens (session %r)", tokens, self._key.session_id)
+
+    def _keep(self, receipt: Receipt) -> None:
+        if self._key is None:
+            return
+        self._runtime.receipts.keep(self._key, receipt)
+        if _log.isEnabledFor(logging.DEBUG):
+            _log.debug("session %r: %s", self._key.session_id, receipt.to_json())
 
 
 def idle_note(runtime: Runtime, request: Request, messages: Sequence[Message]) -> str:
@@ -208,65 +199,3 @@ def idle_note(runtime: Runtime, request: Request, messages: Sequence[Message]) -
     if now is None or last is None or now - last <= timedelta(days=longest):
         return ""
     return render_idle_note((now - last).days)
-
-
-class _View:
-    """The messages of a view, chosen."""
-
-    def __init__(
-        self,
-        messages: Sequence[Message],
-        loaded: LoadedHistory,
-        limits: ViewLimits,
-        costs: Costs,
-        *,
-        most: int,
-        available: int,
-    ) -> None:
-        self._messages, self._loaded, self._limits, self._costs = messages, loaded, limits, costs
-        self._most, self._available = most, available
-
-    def messages(self) -> list[Message]:
-        """Facts and summary in one system message, older turns, and the newest one."""
-        leading = list(takewhile(lambda message: message.role is Role.SYSTEM, self._messages))
-        before, newest = self._split(self._messages[len(leading) :])
-        count = self._costs.message
-        spent = sum(map(count, newest))
-        most = min(self._most // 2, max(self._available - spent, 0)) if newest else self._most // 2
-        memory = memory_message(self._loaded.layers, max_tokens=most, count=count)
-        spent += count(memory) if memory else 0
-        limits = self._limits
-        selection = select_window(
-            [*leading, *before],
-            max_turns=_less(limits.max_turns, 1 if newest else 0),
-            max_messages=_less(limits.max_messages, len(newest)),
-            max_tokens=None if limits.max_tokens is None else max(self._available - spent, 0),
-            count=count,
-            keep_opening=limits.keep_opening and not self._loaded.unread.count and memory is None,
-            continued=bool(newest),
-            shorten=self._shorten,
-        )
-        return [*([memory] if memory else ()), *with_distinct_call_ids([*selection.kept, *newest])]
-
-    def _split(self, spoken: Sequence[Message]) -> tuple[Sequence[Message], list[Message]]:
-        """What comes before the newest turn, and that turn as far as it fits, where it is to be kept."""
-        turn = current_turn(spoken, live=False)
-        if not self._limits.keep_newest or turn.user is None:
-            return spoken, []
-        if self._limits.max_tokens is None:
-            return turn.before, [turn.user, *(message for step in turn.running for message in step.messages)]
-        count = self._costs.message
-        asked = count(turn.user)
-        if asked > self._limits.max_tokens:
-            raise BudgetExceededError("user message", needed=asked, available=self._limits.max_tokens)
-        last = sum(map(count, turn.running[-1].messages)) if turn.running else 0
-        room = max(self._available - asked, min(self._limits.max_tokens - asked, last))
-        steps = fit_exchanges(turn.running, room, count=count, shorten=self._shorten)
-        return turn.before, [turn.user, *steps.shown]
-
-    def _shorten(self, message: Message, room: int) -> Message | None:
-        return truncated(message, max_tokens=room, count=self._costs.message)
-
-
-def _less(limit: int | None, taken: int) -> int | None:
-    return None if limit is None else max(limit - taken, 0)

@@ -178,7 +178,8 @@ class Session:
             layers: Whether facts and summary stand in front, in place of the messages that they were made from.
 
         Raises:
-            BudgetExceededError: With `keep_newest`: the newest user message alone is larger than `max_tokens`.
+            BudgetExceededError: With `keep_newest`: the newest user message, with the system messages at the start, is
+                larger than `max_tokens`.
             InvalidInputError: A limit is negative or no whole number.
             SessionNotFoundError: The session belongs to another user.
             StoreError: The store failed.

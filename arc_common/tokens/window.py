@@ -49,7 +49,7 @@ class CurrentTurn:
     """A conversation cut before its newest user message.
 
     Args:
-        before: What comes before it, results at their calls; and results without a call.
+        before: Results without a call; and what comes before it, results at their calls.
         user: The newest user message with anything in it; `None` if there is none.
         running: What follows it: the steps that a provider accepts.
         dropped: Steps that it doesn't accept, and empty messages.
@@ -95,10 +95,10 @@ def current_turn(messages: Sequence[Message], *, live: bool = True) -> CurrentTu
     start = max((i for i, exchange in enumerate(exchanges) if exchange.role is Role.USER), default=None)
     before = tuple(message for exchange in exchanges[:start] for message in exchange.messages)
     if start is None:
-        return CurrentTurn((*before, *orphans), None, (), tuple(empty))
+        return CurrentTurn((*orphans, *before), None, (), tuple(empty))
     running, unanswered = _answered(exchanges[start + 1 :], live=live)
     dropped = [Dropped(message, UNANSWERED) for exchange in unanswered for message in exchange.messages]
-    return CurrentTurn((*before, *orphans), exchanges[start].messages[0], tuple(running), (*dropped, *empty))
+    return CurrentTurn((*orphans, *before), exchanges[start].messages[0], tuple(running), (*dropped, *empty))
 
 
 def select_window(

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from arc_common.exceptions import BudgetExceededError, InvalidInputError
 from arc_common.messages import Message, Role, ToolCall, exchanges_of
 from arc_common.settings import ArcSettings
 from arc_common.tokens.call_ids import with_distinct_call_ids
-from arc_common.tokens.window import select_window
+from arc_common.tokens.window import says_something, select_window
 from tests.arc_common.strategies import conversations
 
 PLAIN = ArcSettings(summary={"enabled": False})
@@ -134,12 +135,13 @@ def test_the_newest_turn_that_is_kept_makes_no_broken_request(
         try:
             got = session.window(max_tokens=max_tokens, reserved=reserved, keep_newest=True)
         except BudgetExceededError as error:
-            assert error.available == max_tokens < error.needed == cost(asked[-1])
+            leading = takewhile(lambda message: message.role is Role.SYSTEM, filter(says_something, whole))
+            assert error.available == max_tokens < error.needed == cost(asked[-1]) + sum(map(cost, leading))
             return
     spoken = [message for message in got if message.role is not Role.SYSTEM]
     assert bool(asked) == bool(spoken)
     assert not asked or asked[-1] in got
-    assert sum(map(cost, spoken)) <= max_tokens
+    assert sum(map(cost, got if asked else spoken)) <= max_tokens
     exchanges, orphans = exchanges_of(got)
     assert not orphans
     assert all(exchange.complete for exchange in exchanges)
@@ -210,7 +212,9 @@ def test_instructions_at_the_start_are_never_forgotten(engine: ContextEngine, le
     session.append([*instructions, *turns(length), Message(Role.SYSTEM, "later", id="s2"), *tool_turn("t", 0)])
     assert ids(session.window(max_tokens=15)) == ["s0", "s1", "t-q"]
     assert ids(session.window(max_tokens=30)) == ["s0", "s1", f"q{length - 1}", f"a{length - 1}", "s2", "t-q"]
-    assert ids(session.window(max_tokens=5, keep_newest=True)) == ["s0", "s1", "t-q"]
+    assert ids(session.window(max_tokens=15, reserved=15, keep_newest=True)) == ["s0", "s1", "t-q"]
+    with pytest.raises(BudgetExceededError, match="system messages and user message: 15 tokens needed, 14 available"):
+        session.window(max_tokens=14, keep_newest=True)
     assert session.context("and?").messages[0].text.startswith("Be kind.\n\nBe brief.")
 
 

@@ -1,0 +1,230 @@
+"""What adapters show that have a prompt of their own: facts, summary and the newest turns, without a request. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+
+from arc_common.assembly.build import memory_message
+from arc_common.assembly.costs import Costs
+from arc_common.assembly.layers import NO_LAYERS, NOTHING, Layers
+from arc_common.context_window import NEAREST, Item, LeftOut, Omission, Receipt, Section, receipt_of
+from arc_common.exceptions import BudgetExceededError
+from arc_common.messages import Message, Role
+from arc_common.tokens.call_ids import with_distinct_call_ids
+from arc_common.tokens.compression.truncation import truncated
+from arc_common.tokens.filling import Changed, Fitted, fit_exchanges
+from arc_common.tokens.window import EMPTY, OLDER, Dropped, Selection, current_turn, says_something, select_window
+
+__all__ = ["View", "ViewLimits", "build_view"]
+
+_NO_STEPS = Fitted((), (), (), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class ViewLimits:
+    """What a view may hold: see `Session.window`."""
+
+    max_tokens: int | None = None
+    max_turns: int | None = None
+    max_messages: int | None = None
+    reserved: int = 0
+    keep_opening: bool = False
+    keep_newest: bool = False
+    layers: bool = True
+
+    @property
+    def unlimited(self) -> bool:
+        """Whether no limit is given."""
+        return self.max_tokens is None and self.max_turns is None and self.max_messages is None
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The messages of a view, and the account of them."""
+
+    messages: tuple[Message, ...]
+    receipt: Receipt
+
+
+@dataclass(frozen=True, slots=True)
+class _Newest:
+    """The turn that is running: what comes before it, its user message, and its steps as far as they fit."""
+
+    before: Sequence[Message]
+    user: Message | None = None
+    steps: Fitted = field(default=_NO_STEPS)
+    dropped: Sequence[Dropped] = ()
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return (self.user, *self.steps.shown) if self.user else ()
+
+
+def build_view(
+    limits: ViewLimits,
+    history: Sequence[Message],
+    *,
+    costs: Costs,
+    most: int,
+    layers: Layers = NO_LAYERS,
+    unread: LeftOut = NOTHING,
+    notes: Sequence[str] = (),
+    nearest: int = NEAREST,
+) -> View:
+    """Show the newest whole turns within limits, behind facts and summary: see `Session.window` for what holds.
+
+    Args:
+        limits: What the view may hold.
+        history: The conversation's newest messages, oldest first.
+        costs: What messages cost.
+        most: The tokens that there are where `limits` names none; else its `max_tokens`.
+        layers: What is remembered besides.
+        unread: The messages before `history` that were not even loaded and that no summary stands for.
+        notes: What went wrong so far, for the receipt.
+        nearest: How many of the things left out the receipt names one by one.
+
+    Raises:
+        BudgetExceededError: With `keep_newest`: the newest user message, behind the system messages that it can't be
+            shown without, is larger than `max_tokens`.
+    """
+    return _Builder(limits, history, costs=costs, most=most, layers=layers).view(unread, notes, nearest)
+
+
+class _Builder:
+    """A view while it is put together."""
+
+    def __init__(
+        self, limits: ViewLimits, history: Sequence[Message], *, costs: Costs, most: int, layers: Layers
+    ) -> None:
+        self._limits, self._costs, self._most = limits, costs, most
+        self._available = max(most - limits.reserved, 0)
+        messages = [message for message in history if says_something(message)]
+        self._empty = [Dropped(message, EMPTY) for message in history if not says_something(message)]
+        self._leading = list(takewhile(lambda message: message.role is Role.SYSTEM, messages))
+        self._spoken = messages[len(self._leading) :]
+        self._layers = layers
+
+    def view(self, unread: LeftOut, notes: Sequence[str], nearest: int) -> View:
+        """The messages and their receipt."""
+        is_whole = not unread.count
+        newest, memory, selection = self._chosen(is_whole=is_whole)
+        shown = with_distinct_call_ids([*selection.kept, *newest.messages])
+        longer = self._cost(shown) - self._cost([*selection.kept, *newest.messages])
+        if longer > 0 and self._limits.max_tokens is not None:  # the ids that two calls share are paid for, too
+            newest, memory, selection = self._chosen(is_whole=is_whole, spare=longer)
+            shown = with_distinct_call_ids([*selection.kept, *newest.messages])
+        messages = (*([memory] if memory else ()), *shown)
+        receipt = receipt_of(
+            [message.id for message in messages if message.id],
+            self._omissions(selection, newest),
+            rest={OLDER: unread},
+            notes=notes,
+            nearest=nearest,
+            sections=self._sections(memory, selection, newest),
+            total_tokens=self._cost(messages),
+            input_tokens=self._available,
+        )
+        return View(messages, receipt)
+
+    def _chosen(self, *, is_whole: bool, spare: int = 0) -> tuple[_Newest, Message | None, Selection]:
+        """The newest turn, facts and summary, and the older turns, with some tokens left over."""
+        limits = self._limits
+        newest = self._newest(spare)
+        memory = memory_message(self._layers, max_tokens=self._room(newest), count=self._costs.message)
+        spent = self._cost(newest.messages) + (self._cost([memory]) if memory else 0) + spare
+        selection = select_window(
+            [*self._leading, *newest.before],
+            max_turns=_less(limits.max_turns, 1 if newest.user else 0),
+            max_messages=_less(limits.max_messages, len(newest.messages)),
+            max_tokens=None if limits.max_tokens is None else max(self._available - spent, 0),
+            count=self._costs.message,
+            keep_opening=limits.keep_opening and is_whole and memory is None,
+            continued=newest.user is not None,
+            shorten=self._shorten,
+        )
+        return newest, memory, selection
+
+    def _newest(self, spare: int) -> _Newest:
+        """The newest turn as far as it fits, where it is to be kept; else everything is before it."""
+        limits, count = self._limits, self._costs.message
+        turn = current_turn(self._spoken, live=False)
+        if not limits.keep_newest or turn.user is None:
+            return _Newest(self._spoken)
+        steps = [message for step in turn.running for message in step.messages]
+        if limits.max_tokens is None:
+            return _Newest(turn.before, turn.user, Fitted(tuple(steps), (), (), self._cost(steps)), turn.dropped)
+        asked = count(turn.user)
+        fixed = self._fixed(limits.max_tokens - asked)
+        if fixed + asked > limits.max_tokens:
+            what = "system messages and user message" if fixed else "user message"
+            raise BudgetExceededError(what, needed=fixed + asked, available=limits.max_tokens)
+        last = self._cost(turn.running[-1].messages) if turn.running else 0
+        room = max(self._available - fixed - asked, min(limits.max_tokens - fixed - asked, last)) - spare
+        fitted = fit_exchanges(turn.running, room, count=count, shorten=self._shorten)
+        return _Newest(turn.before, turn.user, fitted, turn.dropped)
+
+    def _fixed(self, room: int) -> int:
+        """What system messages cost; of those that summaries stand for, the oldest leave to fit, but for the first."""
+        leading = self._cost(self._leading)
+        while True:
+            bare = self._instructions()
+            tokens = leading + (self._cost([bare]) if bare else 0)
+            first, *others = self._layers.instructions or ("",)
+            if tokens <= room or not others:
+                return tokens
+            self._layers = replace(self._layers, instructions=(first, *others[max(len(others) // 4, 1) :]))
+
+    def _instructions(self) -> Message | None:
+        """The system message without facts and summary."""
+        layers = replace(self._layers, facts=(), narrative="")
+        return memory_message(layers, max_tokens=0, count=self._costs.message)
+
+    def _room(self, newest: _Newest) -> int:
+        """The tokens for facts and summary: at most half of what there is."""
+        if not newest.user:
+            return self._most // 2
+        return min(self._most // 2, max(self._available - self._cost((*self._leading, *newest.messages)), 0))
+
+    def _sections(self, memory: Message | None, selection: Selection, newest: _Newest) -> tuple[Section, ...]:
+        available = self._available
+        bare = self._instructions()
+        instructions = self._cost([bare]) if bare else 0
+        leading, turns = selection.kept[: len(self._leading)], selection.kept[len(self._leading) :]
+        asked = [newest.user] if newest.user else []
+        sections = [
+            Section("system", instructions + self._cost(leading), available, tuple(self._items(leading))),
+            Section("facts", (self._cost([memory]) if memory else 0) - instructions, self._room(newest)),
+            Section("history", self._cost(turns), available, tuple(self._items(turns))),
+            Section("query", self._cost(asked), available, tuple(self._items(asked))),
+            Section("running", newest.steps.tokens, available, tuple(self._items(newest.steps.shown))),
+        ]
+        return tuple(section for section in sections if section.tokens)
+
+    def _omissions(self, selection: Selection, newest: _Newest) -> list[Omission]:
+        dropped = [
+            *(Dropped(message, "older step of the running turn") for message in reversed(newest.steps.dropped)),
+            *newest.dropped,
+            *selection.dropped[::-1],
+            *self._empty,
+        ]
+        changed: list[Changed] = [*newest.steps.changed, *selection.changed]
+        return [
+            *(Omission("message", left.message.id, self._costs.message(left.message), left.reason) for left in dropped),
+            *(
+                Omission("message", part.message.id, max(part.tokens_before - part.tokens_after, 0), part.reason)
+                for part in changed
+            ),
+        ]
+
+    def _cost(self, messages: Sequence[Message]) -> int:
+        return sum(map(self._costs.message, messages))
+
+    def _items(self, messages: Sequence[Message]) -> list[Item]:
+        return [Item("message", message.text, message.id, self._costs.message(message)) for message in messages]
+
+    def _shorten(self, message: Message, room: int) -> Message | None:
+        return truncated(message, max_tokens=room, count=self._costs.message)
+
+
+def _less(limit: int | None, taken: int) -> int | None:
+    return None if limit is None else max(limit - taken, 0)
