@@ -20,6 +20,8 @@ _SAME = 0.35
 """What another name of the same concept weighs, beside the word itself."""
 _BELONGS = 0.25
 """What a word of the concept weighs for its name, and its name for the word."""
+_TRANSLATED = 0.5
+"""What is left of either in the other language: what was said in Korean is mostly asked for in Korean."""
 
 _HANGUL = re.compile("[가-힣]+")
 _PARTICLE = re.compile("(?:에서는|에서|에게|한테|까지|부터|으로|처럼|이랑|하고|께서|[은는이가을를에로와과랑도만의])$")
@@ -100,13 +102,18 @@ def _forms(word: str) -> Iterator[set[str]]:
 @lru_cache(maxsize=1 << 12)
 def _of_word(word: str) -> tuple[Alternative, ...]:
     thesaurus = _thesaurus()
+    korean = bool(_HANGUL.fullmatch(word))
     for forms in _forms(word):
         named = [thesaurus.concepts[i] for form in forms for i in thesaurus.named.get(form, ())]
         belonging = [thesaurus.concepts[i] for form in forms for i in thesaurus.belonging.get(form, ())]
         weights = dict.fromkeys((key for _, others in named for key in others), _BELONGS)
         weights |= dict.fromkeys((key for names, _ in belonging for key in names), _BELONGS)
         weights |= dict.fromkeys((key for names, _ in named for key in names), _SAME)
-        words = {_terms(key): weight for key, weight in weights.items() if key not in forms}
+        words = {
+            _terms(key): weight if bool(_HANGUL.fullmatch(key)) == korean else weight * _TRANSLATED
+            for key, weight in weights.items()
+            if key not in forms
+        }
         words.pop((), None)
         if words:
             return tuple(Alternative(terms, weight) for terms, weight in words.items())

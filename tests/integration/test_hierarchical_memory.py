@@ -105,9 +105,9 @@ def test_facts_stay_in_the_prompt(planted, make_model, least):
 
 
 def test_facts_come_back_with_their_own_question(planted):
-    """Among the first five messages, by words alone: a question that shares no meaning of a word finds nothing.
+    """Among the first five messages, with no embedder: only a question that nothing ties to its fact finds nothing.
 
-    Of the five sets' 300 facts three are asked for so ("What is the pet's name?" of one who "hides at thunder").
+    Of the five sets' 300 facts two are asked for so ("What is the pet's name?" of one who "hides at thunder").
     """
     with played(planted, None) as engine:
         session = engine.session("s")
@@ -116,7 +116,7 @@ def test_facts_come_back_with_their_own_question(planted):
             for fact in planted
             if not in_text([fact], "\n".join(found.message.text for found in session.recall(fact.question)))
         ]
-    assert len(lost) <= 2, lost
+    assert len(lost) <= 1, lost
 
 
 def test_a_restart_finds_all_of_it_again(planted, tmp_path):
