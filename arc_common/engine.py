@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -15,6 +15,7 @@ from arc_common.protocols import (
     ChatModel,
     ConversationStore,
     Embedder,
+    Retriever,
     SessionKey,
     TokenCounter,
 )
@@ -27,7 +28,10 @@ from arc_common.workers import Workers
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
+    from arc_common.corpus import Corpus
     from arc_common.memory.hierarchy import HierarchicalMemory
+    from arc_common.protocols import QueryTransformer, Reranker
+    from arc_common.rag import RagPipeline
     from arc_common.settings import ArcSettings
 
 __all__ = ["ContextEngine"]
@@ -57,6 +61,7 @@ class ContextEngine:
         summary_model: ChatModel | None = None,
         embedder: Embedder | None = None,
         token_counter: TokenCounter | None = None,
+        retriever: "Retriever | RagPipeline | None" = None,
         compression: CompressionStrategy | None = None,
         settings: "ArcSettings | None" = None,
         observer: Observer | None = None,
@@ -73,6 +78,7 @@ class ContextEngine:
             summary_model: Summarises in its place; a cheaper one will do.
             embedder: Makes vectors; nothing needs it.
             token_counter: Counts tokens; by default the one that `settings.tokens` names.
+            retriever: Finds documents for each turn, in place of `engine.documents`.
             compression: What is tried on a history near its limit, before turns leave; by default what
                 `settings.context.compression` names.
             settings: The knobs; by default those of the environment.
@@ -94,6 +100,7 @@ class ContextEngine:
             ("summary_model", summary_model, ChatModel),
             ("embedder", embedder, Embedder),
             ("compression", compression, CompressionStrategy),
+            ("retriever", retriever, Retriever),
         ):
             if value is not None and not isinstance(value, kind):
                 raise InvalidInputError(name, value, f"{kind.__name__}, or None")
@@ -114,6 +121,7 @@ class ContextEngine:
             new_id=new_id or _new_id,
             workers=Workers(threads, name="arc"),
             compression=compression or _compression(settings),
+            retriever=retriever,
         )
         if settings.summary.enabled:
             runtime.hierarchy = _hierarchy(runtime, summary_model or chat_model)
@@ -155,10 +163,58 @@ class ContextEngine:
             InvalidInputError: An id is empty, longer than 255 characters or not storable, or `require_scope` is set
                 and no caller is named.
         """
-        if self.settings.require_scope and caller_id == "default":
-            raise InvalidInputError("caller_id", caller_id, "a caller's own id, because require_scope is set")
+        self._runtime.check_caller(caller_id)
         key = None if session_id is None else SessionKey(session_id, caller_id, user_id, account_id)
         return Session(self._runtime, key)
+
+    @property
+    def documents(self) -> "Corpus":
+        """The default caller's documents; `.of(caller_id=…, user_id=…)` gives another's. Does no I/O.
+
+        Once there are any, `session.context` retrieves those that the turn is about (see `settings.rag.enabled`).
+
+        Raises:
+            InvalidInputError: `require_scope` is set: use `engine.documents_of(caller_id)`.
+        """
+        return self.documents_of("default")
+
+    def documents_of(self, caller_id: str, *, user_id: str | None = None) -> "Corpus":
+        """The documents of a caller, or of one of its users alone. Does no I/O.
+
+        Raises:
+            InvalidInputError: An id is empty or too long, or `require_scope` is set and no caller is named.
+        """
+        from arc_common.corpus import Corpus  # noqa: PLC0415 - the index takes a while to import
+        from arc_common.indexing import Scope  # noqa: PLC0415 - the same
+
+        self._runtime.check_caller(caller_id)
+        return Corpus(self._runtime, Scope(caller_id, user_id))
+
+    def rag(
+        self,
+        sources: "Retriever | Mapping[str, Retriever] | None" = None,
+        *,
+        transformers: "Sequence[QueryTransformer] | None" = None,
+        reranker: "Reranker | None" = None,
+        citations: bool = False,
+    ) -> "RagPipeline":
+        """A pipeline from a question to the documents shown, with the settings' numbers.
+
+        Args:
+            sources: A retriever, or several under their names; by default `engine.documents`.
+            transformers: What makes queries of the question; by default the rules that complete follow-up questions.
+            reranker: Orders what was found; by default what `settings.rag.reranker` names.
+            citations: Whether each document in the context has a number.
+        """
+        from arc_common.corpus import rag_pipeline  # noqa: PLC0415 - the index takes a while to import
+
+        return rag_pipeline(
+            self._runtime,
+            self.documents if sources is None else sources,
+            transformers=transformers,
+            reranker=reranker,
+            citations=citations,
+        )
 
     @property
     def admin(self) -> "Admin":

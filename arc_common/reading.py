@@ -7,11 +7,13 @@ from datetime import datetime, timedelta
 
 from arc_common.assembly import Costs, Request, ViewLimits, build_context_window, build_view, history_room
 from arc_common.context_window import ContextWindow, LeftOut, Receipt
+from arc_common.corpus import can_retrieve, documents_of_turn
 from arc_common.memory.conversation import ConversationLog, LoadedHistory, as_messages, opens_a_turn
 from arc_common.messages import Message
 from arc_common.observability import timed
 from arc_common.prompts import render_idle_note
 from arc_common.protocols import SessionKey, StoredMessage
+from arc_common.rag import RagContext
 from arc_common.runtime import Runtime
 from arc_common.tokens.counting import message_tokens_batch
 from arc_common.tokens.window import current_turn
@@ -35,11 +37,13 @@ class Reader:
         self._key = key
         self._log = log
 
-    def context(self, request: Request, history: Sequence[Message] | None) -> ContextWindow:
-        """The request's window over the stored history, or over the one that is given."""
+    def context(self, request: Request, history: Sequence[Message] | None, *, retrieve: bool) -> ContextWindow:
+        """The request's window over the stored history, or over the one that is given; with `retrieve`, documents."""
         runtime = self._runtime
         stored: dict[int, int] = {}
         costs = Costs(runtime.context_counter, stored)
+        retrieved = self._retrieved(request, history) if retrieve else RagContext.EMPTY
+        request = replace(request, documents=request.documents or retrieved.documents)
         with timed(runtime.observer, "context.load"):
             loaded = self._loaded(request, costs, history)
         stored.update(loaded.tokens)
@@ -52,7 +56,8 @@ class Reader:
             costs=costs,
             layers=replace(loaded.layers, idle_note=note) if note else loaded.layers,
             unread=loaded.unread,
-            notes=loaded.notes,
+            notes=(*retrieved.notes, *loaded.notes),
+            passed_over=retrieved.omissions,
             stored=history is None,
         )
         self._report(request, window, loaded)
@@ -107,6 +112,23 @@ class Reader:
         )
         self._keep(view.receipt)
         return list(view.messages)
+
+    def _retrieved(self, request: Request, history: Sequence[Message] | None) -> RagContext:
+        """The documents for this turn, where there are any to be found."""
+
+        def said() -> Sequence[Message]:
+            if history is not None or self._log is None:
+                return as_messages(history or ())
+            turns = self._runtime.settings.rag.max_history_turns
+            return self._log.load(max_turns=turns, max_messages=None, max_tokens=None).messages
+
+        if request.query is not None:
+            return documents_of_turn(self._runtime, self._key, request.query.text, history=said)
+        if not can_retrieve(self._runtime, self._key):
+            return RagContext.EMPTY
+        turn = current_turn(said())  # the question is in the history
+        asked = turn.user.text if turn.user else ""
+        return documents_of_turn(self._runtime, self._key, asked, history=lambda: turn.before)
 
     def _loaded(self, request: Request, costs: Costs, history: Sequence[Message] | None) -> LoadedHistory:
         """What the request is built from: the history given, or the stored one with what summaries there are."""

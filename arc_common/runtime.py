@@ -1,25 +1,28 @@
 """What an engine's sessions share."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from cachetools import LRUCache
+from cachetools import LRUCache, TTLCache
 
 from arc_common.context_window import Receipt
-from arc_common.exceptions import EngineClosedError
+from arc_common.exceptions import EngineClosedError, InvalidInputError
 from arc_common.messages import Message
 from arc_common.observability import Observer
-from arc_common.protocols import ChatModel, ConversationStore, Embedder, SessionKey, TokenCounter
+from arc_common.protocols import ChatModel, ConversationStore, Embedder, Retriever, SessionKey, TokenCounter
 from arc_common.tokens.budget import DEFAULT_SECTIONS, TokenBudget
 from arc_common.tokens.cached import CachedTokenCounter
 from arc_common.tokens.compression import CompressionStrategy
 from arc_common.workers import Workers
 
 if TYPE_CHECKING:
+    from arc_common.indexing import IndexStore, Scope
     from arc_common.memory.hierarchy import HierarchicalMemory
+    from arc_common.rag import RagPipeline
     from arc_common.settings import ArcSettings
 
 __all__ = ["LastReceipts", "Runtime", "SaveErrorHandler"]
@@ -30,6 +33,8 @@ SaveErrorHandler = Callable[[Exception, Sequence[Message]], None]
 _RECEIPTS = 64
 """Each refers to the texts of its request: up to half a megabyte with a window of 128,000 tokens."""
 _WARNED = 10_000
+_LOOK_AGAIN = 60.0
+"""Seconds: so long a scope without documents is taken to have none, unless this process adds some."""
 
 
 class LastReceipts:
@@ -81,7 +86,10 @@ class Runtime:
     hierarchy: "HierarchicalMemory | None" = None
     compression: CompressionStrategy | None = None
     closed: bool = False
+    own_index: "IndexStore | None" = None
+    retriever: "Retriever | RagPipeline | None" = None
     receipts: LastReceipts = field(default_factory=LastReceipts)
+    has_documents: "MutableMapping[Scope, bool]" = field(default_factory=lambda: TTLCache(_WARNED, ttl=_LOOK_AGAIN))
     context_counter: CachedTokenCounter = field(init=False)
 
     def __post_init__(self) -> None:
@@ -97,6 +105,38 @@ class Runtime:
         if self.closed:
             raise EngineClosedError("the engine is closed")
         return self.conversations
+
+    @property
+    def index_store(self) -> "IndexStore":
+        """Where documents are kept: beside the conversations, if their store can; else in memory.
+
+        Raises:
+            EngineClosedError: The engine was closed.
+        """
+        store = self.store
+        beside = getattr(store, "index", None)
+        if beside is not None:
+            return beside  # type: ignore[no-any-return]  # stores that have one have one of this protocol
+        if self.own_index is None:
+            from arc_common.retrieval.in_memory import InMemoryIndexStore  # noqa: PLC0415 - numpy takes 0.1 s
+
+            self.own_index = InMemoryIndexStore()
+        return self.own_index
+
+    def reply(self) -> AbstractContextManager[None]:
+        """For the time of a reply: background work gives way to it."""
+        return nullcontext() if self.hierarchy is None else self.hierarchy.reply()
+
+    def forget(self, key: SessionKey) -> None:
+        """Drop what this process keeps of a session whose messages were removed."""
+        self.receipts.forget(key)
+        if self.hierarchy is not None:
+            self.hierarchy.forget(key)
+
+    def check_caller(self, caller_id: str) -> None:
+        """Raise `InvalidInputError` for the default caller where settings want each to be named."""
+        if self.settings.require_scope and caller_id == "default":
+            raise InvalidInputError("caller_id", caller_id, "a caller's own id, because require_scope is set")
 
     @property
     def memory(self) -> "HierarchicalMemory | None":

@@ -196,7 +196,8 @@ class Session:
             keep_newest=keep_newest,
             layers=layers,
         )
-        return self._reader().view(limits, following=following, count=count)
+        with self._runtime.reply():
+            return self._reader().view(limits, following=following, count=count)
 
     async def awindow(
         self,
@@ -242,7 +243,7 @@ class Session:
             query: The current user message; `None` when it is in the history already: then the newest user message is
                 the current one, and what follows it is the turn that is running.
             system_prompt: The instructions.
-            documents: Retrieved text for this turn, best first.
+            documents: Retrieved text for this turn, best first; by default the engine's own documents are searched.
             tools: The tools' schemas in OpenAI form; they cost tokens.
             response_format: The answer's schema; it costs tokens.
             budget: What the request may cost; by default the settings' budget.
@@ -270,7 +271,8 @@ class Session:
             compression=self._runtime.compression,
             compress_from=self._runtime.settings.conversation.compression_threshold,
         )
-        return self._reader().context(request, history)
+        with self._runtime.reply():
+            return self._reader().context(request, history, retrieve=documents is None)
 
     async def acontext(
         self,
@@ -295,22 +297,25 @@ class Session:
             history=history,
         )
 
-    def facts(self, *, include_superseded: bool = False) -> list[Fact]:
+    def facts(self, *, include_superseded: bool = False, include_ungrounded: bool = False) -> list[Fact]:
         """What the conversation established: the most important first, the newest first among equals.
 
         Each fact's `sources` are the ids of the messages that say it: see `find`.
 
         Args:
             include_superseded: Also those that no longer hold.
+            include_ungrounded: Also what a model made up: it is kept for inspection, and never shown to a model.
         """
         memory = self._runtime.memory
         if memory is None or self._key is None:
             return []
-        return memory.facts(self._key, include_superseded=include_superseded)
+        return memory.facts(self._key, include_superseded=include_superseded, include_ungrounded=include_ungrounded)
 
-    async def afacts(self, *, include_superseded: bool = False) -> list[Fact]:
+    async def afacts(self, *, include_superseded: bool = False, include_ungrounded: bool = False) -> list[Fact]:
         """Async form of `facts`."""
-        return await self._runtime.workers.run(self.facts, include_superseded=include_superseded)
+        return await self._runtime.workers.run(
+            self.facts, include_superseded=include_superseded, include_ungrounded=include_ungrounded
+        )
 
     def summary(self) -> ConversationSummary | None:
         """What stands for the older messages by now; `None` if nothing does."""
@@ -373,7 +378,7 @@ class Session:
         if self._key is None:
             return 0
         removed = self._runtime.store.clear(self._key)
-        self._runtime.receipts.forget(self._key)
+        self._runtime.forget(self._key)
         return removed
 
     async def aclear(self) -> int:
@@ -385,7 +390,7 @@ class Session:
         if self._key is None:
             return False
         deleted = self._runtime.store.delete(self._key)
-        self._runtime.receipts.forget(self._key)
+        self._runtime.forget(self._key)
         return deleted
 
     async def adelete(self) -> bool:
@@ -404,7 +409,11 @@ class Session:
 
     def remove(self, message_ids: Sequence[str]) -> int:
         """Remove single messages; how many were there."""
-        return 0 if self._key is None else self._runtime.store.remove(self._key, message_ids)
+        if self._key is None:
+            return 0
+        removed = self._runtime.store.remove(self._key, message_ids)
+        self._runtime.forget(self._key)
+        return removed
 
     async def aremove(self, message_ids: Sequence[str]) -> int:
         """Async form of `remove`."""

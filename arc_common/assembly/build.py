@@ -22,6 +22,7 @@ __all__ = ["build_context_window", "history_room", "memory_message"]
 
 TOO_LARGE = "no room for it"
 UNPINNED = "fact that is not pinned"
+NOT_NARRATED = "summary beyond its ceiling"
 
 _FRAMING = 16
 """Tokens around an item in its block, at most, as far as that is foreseen."""
@@ -39,6 +40,7 @@ def build_context_window(
     layers: Layers = NO_LAYERS,
     unread: LeftOut = NOTHING,
     notes: Sequence[str] = (),
+    passed_over: Sequence[Omission] = (),
     stored: bool = False,
 ) -> ContextWindow:
     """Put a request together within its budget.
@@ -58,6 +60,7 @@ def build_context_window(
         layers: What is remembered besides.
         unread: The messages before `history` that were not even loaded and that no summary stands for.
         notes: What went wrong so far, for the receipt.
+        passed_over: Documents that were found and are not among the request's.
         stored: Whether the history was loaded and not given: then the oldest of its system messages leave, with a
             note, where there is no room for them. Given ones at its start are as fixed as the system prompt.
 
@@ -71,7 +74,7 @@ def build_context_window(
     builder.run()
     builder.show()
     builder.converse()
-    return builder.window(unread)
+    return builder.window(unread, passed_over)
 
 
 class _Builder:
@@ -273,7 +276,7 @@ class _Builder:
         self._note_dropped(made.dropped[::-1])
         self._note_changed(made.changed)
 
-    def window(self, unread: LeftOut) -> ContextWindow:
+    def window(self, unread: LeftOut, passed_over: Sequence[Omission]) -> ContextWindow:
         """All of it together."""
         request, draft, costs = self._request, self._draft, self._costs
         limit = request.budget.input_tokens
@@ -304,8 +307,8 @@ class _Builder:
         ]
         receipt = receipt_of(
             [name for name in kept if name],
-            [*self._omissions, *self._missed_documents],
-            rest={OLDER: unread, UNPINNED: self._not_shown()},
+            [*self._omissions, *self._missed_documents, *passed_over],
+            rest={OLDER: unread, UNPINNED: self._not_shown(), NOT_NARRATED: self._layers.not_narrated},
             notes=self._notes,
             nearest=request.nearest,
             sections=sections,

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
 
@@ -112,6 +113,10 @@ class HierarchicalMemory:
     def summarize(self, key: SessionKey) -> None:
         """Have what is due written now, and wait for it; also for a process that died at it: see `Upkeep.finish`."""
         self._upkeep.finish(key)
+
+    def reply(self) -> AbstractContextManager[None]:
+        """For the time of a reply: background work gives way to it."""
+        return self._courtesy.reply()
 
     def forget(self, key: SessionKey) -> None:
         """Keep nothing of a session in this process's memory: what is read again is read from the store."""

@@ -262,6 +262,9 @@ class RagSettings(Group):
         description="Cosine: similarity below which a document is left out. None: no threshold.",
     )
     rerank_enabled: bool = Field(default=True, description="Whether retrieved documents are re-ranked.")
+    reranker: Literal["score", "keyword", "bm25", "diversity"] = Field(
+        default="score", description="What re-ranks them, where the program names nothing else."
+    )
     rerank_top_k: int = Field(default=5, ge=1, description="Documents: left by a reranker.")
     max_context_tokens: int = Field(
         default=4_000, ge=0, description="Tokens: ceiling of the context built from documents."

@@ -1,0 +1,250 @@
+"""The documents of a caller: kept in the hybrid index, found for a question, and shown within a budget."""
+
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from arc_common.assembly import as_documents
+from arc_common.documents import Document, ScoredDocument
+from arc_common.exceptions import InvalidInputError
+from arc_common.filters import Filter
+from arc_common.indexing import Scope
+from arc_common.messages import Message
+from arc_common.protocols import SessionKey
+from arc_common.rag import Chunker, ContextBuilder, RagContext, RagPipeline, RagQuery
+from arc_common.rerankers import BM25Reranker, DiversityReranker, KeywordWeightedReranker, SimpleScoreReranker
+from arc_common.retrieval import HybridIndex, reciprocal_rank_fusion, score_fusion
+from arc_common.retrieval.transformers import RuleBasedConversationTransformer
+
+if TYPE_CHECKING:
+    from arc_common.protocols import QueryTransformer, Reranker, Retriever
+    from arc_common.runtime import Runtime
+
+__all__ = ["Corpus", "can_retrieve", "documents_of_turn", "rag_pipeline"]
+
+_log = logging.getLogger("arc.rag")
+
+
+class Corpus:
+    """The documents of one caller, or of one of its users, found by their words and, with an embedder, their meaning.
+
+    Each method has an async form. What one scope holds, no other sees.
+
+    Args:
+        runtime: What the engine's parts share.
+        scope: Whose documents.
+    """
+
+    def __init__(self, runtime: "Runtime", scope: Scope) -> None:
+        self._runtime = runtime
+        self._scope = scope
+
+    def of(self, *, caller_id: str = "default", user_id: str | None = None) -> "Corpus":
+        """Those of another caller, or of one of its users alone. Does no I/O.
+
+        Raises:
+            InvalidInputError: An id is empty or too long, or `require_scope` is set and no caller is named.
+        """
+        self._runtime.check_caller(caller_id)
+        return Corpus(self._runtime, Scope(caller_id, user_id))
+
+    @property
+    def index(self) -> HybridIndex:
+        """The index itself."""
+        return HybridIndex(
+            self._runtime.index_store,
+            scope=self._scope,
+            embedder=self._runtime.embedder,
+            drop_stop_words=self._runtime.settings.rag.drop_stop_words,
+            batch_size=self._runtime.settings.embeddings.batch_size,
+            observer=self._runtime.observer,
+        )
+
+    def add(self, documents: Document | str | Sequence[Document | str], *, chunk: bool = False) -> list[str]:
+        """Store documents, each in the place of the one with its id.
+
+        - A document without an id gets one that its text and source determine: added again, it is the same one.
+        - With `chunk`, long ones are cut at sentences into chunks of `settings.rag.chunk_size` tokens, each of them a
+          document with an id of its own.
+        - A failing embedder loses nothing: what it could not embed is found by its words.
+
+        Returns:
+            The ids, in the order given.
+
+        Raises:
+            InvalidInputError: One of them is no document, or can't be stored. Nothing was written.
+            StoreError: The store failed.
+        """
+        given = [documents] if isinstance(documents, Document | str) else documents
+        plain = [document for document in as_documents(given) if isinstance(document, Document)]
+        if len(plain) != len(given):
+            raise InvalidInputError("documents", documents, "documents without scores, or text")
+        if chunk:
+            rag = self._runtime.settings.rag
+            chunker = Chunker(self._runtime.token_counter, size=rag.chunk_size, overlap=rag.chunk_overlap)
+            plain = [part for document in plain for part in chunker.split_document(document)]
+        ids = list(self.index.add(plain).ids)
+        self._runtime.has_documents[self._scope] = True
+        return ids
+
+    async def aadd(self, documents: Document | str | Sequence[Document | str], *, chunk: bool = False) -> list[str]:
+        """Async form of `add`."""
+        return await self._runtime.workers.run(self.add, documents, chunk=chunk)
+
+    def delete(self, ids: Collection[str]) -> int:
+        """Remove documents; how many were there."""
+        return self.index.delete(ids)
+
+    async def adelete(self, ids: Collection[str]) -> int:
+        """Async form of `delete`."""
+        return await self._runtime.workers.run(self.delete, ids)
+
+    def get(self, ids: Sequence[str]) -> list[Document]:
+        """Those of the documents that are there, in the order of the ids."""
+        return self.index.get(ids)
+
+    async def aget(self, ids: Sequence[str]) -> list[Document]:
+        """Async form of `get`."""
+        return await self._runtime.workers.run(self.get, ids)
+
+    def count(self) -> int:
+        """How many documents there are."""
+        return self.index.count()
+
+    async def acount(self) -> int:
+        """Async form of `count`."""
+        return await self._runtime.workers.run(self.count)
+
+    def search(
+        self, query: str, *, top_k: int | None = None, filters: Mapping[str, Any] | Filter | None = None
+    ) -> list[ScoredDocument]:
+        """The documents that a question is about, best first.
+
+        Args:
+            query: The question.
+            top_k: At most so many; by default `settings.rag.top_k`.
+            filters: Which documents may be found, by their metadata (`{"lang": "ko", "year": {"$gte": 2020}}`).
+
+        Raises:
+            InvalidInputError: `top_k` or a filter is not what it should be.
+            StoreError: The store failed.
+        """
+        most = self._runtime.settings.rag.top_k if top_k is None else top_k
+        return list(self.index.search(query, top_k=most, filters=filters))
+
+    async def asearch(
+        self, query: str, *, top_k: int | None = None, filters: Mapping[str, Any] | Filter | None = None
+    ) -> list[ScoredDocument]:
+        """Async form of `search`."""
+        return await self._runtime.workers.run(self.search, query, top_k=top_k, filters=filters)
+
+    def retrieve(
+        self, query: str, *, top_k: int, filters: Mapping[str, Any] | Filter | None = None
+    ) -> list[ScoredDocument]:
+        """`search`, as a pipeline's sources are asked."""
+        return self.search(query, top_k=top_k, filters=filters)
+
+
+def rag_pipeline(
+    runtime: "Runtime",
+    sources: "Retriever | Mapping[str, Retriever]",
+    *,
+    transformers: "Sequence[QueryTransformer] | None" = None,
+    reranker: "Reranker | None" = None,
+    citations: bool = False,
+) -> RagPipeline:
+    """A pipeline by the settings: see `ContextEngine.rag`."""
+    rag = runtime.settings.rag
+    if transformers is None:
+        transformers = (RuleBasedConversationTransformer(max_history_turns=rag.max_history_turns),)
+    if not rag.rerank_enabled:
+        reranker = None
+    elif reranker is None:
+        reranker = _reranker(runtime)
+    fusion = score_fusion if rag.fusion == "scores" else partial(reciprocal_rank_fusion, k=rag.rrf_k)
+    return RagPipeline(
+        sources,
+        ContextBuilder.from_settings(runtime.context_counter, runtime.settings, citations=citations),
+        transformers=transformers,
+        reranker=reranker,
+        rerank_top_k=rag.rerank_top_k,
+        fusion=fusion,
+        similarity_threshold=rag.similarity_threshold,
+        observer=runtime.observer,
+        workers=runtime.workers,
+    )
+
+
+def _reranker(runtime: "Runtime") -> "Reranker":
+    rag = runtime.settings.rag
+    if rag.reranker == "keyword":
+        return KeywordWeightedReranker(weight=rag.keyword_weight, top_k=rag.rerank_top_k)
+    if rag.reranker == "bm25":
+        return BM25Reranker(top_k=rag.rerank_top_k)
+    if rag.reranker == "diversity":
+        return DiversityReranker(trade_off=rag.diversity_lambda, top_k=rag.rerank_top_k)
+    return SimpleScoreReranker(top_k=rag.rerank_top_k)
+
+
+def documents_of_turn(
+    runtime: "Runtime", key: SessionKey | None, query: str, *, history: Callable[[], Sequence[Message]]
+) -> RagContext:
+    """What is retrieved for a turn: nothing where retrieval is off or there are no documents; never raises.
+
+    - From the engine's own retriever, if it was opened with one; else from the caller's documents and the user's.
+    - What fails leaves the turn without documents, counted (`rag.errors`) and noted.
+
+    Args:
+        runtime: What the engine's parts share.
+        key: Whose turn it is; `None` for a session without history.
+        query: What the user says.
+        history: Gives the messages before it; called only if something is retrieved.
+    """
+    settings = runtime.settings.rag
+    if settings.enabled is False or not query.strip():
+        return RagContext.EMPTY
+    try:
+        pipeline = _pipeline_of(runtime, key)
+        if pipeline is None:
+            return RagContext.EMPTY
+        said = history() if settings.max_history_turns else ()
+        return pipeline.retrieve(RagQuery(query, top_k=settings.top_k, rerank=settings.rerank_enabled, history=said))
+    except Exception as error:  # noqa: BLE001 - the turn goes on without documents; receipt and counter say so
+        _log.warning("a turn goes on without documents: %s", error, exc_info=error)
+        runtime.observer.count("rag.errors")
+        return replace(RagContext.EMPTY, notes=(f"no documents were retrieved: {type(error).__name__}",))
+
+
+def can_retrieve(runtime: "Runtime", key: SessionKey | None) -> bool:
+    """Whether there may be documents for a turn of this session; never raises."""
+    if runtime.settings.rag.enabled is False:
+        return False
+    try:
+        return runtime.retriever is not None or _pipeline_of(runtime, key) is not None
+    except Exception:  # noqa: BLE001 - the turn's own retrieval says what is wrong
+        return True
+
+
+def _pipeline_of(runtime: "Runtime", key: SessionKey | None) -> RagPipeline | None:
+    """What this turn's documents come from; `None` for nothing."""
+    given = runtime.retriever
+    if isinstance(given, RagPipeline):
+        return given
+    if given is not None:
+        return rag_pipeline(runtime, given)
+    caller_id, user_id = (key.caller_id, key.user_id) if key else ("default", None)
+    scopes = {"caller": Scope(caller_id)} | ({"user": Scope(caller_id, user_id)} if user_id else {})
+    sources = {name: Corpus(runtime, scope) for name, scope in scopes.items() if _has_documents(runtime, scope)}
+    return rag_pipeline(runtime, sources) if sources else None
+
+
+def _has_documents(runtime: "Runtime", scope: Scope) -> bool:
+    """Whether there are any; looked up once in a while, so that turns of callers without documents stay cheap."""
+    if runtime.settings.rag.enabled:
+        return True
+    known = runtime.has_documents.get(scope)
+    if known is None:
+        known = runtime.has_documents[scope] = Corpus(runtime, scope).count() > 0
+    return known

@@ -1,0 +1,165 @@
+"""Documents of an engine: kept, found, and shown in the turns that they are about."""
+
+import asyncio
+
+import pytest
+
+from arc_common import ArcSettings, ContextEngine, Document, InvalidInputError, ScoredDocument, TokenBudget
+from arc_common.rag import RagContext
+
+TEXTS = [
+    Document("The warranty of laptops lasts three years.", id="warranty", metadata={"lang": "en"}),
+    Document("Returns are accepted within fourteen days.", id="returns", metadata={"lang": "en"}),
+    Document("배송은 이틀이 걸립니다.", id="shipping", source="안내", metadata={"lang": "ko"}),
+]
+
+
+@pytest.fixture
+def engine():
+    with ContextEngine.open(settings=ArcSettings()) as opened:
+        yield opened
+
+
+def shown(window):
+    """The ids of the documents in a window."""
+    return [item.id for section in window.sections if section.name == "documents" for item in section.items]
+
+
+def test_documents_are_added_found_and_deleted(engine):
+    """By id; the same text added again is the same document."""
+    assert engine.documents.add(TEXTS) == ["warranty", "returns", "shipping"]
+    assert engine.documents.count() == 3
+    found = engine.documents.search("How long is the warranty?", top_k=1)
+    assert [(one.document.id, set(one.score_parts)) for one in found] == [("warranty", {"bm25"})]
+    assert engine.documents.search("warranty", filters={"lang": "ko"}) == []
+    assert [document.text for document in engine.documents.get(["shipping", "none"])] == [TEXTS[2].text]
+    assert engine.documents.add("plain text") == engine.documents.add(["plain text"])
+    assert engine.documents.delete(["warranty", "none"]) == 1
+    assert engine.documents.search("warranty") == []
+
+
+def test_long_documents_are_cut_into_chunks(engine):
+    """Each of at most the settings' tokens, with its place."""
+    text = " ".join(f"Sentence number {n} tells of item {n}." for n in range(300))
+    ids = engine.documents.add(Document(text, id="long", source="book"), chunk=True)
+    assert ids[0] == "long#0"
+    assert len(ids) > 5
+    (first,) = engine.documents.get(["long#0"])
+    assert engine.token_counter.count(first.text) <= engine.settings.rag.chunk_size
+    assert first.source == "book"
+
+
+def test_a_turn_shows_the_documents_that_it_is_about(engine):
+    """Behind the user's text; nothing while there are none, and nothing that is about something else."""
+    session = engine.session("s")
+    assert not shown(session.context("How long is the warranty?"))
+    engine.documents.add(TEXTS)
+    window = session.context("How long is the warranty?")
+    assert shown(window) == ["warranty"]
+    assert "[Retrieved Context]\nThe warranty" in window.messages[-1].text
+    assert not shown(session.context("zebra"))
+    assert window.receipt.sections
+
+
+def test_a_follow_up_is_completed_by_what_was_said_before(engine):
+    """Without a model; also when the question is in the history already."""
+    engine.documents.add(TEXTS)
+    session = engine.session("s")
+    session.save_turn("Tell me about the warranty of laptops.", "It lasts three years.")
+    assert "warranty" in shown(session.context("How long is it?"))
+    session.append(session.context("How long is it?").messages[-1].__class__("user", "How long is it?"))
+    assert "warranty" in shown(session.context())
+
+
+def test_documents_given_take_the_place_of_those_found(engine):
+    """Also when none are given on purpose."""
+    engine.documents.add(TEXTS)
+    session = engine.session("s")
+    assert shown(session.context("warranty?", documents=[Document("mine", id="mine")])) == ["mine"]
+    assert shown(session.context("warranty?", documents=[])) == []
+
+
+def test_each_scope_sees_its_own(engine):
+    """A caller's documents are for all of its users, a user's for that user, and no other caller's."""
+    engine.documents_of("one").add(Document("caller's warranty", id="c"))
+    engine.documents_of("one", user_id="ann").add(Document("ann's warranty", id="a"))
+    assert set(shown(engine.session("s", caller_id="one", user_id="ann").context("warranty"))) == {"a", "c"}
+    assert shown(engine.session("t", caller_id="one", user_id="eve").context("warranty")) == ["c"]
+    assert shown(engine.session("u", caller_id="two", user_id="ann").context("warranty")) == []
+    assert engine.documents.of(caller_id="one").count() == 1
+
+
+def test_settings_switch_retrieval_off_and_bound_it():
+    """Off means off; the section's ceiling holds."""
+    with ContextEngine.open(settings=ArcSettings(rag={"enabled": False})) as engine:
+        engine.documents.add(TEXTS)
+        assert not shown(engine.session("s").context("warranty"))
+    with ContextEngine.open(settings=ArcSettings(rag={"max_context_tokens": 5})) as engine:
+        engine.documents.add(TEXTS)
+        window = engine.session("s").context("warranty", budget=TokenBudget(1_000))
+        assert not shown(window)
+        assert any(miss.kind == "document" and miss.id == "warranty" for miss in window.receipt.nearest)
+
+
+class Broken:
+    """A source that is down."""
+
+    def retrieve(self, query, *, top_k, filters=None):
+        """Fail."""
+        raise ConnectionError("down")
+
+
+class Fixed:
+    """A source with one document."""
+
+    def retrieve(self, query, *, top_k, filters=None):
+        """It."""
+        return [ScoredDocument(Document(f"about {query}", id="fixed"), 1.0)]
+
+
+def test_a_retriever_of_ones_own_takes_the_place_of_the_documents():
+    """A failing one leaves the turn without documents, and the receipt says so."""
+    with ContextEngine.open(settings=ArcSettings(), retriever=Fixed()) as engine:
+        assert shown(engine.session("s").context("warranty")) == ["fixed"]
+    with ContextEngine.open(settings=ArcSettings(), retriever=Broken()) as engine:
+        window = engine.session("s").context("warranty")
+        assert not shown(window)
+        assert any("ConnectionError" in note for note in window.receipt.notes)
+    with pytest.raises(InvalidInputError, match="retriever"):
+        ContextEngine.open(retriever="documents")  # type: ignore[arg-type]
+
+
+def test_a_pipeline_is_one_call(engine):
+    """With the settings' numbers, citations if wanted."""
+    engine.documents.add(TEXTS)
+    context = engine.rag(citations=True).retrieve("warranty")
+    assert context.context.startswith("[1]")
+    assert context.total_tokens > 0
+    assert engine.rag().retrieve("zebra") == RagContext.EMPTY
+    assert asyncio.run(engine.rag().aretrieve("warranty")).has_documents
+
+
+@pytest.mark.parametrize("name", ["score", "keyword", "bm25", "diversity"])
+def test_the_settings_name_the_reranker(name):
+    """Each of them finds what the question is about."""
+    with ContextEngine.open(settings=ArcSettings(rag={"reranker": name, "fusion": "rrf"})) as engine:
+        engine.documents.add(TEXTS)
+        assert shown(engine.session("s").context("warranty of laptops"))[0] == "warranty"
+
+
+@pytest.mark.parametrize(
+    "wrong", [7, [7], [None], ScoredDocument(Document("x"), 1.0), [ScoredDocument(Document("x"))]], ids=repr
+)
+def test_what_is_no_document_is_refused(engine, wrong):
+    """And nothing is written."""
+    with pytest.raises(InvalidInputError, match="documents"):
+        engine.documents.add(wrong)
+    assert engine.documents.count() == 0
+
+
+def test_a_caller_must_be_named_where_settings_say_so():
+    """As for sessions."""
+    with ContextEngine.open(settings=ArcSettings(require_scope=True)) as engine:
+        with pytest.raises(InvalidInputError, match="caller_id"):
+            engine.documents  # noqa: B018 - the property raises
+        engine.documents_of("one").add("text")
