@@ -16,13 +16,13 @@ from arc_common.messages import Message
 __all__ = ["render_terminal"]
 
 _STYLES = {
-    "system": "blue",
-    "tools": "bright_black",
+    "system": "bright_black",
+    "tools": "blue",
     "facts": "cyan",
     "narrative": "magenta",
     "history": "green",
     "query": "yellow",
-    "memory": "bright_cyan",
+    "memory": "bright_blue",
     "documents": "red",
     "running": "bright_magenta",
 }
