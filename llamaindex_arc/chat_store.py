@@ -8,6 +8,7 @@ from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.messages import Message, same_content
 from arc_common.session import Session
 from llamaindex_arc.messages import from_arc, to_arc
+from llamaindex_arc.placement import without_memory
 
 try:
     from llama_index.core.base.llms.types import ChatMessage
@@ -77,17 +78,17 @@ class ArcChatStore(BaseChatStore):
         - A message that shows arc's facts and summary stands for the messages before the first that follows it: they
           stay.
         """
-        given = list(map(to_arc, messages))
+        given = _Given(messages)
         session = self.session(key)
-        new, obsolete = _difference(session.messages(), messages, given)
+        new, obsolete = _difference(session.messages(), given)
         session.append(new)
         session.remove(obsolete)
 
     async def aset_messages(self, key: str, messages: list[ChatMessage]) -> None:
         """Async form of `set_messages`."""
-        given = list(map(to_arc, messages))
+        given = _Given(messages)
         session = self.session(key)
-        new, obsolete = _difference(await session.amessages(), messages, given)
+        new, obsolete = _difference(await session.amessages(), given)
         await session.aappend(new)
         await session.aremove(obsolete)
 
@@ -175,18 +176,32 @@ class ArcChatStore(BaseChatStore):
         raise TypeError("an ArcChatStore can't be pickled, because its engine holds connections; open it anew instead")
 
 
-def _difference(
-    stored: Sequence[Message], messages: Sequence[ChatMessage], given: Sequence[Message]
-) -> tuple[list[Message], list[str]]:
+class _Given:
+    """Messages that are to be a conversation, without what arc put there.
+
+    Args:
+        messages: As they were given.
+
+    Raises:
+        InvalidInputError: One of them can't be stored.
+    """
+
+    def __init__(self, messages: Sequence[ChatMessage]) -> None:
+        rest, placed = without_memory(messages)
+        converted = [(message, to_arc(message)) for message in rest]
+        self.own = [(message, as_arc) for message, as_arc in converted if not as_arc.made_by_arc]
+        self.has_memory = placed or len(self.own) < len(converted)
+
+
+def _difference(stored: Sequence[Message], given: _Given) -> tuple[list[Message], list[str]]:
     """What must be appended and what removed, so that the given messages are what is stored."""
-    own = [(message, as_arc) for message, as_arc in zip(messages, given, strict=True) if not as_arc.made_by_arc]
-    summarised = _summarised(stored, [as_arc for _, as_arc in own]) if len(own) < len(given) else 0
+    summarised = _summarised(stored, [as_arc for _, as_arc in given.own]) if given.has_memory else 0
     same = 0
-    for there, (wanted, _) in zip(stored[summarised:], own, strict=False):
+    for there, (wanted, _) in zip(stored[summarised:], given.own, strict=False):
         if from_arc(there) != wanted:
             break
         same += 1
-    return [as_arc for _, as_arc in own[same:]], [_id(message) for message in stored[summarised + same :]]
+    return [as_arc for _, as_arc in given.own[same:]], [_id(message) for message in stored[summarised + same :]]
 
 
 def _summarised(stored: Sequence[Message], following: Sequence[Message]) -> int:

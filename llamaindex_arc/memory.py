@@ -18,8 +18,8 @@ from arc_common.session import Session
 from arc_common.stores.rows import MESSAGE_COLUMNS, message_row, stored_from_row
 from arc_common.tokens.counting import message_tokens
 from llamaindex_arc.chat_store import ArcChatStore
-from llamaindex_arc.escaping import shown
 from llamaindex_arc.messages import from_arc, to_arc
+from llamaindex_arc.placement import PLACEMENT_TOKENS, FactsPlacement, shown, without_memory
 from llamaindex_arc.tokenizers import CounterAsTokenizer, TokenizerAsCounter
 
 try:
@@ -42,7 +42,10 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
     - `get` is what a model should see: the newest whole turns within the limit, never a tool call without its results
       or a result without its call; the newest turn's question is there also when nothing fits. `get_all` is everything.
     - Once the conversation is summarised, one system message with its facts and summary leads what `get` returns, in
-      place of the messages that they were made from. It is passed over when it is handed back.
+      place of the messages that they were made from. It is passed over when it is handed back. Engines and agents put
+      their own system prompt before it. Where only one system message is taken (some local models), or the first one
+      is overwritten (`CodeActAgent` without a system prompt), use `facts_placement="user"`: facts and summary then
+      open the first user message that is shown.
     - What `get` and `get_all` return is the caller's own: fresh objects, down to their blocks.
     - `put` stores before it returns. When the store fails, it doesn't raise, because chat engines call it between a
       question and its answer: the failure is logged, counted (`save.errors`) and handed to the engine's
@@ -58,6 +61,9 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
     chat_store: SerializeAsAny[ArcChatStore] = Field(default_factory=ArcChatStore)
     layers: Literal["all", "none"] = Field(
         default="all", description="Whether `get` returns facts and summary before the messages, or messages only."
+    )
+    facts_placement: FactsPlacement | None = Field(
+        default=None, description="Where facts and summary stand: system or user. None: as the engine's settings say."
     )
     _unsaved: tuple[Message, ...] = PrivateAttr(default=())
     _lock: Any = PrivateAttr(default_factory=Lock)
@@ -103,6 +109,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         user_id: str | None = None,
         caller_id: str = "default",
         layers: Literal["all", "none"] = "all",
+        facts_placement: FactsPlacement | None = None,
         **kwargs: Any,
     ) -> "ArcChatMemoryBuffer":
         """A memory over a session. Does no I/O, unless `chat_history` is given.
@@ -121,6 +128,8 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
             user_id: Whose.
             caller_id: On whose behalf.
             layers: "all" for facts and summary before the messages, "none" for messages only.
+            facts_placement: "system" for facts and summary in a system message, "user" for before the first user
+                message's words; by default as the engine's `context.facts_placement` says.
             **kwargs: None is taken.
 
         Raises:
@@ -135,6 +144,8 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
             raise InvalidInputError("token_limit", token_limit, "a whole number of tokens above 0")
         if layers not in ("all", "none"):
             raise InvalidInputError("layers", layers, '"all" or "none"')
+        if facts_placement not in ("system", "user", None):
+            raise InvalidInputError("facts_placement", facts_placement, '"system", "user" or None')
         if tokenizer_fn is not None and not callable(tokenizer_fn):
             raise InvalidInputError("tokenizer_fn", tokenizer_fn, "a function from text to a list of tokens")
         if chat_store is None:
@@ -152,6 +163,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
             chat_store=chat_store,
             chat_store_key=key,
             layers=layers,
+            facts_placement=facts_placement,
         )
         if chat_history and chat_store.get_messages(key)[: len(chat_history)] != chat_history:
             memory.set(chat_history)
@@ -180,12 +192,13 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
             **kwargs: Not used.
 
         Raises:
-            BudgetExceededError: The newest user message alone is larger than the limit.
+            BudgetExceededError: The newest user message, with the system messages that the conversation begins with,
+                is larger than the limit.
             InvalidInputError: `initial_token_count` is negative or no whole number.
             SessionNotFoundError: The session belongs to another user.
             StoreError: The store failed.
         """
-        return shown(self.session.window(**self._limits(initial_token_count)))
+        return shown(self.session.window(**self._limits(initial_token_count)), facts_placement=self._placement)
 
     @override
     async def aget(
@@ -195,7 +208,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         **kwargs: Any,
     ) -> list[ChatMessage]:
         """Async form of `get`."""
-        return shown(await self.session.awindow(**self._limits(initial_token_count)))
+        return shown(await self.session.awindow(**self._limits(initial_token_count)), facts_placement=self._placement)
 
     def get_all(self) -> list[ChatMessage]:
         """The whole conversation."""
@@ -257,6 +270,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
             "class_name": self.class_name(),
             "token_limit": self.token_limit,
             "layers": self.layers,
+            "facts_placement": self.facts_placement,
             "chat_store_key": self.chat_store_key,
             "chat_store": self.chat_store.to_dict(),
             "messages": list(map(_as_row, messages)),
@@ -299,6 +313,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
             token_limit=token_limit,
             tokenizer_fn=tokenizer_fn,
             layers=data.get("layers", "all"),
+            facts_placement=data.get("facts_placement"),
             **scope,
         )
         if not memory.session.messages(limit=1):
@@ -324,12 +339,17 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
     def __reduce__(self) -> tuple[Callable[[dict[str, Any]], "ArcChatMemoryBuffer"], tuple[dict[str, Any]]]:
         return type(self).from_dict, (self.to_dict(),)
 
+    @property
+    def _placement(self) -> FactsPlacement:
+        return self.facts_placement or self.chat_store.engine.settings.context.facts_placement
+
     def _limits(self, initial_token_count: int) -> dict[str, Any]:
         if type(initial_token_count) is not int or initial_token_count < 0:
             raise InvalidInputError("initial_token_count", initial_token_count, "a whole number of at least 0")
+        moved = PLACEMENT_TOKENS if self._placement == "user" and self.layers == "all" else 0
         return {
             "max_tokens": self.token_limit,
-            "reserved": initial_token_count,
+            "reserved": initial_token_count + moved,
             "keep_opening": True,
             "keep_newest": True,
             "following": self._unsaved,
@@ -345,7 +365,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
     def _saving(self, messages: Sequence[ChatMessage]) -> Iterator[list[Message]]:
         """What is to be stored: these, behind those that could not be; they keep their ids, so none comes twice."""
         now = datetime.now(UTC)
-        given = [message for message in map(to_arc, messages) if not message.made_by_arc]
+        given = [message for message in map(to_arc, without_memory(messages)[0]) if not message.made_by_arc]
         new = [message.stored_as(f"msg_{uuid4().hex}", now) for message in given]
         with self._lock:
             waiting, self._unsaved = self._unsaved, ()

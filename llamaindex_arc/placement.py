@@ -1,0 +1,65 @@
+"""Where facts and summary stand in what a memory returns, and how they are known again when they are handed back."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
+
+from arc_common.messages import Message, Role
+from arc_common.prompts import MEMORY_HEADING, holds_memory
+from llamaindex_arc.escaping import without_fields
+from llamaindex_arc.messages import from_arc
+
+__all__ = ["PLACEMENT_TOKENS", "FactsPlacement", "shown", "without_memory"]
+
+FactsPlacement = Literal["system", "user"]
+
+PLACEMENT_TOKENS = 4
+"""What it may cost, at most, to show in two messages what was counted as one."""
+
+_OPENING, _CLOSING = "<arc:memory>\n", "\n</arc:memory>\n\n"
+
+
+def shown(window: Iterable[Message], *, facts_placement: FactsPlacement) -> list[ChatMessage]:
+    """A window's messages as LlamaIndex's, with facts and summary where they are wanted.
+
+    - "system": in a system message of their own, in front.
+    - "user": as a text block of its own before what the first user message says. Instructions that were stored stay in
+      the system message. Where no user message is shown, it is as with "system".
+    - No template field is left in what arc made: see `without_fields`.
+    """
+    messages = list(window)
+    made, first = messages[:1], next((i for i, message in enumerate(messages) if message.role is Role.USER), None)
+    if not (made and made[0].made_by_arc):
+        return list(map(from_arc, messages))
+    text = without_fields(made[0].text)
+    start = text.rfind(_OPENING + MEMORY_HEADING)
+    if facts_placement == "system" or first is None or start < 0:
+        return list(map(from_arc, [replace(made[0], content=text), *messages[1:]]))
+    placed = list(map(from_arc, messages))
+    placed[first].blocks.insert(0, TextBlock(text=f"{text[start:]}\n\n"))
+    instructions = [from_arc(replace(made[0], content=text[:start].removesuffix("\n\n")))] if start else []
+    return [*instructions, *placed[1:]]
+
+
+def without_memory(messages: Sequence[ChatMessage]) -> tuple[list[ChatMessage], bool]:
+    """Messages without what `shown` put there with "user", and whether anything was; the objects given don't change.
+
+    The system messages before it are arc's too: they repeat stored instructions.
+    """
+    first = next((i for i, message in enumerate(messages) if _carries_memory(message)), None)
+    if first is None:
+        return list(messages), False
+    carrier = messages[first].model_copy(update={"blocks": messages[first].blocks[1:]})
+    before = [message for message in messages[:first] if message.role is not MessageRole.SYSTEM]
+    return [*before, carrier, *messages[first + 1 :]], True
+
+
+def _carries_memory(message: object) -> bool:
+    if not isinstance(message, ChatMessage) or message.role is not MessageRole.USER or len(message.blocks) < 2:
+        return False
+    block = message.blocks[0]
+    if not isinstance(block, TextBlock):
+        return False
+    return holds_memory(block.text) and block.text.startswith(_OPENING) and block.text.endswith(_CLOSING)
