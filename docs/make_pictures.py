@@ -1,0 +1,153 @@
+"""Draws the README's pictures of a context window: as HTML, light and dark, and as `arc inspect` shows it.
+
+Needs Chromium (Debian: apt install chromium fonts-nanum) and Pillow, which comes with matplotlib. The same
+conversation, clock and ids give the same pictures.
+
+python docs/make_pictures.py [FOLDER]
+"""
+# ruff: noqa: INP001 - a script, in no package
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+
+from PIL import Image
+from render_demo import DARK, as_html
+
+from arc_common import ArcSettings, ContextEngine, Document, ScoredDocument, TokenBudget
+from arc_common.context_window import ContextWindow
+from arc_common.context_window.html import render_html
+from arc_common.demo.script import support_script
+
+TURNS = 30
+WIDTH = 100
+QUESTION = "When does the sand chair come, and is the standing desk's motor still under warranty?"
+ANSWER = "It comes on 26 March, and the motor's warranty lasts five years."
+DOCUMENTS = [
+    ScoredDocument(
+        Document(
+            "Frames have a warranty of 10 years, motors of 5 years, and covers of 2 years. The warranty begins on the "
+            "day of delivery. Marks of use and damage from moisture are not covered by it.",
+            id="warranty",
+            source="handbook, page 6",
+        ),
+        0.91,
+        {"lexical": 0.83, "dense": 0.94},
+    ),
+    ScoredDocument(
+        Document(
+            "Parcels arrive within 3 days, furniture within 2 weeks. The carrier agrees on a day with the customer.",
+            id="delivery",
+            source="handbook, page 4",
+        ),
+        0.78,
+        {"lexical": 0.71, "dense": 0.80},
+    ),
+    ScoredDocument(
+        Document(
+            "Oiled wood wants new oil once a year, and never a wet cloth. " * 40, id="care", source="handbook, page 9"
+        ),
+        0.22,
+        {"lexical": 0.05, "dense": 0.31},
+    ),
+]
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "track",
+            "description": "Where a parcel is, and on which day it is delivered.",
+            "parameters": {"type": "object", "properties": {"order": {"type": "string"}}, "required": ["order"]},
+        },
+    }
+]
+PAGE = """<!doctype html><meta charset="utf-8"><meta name="color-scheme" content="light dark">
+<style>body {{ margin: 12px; background: {background}; }}</style>{window}"""
+
+
+def main() -> None:
+    """Draw them."""
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
+    with tempfile.TemporaryDirectory() as scratch:
+        address = f"sqlite:///{Path(scratch, 'support.db').as_posix()}"
+        with opened(address) as engine:
+            window = talked(engine)
+        html = unfolded(render_html(window), "arc-of-documents", "arc-omissions")
+        page = Path(scratch, "window.html")
+        for scheme, ground in (("light", "#ffffff"), ("dark", "#0d1117")):
+            page.write_text(PAGE.format(window=html, background=ground), "utf-8")
+            draw(page, folder / f"context_window_{scheme}.png", size=(920, 545), is_dark=scheme == "dark")
+        text = inspected(address)
+        page.write_text(as_html(text, WIDTH, DARK), "utf-8")
+        size = WIDTH * 9 + 62, text.count("\n") * 20 + 40
+        draw(page, folder / "inspect.png", size=size, is_dark=True)
+
+
+def opened(address: str) -> ContextEngine:
+    """An engine whose clock and ids are the same in every run."""
+    numbers, ticks = count(1), count()
+    start = datetime(2026, 3, 9, 9, tzinfo=UTC)
+    clock: Callable[[], datetime] = lambda: start + timedelta(seconds=20 * next(ticks))  # noqa: E731
+    return ContextEngine.open(address, settings=ArcSettings(), clock=clock, new_id=lambda: f"m{next(numbers)}")
+
+
+def talked(engine: ContextEngine) -> ContextWindow:
+    """The window of a question behind a conversation with a furniture shop's support."""
+    script = support_script()
+    session = engine.session("support-1")
+    for turn in script.turns[:TURNS]:
+        session.context(turn.user)
+        reply = turn.reply or f"That is {turn.question.accepts[0]}." if turn.question else turn.reply or ""
+        session.save_turn(turn.user, reply)
+        session.summarize()
+    window = session.context(
+        QUESTION,
+        system_prompt=script.system,
+        documents=DOCUMENTS,
+        tools=TOOLS,
+        budget=TokenBudget(context_window=1_600, output_reserve=400),
+    )
+    session.save_turn(QUESTION, ANSWER)
+    return window
+
+
+def unfolded(html: str, *parts: str) -> str:
+    """The page with these parts open."""
+    for part in parts:
+        html = html.replace(f'<details class="{part}">', f'<details class="{part}" open>')
+    return html
+
+
+def inspected(address: str) -> str:
+    """What a colour terminal gets from `arc inspect`."""
+    command = [str(Path(sys.executable).with_name("arc")), "inspect", "support-1", "--tokens", "700"]
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("ARC_")},
+        "ARC_DATABASE_URL": address,
+        "COLUMNS": str(WIDTH),
+        "FORCE_COLOR": "1",
+        "TERM": "xterm-256color",
+        "TTY_INTERACTIVE": "0",
+    }
+    run = subprocess.run(command, check=True, capture_output=True, env=environment)  # noqa: S603 - our own words
+    return f"$ {' '.join(['arc', *command[1:]])}\n{run.stdout.decode()}"
+
+
+def draw(page: Path, png: Path, *, size: tuple[int, int], is_dark: bool) -> None:
+    """A page as a browser shows it, in as many colours as a README needs."""
+    browser = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+    look = [f"--blink-settings=preferredColorScheme={0 if is_dark else 1}", f"--window-size={size[0]},{size[1]}"]
+    shot = [f"--screenshot={png.resolve()}", page.as_uri()]
+    subprocess.run([*browser, *look, *shot], check=True, stderr=subprocess.DEVNULL)  # noqa: S603 - the same
+    with Image.open(png) as picture:
+        reduced = picture.convert("RGB").quantize(128)
+    reduced.save(png, optimize=True)
+
+
+if __name__ == "__main__":
+    main()
