@@ -23,8 +23,10 @@ NAMES = {
         fit_messages from_arc open_engine to_arc with_arc_memory
     """,
     llamaindex_arc: """
-        ArcChatMemoryBuffer ArcChatStore ArcFactsBlock ArcLLM ArcNarrativeBlock ArcTokenBudgetPostprocessor
-        LlamaIndexChatModel LlamaIndexEmbedder from_arc open_engine to_arc
+        ArcChatMemoryBuffer ArcChatStore ArcConversationTransform ArcFactsBlock ArcFusionRetriever
+        ArcHyDETransform ArcLLM ArcNarrativeBlock ArcNodePostprocessor ArcRetriever
+        ArcTokenBudgetPostprocessor LlamaIndexChatModel LlamaIndexEmbedder LlamaIndexReranker
+        LlamaIndexRetriever from_arc open_engine to_arc to_document to_node
     """,
 }  # fmt: skip
 

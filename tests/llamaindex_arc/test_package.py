@@ -11,15 +11,24 @@ def test_hands_on_these_names() -> None:
     assert llamaindex_arc.__all__ == [
         "ArcChatMemoryBuffer",
         "ArcChatStore",
+        "ArcConversationTransform",
         "ArcFactsBlock",
+        "ArcFusionRetriever",
+        "ArcHyDETransform",
         "ArcLLM",
         "ArcNarrativeBlock",
+        "ArcNodePostprocessor",
+        "ArcRetriever",
         "ArcTokenBudgetPostprocessor",
         "LlamaIndexChatModel",
         "LlamaIndexEmbedder",
+        "LlamaIndexReranker",
+        "LlamaIndexRetriever",
         "from_arc",
         "open_engine",
         "to_arc",
+        "to_document",
+        "to_node",
     ]
     assert all(hasattr(llamaindex_arc, name) for name in llamaindex_arc.__all__)
 

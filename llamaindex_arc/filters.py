@@ -1,0 +1,145 @@
+"""Metadata filters: LlamaIndex's as arc's, and arc's as LlamaIndex's. Pure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from arc_common.filters import AllOf, AnyOf, Comparison, Condition, Filter, Not, OneOf, parse_filter
+
+try:
+    from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
+except ImportError as error:
+    raise MissingDependencyError("llamaindex_arc.filters", package="llama-index-core", extra="llamaindex") from error
+
+__all__ = ["from_filter", "to_filter"]
+
+_COMPARISONS: dict[FilterOperator, Comparison] = {
+    FilterOperator.EQ: "eq",
+    FilterOperator.GT: "gt",
+    FilterOperator.GTE: "gte",
+    FilterOperator.LT: "lt",
+    FilterOperator.LTE: "lte",
+}
+_OPERATORS = {comparison: operator for operator, comparison in _COMPARISONS.items()}
+
+
+def to_filter(filters: MetadataFilters | Mapping[str, Any] | Filter | None) -> Filter | None:
+    """LlamaIndex's filters as arc's; a plain dictionary is read by `parse_filter`, a filter is returned as it is.
+
+    Everything has arc's meaning: a list matches if one of its elements does, and what negates matches a missing key.
+
+    Raises:
+        InvalidInputError: A filter can't be said in arc's terms: a search in text, "is empty" (of which an empty list
+            is part), or a list where one value belongs.
+    """
+    if not isinstance(filters, MetadataFilters):
+        return parse_filter(filters)
+    return _group(filters) if filters.filters else None
+
+
+def from_filter(filters: Mapping[str, Any] | Filter | None) -> MetadataFilters | None:
+    """Arc's filters as LlamaIndex's, as flat as they can be, because few of its stores take nested ones.
+
+    Raises:
+        InvalidInputError: LlamaIndex has no words for a part: booleans, null, `Exists`, values of several types.
+    """
+    parsed = parse_filter(filters)
+    if parsed is None or parsed == AllOf(()):
+        return None
+    said = _said(parsed)
+    return said if isinstance(said, MetadataFilters) else MetadataFilters(filters=[said])
+
+
+def _group(filters: MetadataFilters) -> Filter:
+    parts = tuple(
+        _group(part) if isinstance(part, MetadataFilters) else _single(part)
+        for part in filters.filters
+        if not isinstance(part, MetadataFilters) or part.filters
+    )
+    if not parts:
+        return AllOf(())
+    match filters.condition:
+        case FilterCondition.OR:
+            return AnyOf(parts)
+        case FilterCondition.NOT:
+            return Not(AnyOf(parts))
+    return AllOf(parts)
+
+
+def _single(asked: MetadataFilter) -> Filter:
+    key, value, operator = asked.key, asked.value, asked.operator
+    if (comparison := _COMPARISONS.get(operator)) is not None:
+        return Condition(key, comparison, _one(asked))
+    match operator:
+        case FilterOperator.NE:
+            return Not(Condition(key, "eq", _one(asked)))
+        case FilterOperator.CONTAINS:
+            return Condition(key, "eq", _one(asked))
+        case FilterOperator.IN | FilterOperator.ANY if isinstance(value, list):
+            return OneOf(key, tuple(value))
+        case FilterOperator.NIN if isinstance(value, list):
+            return Not(OneOf(key, tuple(value)))
+        case FilterOperator.ALL if isinstance(value, list):
+            return AllOf(tuple(Condition(key, "eq", one) for one in value))
+        case FilterOperator.IN | FilterOperator.ANY | FilterOperator.NIN | FilterOperator.ALL:
+            raise InvalidInputError(f"filters[{key!r}]", value, f"a list of values for {operator.value!r}")
+    known = "==, !=, >, >=, <, <=, in, nin, any, all, contains"
+    raise InvalidInputError(f"filters[{key!r}]", operator.value, f"one of the operators {known}")
+
+
+def _one(asked: MetadataFilter) -> str | int | float | None:
+    if isinstance(asked.value, list):
+        raise InvalidInputError(f"filters[{asked.key!r}]", asked.value, f"one value for {asked.operator.value!r}")
+    return asked.value
+
+
+def _said(parsed: Filter) -> MetadataFilter | MetadataFilters:
+    match parsed:
+        case Condition(key, comparison, value):
+            return MetadataFilter(key=key, value=_plain(key, value), operator=_OPERATORS[comparison])
+        case OneOf(key, values):
+            return MetadataFilter(key=key, value=_alike(key, values), operator=FilterOperator.IN)
+        case AllOf(parts) if parts:
+            return _joined(parts, FilterCondition.AND)
+        case AnyOf(parts) if parts:
+            return _joined(parts, FilterCondition.OR)
+        case Not(Condition(key, "eq", value)):
+            return MetadataFilter(key=key, value=_plain(key, value), operator=FilterOperator.NE)
+        case Not(OneOf(key, values)):
+            return MetadataFilter(key=key, value=_alike(key, values), operator=FilterOperator.NIN)
+        case Not(Not(part)):
+            return _said(part)
+        case Not(AllOf(parts)) if parts:
+            return _joined([Not(part) for part in parts], FilterCondition.OR)
+        case Not(AnyOf(parts)) if parts:
+            return _joined(parts, FilterCondition.NOT)
+        case Not(Condition() as part):
+            return _joined([part], FilterCondition.NOT)
+    raise InvalidInputError("filters", parsed, "comparisons and groups of them, which LlamaIndex has words for")
+
+
+def _joined(parts: "tuple[Filter, ...] | list[Filter]", condition: FilterCondition) -> MetadataFilter | MetadataFilters:
+    """Parts of a group that are groups of the same kind become part of it; none of one part is left."""
+    joined: list[MetadataFilter | MetadataFilters] = []
+    within = FilterCondition.OR if condition is FilterCondition.NOT else condition
+    for part in map(_said, parts):
+        if isinstance(part, MetadataFilters) and part.condition is within:
+            joined += part.filters
+        else:
+            joined.append(part)
+    if len(joined) == 1 and condition is not FilterCondition.NOT:
+        return joined[0]
+    return MetadataFilters(filters=joined, condition=condition)
+
+
+def _plain(key: str, value: object) -> Any:
+    if value is None or isinstance(value, bool):
+        raise InvalidInputError(f"filters[{key!r}]", value, "text or a number: LlamaIndex compares nothing else")
+    return value
+
+
+def _alike(key: str, values: tuple[Any, ...]) -> list[Any]:
+    kinds = {type(_plain(key, value)) for value in values}
+    if len(kinds) > 1:
+        raise InvalidInputError(f"filters[{key!r}]", values, "values of one type, as LlamaIndex compares them")
+    return list(values)

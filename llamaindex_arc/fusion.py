@@ -1,0 +1,217 @@
+"""ArcFusionRetriever: several LlamaIndex retrievers as one."""
+
+import asyncio
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from arc_common.messages import Message, Role
+from arc_common.model_calls import GuardedChatModel
+from arc_common.observability import Observer, SilentObserver
+from arc_common.protocols import ChatModel, QueryTransformer
+from arc_common.retrieval.fusion import Ranking, fused_scores, reciprocal_ranks
+from llamaindex_arc.documents import finite
+from llamaindex_arc.transforms import chat_model_of
+
+try:
+    from llama_index.core.base.base_retriever import BaseRetriever
+    from llama_index.core.base.llms.base import BaseLLM
+    from llama_index.core.callbacks import CallbackManager
+    from llama_index.core.retrievers.fusion_retriever import QUERY_GEN_PROMPT
+    from llama_index.core.schema import BaseNode, IndexNode, NodeWithScore, QueryBundle
+except ImportError as error:
+    raise MissingDependencyError("llamaindex_arc.fusion", package="llama-index-core", extra="llamaindex") from error
+
+if TYPE_CHECKING:
+    from arc_common.settings import ArcSettings
+
+__all__ = ["ArcFusionRetriever"]
+
+FusionMode = Literal["relative_score", "reciprocal_rerank"]
+
+_MARKER = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
+_LONGEST_QUERY = 400
+"""Characters; a longer line is an answer."""
+
+
+class ArcFusionRetriever(BaseRetriever):
+    """Asks several retrievers, with one or several queries, and fuses what they find; a better `QueryFusionRetriever`.
+
+    - Each node comes once: nodes with one id, and nodes with one content (their hash), are the same.
+    - Missing scores are no zeros: beside scores `None` is the worst, and where no score is, places count.
+    - The result does not depend on the order of retrievers, nodes or ties. Nodes, scores and bundles that retrievers
+      work with stay as they are; each retriever gets a bundle of its own.
+    - One query by default, and no model call. Queries that can't be made are left out: the query asked is always there,
+      or what the transformer makes of it.
+    - The async form asks all retrievers at once. What a retriever raises is raised.
+
+    Args:
+        retrievers: At least one.
+        retriever_weights: What each counts, from 0 on; all the same by default.
+        mode: "relative_score": the weighted mean of scores, each ranking's between its worst (0) and its best (1);
+            "reciprocal_rerank": weighted reciprocal rank fusion with k = 60 (Cormack, Clarke & Büttcher 2009), for
+            scores that mean nothing.
+        similarity_top_k: Nodes left at most.
+        transformer: Makes the queries: HyDE, or any arc `QueryTransformer`.
+        llm: Writes `num_queries` − 1 further queries, in place of a transformer: a LlamaIndex LLM, or arc's own kind.
+        num_queries: Queries in all, with those that `llm` writes.
+        settings: The knobs of model calls (`model_calls`).
+        observer: Receives counts.
+        callback_manager: Where retrieval is reported.
+        object_map: What index nodes stand for, by their `index_id`.
+        objects: Index nodes with what they stand for, in place of the map.
+        verbose: Whether LlamaIndex prints which of them it enters.
+
+    Raises:
+        InvalidInputError: An argument is not acceptable; the error names it.
+    """
+
+    def __init__(
+        self,
+        retrievers: Sequence[BaseRetriever],
+        *,
+        retriever_weights: Sequence[float] | None = None,
+        mode: FusionMode = "relative_score",
+        similarity_top_k: int = 10,
+        transformer: QueryTransformer | None = None,
+        llm: BaseLLM | ChatModel | None = None,
+        num_queries: int = 1,
+        settings: "ArcSettings | None" = None,
+        observer: Observer | None = None,
+        callback_manager: CallbackManager | None = None,
+        object_map: dict[str, Any] | None = None,
+        objects: list[IndexNode] | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self._retrievers = _checked_retrievers(retrievers)
+        self._weights = _checked_weights(retriever_weights, len(self._retrievers))
+        if mode not in ("relative_score", "reciprocal_rerank"):
+            raise InvalidInputError("mode", mode, '"relative_score" or "reciprocal_rerank"')
+        for name, value in (("similarity_top_k", similarity_top_k), ("num_queries", num_queries)):
+            if type(value) is not int or value < 1:
+                raise InvalidInputError(name, value, "a whole number above 0")
+        if transformer is not None and (llm is not None or not isinstance(transformer, QueryTransformer)):
+            raise InvalidInputError("transformer", transformer, "a QueryTransformer, or None beside an llm")
+        if num_queries > 1 and llm is None:
+            raise InvalidInputError("num_queries", num_queries, "1, or an llm that writes the others")
+        if llm is not None and num_queries > 1:
+            transformer = _QueryWriter(chat_model_of(llm), num_queries - 1, settings=settings, observer=observer)
+        self.mode: FusionMode = "relative_score" if mode == "relative_score" else "reciprocal_rerank"
+        self.similarity_top_k = similarity_top_k
+        self._transformer = transformer
+        super().__init__(callback_manager=callback_manager, object_map=object_map, objects=objects, verbose=verbose)
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        found = [
+            (weight, retriever.retrieve(replace(query)))
+            for query in self._queries(query_bundle)
+            for weight, retriever in zip(self._weights, self._retrievers, strict=True)
+        ]
+        return self._fused(found)
+
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        queries = [query_bundle]
+        if self._transformer is not None:
+            queries = await asyncio.to_thread(self._queries, query_bundle)
+        found = await asyncio.gather(
+            *(retriever.aretrieve(replace(query)) for query in queries for retriever in self._retrievers)
+        )
+        return self._fused(list(zip(self._weights * len(queries), found, strict=True)))
+
+    def _queries(self, asked: QueryBundle) -> list[QueryBundle]:
+        if self._transformer is None:
+            return [asked]
+        made = dict.fromkeys(text for text in self._transformer.transform(asked.query_str) if text.strip())
+        return [asked if text == asked.query_str else QueryBundle(text) for text in made] or [asked]
+
+    def _fused(self, found: Sequence[tuple[float, Sequence[NodeWithScore]]]) -> list[NodeWithScore]:
+        kept = _distinct([item.node for _, items in found for item in items])
+        rankings = []
+        for weight, items in found:
+            scores: dict[str, float | None] = {}
+            for item in items:
+                key, score = kept[item.node.node_id].node_id, finite(item.score)
+                best = scores.setdefault(key, score)
+                if score is not None and (best is None or score > best):
+                    scores[key] = score
+            rankings.append(Ranking(scores, weight=weight))
+        fused = fused_scores(rankings) if self.mode == "relative_score" else reciprocal_ranks(rankings)
+        best_first = sorted(fused, key=lambda key: (-fused[key], key))[: self.similarity_top_k]
+        return [NodeWithScore(node=kept[key], score=fused[key]) for key in best_first]
+
+
+class _QueryWriter:
+    """Has a model write further queries; the question alone, if it fails.
+
+    Args:
+        chat_model: The model.
+        count: How many more queries.
+        settings: The knobs (`model_calls`).
+        observer: Receives counts, under `queries`.
+    """
+
+    def __init__(
+        self, chat_model: ChatModel, count: int, *, settings: "ArcSettings | None", observer: Observer | None
+    ) -> None:
+        self._count = count
+        self._observer = observer or SilentObserver()
+        if not isinstance(chat_model, GuardedChatModel):
+            if settings is None:
+                from arc_common.settings import ArcSettings  # noqa: PLC0415 - pydantic-settings is slow to import
+
+                settings = ArcSettings()
+            chat_model = GuardedChatModel(chat_model, settings=settings, observer=self._observer, name="queries")
+        self._model = chat_model
+
+    def transform(self, query: str, *, history: Sequence[Message] = ()) -> list[str]:  # noqa: ARG002 - the protocol's
+        """The question, and what the model writes (see `QueryTransformer`)."""
+        if not query.strip():
+            return [query]
+        request = QUERY_GEN_PROMPT.format(num_queries=self._count, query=query)
+        try:
+            lines = self._model.complete([Message(Role.USER, request)]).splitlines()
+        except Exception:  # noqa: BLE001 - nothing that a model does may keep the question from being searched for
+            self._observer.count("queries.fallbacks")
+            return [query]
+        written = [_MARKER.sub("", line).strip() for line in lines if not line.lstrip().startswith("```")]
+        usable = dict.fromkeys(line for line in written if line and line != query and len(line) <= _LONGEST_QUERY)
+        return [query, *list(usable)[: self._count]]
+
+
+def _checked_retrievers(retrievers: Sequence[BaseRetriever]) -> list[BaseRetriever]:
+    checked = list(retrievers)
+    if not checked:
+        raise InvalidInputError("retrievers", retrievers, "at least one retriever")
+    for retriever in checked:
+        if not isinstance(retriever, BaseRetriever):
+            raise InvalidInputError("retrievers", retriever, "LlamaIndex retrievers")
+    return checked
+
+
+def _checked_weights(weights: Sequence[float] | None, count: int) -> list[float]:
+    if weights is None:
+        return [1.0] * count
+    if len(weights) != count or not all(0 <= weight < math.inf for weight in weights) or not any(weights):
+        raise InvalidInputError("retriever_weights", weights, f"{count} numbers from 0 on, one of them above 0")
+    return [float(weight) for weight in weights]
+
+
+def _distinct(nodes: Sequence[BaseNode]) -> dict[str, BaseNode]:
+    """For each node's id, the one that stands for all that have its id or its hash: that with the smallest id."""
+    above: dict[tuple[str, str], tuple[str, str]] = {}
+
+    def top(name: tuple[str, str]) -> tuple[str, str]:
+        while (upper := above.setdefault(name, name)) != name:
+            above[name] = name = above.setdefault(upper, upper)
+        return name
+
+    by_name = sorted(((node.node_id, node.hash, node) for node in nodes), key=lambda named: named[:2])
+    for node_id, digest, _ in by_name:
+        above[top(("id", node_id))] = top(("hash", digest))
+    kept: dict[tuple[str, str], BaseNode] = {}
+    for node_id, _, node in by_name:
+        kept.setdefault(top(("id", node_id)), node)
+    return {node_id: kept[top(("id", node_id))] for node_id, _, _ in by_name}

@@ -1,0 +1,190 @@
+"""Arc's rerankers as LlamaIndex node postprocessors, and the other way round."""
+
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+from arc_common.documents import Document, ScoredDocument
+from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from arc_common.protocols import Reranker
+from arc_common.rerankers.mmr import DiversityReranker
+from arc_common.rerankers.ranking import rescored
+from arc_common.rerankers.score import SimpleScoreReranker
+from llamaindex_arc.documents import finite, source_of, to_document, to_node
+
+try:
+    from llama_index.core.bridge.pydantic import Field, PrivateAttr
+    from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload
+    from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
+    from llama_index.core.postprocessor.types import BaseNodePostprocessor
+    from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
+    from llama_index_instrumentation import get_dispatcher
+except ImportError as error:
+    raise MissingDependencyError("llamaindex_arc.reranker", package="llama-index-core", extra="llamaindex") from error
+
+__all__ = ["ArcNodePostprocessor", "LlamaIndexReranker"]
+
+_dispatcher = get_dispatcher(__name__)
+
+
+class ArcNodePostprocessor(BaseNodePostprocessor):
+    """Any arc `Reranker` as a node postprocessor.
+
+    - A node is ranked by the text that LlamaIndex would embed. What comes back are new scored nodes around the same
+      nodes, best first: no node, metadata, score or list given is changed.
+    - Scores may be missing, NaN or infinite; such a node counts as one without a score.
+    - A reranker that rewrites a document's text gets a copy of the node with that text.
+    - Its async form works on a thread. Whatever the reranker raises is raised.
+
+    Args:
+        reranker: The reranker: one of arc's, a chain of them, or any other framework's behind arc's protocol.
+        top_n: Nodes left at most; by default as many as the reranker leaves.
+        callback_manager: Where the reranking event is reported; engines set their own.
+
+    Raises:
+        InvalidInputError: `reranker` can't rerank, `top_n` is no whole number above 0; or, when it is used, the
+            reranker needs a query and there is none.
+    """
+
+    top_n: int | None = Field(default=None, description="Nodes left at most; None: as the reranker says.", gt=0)
+    _reranker: Reranker = PrivateAttr()
+
+    def __init__(
+        self, reranker: Reranker, *, top_n: int | None = None, callback_manager: CallbackManager | None = None
+    ) -> None:
+        if not isinstance(reranker, Reranker):
+            raise InvalidInputError("reranker", reranker, "an object with a method rerank(query, documents, top_k=…)")
+        if top_n is not None and (type(top_n) is not int or top_n < 1):
+            raise InvalidInputError("top_n", top_n, "a whole number above 0, or None")
+        fields: dict[str, Any] = {"top_n": top_n, "callback_manager": callback_manager or CallbackManager()}
+        super().__init__(**fields)
+        self._reranker = reranker
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        """A copy with the same reranker."""
+        return self.__copy__()
+
+    @classmethod
+    def class_name(cls) -> str:
+        """The name under which LlamaIndex serializes it; reading it back takes `from_dict(data, reranker=…)`."""
+        return "ArcNodePostprocessor"
+
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        if not nodes:
+            return []
+        if query_bundle is None and _needs_query(self._reranker, nodes):
+            raise InvalidInputError("query_bundle", None, f"a query, which {type(self._reranker).__name__} ranks by")
+        top_n, name = self._top_n(len(nodes)), type(self._reranker).__name__
+        _dispatcher.event(ReRankStartEvent(query=query_bundle, nodes=nodes, top_n=top_n, model_name=name))
+        payload: dict[str, Any] = {
+            EventPayload.NODES: nodes,
+            EventPayload.MODEL_NAME: name,
+            EventPayload.TOP_K: top_n,
+        }
+        if query_bundle is not None:
+            payload[EventPayload.QUERY_STR] = query_bundle.query_str
+        with self.callback_manager.event(CBEventType.RERANKING, payload=payload) as event:
+            query = "" if query_bundle is None else query_bundle.query_str
+            documents = [_candidate(item) for item in nodes]
+            ranked = _nodes_of(self._reranker.rerank(query, documents, top_k=self.top_n), documents, nodes)
+            event.on_end(payload={EventPayload.NODES: ranked})
+        _dispatcher.event(ReRankEndEvent(nodes=ranked))
+        return ranked
+
+    def _top_n(self, count: int) -> int:
+        """How many nodes will be left at most, as far as one can say."""
+        own = getattr(self._reranker, "top_k", count) if self.top_n is None else self.top_n
+        return min(own, count) if isinstance(own, int) else count
+
+
+class LlamaIndexReranker:
+    """Any LlamaIndex node postprocessor as an arc `Reranker`: a cross-encoder, an LLM, a filter.
+
+    - It works on fresh nodes made by `to_node`, so that documents stay as they are whatever it does to its nodes.
+    - The order is the postprocessor's. So are the scores, as long as each node has one and they fall from first to
+      last; otherwise they are made from the order, from 1 for the first in equal steps towards 0.
+    - What it rewrites or adds comes back as a new document.
+
+    Args:
+        postprocessor: The postprocessor. `top_k` can only leave fewer documents than it does.
+
+    Raises:
+        InvalidInputError: It is none.
+    """
+
+    def __init__(self, postprocessor: BaseNodePostprocessor) -> None:
+        if not isinstance(postprocessor, BaseNodePostprocessor):
+            raise InvalidInputError("postprocessor", postprocessor, "a LlamaIndex node postprocessor")
+        self._postprocessor = postprocessor
+
+    def rerank(
+        self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None
+    ) -> list[ScoredDocument]:
+        """The documents that the postprocessor leaves, in its order (see `Reranker`).
+
+        Raises:
+            InvalidInputError: `top_k` is no whole number above 0.
+        """
+        if top_k is not None and (type(top_k) is not int or top_k < 1):
+            raise InvalidInputError("top_k", top_k, "1 or more")
+        if not documents:
+            return []
+        nodes = [NodeWithScore(node=to_node(found.document), score=found.score) for found in documents]
+        given: defaultdict[str, deque[tuple[str, ScoredDocument]]] = defaultdict(deque)
+        for item, found in zip(nodes, documents, strict=True):
+            given[item.node.node_id].append((item.node.hash, found))
+        left = self._postprocessor.postprocess_nodes(nodes, query_bundle=QueryBundle(query))
+        ranked = []
+        for item, score in zip(left, _falling([finite(item.score) for item in left]), strict=True):
+            waiting = given[item.node.node_id]
+            was, found = waiting.popleft() if waiting else ("", ScoredDocument(Document("")))
+            document = found.document if item.node.hash == was else to_document(item.node)
+            ranked.append(rescored(replace(found, document=document), score, {}))
+        return ranked[:top_k]
+
+
+def _candidate(item: NodeWithScore) -> ScoredDocument:
+    node = item.node
+    text = node.get_content(metadata_mode=MetadataMode.EMBED)
+    return ScoredDocument(
+        Document(text, node.node_id, source_of(node.metadata), dict(node.metadata)), finite(item.score)
+    )
+
+
+def _nodes_of(
+    ranked: Sequence[ScoredDocument], candidates: Sequence[ScoredDocument], nodes: Sequence[NodeWithScore]
+) -> list[NodeWithScore]:
+    """New scored nodes in the order of the ranked documents, around the nodes that these were made of."""
+    waiting: defaultdict[str | None, deque[tuple[str, BaseNode]]] = defaultdict(deque)
+    for candidate, item in zip(candidates, nodes, strict=True):
+        waiting[candidate.document.id].append((candidate.document.text, item.node))
+    found = []
+    for scored in ranked:
+        document = scored.document
+        if not waiting[document.id]:
+            found.append(NodeWithScore(node=to_node(document), score=scored.score))
+            continue
+        text, node = waiting[document.id].popleft()
+        if document.text != text:
+            node = node.model_copy()
+            node.set_content(document.text)
+        found.append(NodeWithScore(node=node, score=scored.score))
+    return found
+
+
+def _needs_query(reranker: Reranker, nodes: Sequence[NodeWithScore]) -> bool:
+    """Whether it can't rank these nodes without a question; of a reranker that arc doesn't know, always."""
+    if isinstance(reranker, DiversityReranker):
+        return all(finite(item.score) is None for item in nodes)
+    return not isinstance(reranker, SimpleScoreReranker)
+
+
+def _falling(scores: Sequence[float | None]) -> list[float]:
+    """The scores, if all are there and none is above the one before it; else scores by place."""
+    known = [score for score in scores if score is not None]
+    if len(known) == len(scores) and known == sorted(known, reverse=True):
+        return known
+    return [1 - place / len(scores) for place in range(len(scores))]

@@ -1,0 +1,129 @@
+"""ArcRetriever: arc's index for LlamaIndex's engines."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from arc_common.documents import ScoredDocument
+from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from arc_common.filters import Filter
+from arc_common.protocols import Retriever
+from arc_common.retrieval.fusion import score_fusion
+from arc_common.retrieval.index import HybridIndex, SearchMode
+from llamaindex_arc.documents import to_node
+from llamaindex_arc.filters import to_filter
+
+try:
+    from llama_index.core.base.base_retriever import BaseRetriever
+    from llama_index.core.callbacks import CallbackManager
+    from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle
+    from llama_index.core.vector_stores.types import MetadataFilters
+except ImportError as error:
+    raise MissingDependencyError("llamaindex_arc.retriever", package="llama-index-core", extra="llamaindex") from error
+
+__all__ = ["ArcRetriever"]
+
+
+class _Documents(Protocol):
+    @property
+    def index(self) -> HybridIndex: ...
+
+
+class _Engine(Protocol):
+    @property
+    def documents(self) -> _Documents: ...
+
+
+class ArcRetriever(BaseRetriever):
+    """Arc's hybrid index, or any arc `Retriever`, as a LlamaIndex retriever.
+
+    - The nodes are those that `to_document` made the documents of, with the index's scores, best first.
+    - Each of a bundle's embedding strings is a query of its own, by words and by meaning; the query, where there are
+      none. What several of them find is fused by normalised scores, each node once.
+    - A bundle's embedding is the vector that an index searches by, and its query gives the words; embedding strings
+      are not searched for then. Sources that are no index don't take one.
+    - The bundle is not changed. The async form works on a thread.
+
+    Args:
+        index: The index, or another source.
+        engine: The engine whose documents are searched, in place of an index; it is asked at first use.
+        similarity_top_k: Nodes found at most.
+        filters: Only nodes with such metadata: LlamaIndex's filters, a plain dictionary (see `parse_filter`), or arc's.
+        mode: "hybrid", or only one of its parts: "lexical", "dense".
+        similarity_threshold: The least cosine with which a node counts as found by its vector.
+        use_embedding: Whether a bundle's embedding is used. Turn it off where it may come from another model: the
+            blocking forms of LlamaIndex's vector retrievers leave theirs in a bundle that several share.
+        callback_manager: Where retrieval is reported.
+        object_map: What index nodes stand for, by their `index_id`.
+        objects: Index nodes with what they stand for, in place of the map.
+        verbose: Whether LlamaIndex prints which of them it enters.
+
+    Raises:
+        InvalidInputError: There is not exactly one source, an argument is of the wrong kind, or the filters can't be
+            said in arc's terms.
+    """
+
+    def __init__(
+        self,
+        index: HybridIndex | Retriever | None = None,
+        *,
+        engine: _Engine | None = None,
+        similarity_top_k: int = 10,
+        filters: MetadataFilters | Mapping[str, Any] | Filter | None = None,
+        mode: SearchMode = "hybrid",
+        similarity_threshold: float | None = None,
+        use_embedding: bool = True,
+        callback_manager: CallbackManager | None = None,
+        object_map: dict[str, Any] | None = None,
+        objects: list[IndexNode] | None = None,
+        verbose: bool = False,
+    ) -> None:
+        if (index is None) == (engine is None):
+            raise InvalidInputError("index", index, "an index (or another source) or else an engine, exactly one")
+        if index is not None and not isinstance(index, HybridIndex | Retriever):
+            raise InvalidInputError("index", index, "a HybridIndex or a Retriever")
+        if type(similarity_top_k) is not int or similarity_top_k < 1:
+            raise InvalidInputError("similarity_top_k", similarity_top_k, "a whole number above 0")
+        if index is not None and not isinstance(index, HybridIndex):
+            if mode != "hybrid":
+                raise InvalidInputError("mode", mode, '"hybrid": only an index has modes')
+            if similarity_threshold is not None:
+                raise InvalidInputError("similarity_threshold", similarity_threshold, "None: only an index has one")
+        self._index = index
+        self._engine = engine
+        self._filters = to_filter(filters)
+        self._mode: SearchMode = mode
+        self._threshold = similarity_threshold
+        self._use_embedding = use_embedding
+        self.similarity_top_k = similarity_top_k
+        super().__init__(callback_manager=callback_manager, object_map=object_map, objects=objects, verbose=verbose)
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        source = self._source()
+        takes_vector = self._use_embedding and self._mode != "lexical" and isinstance(source, HybridIndex)
+        vector = query_bundle.embedding if takes_vector else None
+        queries = [text for text in dict.fromkeys(query_bundle.embedding_strs) if text.strip()]
+        if vector is not None or not queries:
+            queries = [query_bundle.query_str]
+        found = {f"query {place}": self._search(source, query, vector) for place, query in enumerate(queries)}
+        best = next(iter(found.values())) if len(found) == 1 else score_fusion(found, top_k=self.similarity_top_k)
+        return [NodeWithScore(node=to_node(scored.document), score=scored.score) for scored in best]
+
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return await asyncio.to_thread(self._retrieve, query_bundle)
+
+    def _search(
+        self, source: HybridIndex | Retriever, query: str, vector: list[float] | None
+    ) -> Sequence[ScoredDocument]:
+        top_k = self.similarity_top_k
+        if not isinstance(source, HybridIndex):
+            return source.retrieve(query, top_k=top_k, filters=self._filters) if query.strip() else []
+        return source.search(
+            query, top_k=top_k, filters=self._filters, threshold=self._threshold, mode=self._mode, vector=vector
+        )
+
+    def _source(self) -> HybridIndex | Retriever:
+        if self._index is None:
+            assert self._engine is not None  # noqa: S101 - for the type checker: one of the two is there
+            self._index = self._engine.documents.index
+        return self._index

@@ -1,0 +1,66 @@
+"""LlamaIndex's indexes and retrievers as sources that arc retrieves from."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from arc_common.documents import ScoredDocument
+from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from arc_common.filters import Filter, matcher, parse_filter
+from llamaindex_arc.documents import finite, to_document
+from llamaindex_arc.filters import from_filter
+
+try:
+    from llama_index.core.base.base_retriever import BaseRetriever
+    from llama_index.core.indices.vector_store.base import VectorStoreIndex
+except ImportError as error:
+    raise MissingDependencyError("llamaindex_arc.sources", package="llama-index-core", extra="llamaindex") from error
+
+__all__ = ["LlamaIndexRetriever"]
+
+
+class LlamaIndexRetriever:
+    """A LlamaIndex vector store index, or any of its retrievers, as arc's `Retriever`.
+
+    - An index is asked for as many nodes as are wanted, with the filters in its own terms; what its store lets through
+      although arc's filters wouldn't is left out.
+    - A retriever finds as many nodes as it was made for, and can't be asked with filters.
+    - Documents are made by `to_document`: the nodes come back as they were in a LlamaIndex engine.
+
+    Args:
+        source: The index, with whatever vector store it has, or the retriever.
+
+    Raises:
+        InvalidInputError: It is neither.
+    """
+
+    def __init__(self, source: VectorStoreIndex | BaseRetriever) -> None:
+        if not isinstance(source, VectorStoreIndex | BaseRetriever):
+            raise InvalidInputError("source", source, "a VectorStoreIndex or a BaseRetriever")
+        self._source = source
+
+    def retrieve(
+        self, query: str, *, top_k: int, filters: Mapping[str, Any] | Filter | None = None
+    ) -> list[ScoredDocument]:
+        """The documents that answer the query best, best first (see `Retriever`).
+
+        Raises:
+            InvalidInputError: LlamaIndex can't be asked with these filters.
+        """
+        asked = parse_filter(filters)
+        if not query.strip():
+            return []
+        lets_through = matcher(asked)
+        found = self._retriever(top_k, asked).retrieve(query)
+        documents = [
+            ScoredDocument(to_document(item.node), finite(item.score))
+            for item in found
+            if lets_through(item.node.metadata)
+        ]
+        return documents[:top_k]
+
+    def _retriever(self, top_k: int, filters: Filter | None) -> BaseRetriever:
+        if isinstance(self._source, VectorStoreIndex):
+            return self._source.as_retriever(similarity_top_k=top_k, filters=from_filter(filters))
+        if filters is not None:
+            raise InvalidInputError("filters", filters, "None: only an index can be asked with filters, no retriever")
+        return self._source

@@ -1,0 +1,164 @@
+"""Query transforms for LlamaIndex, over arc's query transformers."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from arc_common.messages import Message, Role
+from arc_common.observability import Observer
+from arc_common.protocols import ChatModel, QueryTransformer
+from arc_common.retrieval.transformers import (
+    ConversationAwareQueryTransformer,
+    HyDEQueryTransformer,
+    RuleBasedConversationTransformer,
+)
+from llamaindex_arc.messages import to_arc
+from llamaindex_arc.models import LlamaIndexChatModel
+
+try:
+    from llama_index.core.base.llms.base import BaseLLM
+    from llama_index.core.base.llms.types import ChatMessage
+    from llama_index.core.indices.query.query_transform.base import BaseQueryTransform
+    from llama_index.core.memory.types import BaseMemory
+    from llama_index.core.prompts.mixin import PromptDictType
+    from llama_index.core.schema import QueryBundle, QueryType
+except ImportError as error:
+    raise MissingDependencyError("llamaindex_arc.transforms", package="llama-index-core", extra="llamaindex") from error
+
+if TYPE_CHECKING:
+    from arc_common.settings import ArcSettings
+
+__all__ = ["ArcConversationTransform", "ArcHyDETransform", "chat_model_of"]
+
+HISTORY = "chat_history"
+"""The key of a transform's metadata under which a conversation may be handed in."""
+
+
+class _ArcTransform(BaseQueryTransform):
+    """What the two have in common: an async form of `run`, and no prompts of LlamaIndex's kind."""
+
+    async def arun(self, query_bundle_or_str: QueryType, metadata: dict[str, Any] | None = None) -> QueryBundle:
+        """Async form of `run`."""
+        query_bundle = query_bundle_or_str
+        if isinstance(query_bundle, str):
+            query_bundle = QueryBundle(query_bundle, custom_embedding_strs=[query_bundle])
+        return await self._arun(query_bundle, metadata or {})
+
+    async def _arun(self, query_bundle: QueryBundle, metadata: dict[str, Any]) -> QueryBundle:
+        return await asyncio.to_thread(self._run, query_bundle, metadata)
+
+    def _get_prompts(self) -> PromptDictType:
+        return {}
+
+    def _update_prompts(self, prompts: PromptDictType) -> None:
+        """Arc's instructions to models are not templates."""
+
+
+class ArcHyDETransform(_ArcTransform):
+    """Also searches for what an answer might look like (HyDE, Gao et al. 2022; see `HyDEQueryTransformer`).
+
+    - The query stays as it is; the hypothetical answer stands behind it among the embedding strings.
+    - The bundle as it was, if the model fails, refuses or says nothing. The bundle given is never changed.
+
+    Args:
+        llm: Writes the answer: a LlamaIndex LLM, or arc's own kind.
+        settings: The knobs (`model_calls`).
+        observer: Receives counts.
+
+    Raises:
+        InvalidInputError: `llm` is no model.
+    """
+
+    def __init__(
+        self, llm: BaseLLM | ChatModel, *, settings: "ArcSettings | None" = None, observer: Observer | None = None
+    ) -> None:
+        super().__init__()
+        self._transformer = HyDEQueryTransformer(chat_model_of(llm), settings=settings, observer=observer)
+
+    def _run(self, query_bundle: QueryBundle, metadata: dict[str, Any]) -> QueryBundle:  # noqa: ARG002 - LlamaIndex's
+        _, *answers = self._transformer.transform(query_bundle.query_str)
+        if not answers:
+            return query_bundle
+        return replace(query_bundle, custom_embedding_strs=[*query_bundle.embedding_strs, *answers], embedding=None)
+
+
+class ArcConversationTransform(_ArcTransform):
+    """Makes of a follow-up question one that stands alone, as LlamaIndex's condensing chat engines do.
+
+    - With a model it is rewritten (see `ConversationAwareQueryTransformer`), without one it gets the topic words that
+      it leaves out (see `RuleBasedConversationTransformer`). A question that stands alone stays as it is, and so does
+      the bundle, also on any error of the model.
+    - The question that stands alone is the new bundle's query and takes the old one's place among the embedding
+      strings, so that whatever retrieves, reranks and answers sees it. The bundle given is never changed.
+    - The conversation is the memory's, or `metadata["chat_history"]` of a run: chat messages, oldest first. When its
+      last message is the question itself, that is not part of it.
+
+    Args:
+        llm: Rewrites: a LlamaIndex LLM, or arc's own kind; `None`: rules do.
+        memory: Any LlamaIndex memory, which is read at each run.
+        max_history_turns: The last turns that are looked at.
+        settings: The knobs (`model_calls`).
+        observer: Receives counts.
+
+    Raises:
+        InvalidInputError: `llm` is no model, or `memory` is none.
+    """
+
+    def __init__(
+        self,
+        llm: BaseLLM | ChatModel | None = None,
+        *,
+        memory: BaseMemory | None = None,
+        max_history_turns: int = 5,
+        settings: "ArcSettings | None" = None,
+        observer: Observer | None = None,
+    ) -> None:
+        super().__init__()
+        if memory is not None and not isinstance(memory, BaseMemory):
+            raise InvalidInputError("memory", memory, "a LlamaIndex memory, or None")
+        self._memory = memory
+        self._transformer: QueryTransformer = (
+            RuleBasedConversationTransformer(max_history_turns=max_history_turns)
+            if llm is None
+            else ConversationAwareQueryTransformer(
+                chat_model_of(llm), max_history_turns=max_history_turns, settings=settings, observer=observer
+            )
+        )
+
+    def _run(self, query_bundle: QueryBundle, metadata: dict[str, Any]) -> QueryBundle:
+        said = metadata.get(HISTORY)
+        if said is None and self._memory is not None:
+            said = self._memory.get()
+        return self._standing_alone(query_bundle, said or ())
+
+    async def _arun(self, query_bundle: QueryBundle, metadata: dict[str, Any]) -> QueryBundle:
+        said = metadata.get(HISTORY)
+        if said is None and self._memory is not None:
+            said = await self._memory.aget()
+        return await asyncio.to_thread(self._standing_alone, query_bundle, said or ())
+
+    def _standing_alone(self, query_bundle: QueryBundle, said: Sequence[ChatMessage]) -> QueryBundle:
+        asked = query_bundle.query_str
+        (rewritten,) = self._transformer.transform(asked, history=_history(said, asked))
+        if rewritten == asked:
+            return query_bundle
+        others = [text for text in query_bundle.embedding_strs if text != asked]
+        return replace(query_bundle, query_str=rewritten, custom_embedding_strs=[rewritten, *others], embedding=None)
+
+
+def chat_model_of(llm: BaseLLM | ChatModel) -> ChatModel:
+    """Arc's chat model for a LlamaIndex LLM; LLMs have a `complete` too, so that the protocol doesn't tell them apart.
+
+    Raises:
+        InvalidInputError: It is no model.
+    """
+    return LlamaIndexChatModel(llm) if isinstance(llm, BaseLLM) or not isinstance(llm, ChatModel) else llm
+
+
+def _history(said: Sequence[ChatMessage], asked: str) -> list[Message]:
+    history = [to_arc(message) for message in said]
+    if history and history[-1].role is Role.USER and history[-1].text == asked:
+        history.pop()
+    return history
