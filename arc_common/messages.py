@@ -256,6 +256,8 @@ class Turn:
     @property
     def messages(self) -> tuple[Message, ...]:
         """Its messages, in conversation order."""
+        if len(self.exchanges) == 1:
+            return self.exchanges[0].messages
         return tuple(message for exchange in self.exchanges for message in exchange.messages)
 
     @property

@@ -28,14 +28,20 @@ class Costs:
         self._stored = stored
         self._count = count
         correction = getattr(counter, "correction", None) if count is None else None
+        self._known: dict[int, tuple[Message, int]] = {}  # holds the message, so that its id() stays its own
         self._factor = correction.factor if isinstance(correction, Correction) else 1.0
 
     def message(self, message: Message) -> int:
         """A message; one of the history is not counted again."""
+        known = self._known.get(id(message))
+        if known is not None:
+            return known[1]
         raw = self._stored.get(id(message))
         if raw is None:
             raw = message_tokens(self._counter, message) if self._count is None else self._count(message)
-        return self.corrected(raw)
+        tokens = self.corrected(raw)
+        self._known[id(message)] = message, tokens
+        return tokens
 
     def text(self, text: str) -> int:
         """A piece of text."""

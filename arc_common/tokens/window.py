@@ -151,37 +151,39 @@ def select_window(
     opening = turns.pop(0) if turns and not turns[0].starts_with_user else None
 
     room = _Room(max_turns, max_messages, max_tokens, count)
-    room.take(leading)
-    kept: list[Message] = []
-    left: list[Message] = []
+    room.take(leading, room.cost(leading))
+    kept: list[Sequence[Message]] = []  # by turns, the newest first; so is what is left out
+    left: list[Sequence[Message]] = []
     changed: tuple[Changed, ...] = ()
     is_full = False
     for turn in reversed(turns):
-        if not is_full and room.fits(turn.messages, turns=1):
-            room.take(turn.messages, turns=1)
-            kept[:0] = turn.messages
+        said = turn.messages
+        if not is_full and room.takes(said, turns=1):
+            kept.append(said)
         elif not is_full and (not (kept or continued) or (shorten is not None and room.is_wasted_without(turn))):
             part = room.part_of(turn, shorten)
-            if (kept or continued) and len(part.shown) == 1 < len(turn.messages):
+            if (kept or continued) and len(part.shown) == 1 < len(said):
                 # a question without its answer helps nobody
-                part = Fitted((), turn.messages, (), 0)
+                part = Fitted((), said, (), 0)
             changed = part.changed
-            kept[:0] = part.shown
-            left = list(part.dropped)
+            kept.append(part.shown)
+            left.append(part.dropped)
             is_full = True
         else:
-            left[:0] = turn.messages
+            left.append(said)
             is_full = True
-    dropped = [Dropped(message, OLDER) for message in left]
+    dropped = [Dropped(message, OLDER) for said in reversed(left) for message in said]
     if opening is not None:
-        if keep_opening and not is_full and room.fits(opening.messages):
-            kept[:0] = opening.messages
+        if keep_opening and not is_full and room.takes(opening.messages):
+            kept.append(opening.messages)
         else:
             dropped += [Dropped(message, NO_USER) for message in opening.messages]
     dropped += [Dropped(message, UNANSWERED) for exchange in unanswered for message in exchange.messages]
     dropped += [Dropped(message, ORPHANED) for message in orphans]
-    dropped += [Dropped(message, EMPTY) for message in messages if not says_something(message)]
-    return Selection((*leading, *kept), tuple(dropped), changed)
+    if len(spoken) < len(messages):
+        dropped += [Dropped(message, EMPTY) for message in messages if not says_something(message)]
+    shown = [message for said in reversed(kept) for message in said]
+    return Selection((*leading, *shown), tuple(dropped), changed)
 
 
 class _Room:
@@ -201,15 +203,25 @@ class _Room:
         self._all_tokens = self._tokens
         self._count = count if tokens is not None else None
 
-    def fits(self, messages: Sequence[Message], *, turns: int = 0) -> bool:
+    def cost(self, messages: Sequence[Message]) -> int:
+        """Their tokens, where these are limited."""
+        return sum(map(self._count, messages)) if self._count else 0
+
+    def takes(self, messages: Sequence[Message], *, turns: int = 0) -> bool:
+        """Take them in, if all limits allow it; whether they do."""
         if turns > self._turns or len(messages) > self._messages:
             return False
-        return self._cost(messages) <= self._tokens
+        cost = self.cost(messages)
+        if cost > self._tokens:
+            return False
+        self.take(messages, cost, turns=turns)
+        return True
 
-    def take(self, messages: Sequence[Message], *, turns: int = 0) -> None:
+    def take(self, messages: Sequence[Message], cost: int, *, turns: int = 0) -> None:
+        """Take them in, whatever the limits."""
         self._turns -= turns
         self._messages -= len(messages)
-        self._tokens -= self._cost(messages)
+        self._tokens -= cost
 
     def is_wasted_without(self, turn: Turn) -> bool:
         """Whether only tokens keep the turn out, and more than a tenth of them is left."""
@@ -233,9 +245,6 @@ class _Room:
             fitted = fit_turn(possible, int(self._tokens), count=self._count, shorten=shorten)
         older = Turn(turn.exchanges[1:newest]).messages
         return replace(fitted, dropped=(*older, *fitted.dropped))
-
-    def _cost(self, messages: Sequence[Message]) -> int:
-        return sum(map(self._count, messages)) if self._count else 0
 
 
 def _answered(exchanges: list[Exchange], *, live: bool) -> tuple[list[Exchange], list[Exchange]]:
