@@ -1,9 +1,9 @@
 """Arc's rerankers as LlamaIndex node postprocessors, and the other way round."""
 
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, TypeAlias, TypeVar
 
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
@@ -26,6 +26,10 @@ except ImportError as error:
 __all__ = ["ArcNodePostprocessor", "LlamaIndexReranker"]
 
 _dispatcher = get_dispatcher(__name__)
+
+_T = TypeVar("_T")
+_Given: TypeAlias = defaultdict[str | None, list[tuple[str, _T]]]
+"""What a reranker was given, by id: the content that it had, and what it stands for."""
 
 
 class ArcNodePostprocessor(BaseNodePostprocessor):
@@ -133,15 +137,18 @@ class LlamaIndexReranker:
         if not documents:
             return []
         nodes = [NodeWithScore(node=to_node(found.document), score=found.score) for found in documents]
-        given: defaultdict[str, deque[tuple[str, ScoredDocument]]] = defaultdict(deque)
+        given: _Given[ScoredDocument] = defaultdict(list)
         for item, found in zip(nodes, documents, strict=True):
             given[item.node.node_id].append((item.node.hash, found))
         left = self._postprocessor.postprocess_nodes(nodes, query_bundle=QueryBundle(query))
         ranked = []
         for item, score in zip(left, _falling([finite(item.score) for item in left]), strict=True):
-            waiting = given[item.node.node_id]
-            was, found = waiting.popleft() if waiting else ("", ScoredDocument(Document("")))
-            document = found.document if item.node.hash == was else to_document(item.node)
+            same = _taken(given, item.node.node_id, item.node.hash)
+            if same is None:
+                ranked.append(ScoredDocument(to_document(item.node), score))
+                continue
+            digest, found = same
+            document = found.document if digest == item.node.hash else to_document(item.node)
             ranked.append(rescored(replace(found, document=document), score, {}))
         return ranked[:top_k]
 
@@ -158,21 +165,29 @@ def _nodes_of(
     ranked: Sequence[ScoredDocument], candidates: Sequence[ScoredDocument], nodes: Sequence[NodeWithScore]
 ) -> list[NodeWithScore]:
     """New scored nodes in the order of the ranked documents, around the nodes that these were made of."""
-    waiting: defaultdict[str | None, deque[tuple[str, BaseNode]]] = defaultdict(deque)
+    given: _Given[BaseNode] = defaultdict(list)
     for candidate, item in zip(candidates, nodes, strict=True):
-        waiting[candidate.document.id].append((candidate.document.text, item.node))
+        given[candidate.document.id].append((candidate.document.text, item.node))
     found = []
     for scored in ranked:
         document = scored.document
-        if not waiting[document.id]:
+        same = _taken(given, document.id, document.text)
+        if same is None:
             found.append(NodeWithScore(node=to_node(document), score=scored.score))
             continue
-        text, node = waiting[document.id].popleft()
+        text, node = same
         if document.text != text:
             node = node.model_copy()
             node.set_content(document.text)
         found.append(NodeWithScore(node=node, score=scored.score))
     return found
+
+
+def _taken(given: "_Given[_T]", item_id: str | None, content: str) -> tuple[str, _T] | None:
+    """What was given under the id, each once: rather the one with this content than another."""
+    waiting = given[item_id]
+    place = next((place for place, (was, _) in enumerate(waiting) if was == content), 0)
+    return waiting.pop(place) if waiting else None
 
 
 def _needs_query(reranker: Reranker, nodes: Sequence[NodeWithScore]) -> bool:
