@@ -1,6 +1,7 @@
 # make demo   the main job, in a terminal
 # make test   everything that must hold
 # make torture   the long forms of the random tests (hours)
+# make notebooks   opens them in JupyterLab
 
 PYTHON ?= python3
 VENV := .venv
@@ -8,7 +9,7 @@ BIN := $(VENV)/bin
 PIP := $(PYTHON) -m pip --python $(BIN)/python --disable-pip-version-check --quiet
 WORKERS ?= 2
 
-.PHONY: demo test lint torture format clean
+.PHONY: demo test lint torture notebooks format clean
 
 demo: $(VENV)/installed-demo
 	@$(BIN)/arc demo
@@ -24,6 +25,9 @@ lint: $(VENV)/installed-dev
 
 torture: $(VENV)/installed-dev
 	$(BIN)/python -m pytest -m torture --timeout 36000 --hypothesis-profile torture
+
+notebooks: $(VENV)/installed-notebooks
+	$(BIN)/jupyter lab notebooks
 
 format: $(VENV)/installed-dev
 	$(BIN)/ruff check --fix .
@@ -46,4 +50,9 @@ $(VENV)/installed-demo: $(BIN)/python pyproject.toml
 $(VENV)/installed-dev: $(BIN)/python pyproject.toml
 	@echo "installing arc with everything its tests need into $(VENV) …"
 	@$(PIP) install -e '.[dev]'
+	@touch $@ $(VENV)/installed-demo
+
+$(VENV)/installed-notebooks: $(BIN)/python pyproject.toml
+	@echo "installing arc with JupyterLab and what the notebooks need into $(VENV) …"
+	@$(PIP) install -e '.[notebooks]'
 	@touch $@ $(VENV)/installed-demo

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import subprocess
 import sys
 from copy import deepcopy
 from pathlib import Path
@@ -41,6 +42,8 @@ async def executed(notebook: Any, folder: Path) -> Any:
         CellExecutionError: A cell failed.
     """
     fresh = deepcopy(notebook)
+    if "import matplotlib" in str(fresh.cells):
+        _find_fonts()
     client = NotebookClient(
         fresh,
         kernel_manager_class=_ThisPython,
@@ -56,7 +59,15 @@ async def executed(notebook: Any, folder: Path) -> Any:
     }
     for cell in fresh.cells:
         cell.metadata = {}
+        for output in cell.get("outputs", ()):
+            if "text/html" in output.get("data", {}):
+                del output.data["text/plain"]  # what Python says of a window is as long as the window
     return fresh
+
+
+def _find_fonts() -> None:
+    """Have matplotlib's list of fonts made here: where it takes long, a notebook would say so."""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", "import matplotlib.font_manager"], check=True)
 
 
 def _environment() -> dict[str, str]:
