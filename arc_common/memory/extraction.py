@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from arc_common.exceptions import InvalidInputError
 from arc_common.facts import FactCategory, ProposedFact
 from arc_common.memory.grounding import is_grounded, missing_facts
+from arc_common.memory.mood import Mood, Part, parts_of
 from arc_common.memory.rules.anchors import ANCHORS
 from arc_common.memory.rules.english import LISTENER, PROPER_NAME
 from arc_common.memory.rules.languages import CHINESE_JAPANESE, ENGLISH, KOREAN, Rules, rules_for
@@ -56,6 +57,11 @@ _TOKENS_PER_FURTHER_FACT = 30
 _LONG_REPLY = 1_500
 
 _CODE_BLOCK = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_QUOTATION = re.compile(
+    r"(?P<said>\b(?:says?|said|told \w{1,12}|wrote|writes|texted|announced|reads?)[,:]?\s)?"
+    r"(?<![\w\"])[“\"](?=\S)[^\"“”\n]{60,2000}(?<=\S)[”\"](?!\w)"
+)
+"""A long text in quotation marks is somebody else's (a title is short), unless it is told that they said it."""
 _MAY_ANCHOR = re.compile(r"[\d@/“\"「『《‘A-Z]|www")
 _QUOTES = str.maketrans("’‘＇", "'''")
 _NAME = Signal("name", FactCategory.ENTITY, 0.35, PROPER_NAME, anchor=True)
@@ -131,7 +137,7 @@ def _facts_of(message: Message) -> list[ProposedFact]:
     if len(text) > _READ_CHARACTERS:
         text = f"{text[: _READ_CHARACTERS // 2]}\n{text[-_READ_CHARACTERS // 2 :]}"
     clauses: list[_Clause] = []
-    for sentence in sentences_of(_CODE_BLOCK.sub("\n", text)):
+    for sentence in sentences_of(_QUOTATION.sub(_unless_said, _CODE_BLOCK.sub("\n", text))):
         clauses += _stated(sentence, message.role, long=len(text) > _LONG_REPLY)
     doubtful = [clause for clause in clauses if clause.score < SURE]
     if len(doubtful) > 1:
@@ -151,12 +157,15 @@ def _stated(sentence: str, role: Role, *, long: bool) -> list[_Clause]:
     if sentence.startswith("[") and sentence.endswith("]"):  # a stage direction ("[shares a photo]"), not words said
         return []
     rules = rules_for(sentence)
-    asks = bool(rules.question.search(sentence)) and not rules.request.search(sentence)
+    return [clause for part in parts_of(sentence, rules) for clause in _clauses_of(part, rules, role, long=long)]
+
+
+def _clauses_of(part: Part, rules: Rules, role: Role, *, long: bool) -> list[_Clause]:
     clauses: list[_Clause] = []
-    body = _without_lead_ins(sentence, rules)
+    body = _without_lead_ins(part.text, rules)
     joinable = False
     for start, end in _units(body, rules):
-        clause = _weighed(body[start:end], rules, role, asks=asks, long=long)
+        clause = _weighed(body[start:end], rules, role, mood=part.mood, long=long)
         if clause is not None and joinable:
             before = clauses[-1]
             both = body[body.index(before.text) : end]
@@ -169,6 +178,10 @@ def _stated(sentence: str, role: Role, *, long: bool) -> list[_Clause]:
         if clause is not None:
             clauses.append(clause)
     return clauses
+
+
+def _unless_said(quotation: re.Match[str]) -> str:
+    return quotation.group() if quotation["said"] else "\n"
 
 
 def _ended(text: str) -> str:
@@ -204,7 +217,7 @@ def _units(sentence: str, rules: Rules) -> list[tuple[int, int]]:
     return units
 
 
-def _weighed(piece: str, rules: Rules, role: Role, *, asks: bool, long: bool) -> _Clause | None:
+def _weighed(piece: str, rules: Rules, role: Role, *, mood: Mood, long: bool) -> _Clause | None:
     plain = piece.translate(_QUOTES)
     anchors = find(ANCHORS, plain) if _MAY_ANCHOR.search(plain) else []
     names = find((_NAME,), f" {plain}") if rules is ENGLISH else []
@@ -215,7 +228,7 @@ def _weighed(piece: str, rules: Rules, role: Role, *, asks: bool, long: bool) ->
             names = [Found(_NAME, match.start(), match.end())]
     if role is Role.ASSISTANT:
         found = _assistant_found(plain, anchors, rules, long=long)
-        if not found or asks:
+        if not found or mood is not Mood.STATED:
             return None
     else:
         found = anchors + names + find(rules.signals, plain)
@@ -229,7 +242,9 @@ def _weighed(piece: str, rules: Rules, role: Role, *, asks: bool, long: bool) ->
     specific = _specificity(piece) + (1.5 if anchored else 0.0) + len(names) + counted
     specific = 0.45 + 0.55 * min(specific, 3.0) / 3.0
     score = (1.0 - doubt) * specific
-    if asks:
+    if mood is Mood.REQUESTED and not anchored:
+        return None
+    if mood is Mood.CONFIRMED:
         score *= 0.75 if anchored else 0.5
     if rules.chit_chat.search(plain):
         score *= 0.85 if anchored else 0.4

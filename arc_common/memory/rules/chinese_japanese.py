@@ -5,7 +5,21 @@ import re
 from arc_common.facts import FactCategory
 from arc_common.memory.rules.signal import Signal
 
-__all__ = ["ASSISTANT", "CHIT_CHAT", "JOINER", "LEAD_INS", "QUESTION", "REQUEST", "SIGNALS"]
+__all__ = [
+    "ASKING",
+    "ASSISTANT",
+    "CHIT_CHAT",
+    "GIVEN",
+    "JOINER",
+    "LEAD_INS",
+    "QUESTION",
+    "REPORTED",
+    "REQUEST",
+    "SIGNALS",
+    "SUPPOSITION",
+    "TAG",
+    "TASK",
+]
 
 
 def _signal(name: str, category: FactCategory, weight: float, *patterns: str) -> Signal:
@@ -17,6 +31,19 @@ LEAD_INS = re.compile(
 )
 QUESTION = re.compile(r"(?:吗|呢|嘛|么|ですか|ますか|でしょうか|かな)?[?？]\W{0,3}$|(?:ですか|ますか|でしょうか)[。]?$")
 REQUEST = re.compile(r"帮我|请你|能不能|可以.{0,4}(?:帮|给)|てくれ|てもらえ|ていただけ")
+ASKING = re.compile(
+    r"[^，,。；;]{0,40}(?:请问|請問|什么|什麼|怎么|怎麼|为什么|為什麼|多少|谁|誰|哪|有没有|有沒有|是不是|能不能|可不可以|吗|嗎"
+    r"|いつ|どこ|だれ|なぜ|どう|いくら|何|ですか|ますか)"
+)
+TAG = re.compile(r"(?:对吧|对吗|是吧|好吗|行吗|ですよね|よね|でしょう)[?？]\W{0,3}$")
+GIVEN = re.compile(r"(?<=[，,、])(?:因为|因為|なぜなら)")
+TASK = re.compile(r"推荐|推薦|告诉|告訴|介绍|介紹|解释|説明|教えて|調べて|おすすめ")
+SUPPOSITION = re.compile(
+    r"^(?:假如|假设|假設|要是)[^。]{1,60}(?:就好了|会怎|怎么办|呢)|もし[^。]{1,60}(?:たら|れば)(?:どう|いいのに)"
+)
+REPORTED = re.compile(
+    r"(?:不知道|想知道|问我?|問我?|不确定)[^，。]{0,20}(?:吗|是否|什么|怎么|谁|哪)|か(?:どうか)?(?:聞|知り|分から|わから)"
+)
 CHIT_CHAT = re.compile(
     r"谢谢|感谢|你好|您好|再见|不客气|麻烦你|ありがとう|よろしく|すみません|こんにちは|お疲れ|教えて"
 )

@@ -2,7 +2,21 @@
 
 import re
 
-__all__ = ["CHIT_CHAT", "JOINER", "LEAD_INS", "LISTENER", "PROPER_NAME", "QUESTION", "REQUEST"]
+__all__ = [
+    "ASKING",
+    "CHIT_CHAT",
+    "GIVEN",
+    "JOINER",
+    "LEAD_INS",
+    "LISTENER",
+    "PROPER_NAME",
+    "QUESTION",
+    "REPORTED",
+    "REQUEST",
+    "SUPPOSITION",
+    "TAG",
+    "TASK",
+]
 
 LEAD_INS = re.compile(
     r"^(?:"
@@ -32,6 +46,75 @@ QUESTION = re.compile(
 
 REQUEST = re.compile(r"^(?:[\w ,]{0,20}\s)?(?:can|could|would|will) (?:you|i|we|u)\b", re.IGNORECASE)
 """A question that asks for something to be done: what is to be done is said in it."""
+
+_SUBJECT = (
+    r"(?:i|you|he|she|it|we|they|there|this|that|these|those|the|my|our|your|his|her|their|an?|any|some|anyone|someone"
+    r"|anybody|somebody|everyone|everybody|everything|anything|nobody)"
+)
+
+ASKING = re.compile(
+    r"(?:(?:and|but|so|or|also|well|then|now|like|please|hey|ok|okay)\s){0,2}"
+    rf"(?:(?:is|are|am|was|were|do|does|did|can|could|would|will|should|shall|may|might|must|have|has|had"
+    rf"|isn't|aren't|wasn't|weren't|don't|doesn't|didn't|can't|couldn't|wouldn't|won't|shouldn't)\s{_SUBJECT}\b"
+    rf"|(?:is|are|was|were|do|does|did|can|could|would|will|should|has|have)\s[A-Z]\w|what|whose|why|whom"
+    rf"|(?:how|where)(?!\s(?:i|we|he|she|they|you|it)\b)|when\s(?:is|are|was|were|do|does|did|can|could|will|would|should)"
+    r"|(?:who|which)(?!\s(?:i|we|he|she|they|has|have|had|is|are|was|were)\b)|any\b)",
+    re.IGNORECASE,
+)
+"""How a clause of a question begins: verb before subject, or the word that asks."""
+
+TAG = re.compile(
+    r",\s(?:(?:is|are|am|was|were|do|does|did|has|have|had|will|would|can|could|should)(?:n['’]t)?\s(?:i|you|he|she|it|we"
+    r"|they|there)|right|correct|yes|no|ok|okay|yeah|huh|eh)\s?\?\W{0,3}$",
+    re.IGNORECASE,
+)
+"""A question behind a statement that only asks to agree."""
+
+GIVEN = re.compile(
+    r"(?<=,\s)(?:since|because|as|given that|seeing as|considering)\s(?:i|we|my|our|he|she|they)\b", re.IGNORECASE
+)
+"""How the reason of a question begins, which is stated."""
+
+TASK = re.compile(
+    r"^(?:[\w' ]{0,30},\s)?(?:[\w']{1,12}\s){0,4}?(?:can|could|would|will) (?:you|i|we|u)\s"
+    r"(?:(?:please|also|just|maybe|possibly|perhaps|at least|even|try to|go ahead and)\s){0,3}"
+    r"(?:recommend|suggest|tell|give|show|explain|name|list|help|provide|describe|compare|summari[sz]e|write|rewrite"
+    r"|create|generate|translate|elaborate|clarify|teach|search|look|analy[sz]e|check|think|share|advise|discuss|talk"
+    r"|go over|walk|guide|come up|make|draft|add|edit|revise|include|format|convert|do|be|see|get|have|know|use"
+    r"|expect|find out|say)\b",
+    re.IGNORECASE,
+)
+"""A request for information, for a text, or for permission: what it is about is not stated."""
+
+SUPPOSITION = re.compile(
+    r"^(?:(?:and|but|so|or|ok|okay|now|also|well)[\s,]{1,2}){0,2}(?:(?:but )?what if|imagine|suppos(?:e|ing)"
+    r"|hypothetically|let's (?:say|imagine|assume|pretend|suppose)|assum(?:e|ing)|pretend"
+    r"|say (?:i|we|he|she|they|there)\b)"
+    r"|\b(?:i|we|he|she|they) (?:really |just |only |so |do )?wish(?:es|ed)? "
+    r"(?:i|we|he|she|they|it|there|that|my|our|the)\b"
+    r"|\b(?:if|as if|as though) (?:i|we|you|he|she|it|they|there|(?:the|my|our|his|her) \w{1,20}) "
+    r"(?:only |ever |just )?(?:were|had|could|weren't|hadn't|didn't|wasn't)\b.{1,120}\b(?:would|wouldn't|could|might)\b"
+    r"|\b(?:would|wouldn't|could|might)(?:n't)? .{1,120}\bif (?:i|we|you|he|she|it|they|there) (?:only |ever |just )?"
+    r"(?:were|had|could|weren't|hadn't|didn't)\b",
+    re.IGNORECASE,
+)
+"""What is only imagined: "what if", wishes, and conditions against the facts."""
+
+REPORTED = re.compile(
+    r"(?:\b(?:and|but|so)\s)?"
+    r"(?:\b(?:i|we|he|she|they|you|people|everyone|(?:my|our|his|her|their|the) \w{1,20}|[A-Z]\w{1,20})"
+    r"(?:['’](?:m|re|s|ve|d|ll))?\s)?"
+    r"(?:\b(?:was|am|were|is|are|been|have|has|had|did|do|does|just|also|still|really|always|keeps?|kept|even|would|will"
+    r"|like to|going to)\s){0,4}"
+    r"\b(?:ask(?:s|ed|ing)?|wonder(?:s|ed|ing)?|curious|unsure|undecided|unclear|debating"
+    r"|(?:not|never|\w{2,6}n['’]t)\s(?:really |quite |exactly |entirely |completely ){0,2}(?:sure|certain|clear|know"
+    r"|decided|remember|recall|tell)"
+    r"|no idea|want(?:s|ed)? to know|love to know|like to know|need to know|question is|question was)"
+    r"(?:\s(?:me|him|her|us|them|you|about|of|on|to|again|(?:my|our|his|her|their|the) \w{1,20})){0,2},?\s"
+    r"(?:if|whether|what|when|where|who|whom|whose|which|why|how)\b",
+    re.IGNORECASE,
+)
+"""A question in the words of one who tells of it."""
 
 CHIT_CHAT = re.compile(
     r"^(?:please )?(?:list|explain|recommend|create|tell me|provide|describe|summari[sz]e|generate|suggest|show me"

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from arc_common.memory.rules import chinese_japanese, english, english_signals, korean
+from arc_common.memory.rules import chinese_japanese, english, english_signals, korean, korean_signals
 from arc_common.memory.rules.signal import Signal
 
 __all__ = ["CHINESE_JAPANESE", "ENGLISH", "KOREAN", "Rules", "rules_for"]
@@ -20,6 +20,12 @@ class Rules:
         lead_ins: What a sentence may begin with and lose nothing without.
         question: Matches a sentence that asks.
         request: Matches a question that asks for something to be done.
+        task: Matches a request that states nothing: for information, for a text.
+        asking: Matches the beginning of a clause that asks.
+        tag: Matches a question that only asks to agree with what is stated.
+        given: Matches where a question ends and the reason for it begins.
+        reported: Matches a question that somebody tells of, from the verb of asking to the word that asks.
+        supposition: Matches a sentence of what is only imagined.
         chit_chat: Matches courtesies and comments on the conversation itself.
         joiner: Matches the words in front of which a long clause may be divided.
     """
@@ -29,6 +35,12 @@ class Rules:
     lead_ins: re.Pattern[str]
     question: re.Pattern[str]
     request: re.Pattern[str]
+    task: re.Pattern[str]
+    asking: re.Pattern[str]
+    tag: re.Pattern[str]
+    given: re.Pattern[str]
+    reported: re.Pattern[str]
+    supposition: re.Pattern[str]
     chit_chat: re.Pattern[str]
     joiner: re.Pattern[str]
 
@@ -39,15 +51,27 @@ ENGLISH = Rules(
     lead_ins=english.LEAD_INS,
     question=english.QUESTION,
     request=english.REQUEST,
+    task=english.TASK,
+    asking=english.ASKING,
+    tag=english.TAG,
+    given=english.GIVEN,
+    reported=english.REPORTED,
+    supposition=english.SUPPOSITION,
     chit_chat=english.CHIT_CHAT,
     joiner=english.JOINER,
 )
 KOREAN = Rules(
-    signals=korean.SIGNALS,
-    assistant=korean.ASSISTANT,
+    signals=korean_signals.SIGNALS,
+    assistant=korean_signals.ASSISTANT,
     lead_ins=korean.LEAD_INS,
     question=korean.QUESTION,
     request=korean.REQUEST,
+    task=korean.TASK,
+    asking=korean.ASKING,
+    tag=korean.TAG,
+    given=korean.GIVEN,
+    reported=korean.REPORTED,
+    supposition=korean.SUPPOSITION,
     chit_chat=korean.CHIT_CHAT,
     joiner=korean.JOINER,
 )
@@ -57,6 +81,12 @@ CHINESE_JAPANESE = Rules(
     lead_ins=chinese_japanese.LEAD_INS,
     question=chinese_japanese.QUESTION,
     request=chinese_japanese.REQUEST,
+    task=chinese_japanese.TASK,
+    asking=chinese_japanese.ASKING,
+    tag=chinese_japanese.TAG,
+    given=chinese_japanese.GIVEN,
+    reported=chinese_japanese.REPORTED,
+    supposition=chinese_japanese.SUPPOSITION,
     chit_chat=chinese_japanese.CHIT_CHAT,
     joiner=chinese_japanese.JOINER,
 )

@@ -118,6 +118,60 @@ def test_courtesies_and_questions_give_nothing(text: str) -> None:
     assert values(text) == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("Is it 500 dollars?", id="yes or no"),
+        pytest.param("You close at 6 pm on Monday?", id="in the order of a statement"),
+        pytest.param("Do you know Dr. Okafor on Canal Street?", id="with a name"),
+        pytest.param("Can you recommend 10 operators in Budapest?", id="for information"),
+        pytest.param("what if we had 3 servers", id="supposed"),
+        pytest.param("If I were rich I would buy a house in Lisbon.", id="against the facts"),
+        pytest.param("I wish we had a kitchen with 3 windows.", id="wished"),
+        pytest.param("he asked whether we have a dog", id="reported"),
+        pytest.param("I'm not sure if the appointment is on 5 May.", id="uncertain"),
+        pytest.param("500달러인가요?", id="yes or no in Korean"),
+        pytest.param("서버가 세 대라면 어떨까요?", id="supposed in Korean"),
+        pytest.param("만약 서버가 3대 있었다면 더 빨랐을 텐데요.", id="against the facts in Korean"),
+        pytest.param("그 사람이 우리 집에 개가 있냐고 물어봤어요.", id="reported in Korean"),
+        pytest.param("회의가 3시인지 모르겠어요.", id="uncertain in Korean"),
+    ],
+)
+def test_what_is_asked_or_supposed_is_not_stated(text: str) -> None:
+    """Whatever values it has."""
+    assert values(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("I'm vegan, can you recommend a place in Rome?", "I'm vegan"),
+        ("My flight leaves at 9:45, which gate is it?", "My flight leaves at 9:45"),
+        ("Which milk is best, since my daughter is allergic to lactose?", "since my daughter is allergic to lactose"),
+        ("I asked when the museum opens, and they told me 9:30.", "they told me 9:30"),
+        ("My sister asked how much it costs, but my budget is 300 euros.", "my budget is 300 euros"),
+        ("It's 500 dollars, right?", "It's 500 dollars, right?"),
+        ("If it rains, we move to the hall.", "If it rains, we move to the hall"),
+        ("저는 비건인데 식당 추천해 주실 수 있나요?", "저는 비건인데"),
+        ("예산은 300만 원인데 얼마나 나올지 모르겠어요.", "예산은 300만 원인데"),
+        ("비가 오면 강당에서 하기로 해요.", "비가 오면 강당에서 하기로 해요"),
+        ("막배는 자정에 떠나요.", "막배는 자정에 떠나요"),
+        ("5월 5일에 배송해 주실 수 있나요?", "5월 5일에 배송해 주실 수 있나요?"),
+    ],
+)
+def test_what_is_stated_beside_a_question_is_kept(text: str, value: str) -> None:
+    """In front of it, as its reason, behind a reported one; so are conditions laid down, and what is to be done."""
+    assert values(text) == [value]
+
+
+def test_long_quotations_are_not_what_the_speaker_states() -> None:
+    """A pasted text; what somebody is told to have said, and a title, are."""
+    pasted = "The Westbourne Terrace appraisal of 1912 values the property at 4,200 pounds."
+    assert values(f'Please make this shorter: "{pasted}"') == []
+    assert values(f'My lawyer wrote: "{pasted}"')
+    assert values('I play in a band called "The Spikers" on Fridays.')
+
+
 def test_assistants_give_commitments_and_ids_only() -> None:
     """From assistant messages come what was promised with something specific in it, and labelled ids."""
     assert values("Your confirmation number is 5589-0032-K.", "assistant") == [

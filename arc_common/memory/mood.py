@@ -1,0 +1,84 @@
+"""Which parts of a sentence are stated: what is asked, reported as asked or only supposed is no fact.
+
+"Is it 500 dollars?", "he asked whether we have a dog" and "what if we had three servers" have all the values of a
+statement and state nothing. Told by form alone: the order of words, verbs of asking, conjunctions and endings. A
+condition that is laid down ("if it rains, we stay in") is a statement.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from arc_common.memory.rules.languages import Rules
+from arc_common.text.sentences import clauses_of
+
+__all__ = ["Mood", "Part", "parts_of"]
+
+_FEWEST_WORDS = 2
+"""Of what stands in front of a reported question: less than this ("Hi") only leads to it."""
+
+
+class Mood(StrEnum):
+    """How a part of a sentence is meant."""
+
+    STATED = "stated"
+    CONFIRMED = "confirmed"
+    """Stated with a question behind it: "it's on Friday, isn't it?"."""
+    REQUESTED = "requested"
+    """Asked to be done: "could you deliver it on Friday?"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A verbatim part of a sentence that may hold a fact, and how it is meant."""
+
+    text: str
+    mood: Mood
+
+
+def parts_of(sentence: str, rules: Rules) -> list[Part]:
+    """The parts of a sentence that state something or ask for something to be done, in order; often all of it.
+
+    - A supposition gives nothing; of a question what stands in front of it, and its reason behind it ("since I'm
+      vegan"); of a reported question what is around it.
+    - A request for something to be done is a part; one for information or a text is not.
+    - Linear in the sentence.
+    """
+    if rules.supposition.search(sentence):
+        return []
+    if not rules.question.search(sentence):
+        return [Part(text, Mood.STATED) for text in _without_reported(sentence, rules)]
+    if rules.tag.search(sentence):
+        return [Part(text, Mood.CONFIRMED) for text in _without_reported(sentence, rules)]
+    start = _start_of_question(sentence, rules)
+    asked = sentence[start:]
+    given = rules.given.search(asked)
+    behind = asked[given.start() :].rstrip(" ?") if given else ""
+    asked = asked[: given.start()] if given else asked
+    parts = [Part(text, Mood.STATED) for text in _without_reported(sentence[:start], rules)]
+    if rules.request.search(asked) and not rules.task.search(asked):
+        parts.append(Part(asked, Mood.REQUESTED))
+    return [part for part in (*parts, Part(behind, Mood.STATED)) if part.text.strip()]
+
+
+def _start_of_question(sentence: str, rules: Rules) -> int:
+    """Where a question begins in its sentence: at its first clause in the order of a question, else at its last one."""
+    starts = [start for start, _ in clauses_of(sentence)] + [match.end() for match in rules.joiner.finditer(sentence)]
+    for start in sorted(starts):
+        if rules.asking.match(sentence, start):
+            return start
+    return max(starts, default=0)
+
+
+def _without_reported(text: str, rules: Rules) -> Iterator[str]:
+    """What is left of a text without the questions that it reports, each to the end of its clause."""
+    rest = 0
+    for start, end in clauses_of(text):
+        reported = rules.reported.search(text, start, end)
+        if reported is not None and reported.start() >= rest:
+            before = text[rest : reported.start()].strip(" ,;:")
+            if len(before.split()) >= _FEWEST_WORDS:
+                yield before
+            rest = end
+    if (behind := text[rest:].strip(" ,;:")) or not rest:
+        yield behind if rest else text

@@ -1,0 +1,57 @@
+"""Moods: which parts of a sentence are stated."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arc_common.memory.mood import Mood, parts_of
+from arc_common.memory.rules.languages import rules_for
+
+
+def moods(sentence: str) -> list[tuple[str, Mood]]:
+    return [(part.text.strip(), part.mood) for part in parts_of(sentence, rules_for(sentence))]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        ("We have three servers.", [("We have three servers.", Mood.STATED)]),
+        ("We have three, don't we?", [("We have three, don't we?", Mood.CONFIRMED)]),
+        ("Could you deliver it on Friday?", [("Could you deliver it on Friday?", Mood.REQUESTED)]),
+        ("Could you explain it?", []),
+        ("I'm in Rome, is it far?", [("I'm in Rome,", Mood.STATED)]),
+        ("I'm in Rome and was wondering if it is far.", [("I'm in Rome", Mood.STATED)]),
+        ("Imagine we had three servers.", []),
+        ("저는 로마에 있는데 여기서 먼가요?", [("저는 로마에 있는데", Mood.STATED)]),
+        ("금요일에 가져다주실 수 있나요?", [("금요일에 가져다주실 수 있나요?", Mood.REQUESTED)]),
+        ("我要去798艺术区，门票是多少？", [("我要去798艺术区，", Mood.STATED)]),
+        ("", [("", Mood.STATED)]),
+    ],
+)
+def test_a_part_has_the_mood_of_its_form(sentence: str, expected: list[tuple[str, Mood]]) -> None:
+    """Statements as they stand; questions, reported questions and suppositions are left out."""
+    assert moods(sentence) == expected
+
+
+@given(
+    st.text(max_size=200)
+    | st.lists(st.sampled_from(["I", "asked", "if", ",", "what", "?", "since", "we", "는지", "몰라요"])).map(" ".join)
+)
+def test_parts_are_verbatim_and_in_order(sentence: str) -> None:
+    """Whatever the text."""
+    at = 0
+    for part in parts_of(sentence, rules_for(sentence)):
+        at = sentence.index(part.text, at) + len(part.text)
+
+
+@pytest.mark.parametrize(
+    "piece", ["if we had ", "would ", "I asked ", "not sure ", "인지 ", "할지 ", "만약 ", "a, ", "哪", "?"]
+)
+def test_hostile_sentences_cost_linear_time(piece: str) -> None:
+    """Longer than any sentence that comes here."""
+    sentence = piece * (20_000 // len(piece)) + "?"
+    start = time.process_time()
+    parts_of(sentence, rules_for(sentence))
+    assert time.process_time() - start < 2
