@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, get_args
 
 from arc_common.documents import ScoredDocument
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
@@ -84,6 +84,10 @@ class ArcRetriever(BaseRetriever):
             raise InvalidInputError("index", index, "a HybridIndex or a Retriever")
         if type(similarity_top_k) is not int or similarity_top_k < 1:
             raise InvalidInputError("similarity_top_k", similarity_top_k, "a whole number above 0")
+        if mode not in get_args(SearchMode):
+            raise InvalidInputError("mode", mode, f"one of {', '.join(get_args(SearchMode))}")
+        if similarity_threshold is not None and not -1 <= similarity_threshold <= 1:
+            raise InvalidInputError("similarity_threshold", similarity_threshold, "a cosine from -1 to 1, or None")
         if index is not None and not isinstance(index, HybridIndex):
             if mode != "hybrid":
                 raise InvalidInputError("mode", mode, '"hybrid": only an index has modes')

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import math
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -34,12 +35,12 @@ TEXTS = {
 class Words(BaseEmbedding):
     """Each word is a direction: texts that share words are near."""
 
-    dimension: int = 64
+    dimension: int = 512
 
     def _get_text_embedding(self, text: str) -> list[float]:
         vector = [1e-3] * self.dimension
-        for word in text.lower().replace(".", "").replace(",", "").split():
-            vector[hashlib.sha256(word.encode()).digest()[0] % self.dimension] += 1.0
+        for word in re.findall(r"\w+", text.lower()):
+            vector[int.from_bytes(hashlib.sha256(word.encode()).digest()[:4]) % self.dimension] += 1.0
         length = math.sqrt(sum(value * value for value in vector))
         return [value / length for value in vector]
 
@@ -84,12 +85,16 @@ class Fixed(BaseRetriever):
         return self._retrieve(query_bundle)
 
 
-def collection(**metadata: Any) -> list[TextNode]:
+def collection() -> list[TextNode]:
     """The texts as nodes of one source document."""
     source = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id="shop", hash="h")}
     return [
         TextNode(
-            id_=name, text=text, metadata={"place": place, "file_name": f"{name}.md", **metadata}, relationships=source
+            id_=name,
+            text=text,
+            metadata={"place": place, "file_name": f"{name}.md"},
+            excluded_embed_metadata_keys=["place", "file_name"],
+            relationships=source,
         )
         for place, (name, text) in enumerate(TEXTS.items())
     ]

@@ -1,0 +1,84 @@
+"""LlamaIndex's indexes and retrievers as arc's sources."""
+
+from typing import Any
+
+import pytest
+from llama_index.core import VectorStoreIndex
+from llama_index.core.schema import TextNode
+
+from arc_common.exceptions import InvalidInputError
+from arc_common.filters import Exists
+from arc_common.protocols import Retriever
+from arc_common.rag import ContextBuilder, RagPipeline, RagQuery
+from arc_common.tokens.counters import HeuristicTokenCounter
+from llamaindex_arc import LlamaIndexRetriever, to_node
+from tests.llamaindex_arc.retrieval_helpers import Fixed, Words, collection, frozen, scored
+
+
+def shop() -> VectorStoreIndex:
+    return VectorStoreIndex(collection(), embed_model=Words())
+
+
+def test_an_index_finds_documents() -> None:
+    """As many as are asked for, best first, with its scores; the nodes are in them."""
+    source = LlamaIndexRetriever(shop())
+    assert isinstance(source, Retriever)
+    found = source.retrieve("parcels to Busan", top_k=2)
+    assert [item.document.id for item in found] == ["busan", "seoul"]
+    assert found[0].score is not None
+    assert found[1].score is not None
+    assert found[0].score > found[1].score
+    assert found[0].document.source == "busan.md"
+    assert to_node(found[0].document).hash == collection()[2].hash
+    assert source.retrieve("  ", top_k=2) == []
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ({"place": 2}, {"busan"}),
+        ({"place": {"$gte": 2, "$lt": 4}}, {"busan", "seoul"}),
+        ({"$or": [{"place": 0}, {"file_name": {"$in": ["seoul.md"]}}]}, {"warranty", "seoul"}),
+        ({"$not": {"place": {"$lt": 4}}}, {"배송"}),
+        ({"nowhere": 1}, set()),
+        ({}, {"warranty", "returns", "busan", "seoul", "배송"}),
+    ],
+)
+def test_filters_in_the_index_s_own_terms(filters: Any, expected: set[str]) -> None:
+    """None that they leave out, and as many as match."""
+    found = LlamaIndexRetriever(shop()).retrieve("parcels", top_k=10, filters=filters)
+    assert {item.document.id for item in found} == expected
+
+
+def test_what_it_cannot_be_asked_is_said() -> None:
+    """Filters are never dropped."""
+    with pytest.raises(InvalidInputError, match="filters"):
+        LlamaIndexRetriever(shop()).retrieve("parcels", top_k=10, filters=Exists("place"))
+    with pytest.raises(InvalidInputError, match="only an index"):
+        LlamaIndexRetriever(Fixed([])).retrieve("parcels", top_k=10, filters={"place": 2})
+
+
+def test_any_retriever_finds_documents() -> None:
+    """Scores that are none are `None`; no more than asked for; the nodes stay as they are."""
+    nodes = scored(("a", 0.5), ("b", float("nan")), ("c", None))
+    before = frozen(nodes)
+    found = LlamaIndexRetriever(Fixed(nodes)).retrieve("q", top_k=2)
+    assert [(item.document.text, item.score) for item in found] == [("a", 0.5), ("b", None)]
+    assert frozen(nodes) == before
+
+
+def test_in_arc_s_pipeline() -> None:
+    """Beside another source, with the query's own filters; the one that can't be filtered finds nothing."""
+    both = {"shop": LlamaIndexRetriever(shop()), "notes": LlamaIndexRetriever(Fixed(scored(("A note.", 1.0))))}
+    pipeline = RagPipeline(both, ContextBuilder(HeuristicTokenCounter()))
+    assert "A note." in pipeline.retrieve("parcels to Busan").context
+    context = pipeline.retrieve(RagQuery("parcels to Busan", filters={"place": 2}))
+    assert [item.document.id for item in context.documents] == ["busan"]
+    assert any("filters" in note for note in context.notes)
+
+
+@pytest.mark.parametrize("given", [None, "index", Words(), TextNode()])
+def test_what_is_no_source_is_refused(given: Any) -> None:
+    """The error names it."""
+    with pytest.raises(InvalidInputError, match="source"):
+        LlamaIndexRetriever(given)
