@@ -1,5 +1,6 @@
 """Arc for LangChain."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from langchain_arc.chains import with_arc_memory
@@ -12,14 +13,23 @@ from langchain_arc.runnables import ArcContext
 
 if TYPE_CHECKING:
     from langchain_arc.middleware import ArcMemoryMiddleware
+    from langchain_arc.reranker import ArcDocumentCompressor, LangChainReranker
+    from langchain_arc.retriever import ArcRetriever
+    from langchain_arc.sources import LangChainRetriever
+    from langchain_arc.vector_store import ArcVectorStore
 
 __all__ = [
     "ArcChatMessageHistory",
     "ArcChatModel",
     "ArcContext",
+    "ArcDocumentCompressor",
     "ArcMemoryMiddleware",
+    "ArcRetriever",
+    "ArcVectorStore",
     "LangChainChatModel",
     "LangChainEmbedder",
+    "LangChainReranker",
+    "LangChainRetriever",
     "fit_messages",
     "from_arc",
     "open_engine",
@@ -28,10 +38,19 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """`ArcMemoryMiddleware` on first use: it needs `langchain`, which chains and histories don't."""
-    if name == "ArcMemoryMiddleware":
-        from langchain_arc.middleware import ArcMemoryMiddleware  # noqa: PLC0415 - the reason above
+_LAZY = {
+    "ArcDocumentCompressor": "reranker",
+    "ArcMemoryMiddleware": "middleware",
+    "ArcRetriever": "retriever",
+    "ArcVectorStore": "vector_store",
+    "LangChainReranker": "reranker",
+    "LangChainRetriever": "sources",
+}
+"""Where the names are that are imported on first use."""
 
-        return ArcMemoryMiddleware
+
+def __getattr__(name: str) -> Any:
+    """What chains and histories don't need, on first use: the middleware needs `langchain`, retrieval more modules."""
+    if name in _LAZY:
+        return getattr(import_module(f"langchain_arc.{_LAZY[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -19,8 +19,9 @@ NAMES = {
         SummaryFailedError TiktokenCounter TokenBudget ToolCall __version__
     """,
     langchain_arc: """
-        ArcChatMessageHistory ArcChatModel ArcContext ArcMemoryMiddleware LangChainChatModel LangChainEmbedder
-        fit_messages from_arc open_engine to_arc with_arc_memory
+        ArcChatMessageHistory ArcChatModel ArcContext ArcDocumentCompressor ArcMemoryMiddleware ArcRetriever
+        ArcVectorStore LangChainChatModel LangChainEmbedder LangChainReranker LangChainRetriever fit_messages from_arc
+        open_engine to_arc with_arc_memory
     """,
     llamaindex_arc: """
         ArcChatMemoryBuffer ArcChatStore ArcConversationTransform ArcFactsBlock ArcFusionRetriever

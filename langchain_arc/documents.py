@@ -1,0 +1,87 @@
+"""LangChain's documents as arc's, and back."""
+
+import math
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any
+
+from arc_common.documents import Document, ScoredDocument
+from arc_common.exceptions import InvalidInputError, MissingDependencyError
+
+try:
+    from langchain_core.documents import Document as LangChainDocument
+except ImportError as error:
+    raise MissingDependencyError("langchain_arc.documents", package="langchain-core", extra="langchain") from error
+
+__all__ = ["document_from_arc", "document_to_arc", "known_parts", "known_score", "score_metadata", "scored_from_arc"]
+
+SCORE = "relevance_score"
+"""The metadata key under which LangChain's rerankers note a score."""
+
+PARTS = "score_parts"
+
+_SOURCE = "source"
+
+
+def document_to_arc(document: LangChainDocument) -> Document:
+    """A LangChain document as arc's; `document_from_arc` gives it back as it was.
+
+    The source is what the metadata name as "source", if that is text; it stays in the metadata too.
+
+    Raises:
+        InvalidInputError: It is no LangChain document.
+    """
+    if not isinstance(document, LangChainDocument):
+        raise InvalidInputError("document", document, "a LangChain Document")
+    source = document.metadata.get(_SOURCE)
+    return Document(
+        document.page_content, document.id, source if isinstance(source, str) and source else None, document.metadata
+    )
+
+
+def document_from_arc(document: Document) -> LangChainDocument:
+    """An arc document as LangChain's, with metadata of its own: changing them changes nothing of arc's.
+
+    A source that the metadata don't name becomes `metadata["source"]`.
+    """
+    metadata = deepcopy(dict(document.metadata))
+    if document.source is not None:
+        metadata.setdefault(_SOURCE, document.source)
+    return LangChainDocument(document.text, id=document.id, metadata=metadata)
+
+
+def scored_from_arc(found: ScoredDocument) -> LangChainDocument:
+    """What was found as a LangChain document, with its score in the metadata (see `score_metadata`)."""
+    document = document_from_arc(found.document)
+    document.metadata |= score_metadata(found)
+    return document
+
+
+def score_metadata(found: ScoredDocument) -> dict[str, Any]:
+    """The metadata that tell a score: `relevance_score` and, if it was made from several, `score_parts`."""
+    metadata: dict[str, Any] = {} if found.score is None else {SCORE: found.score}
+    return {**metadata, PARTS: dict(found.score_parts)} if found.score_parts else metadata
+
+
+def known_score(metadata: Mapping[str, Any]) -> float | None:
+    """The score that the metadata tell, if they tell one: a finite number, numpy's kinds too."""
+    return _finite(metadata.get(SCORE))
+
+
+def known_parts(metadata: Mapping[str, Any]) -> dict[str, float]:
+    """What the metadata say that the score was made from."""
+    parts = metadata.get(PARTS)
+    if not isinstance(parts, Mapping):
+        return {}
+    numbers = {name: _finite(value) for name, value in parts.items() if isinstance(name, str)}
+    return {name: number for name, number in numbers.items() if number is not None}
+
+
+def _finite(value: Any) -> float | None:
+    if value is None or isinstance(value, bool | str | bytes):
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None

@@ -1,0 +1,248 @@
+"""arc's rerankers and token budget as a LangChain compressor, and LangChain's compressors as arc's rerankers."""
+
+import math
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any
+
+from pydantic import Field
+
+from arc_common.documents import Document, ScoredDocument
+from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from arc_common.protocols import Reranker, TokenCounter
+from arc_common.rerankers import SimpleScoreReranker
+from arc_common.rerankers.ranking import DEFAULT_TOP_K, best_first, check_min_score, check_top_k, rescored
+from arc_common.tokens.counters import default_token_counter
+from langchain_arc.documents import (
+    SCORE,
+    document_from_arc,
+    document_to_arc,
+    known_parts,
+    known_score,
+    score_metadata,
+    scored_from_arc,
+)
+
+try:
+    from langchain_core.callbacks import Callbacks
+    from langchain_core.cross_encoders import BaseCrossEncoder
+    from langchain_core.documents import BaseDocumentCompressor
+    from langchain_core.documents import Document as LangChainDocument
+except ImportError as error:
+    raise MissingDependencyError("langchain_arc.reranker", package="langchain-core", extra="langchain") from error
+
+__all__ = ["ArcDocumentCompressor", "LangChainReranker"]
+
+_SEPARATOR = "\n\n"
+"""What LangChain's chains put between two documents' texts."""
+
+_DOUBT = 8
+"""Tokens that the border between two texts may save, at most: what is larger by more than that need not be counted."""
+
+_PLACE = "arc_place"
+"""The metadata key that tells which document a compressor's copy was made from."""
+
+
+class ArcDocumentCompressor(BaseDocumentCompressor):
+    """Re-ranks documents with one of arc's rerankers, then keeps the best that fit into a token budget.
+
+    - What comes out are copies of what went in, ids kept, with `relevance_score` (and `score_parts`, where there are
+      some) in their metadata; what went in is left as it is.
+    - Documents count as ranked when they come. Their scores are those that they tell (`relevance_score`); where only
+      some tell one, or the order is another (a step between has ranked them and kept the scores of an older one), the
+      order gives the scores, from 1 for the first in equal steps towards 0.
+    - With `max_tokens`, the texts of what is kept, joined by empty lines as LangChain's chains join them, have no more
+      tokens than that. One that is too large is passed over, so that smaller ones behind it still get in.
+    - An empty result says that nothing is relevant, or that nothing fits.
+
+    Args:
+        reranker: Puts the documents in order; without one, they stay in theirs.
+        top_n: How many documents at most; by default the reranker's own number, and all of them without a reranker.
+        max_tokens: The budget, in tokens.
+        token_counter: Counts the texts. By default the one that arc's engine uses.
+
+    Raises:
+        InvalidInputError: There is neither a reranker nor a limit, or a value is not acceptable.
+    """
+
+    reranker: Any = Field(repr=False)
+    top_n: int | None
+    max_tokens: int | None
+    token_counter: Any = Field(repr=False)
+
+    def __init__(
+        self,
+        reranker: Reranker | None = None,
+        *,
+        top_n: int | None = None,
+        max_tokens: int | None = None,
+        token_counter: TokenCounter | None = None,
+    ) -> None:
+        if reranker is None and top_n is None and max_tokens is None:
+            raise InvalidInputError("reranker", reranker, "a reranker, top_n or max_tokens")
+        if reranker is not None and not isinstance(reranker, Reranker):
+            raise InvalidInputError("reranker", reranker, "an arc Reranker")
+        for name, value in (("top_n", top_n), ("max_tokens", max_tokens)):
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+                raise InvalidInputError(name, value, "1 or more, or None")
+        if token_counter is not None and not isinstance(token_counter, TokenCounter):
+            raise InvalidInputError("token_counter", token_counter, "an object with name, count and count_batch")
+        fields: dict[str, Any] = {
+            "reranker": reranker,
+            "top_n": top_n,
+            "max_tokens": max_tokens,
+            "token_counter": token_counter or default_token_counter(),
+        }
+        super().__init__(**fields)
+
+    def compress_documents(
+        self,
+        documents: Sequence[LangChainDocument],
+        query: str,
+        callbacks: Callbacks | None = None,  # noqa: ARG002 - a compressor is no run of its own
+    ) -> list[LangChainDocument]:
+        """The best of the documents, best first, as copies. `acompress_documents` is its async form."""
+        if not documents:
+            return []
+        given = _candidates(documents)
+        reranker = self.reranker or SimpleScoreReranker(top_k=len(given))
+        ranked = reranker.rerank(query, given, top_k=self.top_n)
+        if self.max_tokens is not None:
+            places = _best_within(self.max_tokens, [found.document.text for found in ranked], self.token_counter)
+            ranked = [ranked[place] for place in places]
+        originals = {id(found.document): document for found, document in zip(given, documents, strict=True)}
+        return [_copy(found, originals.get(id(found.document))) for found in ranked]
+
+
+class LangChainReranker:
+    """A LangChain compressor or cross-encoder as arc's `Reranker`.
+
+    - A compressor's order is kept. Its scores (`relevance_score`) are too, lowered where they would break the order;
+      where it scores none or only some, scores are made from the order, from 1 for the first in equal steps towards 0,
+      because whoever packs documents takes them by score.
+    - A document that a compressor shortened or rewrote has its new text, and the id and source of the one before.
+    - The score a document came with is kept under "retrieval" in its parts, the new one under "compressor" or
+      "cross_encoder".
+    - The documents given are not changed, and a compressor that changes what it gets changes copies.
+
+    Args:
+        model: A `BaseDocumentCompressor` (a pipeline of them, too) or a `BaseCrossEncoder`.
+        top_k: Documents left at most.
+        min_score: The lowest score, of the model's own, that is let through; `None` lets all through.
+
+    Raises:
+        InvalidInputError: The model is none, or a value is not acceptable.
+    """
+
+    def __init__(
+        self,
+        model: BaseDocumentCompressor | BaseCrossEncoder,
+        *,
+        top_k: int = DEFAULT_TOP_K,
+        min_score: float | None = None,
+    ) -> None:
+        if not isinstance(model, BaseDocumentCompressor | BaseCrossEncoder):
+            raise InvalidInputError("model", model, "a LangChain BaseDocumentCompressor or BaseCrossEncoder")
+        self._model = model
+        self.top_k = check_top_k(top_k)
+        self.min_score = check_min_score(min_score)
+
+    def rerank(
+        self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None
+    ) -> list[ScoredDocument]:
+        """The best of the documents, best first (see `Reranker`). Raises whatever the model raises.
+
+        Raises:
+            InvalidInputError: A cross-encoder gives more, fewer or other things than one finite number for each.
+        """
+        most = self.top_k if top_k is None else check_top_k(top_k)
+        if not documents:
+            return []
+        if isinstance(self._model, BaseCrossEncoder):
+            return self._by_cross_encoder(self._model, query, documents, most)
+        return self._by_compressor(self._model, query, documents, most)
+
+    def _by_cross_encoder(
+        self, model: BaseCrossEncoder, query: str, documents: Sequence[ScoredDocument], most: int
+    ) -> list[ScoredDocument]:
+        scores = [float(score) for score in model.score([(query, found.document.text) for found in documents])]
+        if len(scores) != len(documents) or not all(map(math.isfinite, scores)):
+            raise InvalidInputError("scores", scores, f"{len(documents)} finite numbers: one for each document")
+        places = best_first(scores, top_k=most, min_score=self.min_score)
+        return [rescored(documents[place], scores[place], {"cross_encoder": scores[place]}) for place in places]
+
+    def _by_compressor(
+        self, model: BaseDocumentCompressor, query: str, documents: Sequence[ScoredDocument], most: int
+    ) -> list[ScoredDocument]:
+        compressed = model.compress_documents(
+            [_marked(found.document, place) for place, found in enumerate(documents)], query
+        )
+        scored = [(_rewritten(documents, document), known_score(document.metadata)) for document in compressed]
+        lowest = self.min_score
+        kept = [pair for pair in scored if lowest is None or (pair[1] is not None and pair[1] >= lowest)][:most]
+        told = [score for _, score in kept if score is not None]
+        if len(told) < len(kept):
+            return [
+                rescored(found, 1 - place / len(kept), {} if score is None else {"compressor": score})
+                for place, (found, score) in enumerate(kept)
+            ]
+        return [
+            rescored(found, least, {"compressor": score})
+            for (found, _), score, least in zip(kept, told, accumulate(told, min), strict=True)
+        ]
+
+
+def _candidates(documents: Sequence[LangChainDocument]) -> list[ScoredDocument]:
+    """The documents with their scores; with those of their order, if what they tell is something else."""
+    scores = [known_score(document.metadata) for document in documents]
+    told = [score for score in scores if score is not None]
+    if told and (len(told) < len(scores) or told != sorted(told, reverse=True)):
+        scores = [1 - place / len(scores) for place in range(len(scores))]
+    return [
+        ScoredDocument(document_to_arc(document), score, known_parts(document.metadata))
+        for document, score in zip(documents, scores, strict=True)
+    ]
+
+
+def _copy(found: ScoredDocument, original: LangChainDocument | None) -> LangChainDocument:
+    """A copy of the document that was given, or a document from what the reranker made of it."""
+    if original is None:
+        return scored_from_arc(found)
+    return original.model_copy(update={"metadata": {**original.metadata, **score_metadata(found)}})
+
+
+def _best_within(budget: int, texts: Sequence[str], counter: TokenCounter) -> list[int]:
+    """The places of the first texts that fit together, counted as they would stand, ascending."""
+    kept: list[int] = []
+    total = 0
+    for place, cost in enumerate(counter.count_batch(texts)):
+        if total + cost > budget + _DOUBT:
+            continue
+        together = counter.count(_SEPARATOR.join(texts[at] for at in (*kept, place)))
+        if together <= budget:
+            kept.append(place)
+            total = together
+    return kept
+
+
+def _marked(document: Document, place: int) -> LangChainDocument:
+    """The document for a compressor, without a score of old and with its place."""
+    marked = document_from_arc(document)
+    marked.metadata.pop(SCORE, None)
+    marked.metadata[_PLACE] = place
+    return marked
+
+
+def _rewritten(documents: Sequence[ScoredDocument], document: LangChainDocument) -> ScoredDocument:
+    """The document that a compressor's copy was made from, with what the copy says; a new one, if it is of none."""
+    place = document.metadata.get(_PLACE)
+    if not isinstance(place, int) or not 0 <= place < len(documents):
+        return ScoredDocument(document_to_arc(document))
+    found = documents[place]
+    if document.page_content == found.document.text:
+        return found
+    return ScoredDocument(
+        Document(document.page_content, found.document.id, found.document.source, found.document.metadata),
+        found.score,
+        found.score_parts,
+    )

@@ -1,0 +1,152 @@
+"""ArcRetriever: arc's search as a LangChain retriever."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from pydantic import Field
+
+from arc_common.documents import ScoredDocument
+from arc_common.engine import ContextEngine
+from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from arc_common.filters import AllOf, Filter
+from arc_common.protocols import Retriever
+from arc_common.rag import RagPipeline, RagQuery
+from arc_common.rerankers.ranking import best_first
+from arc_common.retrieval.index import HybridIndex, SearchMode
+from langchain_arc.documents import scored_from_arc
+from langchain_arc.searching import MetadataFilter, check_k, chosen_filter, index_of
+from langchain_arc.storing import checked_engine
+
+try:
+    from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+    from langchain_core.documents import Document
+    from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams
+except ImportError as error:
+    raise MissingDependencyError("ArcRetriever", package="langchain-core", extra="langchain") from error
+
+__all__ = ["ArcRetriever"]
+
+Source: TypeAlias = HybridIndex | RagPipeline | Retriever
+
+_CANDIDATES = 10
+"""Documents that a pipeline retrieves at least: its reranker chooses among them, however few are wanted."""
+
+
+class ArcRetriever(BaseRetriever):
+    """Finds documents in an engine, a hybrid index, a RAG pipeline, or any arc `Retriever`.
+
+    - Documents come best first (a pipeline's in the order of its settings), as copies: `relevance_score` and
+      `score_parts` in their metadata tell how they were found, where there is a score.
+    - `k`, `filter` and `filters` are taken at each call too (`retriever.invoke(question, k=3)`), by `invoke` and
+      `ainvoke` alike. A filter of the call is asked beside the retriever's own: it narrows, it never widens.
+    - Making one does no I/O; an engine's store is opened at the first search. `ainvoke` never blocks the event loop.
+
+    Args:
+        source: What is searched.
+        engine: The engine whose documents are searched, in place of a source.
+        k: How many documents at most.
+        filter: Which documents may be found, by their metadata: a plain dictionary or arc's `Filter`.
+        filters: The same, under arc's name.
+        threshold: The least cosine with which a text counts as found by its vector; an index's own option.
+        mode: "hybrid", "lexical" or "dense"; an index's own option.
+        name: The name of its runs.
+        tags: Tags for the callbacks.
+        metadata: Metadata for the callbacks.
+
+    Raises:
+        InvalidInputError: There is no source or more than one, a value is not acceptable, or an option of an index is
+            given with something else.
+    """
+
+    source: Any = Field(repr=False)
+    engine: Any = Field(repr=False)
+    k: int
+    filters: Any
+    threshold: float | None
+    mode: SearchMode
+
+    def __init__(
+        self,
+        source: Source | None = None,
+        *,
+        engine: ContextEngine | None = None,
+        k: int = 10,
+        filter: MetadataFilter | None = None,  # noqa: A002 - LangChain's name
+        filters: MetadataFilter | None = None,
+        threshold: float | None = None,
+        mode: SearchMode = "hybrid",
+        name: str | None = None,
+        tags: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> None:
+        if (source is None) == (engine is None):
+            raise InvalidInputError("source", source, "a source, or an engine in its place")
+        if source is not None and not isinstance(source, HybridIndex | RagPipeline | Retriever):
+            raise InvalidInputError("source", source, "a HybridIndex, a RagPipeline or an arc Retriever")
+        if engine is None and not isinstance(source, HybridIndex):
+            if threshold is not None:
+                raise InvalidInputError("threshold", threshold, "None: the source has its own")
+            if mode != "hybrid":
+                raise InvalidInputError("mode", mode, '"hybrid": the source has its own')
+        if engine is not None:
+            checked_engine(engine)
+        fields: dict[str, Any] = {
+            "source": source,
+            "engine": engine,
+            "k": check_k(k),
+            "filters": chosen_filter(filter, filters),
+            "threshold": threshold,
+            "mode": mode,
+        }
+        super().__init__(name=name, tags=tags, metadata=metadata, **fields)
+
+    def _get_relevant_documents(
+        self,
+        query: str,
+        *,
+        run_manager: CallbackManagerForRetrieverRun,  # noqa: ARG002 - LangChain reports the run itself
+        k: int | None = None,
+        filter: MetadataFilter | None = None,  # noqa: A002
+        filters: MetadataFilter | None = None,
+    ) -> list[Document]:
+        most = self.k if k is None else check_k(k)
+        return [scored_from_arc(found) for found in self._found(query, most, self._narrowed(filter, filters))]
+
+    async def _aget_relevant_documents(
+        self,
+        query: str,
+        *,
+        run_manager: AsyncCallbackManagerForRetrieverRun,  # noqa: ARG002
+        k: int | None = None,
+        filter: MetadataFilter | None = None,  # noqa: A002
+        filters: MetadataFilter | None = None,
+    ) -> list[Document]:
+        most = self.k if k is None else check_k(k)
+        found = await asyncio.to_thread(self._found, query, most, self._narrowed(filter, filters))
+        return [scored_from_arc(document) for document in found]
+
+    def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:
+        """What LangSmith shows of a run."""
+        params = super()._get_ls_params(**kwargs)
+        params["ls_vector_store_provider"] = type(self.engine if self.source is None else self.source).__name__
+        return params
+
+    def _found(self, query: str, most: int, filters: Filter | None) -> list[ScoredDocument]:
+        source = self.source if self.engine is None else index_of(self.engine)
+        if isinstance(source, HybridIndex):
+            return source.search(query, top_k=most, filters=filters, threshold=self.threshold, mode=self.mode)
+        if isinstance(source, RagPipeline):
+            asked = RagQuery(query, filters, top_k=max(most, _CANDIDATES))
+            return _best(source.retrieve(asked).documents, most)
+        return list(source.retrieve(query, top_k=most, filters=filters))[:most]
+
+    def _narrowed(self, filter: MetadataFilter | None, filters: MetadataFilter | None) -> Filter | None:  # noqa: A002
+        parts = tuple(part for part in (self.filters, chosen_filter(filter, filters)) if part is not None)
+        return AllOf(parts) if len(parts) > 1 else next(iter(parts), None)
+
+
+def _best(documents: Sequence[ScoredDocument], most: int) -> list[ScoredDocument]:
+    """Those with the best scores, in the order given."""
+    places = best_first([found.score for found in documents], top_k=most)
+    return [documents[place] for place in sorted(places)]
