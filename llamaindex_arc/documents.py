@@ -13,7 +13,15 @@ from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.objects import OBJECTS
 
 try:
-    from llama_index.core.schema import BaseNode, IndexNode, MetadataMode, TextNode
+    from llama_index.core.schema import (
+        BaseNode,
+        IndexNode,
+        MetadataMode,
+        NodeRelationship,
+        RelatedNodeInfo,
+        RelatedNodeType,
+        TextNode,
+    )
 except ImportError as error:
     raise MissingDependencyError("llamaindex_arc.documents", package="llama-index-core", extra="llamaindex") from error
 
@@ -50,7 +58,7 @@ def to_document(node: BaseNode, *, metadata_mode: MetadataMode = MetadataMode.EM
         left_out["text"] = None  # the document has it
     if isinstance(node, IndexNode) and not isinstance(node.obj, BaseNode):
         left_out["obj"] = None
-    exact = dumps(node.model_copy(update=left_out), field="node", extensions=OBJECTS)
+    exact = dumps([metadata_mode.value, node.model_copy(update=left_out)], field="node", extensions=OBJECTS)
     metadata = to_jsonable_python(node.metadata, inf_nan_mode="null", bytes_mode="base64", serialize_unknown=True)
     return Document(text, node.node_id, source_of(node.metadata), {**metadata, _NODE: exact})
 
@@ -58,16 +66,21 @@ def to_document(node: BaseNode, *, metadata_mode: MetadataMode = MetadataMode.EM
 def to_node(document: Document) -> BaseNode:
     """A fresh node: the one that the document was made of, or a text node.
 
+    - Of a document whose text has been rewritten since, it is the node with that text. A chunk that was cut from the
+      document (it has an id of its own) is a text node with the node as its source.
     - A text node has the document's id (without one, an id that its text and source determine), text and metadata; its
       source is the metadata "source", unless there is one already. It is embedded and ranked by its text alone, and
       a model is shown its source and its text, as in arc's own contexts.
     """
-    exact = document.metadata.get(_NODE)
-    node = _exact_node(exact) if isinstance(exact, str) else None
+    mode, node = _exact_node(document.metadata.get(_NODE))
     if node is None:
         return _text_node(document)
-    if isinstance(node, TextNode) and "text" in node.__dict__ and node.__dict__["text"] is None:
-        node.text = document.text
+    if node.node_id != document.id:
+        related = RelatedNodeInfo(node_id=node.node_id, node_type=node.get_type(), metadata=node.metadata)
+        return _text_node(document, {NodeRelationship.SOURCE: related})
+    has_left_text = node.__dict__.get("text", "") is None
+    if has_left_text or node.get_content(metadata_mode=mode) != document.text:
+        node.set_content(document.text)
     return node
 
 
@@ -82,16 +95,19 @@ def finite(score: float | None) -> float | None:
     return float(score) if score is not None and math.isfinite(score) else None
 
 
-def _exact_node(exact: str) -> BaseNode | None:
-    """`None` if its class isn't loaded in this process, or if another program wrote the key."""
+def _exact_node(exact: object) -> tuple[MetadataMode, BaseNode | None]:
+    """The node and which of its metadata its document's text has.
+
+    No node, if its class isn't loaded in this process, or if another program wrote the key.
+    """
     try:
-        node = loads(exact, extensions=OBJECTS)
-    except (LookupError, ValueError):
-        return None
-    return node if isinstance(node, BaseNode) else None
+        mode, node = loads(exact, extensions=OBJECTS) if isinstance(exact, str) else ("none", None)
+        return MetadataMode(mode), node if isinstance(node, BaseNode) else None
+    except (LookupError, TypeError, ValueError):
+        return MetadataMode.NONE, None
 
 
-def _text_node(document: Document) -> TextNode:
+def _text_node(document: Document, relationships: dict[NodeRelationship, RelatedNodeType] | None = None) -> TextNode:
     metadata = {key: value for key, value in document.metadata.items() if key != _NODE}
     if document.source is not None:
         metadata.setdefault("source", document.source)
@@ -105,4 +121,5 @@ def _text_node(document: Document) -> TextNode:
         metadata=metadata,
         excluded_embed_metadata_keys=list(metadata),
         excluded_llm_metadata_keys=[key for key in metadata if key != "source"],
+        relationships=relationships or {},
     )

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
+from arc_common.corpus import Corpus
 from arc_common.documents import ScoredDocument
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.filters import Filter
@@ -21,17 +22,10 @@ try:
 except ImportError as error:
     raise MissingDependencyError("llamaindex_arc.retriever", package="llama-index-core", extra="llamaindex") from error
 
+if TYPE_CHECKING:
+    from arc_common.engine import ContextEngine
+
 __all__ = ["ArcRetriever"]
-
-
-class _Documents(Protocol):
-    @property
-    def index(self) -> HybridIndex: ...
-
-
-class _Engine(Protocol):
-    @property
-    def documents(self) -> _Documents: ...
 
 
 class ArcRetriever(BaseRetriever):
@@ -45,8 +39,8 @@ class ArcRetriever(BaseRetriever):
     - The bundle is not changed. The async form works on a thread.
 
     Args:
-        index: The index, or another source.
-        engine: The engine whose documents are searched, in place of an index; it is asked at first use.
+        index: An index, an engine's documents (`engine.documents_of(caller_id)`), or another source.
+        engine: The engine whose default caller's documents are searched, in place of an index; asked at first use.
         similarity_top_k: Nodes found at most.
         filters: Only nodes with such metadata: LlamaIndex's filters, a plain dictionary (see `parse_filter`), or arc's.
         mode: "hybrid", or only one of its parts: "lexical", "dense".
@@ -65,9 +59,9 @@ class ArcRetriever(BaseRetriever):
 
     def __init__(
         self,
-        index: HybridIndex | Retriever | None = None,
+        index: HybridIndex | Corpus | Retriever | None = None,
         *,
-        engine: _Engine | None = None,
+        engine: "ContextEngine | None" = None,
         similarity_top_k: int = 10,
         filters: MetadataFilters | Mapping[str, Any] | Filter | None = None,
         mode: SearchMode = "hybrid",
@@ -81,14 +75,14 @@ class ArcRetriever(BaseRetriever):
         if (index is None) == (engine is None):
             raise InvalidInputError("index", index, "an index (or another source) or else an engine, exactly one")
         if index is not None and not isinstance(index, HybridIndex | Retriever):
-            raise InvalidInputError("index", index, "a HybridIndex or a Retriever")
+            raise InvalidInputError("index", index, "a HybridIndex, an engine's documents, or a Retriever")
         if type(similarity_top_k) is not int or similarity_top_k < 1:
             raise InvalidInputError("similarity_top_k", similarity_top_k, "a whole number above 0")
         if mode not in get_args(SearchMode):
             raise InvalidInputError("mode", mode, f"one of {', '.join(get_args(SearchMode))}")
         if similarity_threshold is not None and not -1 <= similarity_threshold <= 1:
             raise InvalidInputError("similarity_threshold", similarity_threshold, "a cosine from -1 to 1, or None")
-        if index is not None and not isinstance(index, HybridIndex):
+        if index is not None and not isinstance(index, HybridIndex | Corpus):
             if mode != "hybrid":
                 raise InvalidInputError("mode", mode, '"hybrid": only an index has modes')
             if similarity_threshold is not None:
@@ -129,5 +123,5 @@ class ArcRetriever(BaseRetriever):
     def _source(self) -> HybridIndex | Retriever:
         if self._index is None:
             assert self._engine is not None  # noqa: S101 - for the type checker: one of the two is there
-            self._index = self._engine.documents.index
-        return self._index
+            self._index = self._engine.documents
+        return self._index.index if isinstance(self._index, Corpus) else self._index

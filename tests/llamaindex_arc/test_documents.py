@@ -2,6 +2,7 @@
 
 import copy
 import math
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -131,10 +132,21 @@ def test_a_document_of_another_origin_is_a_text_node() -> None:
     assert document.metadata == {"page": 3}
 
 
-@pytest.mark.parametrize("kept", ["not json", "{}", '{"__arc__":"model","value":{"class":"no.such:Class"}}', 3])
+@pytest.mark.parametrize(
+    "kept",
+    ["not json", "{}", "[]", '["embed",3]', '["odd",null]', '{"__arc__":"model","value":{"class":"no.such:Class"}}', 3],
+)
 def test_what_another_program_wrote_there_is_no_node(kept: object) -> None:
     """Nothing is imported, and nothing fails."""
     assert to_node(Document("body", id="7", metadata={"_arc_node": kept})).get_content() == "body"
+
+
+@pytest.mark.parametrize("mode", [MetadataMode.NONE, MetadataMode.EMBED])
+@pytest.mark.parametrize("name", ["text", "templates", "document", "media"])
+def test_a_rewritten_document_is_the_node_with_that_text(name: str, mode: MetadataMode) -> None:
+    """As compressors of another framework leave it."""
+    node = to_node(replace(to_document(NODES[name], metadata_mode=mode), text="rewritten"))
+    assert (node.get_content(MetadataMode.NONE), node.metadata) == ("rewritten", NODES[name].metadata)
 
 
 def test_chunks_of_a_parser() -> None:

@@ -4,6 +4,7 @@ import asyncio
 import copy
 import threading
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,7 +23,7 @@ from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Filter
-from llamaindex_arc import ArcRetriever, LlamaIndexRetriever
+from llamaindex_arc import ArcRetriever, LlamaIndexRetriever, open_engine, to_document
 from tests.llamaindex_arc.retrieval_helpers import Words, collection, events, ids_of, index_of, sentences
 
 ASKED = "How long does a parcel to Busan take?"
@@ -141,20 +142,30 @@ def test_other_sources_of_arc() -> None:
     assert threading.get_ident() not in source.threads
 
 
-def test_an_engine_is_asked_at_first_use() -> None:
-    """Its documents' index is not made before."""
-    used = []
+@pytest.mark.parametrize("url", [None, "sqlite:///{}/shop.db"], ids=["in memory", "sqlite"])
+async def test_an_engine_s_documents(url: str | None, tmp_path: Path) -> None:
+    """By the engine, or by what it holds of a caller; the engine is asked at first use."""
+    with open_engine(url and url.format(tmp_path), embed_model=Words()) as engine:
+        retriever, another = ArcRetriever(engine=engine), ArcRetriever(engine.documents_of("another"), mode="dense")
+        engine.documents.add([to_document(node) for node in collection()])
+        engine.documents_of("another").add([to_document(node) for node in collection()[:2]])
+        assert ids_of(retriever.retrieve(ASKED))[0] == "busan"
+        assert await retriever.aretrieve(ASKED) == retriever.retrieve(ASKED)
+        assert set(ids_of(another.retrieve(ASKED))) == {"warranty", "returns"}
+        assert retriever.retrieve(ASKED)[0].node == collection()[2]
 
-    class Engine:
-        @property
-        def documents(self) -> Any:
-            used.append(1)
-            return SimpleNamespace(index=index_of(collection()))
 
-    retriever = ArcRetriever(engine=Engine())
-    assert not used
-    assert [ids_of(retriever.retrieve("warranty")) for _ in range(2)] == [["warranty"]] * 2
-    assert len(used) == 1
+def test_chunks_are_nodes_of_their_own() -> None:
+    """Of a document that the engine cut: with their own text and id, and the node as their source."""
+    node = TextNode(id_="long", text="A parcel to Busan takes two days. " * 100, metadata={"file_name": "a.md"})
+    with open_engine() as engine:
+        ids = engine.documents.add(to_document(node), chunk=True)
+        found = ArcRetriever(engine=engine).retrieve("parcel")
+    assert len(ids) > 2
+    assert set(ids_of(found)) <= set(ids)
+    assert len(found) > 2
+    assert all(len(item.node.get_content()) < len(node.text) for item in found)
+    assert {item.node.ref_doc_id for item in found} == {"long"}
 
 
 def test_events_are_reported() -> None:
