@@ -1,7 +1,7 @@
 """A session as LlamaIndex's chat memory."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from threading import Lock
@@ -11,15 +11,15 @@ from uuid import uuid4
 from typing_extensions import override
 
 from arc_common.engine import ContextEngine
-from arc_common.exceptions import InvalidInputError, MissingDependencyError, StoreError
+from arc_common.exceptions import EngineClosedError, InvalidInputError, MissingDependencyError, StoreError
 from arc_common.messages import Message
-from arc_common.protocols import CountedMessage
 from arc_common.session import Session
-from arc_common.stores.rows import MESSAGE_COLUMNS, message_row, stored_from_row
 from arc_common.tokens.counting import message_tokens
 from llamaindex_arc.chat_store import ArcChatStore
 from llamaindex_arc.messages import from_arc, to_arc
+from llamaindex_arc.open_engines import engine_named, name_of
 from llamaindex_arc.placement import PLACEMENT_TOKENS, FactsPlacement, shown, without_memory
+from llamaindex_arc.rows import as_row, from_row
 from llamaindex_arc.tokenizers import CounterAsTokenizer, TokenizerAsCounter
 
 try:
@@ -52,8 +52,8 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
       `on_save_error`, and the message stays in this object, seen by `get`, to be stored by the next `put`. Every other
       method raises `StoreError`. Wrong input always raises.
     - Any number of these may share a session, in threads, event loops and processes: nothing is lost or stored twice.
-    - A copy, also a deep one, works on the same session. A pickled or serialised one carries its messages, but no
-      engine: see `from_dict`.
+    - A copy, also a deep one, works on the same session. A pickled or serialised one carries its messages, and goes on
+      over its engine where that is still open: see `from_dict`.
 
     Make one with `from_defaults`.
     """
@@ -264,7 +264,10 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
 
     @override
     def to_dict(self, **kwargs: Any) -> dict[str, Any]:
-        """The limit, the session's id and scope, and all of its messages, as JSON values. No address, no secrets."""
+        """The limit, the session's id and scope, and all of its messages, as JSON values. No address, no secrets.
+
+        By what stands under "engine", `from_dict` finds the engine in this process, and nobody anything else.
+        """
         messages = [*self.session.messages(), *self._unsaved]
         return {
             "class_name": self.class_name(),
@@ -273,7 +276,8 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
             "facts_placement": self.facts_placement,
             "chat_store_key": self.chat_store_key,
             "chat_store": self.chat_store.to_dict(),
-            "messages": list(map(_as_row, messages)),
+            "engine": name_of(self.chat_store.engine),
+            "messages": list(map(as_row, messages)),
         }
 
     @classmethod
@@ -293,7 +297,9 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
 
         Args:
             data: What `to_dict` gave; it isn't changed.
-            engine: Where the session is; by default an engine of this memory's own, as the settings say.
+            engine: Where the session is; by default the engine that it came from, if that is open in this process (a
+                workflow that was saved goes on in its database), else an engine of this memory's own, as the settings
+                say.
             tokenizer_fn: Counts in place of the engine's counter.
             **kwargs: Not used.
 
@@ -302,21 +308,31 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
             StoreError: The store failed.
         """
         try:
-            messages = list(map(_from_row, data["messages"]))
+            messages = list(map(from_row, data["messages"]))
             store, key, token_limit = data["chat_store"], data["chat_store_key"], data["token_limit"]
             scope = {"caller_id": store["caller_id"], "user_id": store["user_id"]}
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInputError("data", data, "what ArcChatMemoryBuffer.to_dict gave") from error
-        memory = cls.from_defaults(
-            engine=engine,
-            session_id=key,
-            token_limit=token_limit,
-            tokenizer_fn=tokenizer_fn,
-            layers=data.get("layers", "all"),
-            facts_placement=data.get("facts_placement"),
-            **scope,
-        )
-        if not memory.session.messages(limit=1):
+
+        def over(found: ContextEngine | None) -> tuple["ArcChatMemoryBuffer", bool]:
+            memory = cls.from_defaults(
+                engine=found,
+                session_id=key,
+                token_limit=token_limit,
+                tokenizer_fn=tokenizer_fn,
+                layers=data.get("layers", "all"),
+                facts_placement=data.get("facts_placement"),
+                **scope,
+            )
+            return memory, not memory.session.messages(limit=1)
+
+        try:
+            memory, is_empty = over(engine or engine_named(data.get("engine")))
+        except EngineClosedError:
+            if engine is not None:
+                raise
+            memory, is_empty = over(None)
+        if is_empty:
             memory.session.append(messages)
         return memory
 
@@ -379,12 +395,3 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         finally:
             with self._lock:
                 self._unsaved = (*waiting, *self._unsaved)
-
-
-def _as_row(message: Message) -> dict[str, Any]:
-    return message_row(CountedMessage(message, 0, ""))
-
-
-def _from_row(row: Mapping[str, Any]) -> Message:
-    full = {**row, "seq": 0, "revision": 1}
-    return stored_from_row([full[name] for name in MESSAGE_COLUMNS]).message

@@ -561,22 +561,50 @@ def _through_pickle(memory: ArcChatMemoryBuffer) -> ArcChatMemoryBuffer:
     return restored
 
 
+memory_from = ArcChatMemoryBuffer.from_dict
+
+
 @pytest.mark.parametrize("there_and_back", [_through_text, _through_json, _through_pickle])
 @given(conversation=st.lists(strategies.messages, max_size=4))
 @settings(max_examples=40, deadline=None)
 def test_carries_its_messages_when_serialised(
     there_and_back: Callable[[ArcChatMemoryBuffer], ArcChatMemoryBuffer], conversation: list[ChatMessage]
 ) -> None:
-    """Without an engine at hand, a serialised memory brings its messages, with their ids, its limit and its scope."""
+    """Without its engine at hand, a serialised memory brings its messages, with their ids, its limit and its scope."""
     with open_engine(token_counter=Ones()) as engine:
         memory = memory_over(engine, user_id="ann", caller_id="shop", token_limit=77)
         memory.put_messages(conversation)
+        stored = memory.session.messages()
+        data = memory.to_dict()
+    restored = there_and_back(memory_from({**data, "engine": "of another process"}))
+    assert restored.get_all() == conversation
+    assert restored.session.messages() == stored
+    assert restored.token_limit == 77
+    assert (restored.chat_store.user_id, restored.chat_store.caller_id) == ("ann", "shop")
+
+
+@pytest.mark.parametrize("there_and_back", [_through_text, _through_json, _through_pickle])
+def test_goes_on_over_its_engine_where_that_is_open(
+    there_and_back: Callable[[ArcChatMemoryBuffer], ArcChatMemoryBuffer],
+) -> None:
+    """What a workflow puts after it was saved and restored is in the session; a closed engine is not used."""
+    with open_engine(token_counter=Ones()) as engine:
+        memory = memory_over(engine, user_id="ann")
+        memory.put(user("before"))
         restored = there_and_back(memory)
-        assert restored.get_all() == conversation
-        assert restored.session.messages() == memory.session.messages()
-        assert restored.token_limit == 77
-        assert (restored.chat_store.user_id, restored.chat_store.caller_id) == ("ann", "shop")
-        assert restored.chat_store.engine is not engine
+        restored.put(user("after"))
+        assert said(memory.get_all()) == ["before", "after"]
+        data = memory.to_dict()
+        assert memory_from(data).chat_store.engine is engine
+    assert memory_from(data).chat_store.engine is not engine
+    assert said(memory_from(data).get_all()) == ["before", "after"]
+
+
+@pytest.mark.parametrize("name", [None, 3, ["x"], "unknown"], ids=repr)
+def test_a_name_of_no_engine_is_passed_over(name: Any) -> None:
+    """The messages are there nevertheless."""
+    memory = ArcChatMemoryBuffer.from_defaults(chat_history=[user("q")])
+    assert said(memory_from({**memory.to_dict(), "engine": name}).get_all()) == ["q"]
 
 
 def test_a_serialised_memory_never_overwrites_what_came_after_it(engine: ContextEngine) -> None:

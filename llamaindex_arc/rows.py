@@ -1,0 +1,25 @@
+"""Messages as JSON values, with their ids and times, for a memory that is serialised."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from arc_common.messages import Message
+from arc_common.protocols import CountedMessage
+from arc_common.stores.rows import MESSAGE_COLUMNS, message_row, stored_from_row
+
+__all__ = ["as_row", "from_row"]
+
+
+def as_row(message: Message) -> dict[str, Any]:
+    """The message as a store's columns hold it."""
+    return message_row(CountedMessage(message, 0, ""))
+
+
+def from_row(row: Mapping[str, Any]) -> Message:
+    """The message that `as_row` gave.
+
+    Raises:
+        KeyError, TypeError, ValueError: It is something else.
+    """
+    full = {**row, "seq": 0, "revision": 1}
+    return stored_from_row([full[name] for name in MESSAGE_COLUMNS]).message
