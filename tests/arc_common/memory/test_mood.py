@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from arc_common.memory.mood import Mood, parts_of
 from arc_common.memory.rules.languages import rules_for
 
+WORDS = ["I", "asked", "if", ",", "what", "?", "since", "we", "는지", "몰라요"]
+
 
 def moods(sentence: str) -> list[tuple[str, Mood]]:
     return [(part.text.strip(), part.mood) for part in parts_of(sentence, rules_for(sentence))]
@@ -35,10 +37,7 @@ def test_a_part_has_the_mood_of_its_form(sentence: str, expected: list[tuple[str
     assert moods(sentence) == expected
 
 
-@given(
-    st.text(max_size=200)
-    | st.lists(st.sampled_from(["I", "asked", "if", ",", "what", "?", "since", "we", "는지", "몰라요"])).map(" ".join)
-)
+@given(st.text(max_size=200) | st.lists(st.sampled_from(WORDS)).map(" ".join))
 def test_parts_are_verbatim_and_in_order(sentence: str) -> None:
     """Whatever the text."""
     at = 0

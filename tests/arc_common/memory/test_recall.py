@@ -214,5 +214,5 @@ def test_planted_facts_come_back_with_their_questions(name):
     ],
 )
 def test_questions_in_other_words_find_most(name, most):
-    """Sets that nothing was tuned on: one asked in the facts' words, one in half of them, three in hardly any."""
+    """Sets by which no weight was chosen: one asked in the facts' words, one in half of them, three in hardly any."""
     assert len(missed := lost(name, seed=0)) <= most, missed
