@@ -32,8 +32,9 @@ OTHER_SETS = (
     "facts_week_later_home",
     "facts_week_later_study",
 )
-"""Sets by which no weight was chosen. Only the first two were written without a word of the thesaurus being written
-after them; the other three, asked in hardly any of the facts' words, flatter it."""
+"""Sets by which no weight was chosen. Only "asked_again" was written after the last word of the thesaurus;
+"own_question" came back whole before there was one, and the last three, asked in hardly any of
+the facts' words, flatter it."""
 
 Facts = Sequence[tuple[str, Sequence[int]]]
 Search = Callable[[str, Sequence[str], Facts, int, int], list[int]]
