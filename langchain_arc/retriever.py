@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 from pydantic import Field
 
+from arc_common.corpus import Corpus
 from arc_common.documents import ScoredDocument
 from arc_common.engine import ContextEngine
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
@@ -15,8 +16,7 @@ from arc_common.rag import RagPipeline, RagQuery
 from arc_common.rerankers.ranking import best_first
 from arc_common.retrieval.index import HybridIndex, SearchMode
 from langchain_arc.documents import scored_from_arc
-from langchain_arc.searching import MetadataFilter, check_k, chosen_filter, index_of
-from langchain_arc.storing import checked_engine
+from langchain_arc.searching import MetadataFilter, check_k, chosen_filter, documents_of
 
 try:
     from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
@@ -27,24 +27,26 @@ except ImportError as error:
 
 __all__ = ["ArcRetriever"]
 
-Source: TypeAlias = HybridIndex | RagPipeline | Retriever
+Source: TypeAlias = HybridIndex | Corpus | RagPipeline | Retriever
 
 _CANDIDATES = 10
 """Documents that a pipeline retrieves at least: its reranker chooses among them, however few are wanted."""
 
 
 class ArcRetriever(BaseRetriever):
-    """Finds documents in an engine, a hybrid index, a RAG pipeline, or any arc `Retriever`.
+    """Finds documents in an engine, a hybrid index, a RAG pipeline (`engine.rag()`), or any arc `Retriever`.
 
     - Documents come best first (a pipeline's in the order of its settings), as copies: `relevance_score` and
       `score_parts` in their metadata tell how they were found, where there is a score.
     - `k`, `filter` and `filters` are taken at each call too (`retriever.invoke(question, k=3)`), by `invoke` and
       `ainvoke` alike. A filter of the call is asked beside the retriever's own: it narrows, it never widens.
-    - Making one does no I/O; an engine's store is opened at the first search. `ainvoke` never blocks the event loop.
+    - Making one does no I/O. `ainvoke` never blocks the event loop.
 
     Args:
         source: What is searched.
         engine: The engine whose documents are searched, in place of a source.
+        caller_id: The application whose documents an engine's are.
+        user_id: Its user whose own documents are searched; `None` for those that belong to no user.
         k: How many documents at most.
         filter: Which documents may be found, by their metadata: a plain dictionary or arc's `Filter`.
         filters: The same, under arc's name.
@@ -60,7 +62,6 @@ class ArcRetriever(BaseRetriever):
     """
 
     source: Any = Field(repr=False)
-    engine: Any = Field(repr=False)
     k: int
     filters: Any
     threshold: float | None
@@ -71,6 +72,8 @@ class ArcRetriever(BaseRetriever):
         source: Source | None = None,
         *,
         engine: ContextEngine | None = None,
+        caller_id: str = "default",
+        user_id: str | None = None,
         k: int = 10,
         filter: MetadataFilter | None = None,  # noqa: A002 - LangChain's name
         filters: MetadataFilter | None = None,
@@ -82,18 +85,17 @@ class ArcRetriever(BaseRetriever):
     ) -> None:
         if (source is None) == (engine is None):
             raise InvalidInputError("source", source, "a source, or an engine in its place")
-        if source is not None and not isinstance(source, HybridIndex | RagPipeline | Retriever):
+        if source is None:
+            source = documents_of(engine, caller_id=caller_id, user_id=user_id)
+        elif not isinstance(source, HybridIndex | RagPipeline | Retriever):
             raise InvalidInputError("source", source, "a HybridIndex, a RagPipeline or an arc Retriever")
-        if engine is None and not isinstance(source, HybridIndex):
+        if not isinstance(source, HybridIndex | Corpus):
             if threshold is not None:
                 raise InvalidInputError("threshold", threshold, "None: the source has its own")
             if mode != "hybrid":
                 raise InvalidInputError("mode", mode, '"hybrid": the source has its own')
-        if engine is not None:
-            checked_engine(engine)
         fields: dict[str, Any] = {
             "source": source,
-            "engine": engine,
             "k": check_k(k),
             "filters": chosen_filter(filter, filters),
             "threshold": threshold,
@@ -129,11 +131,11 @@ class ArcRetriever(BaseRetriever):
     def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:
         """What LangSmith shows of a run."""
         params = super()._get_ls_params(**kwargs)
-        params["ls_vector_store_provider"] = type(self.engine if self.source is None else self.source).__name__
+        params["ls_vector_store_provider"] = type(self.source).__name__
         return params
 
     def _found(self, query: str, most: int, filters: Filter | None) -> list[ScoredDocument]:
-        source = self.source if self.engine is None else index_of(self.engine)
+        source = self.source.index if isinstance(self.source, Corpus) else self.source
         if isinstance(source, HybridIndex):
             return source.search(query, top_k=most, filters=filters, threshold=self.threshold, mode=self.mode)
         if isinstance(source, RagPipeline):

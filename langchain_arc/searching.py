@@ -3,28 +3,24 @@
 from collections.abc import Mapping
 from typing import Any
 
+from arc_common.corpus import Corpus
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Filter, parse_filter
-from arc_common.retrieval import HybridIndex
 from langchain_arc.storing import checked_engine
 
-__all__ = ["MetadataFilter", "check_k", "chosen_filter", "index_of"]
+__all__ = ["MetadataFilter", "check_k", "chosen_filter", "documents_of"]
 
 MetadataFilter = Mapping[str, Any] | Filter
 """A plain dictionary (see `parse_filter`), or arc's own filter."""
 
 
-def index_of(engine: object) -> HybridIndex:
-    """The index of an engine's documents. Opens the engine's store, if nothing did so before.
+def documents_of(engine: object, *, caller_id: str, user_id: str | None) -> Corpus:
+    """The documents that an engine keeps for a caller, or for one of its users alone. Does no I/O.
 
     Raises:
-        InvalidInputError: It is no engine, or has no documents.
+        InvalidInputError: It is no engine, or an id is none.
     """
-    documents = getattr(checked_engine(engine), "documents", None)
-    index = getattr(documents, "index", None)
-    if not isinstance(index, HybridIndex):
-        raise InvalidInputError("engine", engine, "an engine with documents")
-    return index
+    return checked_engine(engine).documents_of(caller_id, user_id=user_id)
 
 
 def chosen_filter(filter: MetadataFilter | None, filters: MetadataFilter | None) -> Filter | None:  # noqa: A002 - LangChain's name

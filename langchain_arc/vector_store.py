@@ -3,11 +3,12 @@
 import asyncio
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from hashlib import sha256
 from itertools import repeat
 from typing import Any
 
+from arc_common.corpus import Corpus
+from arc_common.documents import Document as ArcDocument
 from arc_common.documents import ScoredDocument
 from arc_common.engine import ContextEngine
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
@@ -17,8 +18,7 @@ from arc_common.rerankers import DiversityReranker, vector_mmr
 from arc_common.retrieval.index import HybridIndex, SearchMode
 from langchain_arc.documents import document_from_arc, document_to_arc
 from langchain_arc.models import LangChainEmbedder
-from langchain_arc.searching import MetadataFilter, check_k, chosen_filter, index_of
-from langchain_arc.storing import checked_engine
+from langchain_arc.searching import MetadataFilter, check_k, chosen_filter, documents_of
 
 try:
     from langchain_core.documents import Document
@@ -46,6 +46,8 @@ class ArcVectorStore(VectorStore):
         embedding: Makes the vectors of an index of its own; without one, texts are found by their words.
         index: The index, in place of an own one.
         engine: The engine whose documents they are, in place of an own index.
+        caller_id: The application whose documents an engine's are.
+        user_id: Its user whose own documents they are; `None` for those that belong to no user.
         store: Where an own index is kept; by default in this process's memory.
         scope: Whose documents an own index holds.
         mode: How is searched where a call doesn't say.
@@ -60,6 +62,8 @@ class ArcVectorStore(VectorStore):
         *,
         index: HybridIndex | None = None,
         engine: ContextEngine | None = None,
+        caller_id: str = "default",
+        user_id: str | None = None,
         store: IndexStore | None = None,
         scope: Scope | None = None,
         mode: SearchMode = "hybrid",
@@ -72,8 +76,11 @@ class ArcVectorStore(VectorStore):
             for name, value in (("embedding", embedding), ("store", store), ("scope", scope)):
                 if value is not None:
                     raise InvalidInputError(name, value, "None beside an index or an engine, which has its own")
-        self._engine = None if engine is None else checked_engine(engine)
-        self._index = _own_index(embedding, store, scope) if index is None and engine is None else index
+        self._documents: Corpus | HybridIndex
+        if engine is not None:
+            self._documents = documents_of(engine, caller_id=caller_id, user_id=user_id)
+        else:
+            self._documents = _own_index(embedding, store, scope) if index is None else index
         self._embeddings = embedding if isinstance(embedding, Embeddings) else None
         self._mode: SearchMode = mode
 
@@ -102,8 +109,8 @@ class ArcVectorStore(VectorStore):
 
     @property
     def index(self) -> HybridIndex:
-        """The index under it. An engine's store is opened at the first use."""
-        return index_of(self._engine) if self._index is None else self._index
+        """The index under it."""
+        return self._documents.index if isinstance(self._documents, Corpus) else self._documents
 
     @property
     def embeddings(self) -> Embeddings | None:
@@ -154,8 +161,10 @@ class ArcVectorStore(VectorStore):
         """
         _refuse_unknown({name: value for name, value in kwargs.items() if name != "batch_size"})
         wanted = [document.id for document in documents] if ids is None else _as_many("ids", ids, documents)
-        entries = [_entry(document, entry_id) for document, entry_id in zip(documents, wanted, strict=True)]
-        return list(self.index.add(entries).ids)
+        given = [_with_id(document, entry_id) for document, entry_id in zip(documents, wanted, strict=True)]
+        if isinstance(self._documents, Corpus):  # which notes that there are documents for a session's turns
+            return self._documents.add(given)
+        return list(self._documents.add(given).ids)
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
         """Remove documents by their ids; ids that are not there are no error.
@@ -331,13 +340,13 @@ def _own_index(embedding: Embeddings | Embedder | None, store: IndexStore | None
     return HybridIndex(store or InMemoryIndexStore(), scope=scope, embedder=embedder)
 
 
-def _entry(document: Document, entry_id: str | None) -> IndexEntry:
+def _with_id(document: Document, document_id: str | None) -> ArcDocument:
     given = document_to_arc(document)
-    entry = IndexEntry(entry_id or "-", given.text, metadata=given.metadata, source=given.source)
-    if entry_id:
-        return entry
-    told = json.dumps([entry.text, entry.metadata], sort_keys=True)  # escaped, so that lone surrogates are no error
-    return replace(entry, id=sha256(told.encode()).hexdigest()[:32])
+    if not document_id:
+        metadata = IndexEntry("-", given.text, metadata=given.metadata).metadata  # as it will be stored, or refused
+        told = json.dumps([given.text, metadata], sort_keys=True)
+        document_id = sha256(told.encode()).hexdigest()[:32]
+    return ArcDocument(given.text, document_id, given.source, given.metadata)
 
 
 def _as_many(field: str, given: Sequence[Any], texts: Sequence[Any]) -> list[Any]:

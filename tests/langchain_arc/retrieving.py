@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from hashlib import sha256
 
+import pytest
+
 from arc_common import Document
 from arc_common.retrieval import HybridIndex, InMemoryIndexStore
 
@@ -37,3 +39,16 @@ def an_index(*, embedded: bool = True, documents: Sequence[Document] = DOCUMENTS
     index = HybridIndex(InMemoryIndexStore(), embedder=WordEmbedder() if embedded else None)
     index.add(documents)
     return index
+
+
+ENGINES = ("memory", "sqlite")
+"""Where an engine keeps documents."""
+
+
+def engine_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str | None:
+    """The address of an empty store of the kind that a fixture's parameter names."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path_factory.mktemp('sqlite')}/arc.db"
+    if request.param == "postgres":
+        return str(request.getfixturevalue("postgres_database")())
+    return None

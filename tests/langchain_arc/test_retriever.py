@@ -1,7 +1,7 @@
 """ArcRetriever: LangChain's standard suite, filters, sources and metadata."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -9,13 +9,13 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables import ConfigurableField
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 
-from arc_common import HeuristicTokenCounter, ScoredDocument
+from arc_common import ContextEngine, HeuristicTokenCounter, ScoredDocument
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Condition, Filter
 from arc_common.rag import ContextBuilder, RagPipeline
 from arc_common.rerankers import KeywordWeightedReranker
-from langchain_arc import ArcRetriever
-from tests.langchain_arc.retrieving import DOCUMENTS, an_index
+from langchain_arc import ArcRetriever, open_engine
+from tests.langchain_arc.retrieving import DOCUMENTS, ENGINES, WordEmbedder, an_index, engine_url
 
 QUESTION = "What turns light into current?"
 
@@ -80,6 +80,45 @@ class TestOverRetriever(OverSources):
     @property
     def retriever_constructor_params(self) -> dict[str, Any]:
         return {"source": Listed()}
+
+
+@pytest.fixture(scope="class", params=ENGINES)
+def filled_engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """An engine over each store, as the class's `engine`."""
+    with open_engine(engine_url(request, tmp_path_factory), embeddings=WordEmbedder()) as engine:
+        engine.documents.add(DOCUMENTS)
+        request.cls.engine = engine
+        yield
+
+
+@pytest.mark.usefixtures("filled_engine")
+class TestOverAnEngine(OverSources):
+    """Over each store that an engine has."""
+
+    engine: ContextEngine
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        return {"engine": self.engine}
+
+
+class TestOverAnEnginesPipeline(TestOverAnEngine):
+    """Over all of what an engine does with a question."""
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        return {"source": self.engine.rag()}
+
+
+def test_an_engines_documents_are_a_callers_or_a_users() -> None:
+    """Named as in a history, or by the documents themselves, which are an index with its options."""
+    with open_engine(embeddings=WordEmbedder()) as engine:
+        engine.documents_of("app", user_id="ann").add(DOCUMENTS)
+        assert ArcRetriever(engine=engine).invoke(QUESTION) == []
+        assert ArcRetriever(engine=engine, caller_id="app").invoke(QUESTION) == []
+        own = ArcRetriever(engine=engine, caller_id="app", user_id="ann", mode="lexical")
+        assert own.invoke(QUESTION)
+        assert own.invoke(QUESTION) == ArcRetriever(own.source, mode="lexical").invoke(QUESTION)
 
 
 async def ids(retriever: ArcRetriever, way: str, question: str = QUESTION, **given: Any) -> list[str | None]:

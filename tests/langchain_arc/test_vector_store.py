@@ -15,25 +15,71 @@ from langchain_core.indexing import InMemoryRecordManager, index
 from langchain_core.vectorstores.utils import maximal_marginal_relevance
 from langchain_tests.integration_tests import VectorStoreIntegrationTests
 
+from arc_common import ContextEngine
 from arc_common.exceptions import InvalidInputError
 from arc_common.indexing import Scope
 from arc_common.retrieval import InMemoryIndexStore
-from langchain_arc import ArcVectorStore, LangChainEmbedder
-from tests.langchain_arc.retrieving import an_index
+from langchain_arc import ArcVectorStore, LangChainEmbedder, open_engine
+from langchain_arc.documents import document_from_arc
+from tests.langchain_arc.retrieving import DOCUMENTS, ENGINES, an_index, engine_url
 
 EMBEDDING = DeterministicFakeEmbedding(size=16)
 
-STORES = {"memory": InMemoryIndexStore}
+
+@pytest.fixture(scope="module", params=ENGINES)
+def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ContextEngine]:
+    """An engine over each store, for all tests that ask for one: each has a caller of its own."""
+    embeddings = VectorStoreIntegrationTests.get_embeddings()
+    with open_engine(engine_url(request, tmp_path_factory), embeddings=embeddings) as opened:
+        yield opened
 
 
-class TestStandards(VectorStoreIntegrationTests):
-    """LangChain's suite as it is, over each index store."""
+@pytest.fixture
+def caller(request: pytest.FixtureRequest) -> str:
+    """A caller that no other test has."""
+    return str(request.node.name)
 
-    @pytest.fixture(params=STORES)
-    def vectorstore(self, request: pytest.FixtureRequest) -> Iterator[ArcVectorStore]:
-        store = STORES[request.param]()
-        yield ArcVectorStore(self.get_embeddings(), store=store)
-        store.close()
+
+class TestStandardsOfItsOwnIndex(VectorStoreIntegrationTests):
+    """LangChain's suite as it is, over an index in memory."""
+
+    @pytest.fixture
+    def vectorstore(self) -> ArcVectorStore:
+        return ArcVectorStore(self.get_embeddings())
+
+
+class TestStandardsOfAnEngine(VectorStoreIntegrationTests):
+    """LangChain's suite as it is, over every store that an engine has."""
+
+    @pytest.fixture
+    def vectorstore(self, engine: ContextEngine, caller: str) -> ArcVectorStore:
+        return ArcVectorStore(engine=engine, caller_id=caller)
+
+
+def test_what_it_stores_is_the_engines(engine: ContextEngine, caller: str) -> None:
+    """Seen by the caller and user that it was stored for, and by no others."""
+    asked = "What do solar panels cost?"
+
+    assert not engine.documents_of(caller, user_id="ann").search(asked)
+    store = ArcVectorStore(engine=engine, caller_id=caller, user_id="ann")
+    store.add_texts(["Solar panels cost 90 euros."], ids=["price"])
+    assert ids(store.similarity_search(asked)) == ["price"]
+    assert [found.document.id for found in engine.documents_of(caller, user_id="ann").search(asked)] == ["price"]
+    assert not ArcVectorStore(engine=engine, caller_id=caller, user_id="bob").similarity_search(asked)
+    assert not ArcVectorStore(engine=engine, caller_id=caller).get_by_ids(["price"])
+
+
+def test_filters_and_mmr_hold_in_every_store(engine: ContextEngine, caller: str) -> None:
+    """Found by an engine's store as in memory."""
+    store = ArcVectorStore(engine=engine, caller_id=caller)
+    store.add_documents([document_from_arc(document) for document in DOCUMENTS])
+    in_memory = ArcVectorStore(VectorStoreIntegrationTests.get_embeddings())
+    in_memory.add_documents([document_from_arc(document) for document in DOCUMENTS])
+    for options in ({}, {"filter": {"year": {"$gte": 2022}}}, {"filter": {"lang": "en"}, "mode": "dense"}):
+        for search in ("similarity_search", "max_marginal_relevance_search"):
+            found = getattr(store, search)("wind current", k=3, **options)
+            assert found == getattr(in_memory, search)("wind current", k=3, **options)
+            assert found
 
 
 def filled(**given: Any) -> ArcVectorStore:
