@@ -213,6 +213,25 @@ def test_llama_index_understands_them_alike(parts: list[Any], group: str, values
 
 
 @pytest.mark.parametrize(
+    ("plain", "nested"),
+    [
+        ({"a": 1, "b": {"$gte": 1, "$lt": 3}}, 0),
+        ({"$or": [{"a": 1}, {"$or": [{"b": 1}, {"b": 2}]}]}, 0),
+        ({"$not": {"$or": [{"a": 1}, {"$or": [{"b": 1}, {"b": 2}]}]}}, 0),
+        ({"$not": {"$or": [{"a": 1}, {"$not": {"$or": [{"b": 1}, {"b": 2}]}}]}}, 1),
+    ],
+    ids=["and", "or", "none of", "none of none of"],
+)
+def test_filters_are_as_flat_as_they_can_be(plain: dict[str, Any], nested: int) -> None:
+    """Few of LlamaIndex's stores take nested ones; the meaning stays."""
+    said = from_filter(plain)
+    assert said is not None
+    assert sum(isinstance(part, MetadataFilters) for part in said.filters) == nested
+    for values in ({"a": a, "b": b} for a in range(3) for b in range(4)):
+        assert matches(to_filter(said), values) == matches(parse_filter(plain), values)
+
+
+@pytest.mark.parametrize(
     ("operator", "value", "metadata", "expected"),
     [
         ("contains", "x", {"a": ["x", "y"]}, True),

@@ -103,6 +103,8 @@ def test_an_embedding_is_the_vector() -> None:
     assert ids_of(hybrid(mode="dense", similarity_top_k=1).retrieve(bundle)) == ["returns"]
     assert ids_of(hybrid(mode="dense", similarity_top_k=1, use_embedding=False).retrieve(bundle)) == ["busan"]
     assert ids_of(hybrid(mode="lexical", similarity_top_k=1).retrieve(bundle)) == ["busan"]
+    bundle.custom_embedding_strs = ["warranty"]
+    assert ids_of(hybrid(mode="lexical").retrieve(bundle)) == ["warranty"]
     with pytest.raises(InvalidInputError, match="3"):
         hybrid().retrieve(QueryBundle("parcel", embedding=[1.0, 0.0, 0.0]))
 

@@ -50,6 +50,13 @@ def test_filters_in_the_index_s_own_terms(filters: Any, expected: set[str]) -> N
     assert {item.document.id for item in found} == expected
 
 
+def test_what_a_store_takes_for_equal_is_checked() -> None:
+    """To its own store `True` is 1; to arc's filters it isn't."""
+    nodes = [TextNode(id_=name, text="parcel", metadata={"open": value}) for name, value in (("a", True), ("b", 1))]
+    source = LlamaIndexRetriever(VectorStoreIndex(nodes, embed_model=Words()))
+    assert [item.document.id for item in source.retrieve("parcel", top_k=5, filters={"open": 1})] == ["b"]
+
+
 def test_what_it_cannot_be_asked_is_said() -> None:
     """Filters are never dropped."""
     with pytest.raises(InvalidInputError, match="filters"):

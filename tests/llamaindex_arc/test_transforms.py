@@ -91,13 +91,19 @@ async def test_rules_need_no_model(way: str) -> None:
 @both_ways
 @pytest.mark.parametrize(
     ("query", "history"),
-    [("And to Seoul?", []), ("How long does the warranty of the vacuum cleaner last?", HISTORY), ("", HISTORY)],
-    ids=["no conversation", "stands alone", "empty"],
+    [
+        ("And to Seoul?", []),
+        ("And to Seoul?", [user("And to Seoul?")]),
+        ("How long does the warranty of the vacuum cleaner last?", HISTORY),
+        ("", HISTORY),
+    ],
+    ids=["no conversation", "only itself", "stands alone", "empty"],
 )
 async def test_the_model_is_not_asked_for_nothing(way: str, query: str, history: list[ChatMessage]) -> None:
     """Without a conversation, for a question that stands alone, and for none."""
-    given_ = QueryBundle(query)
-    assert await run(rewriting(), way, given_, {"chat_history": history}) is given_
+    given_, model = QueryBundle(query), Scripted("Another question?")
+    assert await run(ArcConversationTransform(model), way, given_, {"chat_history": history}) is given_
+    assert model.seen == []
 
 
 @both_ways
