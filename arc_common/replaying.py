@@ -93,8 +93,8 @@ def _checked(turn: int | None, count: int) -> int:
 
 
 def _before_the_answer(stored: Sequence[StoredMessage], start: int, end: int) -> int:
-    """Where the turn's last answer begins: what the model said then it was not shown."""
-    while end > start + 1 and stored[end - 1].message.role is Role.ASSISTANT and not stored[end - 1].message.tool_calls:
+    """Where the turn's last answer begins, be it words or calls: what the model said then it was not shown."""
+    while end > start + 1 and stored[end - 1].message.role is Role.ASSISTANT:
         end -= 1
     return end
 

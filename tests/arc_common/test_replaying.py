@@ -142,16 +142,27 @@ def test_an_unanswered_question_is_the_newest_turn(engine):
     assert said(engine.admin.replay("s").window) == said(session.context())
 
 
-def test_a_long_rest_is_noted_as_it_was():
-    """By the times of the messages, not by today's."""
-    with opened() as engine:
+def test_calls_without_results_are_an_answer_too(engine):
+    """The model made them; it is asked again only when their results are there."""
+    call = ToolCall("look_up", {"id": 1}, id="c1")
+    session = engine.session("s")
+    session.append([Message("user", "where is it?"), Message("assistant", "let me see", tool_calls=(call,))])
+    assert [text for _, text, _ in said(engine.admin.replay("s").window)] == ["where is it?"]
+
+
+@pytest.mark.parametrize("placement", ["user", "system"])
+def test_a_long_rest_is_noted_as_it_was(placement):
+    """By the times of the messages, not by today's, and in its place."""
+    with opened(context={"placement": placement}) as engine:
         session = engine.session("s")
         session.save_turn("hi", "hello")
         engine._runtime.clock.now += timedelta(days=9)
+        shown = session.context("back")
         session.save_turn("back", "welcome")
         engine._runtime.clock.now += timedelta(days=90)
-        assert "last active 9 days ago" in engine.admin.replay("s", 2).window.messages[-1].text
-        assert "last active" not in engine.admin.replay("s", 1).window.messages[-1].text
+        assert said(engine.admin.replay("s", 2).window) == said(shown)
+        assert "last active 9 days ago" in str(shown.messages)
+        assert "last active" not in str(engine.admin.replay("s", 1).window.messages)
 
 
 def test_nothing_is_changed(engine):
