@@ -164,7 +164,9 @@ class Reader:
         if room is None:
             layers = sum(map(self._runtime.default_budget().ceiling, ("facts", "narrative", "memory")))
             room = max(input_tokens - min(layers, input_tokens // 2), 0)
-        remembered = memory.read(self._key, room=room, input_tokens=input_tokens)
+        share = self._runtime.settings.conversation.compression_threshold
+        near = share * room if share <= 1 else share - (input_tokens - room)
+        remembered = memory.read(self._key, room=room, soft_room=max(int(near), 0), input_tokens=input_tokens)
         state = remembered.state
         trigger = self._runtime.settings.summary.trigger_message_count
         if state is None or (state.view is None and state.message_count <= trigger):

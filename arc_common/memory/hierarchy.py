@@ -37,8 +37,8 @@ _MOST_RECALLED = 100
 class HierarchicalMemory:
     """Reads sessions for their turns, adopts summaries, and has them written in the background.
 
-    - Adopting is rare: when more messages are verbatim than the high-water mark or than there is room for, the boundary
-      moves by whole segments down to the recent count. Between adoptions the view stays as it is, to the byte.
+    - Adopting is rare: when the verbatim messages pass the high-water mark or come near the room that there is, the
+      boundary moves by whole segments down to the recent count. Between adoptions the view stays, to the byte.
     - What is not summarised yet is shown verbatim while there is room for it. Only when there is not, and nothing is
       being written, does a turn wait for the model, once and with a limit; then the rules serve.
     - A turn costs the same at any length of the conversation: see `TurnReader`.
@@ -197,12 +197,14 @@ class HierarchicalMemory:
         found = recall(query, [item.message.text for item in stored], facts, top_k=top_k)
         return [ScoredMessage(stored[one.place].message, one.score, one.parts) for one in found]
 
-    def read(self, key: SessionKey, *, room: int, input_tokens: int) -> Remembered:
+    def read(self, key: SessionKey, *, room: int, input_tokens: int, soft_room: int | None = None) -> Remembered:
         """What a turn reads, after adopting what is to be adopted.
 
         Args:
             key: The session.
             room: The tokens that there are for verbatim messages (as stored, without correction).
+            soft_room: Above these tokens summaries that are written are adopted, and nothing is waited for; `None` for
+                all of the room.
             input_tokens: The tokens of the whole request, of which facts get their share.
         """
         state = None
@@ -210,7 +212,8 @@ class HierarchicalMemory:
             try:
                 tail = self._turns.tail(key, room=room)
                 state = tail.state
-                return self._turns.read(key, tail, room=room, input_tokens=input_tokens)
+                soft = room if soft_room is None else soft_room
+                return self._turns.read(key, tail, room=room, soft_room=soft, input_tokens=input_tokens)
             except SessionNotFoundError:
                 raise
             except Exception as error:  # noqa: BLE001 - a summary must not break a reply; the receipt says what was lost

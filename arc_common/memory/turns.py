@@ -31,6 +31,10 @@ _MOST_BRIDGED = 512
 """Messages that are shown for want of a summary, where there is room. Each takes 5 µs to put into a request: with these
 a turn is 3 ms slower, and a model that is so far behind is better helped out by the rules."""
 
+_WORTH_A_PREFIX = 2
+"""Segments: an adoption of fewer waits for the limit, because all that follows the system prompt is sent anew with it.
+500 turns of 100 tokens at 4,000: 90.6 % of the stable layers repeat; 88.2 % where one segment is enough."""
+
 NO_MORE = "no more could be summarised: the last turns are shown"
 BY_RULES = "summarised by rules: the model's summary is not there"
 WAITED = "the turn waited for a summary"
@@ -124,13 +128,14 @@ class TurnReader:
         tail = self._tails.read(key, room=room, most=_MOST_BRIDGED)
         return tail.behind(known.view) if known is not None and known.is_ahead_of(tail.state) else tail
 
-    def read(self, key: SessionKey, tail: Tail, *, room: int, input_tokens: int) -> Remembered:
+    def read(self, key: SessionKey, tail: Tail, *, room: int, soft_room: int, input_tokens: int) -> Remembered:
         """What a turn sees: the tail, after adopting what is to be adopted.
 
         Args:
             key: The session.
             tail: As it was read for this turn.
             room: The tokens that there are for verbatim messages (as stored, without correction).
+            soft_room: Above these tokens what is written is adopted, and nothing is waited for.
             input_tokens: The tokens of the whole request, of which facts get their share.
         """
         knobs, budget = self._settings.summary, self._settings.budget
@@ -141,11 +146,11 @@ class TurnReader:
         view = tail.state.view
         fits = tail.complete and tail.tokens <= limit and len(tail.state.messages) <= _MOST_BRIDGED
         stale = view is not None and view.stale
-        most = knobs.high_water_mark if view else knobs.trigger_message_count
-        if fits and not stale and len(tail.state.messages) <= most:
+        least = self._least_to_adopt(tail, soft=soft_room) if fits else 1
+        if not least and not stale:
             return Remembered(tail.state)
         if not stale and tail.complete:
-            found = self._by_what_is_prepared(key, tail, fits=fits, limit=limit, facts_tokens=facts_tokens)
+            found = self._by_what_is_prepared(key, tail, fits=fits, limit=limit, facts_tokens=facts_tokens, least=least)
             if found is not None:
                 return found
         if not self._views.save(key):
@@ -174,8 +179,17 @@ class TurnReader:
         with self._lock:
             self._materials.pop(key, None)
 
+    def _least_to_adopt(self, tail: Tail, *, soft: int) -> int:
+        """How many segments an adoption must take to be made while there is room without; 0 for none now."""
+        knobs, count = self._settings.summary, len(tail.state.messages)
+        if tail.state.view is None and count > knobs.trigger_message_count:
+            return 1
+        if tail.state.view and count > knobs.high_water_mark and tail.tokens > knobs.high_water_tokens:
+            return 1
+        return _WORTH_A_PREFIX if tail.tokens > soft else 0
+
     def _by_what_is_prepared(
-        self, key: SessionKey, tail: Tail, *, fits: bool, limit: int, facts_tokens: int
+        self, key: SessionKey, tail: Tail, *, fits: bool, limit: int, facts_tokens: int, least: int
     ) -> Remembered | None:
         """The turn as it is with what the background made ready; `None` if that does not do."""
         state = tail.state
@@ -196,7 +210,7 @@ class TurnReader:
                 return None
             by_rules = further > reach and self._writer.has_model
             reach = further
-        if reach == boundary:
+        if reach == boundary or (fits and material.segments(behind=boundary, up_to=reach) < least):
             return Remembered(state) if fits else None
         if not self._views.is_stored(key, epoch=state.epoch):
             return self._bridged(key, tail) if fits else None

@@ -159,6 +159,7 @@ def test_the_defaults_are_the_designs() -> None:
         "summary.trigger_message_count": 20,
         "summary.recent_message_count": 10,
         "summary.high_water_mark": 34,
+        "summary.high_water_tokens": 8_000,
         "summary.max_narrative_tokens": 500,
         "summary.leaf_messages": 16,
         "memory.max_per_scope": 50,

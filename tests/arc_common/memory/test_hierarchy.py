@@ -235,7 +235,8 @@ def test_a_restart_finds_everything(tmp_path: Path, opened: Any) -> None:
 def test_between_adoptions_the_view_stays(with_model: bool, opened: Any) -> None:
     """Over 200 turns the leading message changes only when the boundary moves, and that is seldom."""
     counts = Counts()
-    session = opened(None, Model() if with_model else None, observer=counts).session("s")
+    settings = settings_with(summary={"high_water_tokens": 0})
+    session = opened(None, Model() if with_model else None, observer=counts, settings=settings).session("s")
     changes = prefixes = longest = 0
     before: ContextWindow | None = None
     for number in range(1, 201):
@@ -338,7 +339,7 @@ def test_a_slow_model_is_bridged_verbatim(url: str | None, opened: Any) -> None:
 def test_no_room_and_a_slow_model(url: str | None, opened: Any) -> None:
     """The rules take its place at once, and the receipt says so; its own words come with the next adoption."""
     model = Model(held=True)
-    session = opened(url, model).session("s")
+    session = opened(url, model, settings=settings_with(summary={"high_water_tokens": 0})).session("s")
     talk(session, 30)
     assert model.asked.wait(LONG)
     window = session.context("And now?", budget=TokenBudget(1_000, 0))

@@ -91,7 +91,7 @@ def test_statements_and_rows_of_a_turn_do_not_depend_on_the_length(tmp_path: Pat
         url = f"sqlite:///{tmp_path / f'{messages}.db'}"
         filled(url, messages)
         own = OwnThread(url)
-        settings = ArcSettings(storage={"synchronous": "normal"})
+        settings = ArcSettings(storage={"synchronous": "normal"}, summary={"high_water_tokens": 0})
         with ContextEngine.open(own.database, token_counter=HeuristicTokenCounter(), settings=settings) as engine:
             session = engine.session(KEY.session_id)
             session.context("Hello?")  # the first turn here finds nothing prepared

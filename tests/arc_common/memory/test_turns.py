@@ -43,9 +43,9 @@ def open_session(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cal
     """Opens a session whose engine is closed at the end."""
     engines: list[ContextEngine] = []
 
-    def open_it(model: Model | None, **summary: Any) -> Session:
+    def open_it(model: Model | None, *, conversation: dict[str, Any] | None = None, **summary: Any) -> Session:
         url = None if request.param == "memory" else f"sqlite:///{tmp_path / 'arc.db'}"
-        settings = ArcSettings(model_calls={"attempts": 1}, summary=summary)
+        settings = ArcSettings(model_calls={"attempts": 1}, summary=summary, conversation=conversation or {})
         engine = ContextEngine.open(url, chat_model=model, token_counter=HeuristicTokenCounter(), settings=settings)
         engines.append(engine)
         return engine.session("s")
@@ -148,3 +148,59 @@ def test_a_summary_longer_than_its_ceiling(open_session: Callable[..., Session])
     left_out = memory.layers(key, state, "").not_narrated
     assert left_out.count == len(segments) - len(state.view.narrative.splitlines()) > 0
     assert left_out.tokens == sum(one.tokens for one in segments[: left_out.count]) > 0
+
+
+def test_what_is_written_is_adopted_before_the_room_runs_out(open_session: Callable[..., Session]) -> None:
+    """Above the soft room two segments or more take the messages' place at once; one alone waits for the limit."""
+    session = open_session(None)
+    memory, key = session._runtime.memory, session._key
+    assert memory is not None
+    assert key is not None
+
+    def boundary(*, room: int, soft_room: int) -> int:
+        session.summarize()
+        view = memory.read(key, room=room, soft_room=soft_room, input_tokens=20_000).state.view
+        return view.boundary
+
+    talk(session, 1, 12)
+    first = boundary(room=10_000, soft_room=10_000)
+    talk(session, 13, 20)
+    assert boundary(room=10_000, soft_room=50) == first
+    assert boundary(room=50, soft_room=50) > first
+    talk(session, 21, 60)
+    second = boundary(room=10_000, soft_room=10_000)
+    assert boundary(room=10_000, soft_room=50) > second
+
+
+def test_the_threshold_is_a_share_of_the_room_or_a_number_of_tokens(open_session: Callable[..., Session]) -> None:
+    """At the first turn that passes it, while all that is verbatim still fits; and nobody waits."""
+    adopting = {}
+    for threshold in (0.2, 0.8, 2_400):
+        session = open_session(None, conversation={"compression_threshold": threshold})
+        session.delete()
+        longest = 0
+        for number in range(1, 90):
+            talk(session, number, number)
+            session.summarize()
+            window = session.context("And now?", budget=TokenBudget(4_000, 0))
+            assert not window.receipt.notes
+            longest = max(longest, sum(section.tokens for section in window.sections if section.name == "history"))
+        adopting[threshold] = longest
+    room = 1_950
+    assert adopting[0.2] < adopting[2_400] < adopting[0.8] <= 0.8 * room + 100, adopting
+
+
+def test_short_messages_stay_verbatim_above_the_high_water_mark(open_session: Callable[..., Session]) -> None:
+    """More than 34 messages are a reason to adopt only where they are long."""
+    seen = {}
+    for tokens in (0, 600):
+        session = open_session(None, high_water_tokens=tokens)
+        session.delete()
+        counts = []
+        for number in range(1, 81):
+            talk(session, number, number)
+            session.summarize()
+            counts.append(len(shown(session)))
+        seen[tokens] = max(counts[20:])
+    assert seen[0] == 34
+    assert 60 < seen[600] < 80
