@@ -1,0 +1,498 @@
+"""How much of each request repeats the one before it, what that costs at cached prices, and which facts are held.
+
+    python benchmarks/prompt_cache.py [--data PATH…] [--turns 500] [--budgets 4000 16000]
+
+PATH: files of the shared data (facts_sgd, facts_crosswoz, recall_locomo, recall_longmemeval), their conversations
+joined to the length asked for; without any, a generated conversation of about 60 tokens a message with a fact in every
+second turn. Each is replayed turn by turn, and each way of keeping a history builds its request from what was said.
+
+- "repeated": the share of input tokens that are a prefix of the request before, of the whole and of what stands before
+  the current user message. Token by token, with each message framed by its role.
+- "cost": thousands of tokens at the price of a fresh one, of which "summaries" are the summariser's. Repeated tokens
+  cost a tenth where they are 1,024 and more, in blocks of 128; tokens that it writes cost `--output-price`.
+- "held": the values said so far (in turns before this one) that are found in the request: at the end, on average.
+- "in the way": model calls that a reply waited for.
+
+All count exactly (o200k_base) and all summarise by one model: it reports the values that it is shown, and no others.
+The peers run as their documentation says, told the budget: `trim_messages` by last tokens, from a user message on;
+`SummarizationMiddleware` triggered by the budget, once with its defaults (20 messages stay, the summariser sees 4,000
+tokens) and once with 30 % kept and everything shown to the summariser; `Memory` with its defaults and the token limit
+that the system prompt leaves. A summary outside arc may have as many tokens of facts as arc pins.
+Full history knows no budget. Counts, no times.
+"""
+
+import argparse
+import asyncio
+import gzip
+import json
+import random
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import takewhile
+from pathlib import Path
+from statistics import mean
+from typing import Any, Protocol
+
+from langchain.agents.middleware import SummarizationMiddleware
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, SystemMessage, trim_messages
+from langchain_core.outputs import ChatGeneration, ChatResult
+from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.memory import Memory
+from rich.console import Console
+from rich.table import Column, Table
+from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.pool import StaticPool
+
+from arc_common import ArcSettings, ContextEngine, Message, TiktokenCounter, TokenBudget
+from arc_common.tokens.vocabulary import local_encoding
+
+SYSTEM = (
+    "You are the assistant of a small company. Answer in the language of the user, briefly and to the point. Use only "
+    "what was said in this conversation and what your tools return; when you don't know something, say so and ask. "
+    "Never make up order numbers, prices or dates. Amounts are in euros unless the user says otherwise."
+)
+NARRATIVE = (
+    "They went through several requests one after the other; the user named what they want and the assistant answered "
+    "or asked back. The tone was friendly, and what was agreed stands."
+)
+CACHED_PRICE = 0.1
+CACHE_MINIMUM = 1_024
+CACHE_BLOCK = 128
+_SAMPLED = 10
+"""Turns: every so many, the values in the request are looked for."""
+
+Line = tuple[str, str]
+"""A message of a request: its role, and its text."""
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """Turns of what the user says and is answered; and each value worth knowing, with its question, by its turn."""
+
+    name: str
+    turns: Sequence[tuple[str, str]]
+    said: Mapping[str, tuple[str, int]]
+
+
+@dataclass
+class Usage:
+    """What a stream of requests took."""
+
+    tokens: int = 0
+    repeated: int = 0
+    stable: int = 0
+    stable_repeated: int = 0
+    largest: int = 0
+    calls: int = 0
+    cost: float = 0.0
+    _before: list[Line] = field(default_factory=list)
+
+    def add(self, request: list[Line]) -> None:
+        """Count a request beside the one before it."""
+        sizes = [len(tokens(line)) for line in request]
+        total = sum(sizes)
+        stable = total - sizes[-1]
+        repeated = common_prefix(self._before, request)
+        cached = 0 if repeated < CACHE_MINIMUM else repeated - (repeated - CACHE_MINIMUM) % CACHE_BLOCK
+        self.tokens += total
+        self.repeated += repeated
+        self.stable += stable
+        self.stable_repeated += min(repeated, stable)
+        self.largest = max(self.largest, total)
+        self.calls += 1
+        self.cost += total - cached + CACHED_PRICE * cached
+        self._before = request
+
+
+@cache
+def tokens(line: Line) -> tuple[int, ...]:
+    """A message as a model reads it: start, role, separator, text, end; special tokens are below zero."""
+    role, text = line
+    encoding = local_encoding("o200k_base", None)
+    if encoding is None:
+        raise SystemExit("llama-index-core, which ships the vocabulary, is not installed")
+    return (-1, -10 - ("system", "user", "assistant").index(role), -2, *encoding.encode_ordinary(text), -3)
+
+
+def size(lines: Sequence[Line]) -> int:
+    """The tokens of so many messages."""
+    return sum(len(tokens(line)) for line in lines)
+
+
+def common_prefix(before: Sequence[Line], request: Sequence[Line]) -> int:
+    """The tokens that both begin with."""
+    same = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(before, request, strict=False))))
+    total = size(request[:same])
+    if same < min(len(before), len(request)):
+        pairs = zip(tokens(before[same]), tokens(request[same]), strict=False)
+        total += len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
+    return total
+
+
+def folded(text: str) -> str:
+    """Text as values are looked for in it."""
+    return " ".join(text.casefold().split())
+
+
+class Summariser:
+    """One model for all: it reports the values that its request shows, and counts what that costs.
+
+    Args:
+        said: The values there are, with their questions.
+        output_price: Of a token that it writes, in prices of a fresh one that it reads.
+        most: Tokens of the facts in a summary in plain text.
+    """
+
+    def __init__(self, said: Mapping[str, tuple[str, int]], *, output_price: float, most: int) -> None:
+        self._said = said
+        self._price = output_price
+        self._most = most
+        self.usage = Usage()
+        self.replying: int | None = None
+        self.in_the_way = 0
+
+    def complete(self, messages: Sequence[Message]) -> str:
+        """Arc's form: JSON with facts and narrative."""
+        request = [(message.role.value, message.text) for message in messages]
+        shown = self._asked(request, messages[-1].text.rpartition("<arc:conversation>")[2])
+        wants_facts = '"facts"' in messages[0].text
+        facts = [{"key": key, "value": value, "category": _category(value)} for key, value in shown]
+        answer = {"facts": facts, "narrative": NARRATIVE} if wants_facts else {"narrative": NARRATIVE}
+        return self._answered(json.dumps(answer, ensure_ascii=False))
+
+    def summary(self, messages: Sequence[BaseMessage]) -> str:
+        """Plain text: the same facts, as many as there is room for, the newest first to stay; and the narrative."""
+        request = list(map(_line, messages))
+        shown = [f"- {key}: {value}" for key, value in self._asked(request, request[-1][1])]
+        while shown and len(tokens(("user", "\n".join(shown)))) > self._most:
+            del shown[0]
+        return self._answered("\n".join([*shown, NARRATIVE]))
+
+    def _asked(self, request: list[Line], conversation: str) -> list[tuple[str, str]]:
+        self.usage.add(request)
+        self.in_the_way += self.replying == threading.get_ident()
+        text = folded(conversation)
+        return [(key, value) for value, (key, _) in self._said.items() if folded(value) in text]
+
+    def _answered(self, answer: str) -> str:
+        self.usage.cost += self._price * len(tokens(("assistant", answer)))
+        return answer
+
+
+class ScriptedModel(BaseChatModel):
+    """The summariser as a LangChain model."""
+
+    summariser: Any
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(self.summariser.summary(messages)))])
+
+
+class Keeper(Protocol):
+    """A way of keeping a conversation."""
+
+    def request(self, user: str) -> list[Line]:
+        """What the model is sent on a turn."""
+
+    def answered(self, user: str, assistant: str) -> None:
+        """What came of it."""
+
+    def close(self) -> None:
+        """The end."""
+
+
+class Arc:
+    """A session, whose background has caught up before each turn."""
+
+    def __init__(self, budget: int, summariser: Summariser) -> None:
+        self._budget = TokenBudget(budget, 0)
+        self._summariser = summariser
+        self._engine = ContextEngine.open(
+            chat_model=summariser, token_counter=TiktokenCounter("o200k_base"), settings=ArcSettings()
+        )
+        self._session = self._engine.session("replay")
+
+    def request(self, user: str) -> list[Line]:
+        """The context window."""
+        window = self._session.context(user, system_prompt=SYSTEM, budget=self._budget)
+        self._summariser.in_the_way += any("waited" in note for note in window.receipt.notes)
+        return [(message.role.value, message.text) for message in window.messages]
+
+    def answered(self, user: str, assistant: str) -> None:
+        """Saved; then what is due is written, in nobody's way."""
+        self._session.save_turn(user, assistant)
+        replying, self._summariser.replying = self._summariser.replying, None
+        self._session.summarize()
+        self._summariser.replying = replying
+
+    def close(self) -> None:
+        """End the background's threads."""
+        self._engine.close()
+
+
+class FullHistory:
+    """All that was said; `shown` says what of it a request takes."""
+
+    def __init__(self, shown: Callable[[list[BaseMessage]], list[BaseMessage]] = list) -> None:
+        self._messages: list[BaseMessage] = [SystemMessage(SYSTEM)]
+        self._shown = shown
+
+    def request(self, user: str) -> list[Line]:
+        """What is shown of it."""
+        return list(map(_line, self._shown([*self._messages, HumanMessage(user)])))
+
+    def answered(self, user: str, assistant: str) -> None:
+        """Keep the turn."""
+        self._messages += [HumanMessage(user), AIMessage(assistant)]
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+
+def trimmed(budget: int) -> FullHistory:
+    """LangChain's `trim_messages`."""
+
+    def shown(messages: list[BaseMessage]) -> list[BaseMessage]:
+        return trim_messages(
+            messages,
+            max_tokens=budget,
+            token_counter=_count,
+            strategy="last",
+            include_system=True,
+            start_on="human",
+        )
+
+    return FullHistory(shown)
+
+
+class Middleware:
+    """LangChain's `SummarizationMiddleware`: its `before_model`, applied to the state as an agent applies it."""
+
+    def __init__(self, budget: int, summariser: Summariser, **options: Any) -> None:
+        self._middleware: Any = SummarizationMiddleware(
+            ScriptedModel(summariser=summariser),
+            trigger=("tokens", budget - size([("system", SYSTEM)])),
+            token_counter=_count,
+            **options,
+        )
+        self._state: list[BaseMessage] = []
+
+    def request(self, user: str) -> list[Line]:
+        """System prompt and state, summarised where that is due."""
+        self._state.append(HumanMessage(user))
+        update = self._middleware.before_model({"messages": self._state}, None)
+        if update is not None:
+            self._state = [message for message in update["messages"] if not isinstance(message, RemoveMessage)]
+        return [("system", SYSTEM), *map(_line, self._state)]
+
+    def answered(self, user: str, assistant: str) -> None:  # noqa: ARG002 - the user's message is in the state already
+        """Keep the answer."""
+        self._state.append(AIMessage(assistant))
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+
+class LlamaIndexMemory:
+    """LlamaIndex's `Memory`, used as its chat engines do: put, then get."""
+
+    def __init__(self, budget: int) -> None:
+        def tokenizer(text: str) -> list[int]:
+            return list(tokens(("user", text)))
+
+        left = budget - size([("system", SYSTEM)])
+        self._loop = asyncio.Runner()
+        self._database = create_async_engine("sqlite+aiosqlite:///:memory:", poolclass=StaticPool)
+        self._memory = Memory.from_defaults(
+            session_id="replay", token_limit=left, tokenizer_fn=tokenizer, async_engine=self._database
+        )
+
+    def request(self, user: str) -> list[Line]:
+        """System prompt and what the memory gives."""
+        self._loop.run(self._memory.aput(ChatMessage(role="user", content=user)))
+        shown = [(message.role.value, message.content or "") for message in self._loop.run(self._memory.aget())]
+        return [("system", SYSTEM), *shown]
+
+    def answered(self, user: str, assistant: str) -> None:  # noqa: ARG002 - the user's message is there already
+        """Keep the answer."""
+        self._loop.run(self._memory.aput(ChatMessage(role="assistant", content=assistant)))
+
+    def close(self) -> None:
+        """End the database's thread."""
+        self._loop.run(self._database.dispose())
+        self._loop.close()
+
+
+def _line(message: BaseMessage) -> Line:
+    return {"human": "user", "ai": "assistant"}.get(message.type, message.type), str(message.content)
+
+
+def _category(value: str) -> str:
+    return "NUMERIC" if any(character.isdigit() for character in value) else "ENTITY"
+
+
+def _count(messages: Sequence[BaseMessage]) -> int:
+    return size([_line(message) for message in messages])
+
+
+def keepers(budget: int) -> Iterator[tuple[str, Callable[[Summariser], Keeper]]]:
+    """What is compared."""
+    yield "arc", lambda summariser: Arc(budget, summariser)
+    yield "SummarizationMiddleware", lambda summariser: Middleware(budget, summariser)
+    keeping = {"keep": ("tokens", int(0.3 * budget)), "trim_tokens_to_summarize": None}
+    yield "… keeping 30 %", lambda summariser: Middleware(budget, summariser, **keeping)
+    yield "trim_messages", lambda _: trimmed(budget)
+    yield "LlamaIndex Memory", lambda _: LlamaIndexMemory(budget)
+
+
+def replay(conversation: Conversation, make: Callable[[Summariser], Keeper], summariser: Summariser) -> dict[str, Any]:
+    """Live through a conversation."""
+    usage, shares = Usage(), []
+    held = known = 0
+    keeper = make(summariser)
+    for number, (user, assistant) in enumerate(conversation.turns):
+        summariser.replying = threading.get_ident()
+        request = keeper.request(user)
+        usage.add(request)
+        if number % _SAMPLED == 0 or number == len(conversation.turns) - 1:
+            text = folded("\n".join(text for _, text in request))
+            before = [value for value, (_, turn) in conversation.said.items() if turn < number]
+            held, known = sum(folded(value) in text for value in before), len(before)
+            shares += [held / known] if known else []
+        keeper.answered(user, assistant)
+    keeper.close()
+    return {
+        "turns": usage.calls,
+        "mean": usage.tokens / usage.calls,
+        "largest": usage.largest,
+        "repeated": usage.repeated / usage.tokens,
+        "stable": usage.stable_repeated / usage.stable,
+        "cost": usage.cost + summariser.usage.cost,
+        "summaries": summariser.usage.cost,
+        "calls": summariser.usage.calls,
+        "in the way": summariser.in_the_way,
+        "held": held,
+        "known": known,
+        "average": mean(shares) if shares else None,
+    }
+
+
+def compare(conversation: Conversation, budget: int, *, output_price: float) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each way of keeping it, by name."""
+    most = TokenBudget(budget, 0).ceiling("facts")
+    for name, make in keepers(budget):
+        yield name, replay(conversation, make, Summariser(conversation.said, output_price=output_price, most=most))
+
+
+def full_history(conversation: Conversation, *, output_price: float) -> dict[str, Any]:
+    """What it is without any budget."""
+    unused = Summariser({}, output_price=output_price, most=0)
+    return replay(conversation, lambda _: FullHistory(), unused)
+
+
+def generated(turns: int, *, seed: int = 0) -> Conversation:
+    """Small talk of made-up words, with a value in every second turn that is said once."""
+    rng = random.Random(seed)
+    middles, ends = "aeiou", ("ba", "ken", "lor", "mi", "nas")
+    words = [start + middle + end for start in "bdfgklmnprstv" for middle in middles for end in ends]
+    made: list[tuple[str, str]] = []
+    said: dict[str, tuple[str, int]] = {}
+
+    def talk(least: int, most: int) -> str:
+        return " ".join(rng.choices(words, k=rng.randint(least, most))).capitalize() + "."
+
+    for number in range(turns):
+        user = talk(12, 28)
+        if number % 2 == 0:
+            thing = f"{rng.choice(words)} {rng.choice(words)}"
+            value = f"{rng.choice('ABCDEFGH')}{rng.choice('KLMNPQRS')}-{rng.randint(10_000, 99_999)}"
+            said.setdefault(value, (f"number of the {thing}", number))
+            user = f"The number of the {thing} is {value}. {user}"
+        made.append((user, talk(15, 35)))
+    return Conversation("generated", made, said)
+
+
+def joined(path: Path, turns: int) -> Conversation:
+    """The file's conversations one after the other, as far as needed."""
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        data = json.load(file)
+    made: list[list[Line]] = []
+    said: dict[str, tuple[str, int]] = {}
+    for item in data:
+        start = len(made)
+        for role, text in _spoken(item):
+            if role == "user" and (not made or made[-1][-1][0] == "assistant" or len(made) == start):
+                made.append([])
+            if len(made) > start and text:
+                made[-1].append((role, text))
+        probes = sorted((folded(probe["value"]), probe["question"], probe["value"]) for probe in item.get("probes", ()))
+        for key, question, value in probes:
+            texts = [(i, folded(" ".join(text for _, text in made[i]))) for i in range(start, len(made))]
+            first = next((i for i, text in texts if key in text), None)
+            if first is not None and first < turns:
+                said.setdefault(value, (question, first))
+        if len(made) >= turns:
+            break
+    whole = [(_by("user", turn), _by("assistant", turn) or "…") for turn in made[:turns]]
+    return Conversation(path.name.split(".")[0], whole, said)
+
+
+def _by(role: str, turn: Sequence[Line]) -> str:
+    return "\n".join(text for by, text in turn if by == role)
+
+
+def _spoken(item: Any) -> Iterator[Line]:
+    if "sessions" in item:
+        yield from ((turn["role"], turn["content"]) for session in item["sessions"] for turn in session["turns"])
+    elif "probes" in item:
+        yield from ((turn["role"], turn["text"]) for turn in item["turns"])
+    else:
+        first = item["turns"][0]["speaker"]
+        yield from (("user" if turn["speaker"] == first else "assistant", turn["text"]) for turn in item["turns"])
+
+
+def main() -> None:
+    """Replay, and print a table for each conversation."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, nargs="*", default=[], help="files of the shared data")
+    parser.add_argument("--turns", type=int, default=500)
+    parser.add_argument("--budgets", type=int, nargs="+", default=[4_000, 16_000], help="input tokens")
+    parser.add_argument("--output-price", type=float, default=5.0, help="of a written token; a read one costs 1")
+    arguments = parser.parse_args()
+    price = arguments.output_price
+    console = Console(width=140)
+    for conversation in [joined(path, arguments.turns) for path in arguments.data] or [generated(arguments.turns)]:
+        table = Table(
+            Column("kept by", no_wrap=True), "budget", "mean", "largest", "repeated", "stable", "cost", "summaries",
+            "calls", "in the way", "held", "average", title=f"{conversation.name}: {len(conversation.turns)} turns",
+        )  # fmt: skip
+        for budget in arguments.budgets:
+            for name, row in compare(conversation, budget, output_price=price):
+                table.add_row(name, f"{budget:,}", *_cells(row))
+            table.add_section()
+        table.add_row("full history", "–", *_cells(full_history(conversation, output_price=price)))
+        console.print(table)
+
+
+def _cells(row: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{row['mean']:,.0f}"
+    yield f"{row['largest']:,}"
+    yield f"{row['repeated']:.1%}"
+    yield f"{row['stable']:.1%}"
+    yield f"{row['cost'] / 1_000:,.0f}"
+    yield f"{row['summaries'] / 1_000:,.0f}"
+    yield str(row["calls"])
+    yield str(row["in the way"])
+    yield f"{row['held']} of {row['known']}" if row["known"] else "–"
+    yield "–" if row["average"] is None else f"{row['average']:.0%}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""Consecutive requests share their prefix, so that providers' prompt caches hit: the benchmark in its short form."""
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+PATH = Path(__file__).parents[2] / "benchmarks" / "prompt_cache.py"
+
+
+@pytest.fixture(scope="module")
+def replaying() -> ModuleType:
+    """`benchmarks/prompt_cache.py`."""
+    spec = importlib.util.spec_from_file_location("prompt_cache", PATH)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["prompt_cache"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def rows(replaying: ModuleType) -> dict[str, dict[str, Any]]:
+    """What 120 turns took, at 4,000 tokens."""
+    return dict(replaying.compare(replaying.generated(120), 4_000, output_price=5.0))
+
+
+def test_stable_layers_repeat(rows: dict[str, dict[str, Any]]) -> None:
+    """System prompt, facts, summary and history are nearly always the beginning of the request before."""
+    assert rows["arc"]["stable"] >= 0.9
+    assert rows["trim_messages"]["stable"] < 0.6
+
+
+def test_no_reply_waits_for_a_model(rows: dict[str, dict[str, Any]]) -> None:
+    """Arc's summaries are made beside the turns, the middleware's within them."""
+    assert rows["arc"]["calls"] > 0
+    assert rows["arc"]["in the way"] == 0
+    assert rows["SummarizationMiddleware"]["in the way"] == rows["SummarizationMiddleware"]["calls"] > 0
+
+
+def test_all_keep_the_budget(rows: dict[str, dict[str, Any]]) -> None:
+    """Or the comparison would be none."""
+    assert {name: row["largest"] for name, row in rows.items() if row["largest"] > 4_000} == {}
+
+
+def test_more_room_means_longer_prefixes(replaying: ModuleType) -> None:
+    """Where there is room for hundreds of messages, the boundary stays for as many."""
+    conversation = replaying.generated(150)
+    summariser = replaying.Summariser(conversation.said, output_price=5.0, most=1_000)
+    row = replaying.replay(conversation, lambda model: replaying.Arc(16_000, model), summariser)
+    assert row["stable"] >= 0.97
+    assert row["in the way"] == 0
+
+
+def test_common_prefix(replaying: ModuleType) -> None:
+    """Token by token, framing included, also within a message."""
+    before = [("system", "Be brief."), ("user", "one two three")]
+    longer = [("system", "Be brief."), ("user", "one two four"), ("assistant", "five")]
+    assert replaying.common_prefix([], before) == 0
+    assert replaying.common_prefix(before, before) == replaying.size(before)
+    assert replaying.common_prefix(before, longer) == replaying.size(before[:1]) + 3 + 2
+
+
+def test_cached_tokens_cost_a_tenth_from_1_024_on_in_blocks_of_128(replaying: ModuleType) -> None:
+    """1,024 and whole blocks behind it; nothing below."""
+    for words, cached in ((900, 0), (1_100, 1_024), (1_200, 1_152)):
+        usage = replaying.Usage()
+        request = [("user", " word" * words)]
+        usage.add(request)
+        fresh = usage.cost
+        usage.add(request)
+        assert fresh == replaying.size(request)
+        assert usage.cost - fresh == pytest.approx(fresh - 0.9 * cached)
