@@ -65,9 +65,10 @@ overflow-wrap:anywhere}}
 border:0;font:13px/1.45 ui-monospace,Menlo,Consolas,monospace;max-height:20em;overflow:auto}}
 .arc-window .arc-scroll{{margin:2px 0 8px 1.4em;overflow-x:auto}}
 .arc-window table{{border-collapse:collapse;margin:0;width:100%;font-size:13px;color:inherit;border:0}}
-.arc-window tr{{background:none!important}}
-.arc-window th,.arc-window td{{text-align:left;padding:2px 14px 2px 0;vertical-align:top;border:0;color:inherit;
-overflow-wrap:anywhere;white-space:normal;max-width:none}}
-.arc-window th{{color:var(--dim);font-weight:normal}}
-.arc-window .arc-number{{text-align:right;padding-right:0;font-variant-numeric:tabular-nums;white-space:nowrap}}
+.arc-window .arc-scroll thead,.arc-window .arc-scroll tr{{background:none!important;border:0}}
+.arc-window .arc-scroll table th,.arc-window .arc-scroll table td{{text-align:left;padding:2px 14px 2px 0;
+vertical-align:top;border:0;color:inherit;overflow-wrap:anywhere;white-space:normal;max-width:none}}
+.arc-window .arc-scroll table th{{color:var(--dim);font-weight:normal}}
+.arc-window .arc-scroll table .arc-number{{text-align:right;padding-right:0;font-variant-numeric:tabular-nums;
+white-space:nowrap}}
 """

@@ -13,10 +13,20 @@ from tests.browsers import CHROMIUM, measured
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here (Debian: apt install chromium)")
 
 GROUNDS = {"light": "rgb(255, 255, 255)", "dark": "rgb(21, 24, 29)"}
+JUPYTER = """<style>
+.jp-RenderedHTMLCommon thead { border-bottom: 2px solid red }
+.jp-RenderedHTMLCommon td, .jp-RenderedHTMLCommon th, .jp-RenderedHTMLCommon tr { vertical-align: middle; padding: 9px }
+.jp-RenderedHTMLCommon:not(.jp-RenderedMarkdown) td, .jp-RenderedHTMLCommon:not(.jp-RenderedMarkdown) th,
+.jp-RenderedHTMLCommon:not(.jp-RenderedMarkdown) tr { text-align: right }
+.jp-RenderedHTMLCommon tbody tr:nth-child(odd) { background: #808080 }
+.jp-RenderedHTMLCommon pre { background: #808080; color: #909090 }
+</style><div class="jp-RenderedHTMLCommon">"""
+"""What JupyterLab says of tables and texts in outputs."""
+
 PAGES = {
     "plain": ("<body>", None),
-    "JupyterLab, light": ('<body data-jp-theme-light="true">', "light"),
-    "JupyterLab, dark": ('<body data-jp-theme-light="false">', "dark"),
+    "JupyterLab, light": (f'<body data-jp-theme-light="true">{JUPYTER}', "light"),
+    "JupyterLab, dark": (f'<body data-jp-theme-light="false">{JUPYTER}', "dark"),
     "VS Code, light": ('<body class="vscode-light">', "light"),
     "VS Code, dark": ('<body class="vscode-dark">', "dark"),
     "VS Code, high contrast": ('<body class="vscode-high-contrast">', "dark"),
@@ -61,6 +71,9 @@ MEASURE = """view => {
       return own.left < around.left - 1 || own.right > around.right + 1;
     }).length,
     texts: texts.length,
+    names: [...new Set([...view.document.querySelectorAll("td:first-child, th:first-child")].map(
+      element => `${style(element).textAlign} ${style(element).verticalAlign} ${style(element).paddingTop}`
+    ))],
     ran: view.ran === true,
     scripts: view.document.querySelectorAll("script").length,
   };
@@ -93,6 +106,7 @@ def test_it_reads_well_in_every_scheme_and_width(scheme, tmp_path):
         where = f"{page}, {width} pixels, system {scheme}: {seen}"
         assert seen["ground"] == GROUNDS[PAGES[page][1] or scheme], where
         assert seen["texts"] > 50, where
+        assert seen["names"] == ["left top 2px"], where
         assert seen["text"] >= 4.5, where
         assert seen["keys"] >= 3, where
         assert seen["segments"] >= 3, where
