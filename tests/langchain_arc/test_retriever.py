@@ -167,10 +167,13 @@ def test_no_score_is_no_key() -> None:
 
 
 def test_few_are_chosen_among_more_by_a_pipelines_reranker() -> None:
-    """`k` cuts what it shows, and not what it looks at."""
-    everything = ArcRetriever(pipeline()).invoke("current wind")
-    one = ArcRetriever(pipeline(), k=1).invoke("current wind")
-    assert one == everything[:1]
+    """`k` cuts what a pipeline shows, and not what its reranker looks at."""
+    listed = Listed()
+    ranked = RagPipeline(listed, ContextBuilder(HeuristicTokenCounter()), reranker=KeywordWeightedReranker())
+    best = ArcRetriever(ranked).invoke("flour into bread")
+    assert best[0].id == "bread"
+    assert ArcRetriever(ranked, k=1).invoke("flour into bread") == best[:1]
+    assert [top_k for _, top_k, _ in listed.asked] == [10, 10]
 
 
 async def test_the_loop_is_not_blocked() -> None:
