@@ -82,6 +82,14 @@ class Database:
             with self._driver.transaction() as transaction:
                 yield transaction
 
+    @contextmanager
+    def reading(self) -> Iterator[Transaction]:
+        """Begin a reading transaction, all of which sees one moment."""
+        with self._gate:
+            self._prepare()
+            with self._driver.reading() as transaction:
+                yield transaction
+
     def close(self) -> None:
         """Close an engine of its own."""
         if self._owned:

@@ -34,8 +34,8 @@ class Transaction(Protocol):
     def run(self, *calls: Call) -> list[list[Row]]:
         """Run the calls in one round trip; the rows of each."""
 
-    def commit(self, *calls: Call) -> None:
-        """Run the last calls and commit, in one round trip."""
+    def commit(self, *calls: Call) -> list[list[Row]]:
+        """Run the last calls and commit, in one round trip; the rows of each."""
 
 
 class Driver(Protocol):
@@ -55,6 +55,9 @@ class Driver(Protocol):
 
     def transaction(self) -> AbstractContextManager[Transaction]:
         """Begin a writing transaction."""
+
+    def reading(self) -> AbstractContextManager[Transaction]:
+        """Begin a reading transaction, all of which sees one moment."""
 
     def before_fork(self) -> None:
         """Give up, in the parent, what must not be there at a fork; nothing is under way."""
@@ -107,7 +110,11 @@ class SqliteDriver:
 
     def transaction(self) -> AbstractContextManager[Transaction]:
         """Begin IMMEDIATE."""
-        return _SqliteTransaction(self.connection())
+        return _SqliteTransaction(self.connection(), "BEGIN IMMEDIATE")
+
+    def reading(self) -> AbstractContextManager[Transaction]:
+        """Begin; the first statement fixes the moment."""
+        return _SqliteTransaction(self.connection(), "BEGIN")
 
     def connection(self) -> "_SqliteCheckout":
         """One of the pool's connections, for a `with` block."""
@@ -163,15 +170,16 @@ class _SqliteCheckout:
 
 
 class _SqliteTransaction:
-    __slots__ = ("_checkout", "_connection")
+    __slots__ = ("_begin", "_checkout", "_connection")
 
-    def __init__(self, checkout: _SqliteCheckout) -> None:
+    def __init__(self, checkout: _SqliteCheckout, begin: str) -> None:
         self._checkout = checkout
+        self._begin = begin
 
     def __enter__(self) -> Transaction:
         self._connection = self._checkout.__enter__()
         try:
-            self._connection.execute("BEGIN IMMEDIATE")
+            self._connection.execute(self._begin)
         except BaseException as error:
             self._checkout.__exit__(type(error), error, error.__traceback__)
             raise
@@ -189,9 +197,10 @@ class _SqliteTransaction:
     def run(self, *calls: Call) -> list[list[Row]]:
         return [self._rows(statement, parameters) for statement, parameters in calls]
 
-    def commit(self, *calls: Call) -> None:
-        self.run(*calls)
+    def commit(self, *calls: Call) -> list[list[Row]]:
+        rows = self.run(*calls)
         self._connection.execute("COMMIT")
+        return rows
 
     def _rows(self, statement: Statement, parameters: Any) -> list[Row]:
         if isinstance(parameters, Mapping):
@@ -228,6 +237,9 @@ def _switch_to_wal(connection: sqlite3.Connection, patience: float) -> None:
             return
 
 
+_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+
 class PostgresDriver:
     """PostgreSQL through psycopg, in pipeline mode: BEGIN goes out with the first calls, COMMIT with the last."""
 
@@ -255,7 +267,7 @@ class PostgresDriver:
         with checkout as connection:
             try:
                 with connection.pipeline():
-                    connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                    connection.execute(_READING)
                     cursors = [
                         connection.execute(statement.sql, {**statement.defaults, **_single(parameters)})
                         for statement, parameters in calls
@@ -293,6 +305,10 @@ class PostgresDriver:
     def transaction(self) -> AbstractContextManager[Transaction]:
         """Begin with the first calls."""
         return _PostgresTransaction(self._connection(), self._error)
+
+    def reading(self) -> AbstractContextManager[Transaction]:
+        """Begin with the first calls."""
+        return _PostgresTransaction(self._connection(), self._error, begin=_READING)
 
     def before_fork(self) -> None:
         """Nothing: a connection that is open in both processes does no harm while only one uses it."""
@@ -352,12 +368,20 @@ class _PostgresCheckout:
 
 
 class _PostgresTransaction:
-    __slots__ = ("_begun", "_checkout", "_connection", "_error", "_prepare")
+    __slots__ = ("_begin_by", "_begun", "_checkout", "_connection", "_error", "_prepare")
 
-    def __init__(self, checkout: _PostgresCheckout, error: type[Exception], *, prepare: bool | None = None) -> None:
+    def __init__(
+        self,
+        checkout: _PostgresCheckout,
+        error: type[Exception],
+        *,
+        prepare: bool | None = None,
+        begin: str = "BEGIN ISOLATION LEVEL READ COMMITTED",  # each statement sees what the lock showed
+    ) -> None:
         self._checkout = checkout
         self._error = error
         self._prepare = prepare
+        self._begin_by = begin
         self._begun = False
 
     def __enter__(self) -> Transaction:
@@ -379,20 +403,19 @@ class _PostgresTransaction:
         with self._connection.pipeline():
             self._begin()
             cursors = [self._send(*call) for call in calls]
-        # fetched behind the pipeline: inside it, the first fetch would be a round trip of its own
-        return [[] if cursor is None else cursor.fetchall() for cursor in cursors]
+        return _fetched(cursors)
 
-    def commit(self, *calls: Call) -> None:
+    def commit(self, *calls: Call) -> list[list[Row]]:
         with self._connection.pipeline():
             self._begin()
-            for call in calls:
-                self._send(*call)
+            cursors = [self._send(*call) for call in calls]
             self._execute("COMMIT")
         self._begun = False
+        return _fetched(cursors)
 
     def _begin(self) -> None:
         if not self._begun:
-            self._execute("BEGIN ISOLATION LEVEL READ COMMITTED")  # each statement sees what the lock showed
+            self._execute(self._begin_by)
             self._begun = True
 
     def _send(self, statement: Statement, parameters: Any) -> Any:
@@ -408,6 +431,11 @@ class _PostgresTransaction:
 
     def _execute(self, sql: str, parameters: Mapping[str, Any] | None = None) -> Any:
         return self._connection.execute(sql, parameters, prepare=self._prepare)
+
+
+def _fetched(cursors: Sequence[Any]) -> list[list[Row]]:
+    """The rows of statements, behind their pipeline: inside it, the first fetch would be a round trip of its own."""
+    return [cursor.fetchall() if cursor is not None and cursor.description else [] for cursor in cursors]
 
 
 def _once(pooled: PoolProxiedConnection, configure: Callable[[], None]) -> None:

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
 from threading import Lock
+from typing import TYPE_CHECKING
 
 from cachetools import Cache, LRUCache
 
 from arc_common.exceptions import SessionNotFoundError
+from arc_common.indexing import Scope
 from arc_common.messages import Role
 from arc_common.protocols import Conversation, ConversationPage, CountedMessage, SessionKey, StoredMessage
 from arc_common.stores.checks import (
@@ -28,6 +30,9 @@ from arc_common.stores.plan import plan_append
 from arc_common.stores.rows import detached, to_microseconds
 from arc_common.stores.summary_memory import InMemorySummaries, Ledger
 from arc_common.stores.summary_plan import Changed, edited
+
+if TYPE_CHECKING:
+    from arc_common.retrieval.in_memory import InMemoryIndexStore
 
 __all__ = ["InMemoryStore"]
 
@@ -83,17 +88,30 @@ class InMemoryStore:
 
     def __init__(self, *, max_sessions: int = 1000, clock: Callable[[], datetime] | None = None) -> None:
         checked_limit("max_sessions", max_sessions, least=1)
-        self._sessions = _LoggingCache(max_sessions)
+        self._sessions = _LoggingCache(max_sessions, leaving=self._erase)
         self._clock = clock or (lambda: datetime.now(UTC))
         self._numbers = count(1)
         self._lock = Lock()
         self._gate = ForkGate(before=_nothing, in_child=_nothing)
         self._summaries = InMemorySummaries(self._guarded, self._get, clock=self._clock)
+        self._index: InMemoryIndexStore | None = None
 
     @property
     def summaries(self) -> InMemorySummaries:
         """The summaries and facts of its conversations."""
         return self._summaries
+
+    @property
+    def index(self) -> "InMemoryIndexStore":
+        """The index of texts, in the same memory. What it has of a session goes with the session."""
+        with self._guarded():
+            if self._index is None:
+                from arc_common.retrieval.in_memory import (  # noqa: PLC0415 - numpy takes a tenth of a second
+                    InMemoryIndexStore,
+                )
+
+                self._index = InMemoryIndexStore()
+            return self._index
 
     def append(
         self, key: SessionKey, messages: Sequence[CountedMessage], *, max_messages: int | None = None
@@ -198,6 +216,7 @@ class InMemoryStore:
             removed = len(session.messages)
             session.replace_all([])
             session.ledger.clear()
+            self._erase(key)
             session.updated_at = self._clock()
             return removed
 
@@ -207,6 +226,7 @@ class InMemoryStore:
             if self._get(key) is None:
                 return False
             del self._sessions[key.caller_id, key.session_id]
+            self._erase(key)
             return True
 
     def conversations(
@@ -234,6 +254,11 @@ class InMemoryStore:
         with self._gate, self._lock:
             yield
 
+    def _erase(self, key: SessionKey) -> None:
+        """Remove what the index has of a session."""
+        if self._index is not None:
+            self._index.erase(Scope(key.caller_id, session_id=key.session_id))
+
     def _get(self, key: SessionKey) -> _Session | None:
         session = self._sessions.get((key.caller_id, key.session_id))
         if session is not None and session.key.user_id != key.user_id:
@@ -245,6 +270,10 @@ class _LoggingCache(LRUCache[tuple[str, str], _Session]):
     """Says once that sessions begin to leave."""
 
     _said = False
+
+    def __init__(self, maxsize: int, *, leaving: Callable[[SessionKey], None]) -> None:
+        super().__init__(maxsize)
+        self._leaving = leaving
 
     def unused(self) -> list[_Session]:
         """All sessions, without using them."""
@@ -258,7 +287,9 @@ class _LoggingCache(LRUCache[tuple[str, str], _Session]):
                 "a database URL keeps all of them",
                 self.maxsize,
             )
-        return super().popitem()
+        name, session = super().popitem()
+        self._leaving(session.key)
+        return name, session
 
 
 def _nothing() -> None:

@@ -26,7 +26,7 @@ __all__ = [
     "summaries",
 ]  # fmt: skip
 
-HEAD = "0002"
+HEAD = "0003"
 """The migration that makes these tables."""
 
 VERSION_TABLE = "arc_alembic_version"

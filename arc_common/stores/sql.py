@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Engine
 
@@ -21,6 +21,7 @@ from arc_common.stores.checks import (
 )
 from arc_common.stores.database import Database, scope
 from arc_common.stores.drivers import Call, Row, Transaction
+from arc_common.stores.index_statements import session_index_calls
 from arc_common.stores.options import SqlOptions
 from arc_common.stores.rows import conversation_from_row, stored_from_row, to_microseconds
 from arc_common.stores.sql_append import SqlAppend
@@ -28,6 +29,9 @@ from arc_common.stores.statements import statements_for
 from arc_common.stores.summary_edits import SummaryEdits
 from arc_common.stores.summary_plan import Changed
 from arc_common.stores.summary_sql import SqlSummaries
+
+if TYPE_CHECKING:
+    from arc_common.stores.index_sql import SqlIndexStore
 
 __all__ = ["SqlStore"]
 
@@ -81,6 +85,7 @@ class SqlStore:
         self._edits = SummaryEdits(self._database)
         self._append = SqlAppend(self._database, self._edits, clock=self._clock)
         self._summaries = SqlSummaries(self._database, clock=self._clock)
+        self._index: SqlIndexStore | None = None
 
     @property
     def engine(self) -> Engine:
@@ -91,6 +96,15 @@ class SqlStore:
     def summaries(self) -> SqlSummaries:
         """The summaries and facts of its conversations."""
         return self._summaries
+
+    @property
+    def index(self) -> "SqlIndexStore":
+        """The index of texts, in the same database. What it has of a session goes with the session."""
+        if self._index is None:
+            from arc_common.stores.index_sql import SqlIndexStore  # noqa: PLC0415 - numpy takes a tenth of a second
+
+            self._index = SqlIndexStore(self._database)
+        return self._index
 
     def append(
         self, key: SessionKey, messages: Sequence[CountedMessage], *, max_messages: int | None = None
@@ -196,7 +210,8 @@ class SqlStore:
                 return 0
             (removed,) = transaction.run((self._sql.remove_all_messages, place))
             change = {**_NO_CHANGE, **_losses(removed), **place, "more_epoch": 1, "now": now}
-            transaction.commit((self._sql.update_session, change), *self._edits.clear(place))
+            derived = [*self._edits.clear(place), *self._index_calls(key)]
+            transaction.commit((self._sql.update_session, change), *derived)
         return len(removed)
 
     def delete(self, key: SessionKey) -> bool:
@@ -204,7 +219,7 @@ class SqlStore:
         with self._locked(key, 0) as (transaction, locked, place):
             if locked is None:
                 return False
-            derived = self._edits.delete(place)
+            derived = [*self._edits.delete(place), *self._index_calls(key)]
             transaction.commit((self._sql.remove_all_messages, place), *derived, (self._sql.delete_session, place))
         return True
 
@@ -240,6 +255,9 @@ class SqlStore:
     def close(self) -> None:
         """See `ConversationStore.close`."""
         self._database.close()
+
+    def _index_calls(self, key: SessionKey) -> list[Call]:
+        return session_index_calls(self._database.dialect, caller_id=key.caller_id, session_id=key.session_id)
 
     @contextmanager
     def _locked(self, key: SessionKey, now: int) -> Iterator[tuple[Transaction, _Locked | None, dict[str, Any]]]:

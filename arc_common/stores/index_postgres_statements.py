@@ -1,0 +1,171 @@
+"""The index's SQL statements that only PostgreSQL has. Pure.
+
+Their places in braces take conditions of `index_postgres_filters` and types with a dimension, never a value.
+"""
+
+from functools import lru_cache
+
+from sqlalchemy import text
+
+from arc_common.stores.index_postgres_plan import indexed_as
+from arc_common.stores.index_schema import index_tables
+from arc_common.stores.index_statements import whole_entries
+from arc_common.stores.statements import Statement, compiler_for
+
+__all__ = [
+    "count_statement", "exact_statement", "lexical_statement", "plain_statement", "sample_statement", "scan_statement",
+    "walking_statement",
+]  # fmt: skip
+
+_KEPT = 256
+"""Shapes of filters whose statements are kept compiled."""
+
+_PLACE = "{table}.scope = :scope AND {table}.caller_id = :caller_id"
+
+_JOINED = " JOIN arc_index_entries ON arc_index_entries.id = arc_index_vectors.id"
+
+_LEXICAL = """
+WITH asked AS MATERIALIZED (
+    SELECT given.token, given.place,
+           given.weight * ln(1 + (:count - coalesce(terms.entries, 0) + 0.5) / (coalesce(terms.entries, 0) + 0.5))
+               AS impact
+    FROM unnest(CAST(:tokens AS BIGINT[]), CAST(:weights AS DOUBLE PRECISION[]))
+         WITH ORDINALITY AS given (token, weight, place)
+    LEFT JOIN arc_index_terms AS terms
+        ON terms.scope = :scope AND terms.caller_id = :caller_id AND terms.token = given.token
+)
+SELECT best.entry_id, best.length, ARRAY(
+    SELECT coalesce(best.frequencies[array_position(best.tokens, asked.token)], 0) FROM asked ORDER BY asked.place
+)
+FROM (
+    SELECT entry_id, length, tokens, frequencies, (
+        SELECT sum(asked.impact * held.frequency / (held.frequency + :base + :slope * arc_index_entries.length))
+        FROM asked,
+             LATERAL (SELECT frequencies[array_position(tokens, asked.token)] OFFSET 0) AS held (frequency)
+        WHERE held.frequency IS NOT NULL
+    ) AS score
+    FROM arc_index_entries
+    WHERE arc_index_entries.scope = :scope AND arc_index_entries.caller_id = :caller_id
+      AND tokens && CAST(:tokens AS BIGINT[]) AND {condition} {ids}
+    ORDER BY score DESC NULLS LAST, entry_id LIMIT :row_limit
+) AS best
+"""
+
+_EXACT = """
+SELECT arc_index_vectors.entry_id, -(arc_index_vectors.vector <#> CAST(:vector AS vector))
+FROM arc_index_vectors {join}
+WHERE arc_index_vectors.scope = :scope AND arc_index_vectors.caller_id = :caller_id AND {condition} {ids}
+ORDER BY arc_index_vectors.vector <#> CAST(:vector AS vector), arc_index_vectors.entry_id LIMIT :row_limit
+"""
+
+_WALKING = """
+SELECT arc_index_vectors.entry_id, -(arc_index_vectors.vector <#> CAST(:vector AS vector))
+FROM arc_index_vectors {join}
+WHERE vector_dims(arc_index_vectors.vector) = {dimension}
+  AND arc_index_vectors.scope = :scope AND arc_index_vectors.caller_id = :caller_id AND {condition}
+ORDER BY CAST(arc_index_vectors.vector AS {type}) <#> CAST(:vector AS {type}) LIMIT :row_limit
+"""
+
+_SAMPLE = """
+SELECT count(*), count(*) FILTER (WHERE {condition})
+FROM (
+    SELECT id, labels FROM arc_index_vectors
+    WHERE arc_index_vectors.scope = :scope AND arc_index_vectors.caller_id = :caller_id
+    ORDER BY sample LIMIT :row_limit
+) AS arc_index_vectors {join}
+"""
+
+_COUNT = """
+SELECT count(*) FROM arc_index_entries WHERE scope = :scope AND arc_index_entries.caller_id = :caller_id AND {condition}
+"""
+
+_PLAIN = {
+    "holders": """
+        SELECT token, entries FROM arc_index_terms
+        WHERE scope = :scope AND caller_id = :caller_id AND token = ANY (CAST(:tokens AS BIGINT[]))""",
+    "count_terms": """
+        INSERT INTO arc_index_terms (scope, caller_id, token, entries)
+        SELECT CAST(:scope AS BIGINT), CAST(:caller_id AS VARCHAR), change.token, change.more
+        FROM unnest(CAST(:tokens AS BIGINT[]), CAST(:more AS BIGINT[])) AS change (token, more)
+        ON CONFLICT (scope, token) DO UPDATE SET entries = arc_index_terms.entries + excluded.entries""",
+    "drop_terms": """
+        DELETE FROM arc_index_terms
+        WHERE scope = :scope AND caller_id = :caller_id AND token = ANY (CAST(:tokens AS BIGINT[])) AND entries <= 0""",
+    # without sorting, the graph is the only way to what is ordered
+    "walk": """
+        SELECT set_config('hnsw.ef_search', :ef_search, true), set_config('hnsw.iterative_scan', 'relaxed_order', true),
+               set_config('enable_sort', 'off', true)""",
+    "graph": """
+        SELECT CAST(greatest(class.reltuples, 0) AS BIGINT)
+        FROM pg_class AS class JOIN pg_index AS index ON index.indexrelid = class.oid
+        WHERE class.oid = to_regclass(:name) AND index.indisvalid""",
+    "vector_type": """
+        SELECT format_type(atttypid, NULL) FROM pg_attribute
+        WHERE attrelid = CAST('arc_index_vectors' AS regclass) AND attname = 'vector'""",
+    "lock_ddl": "SELECT pg_advisory_xact_lock(:number)",
+    "build_memory": "SELECT set_config('maintenance_work_mem', '256MB', true)",
+    "make_extension": "CREATE EXTENSION IF NOT EXISTS vector",
+    "take_vectors": "ALTER TABLE arc_index_vectors ALTER COLUMN vector TYPE vector USING NULL",
+    "keep_inline": "ALTER TABLE arc_index_vectors ALTER COLUMN vector SET STORAGE MAIN",
+}
+
+
+@lru_cache(_KEPT)
+def plain_statement(name: str) -> Statement:
+    """A statement that is always the same."""
+    return _compiled(_PLAIN[name])
+
+
+@lru_cache(_KEPT)
+def ddl_statement(sql: str) -> Statement:
+    """A statement without parameters."""
+    return _compiled(sql)
+
+
+@lru_cache(_KEPT)
+def lexical_statement(condition: str, *, with_ids: bool) -> Statement:
+    """The best entries that have a term: id, length and the frequencies of all terms."""
+    return _compiled(_LEXICAL.format(condition=condition, ids=_ids("arc_index_entries", with_ids)))
+
+
+@lru_cache(_KEPT)
+def exact_statement(condition: str, *, with_ids: bool, join: bool) -> Statement:
+    """The nearest of all that pass: id and cosine."""
+    ids = _ids("arc_index_vectors", with_ids)
+    return _compiled(_EXACT.format(condition=condition, ids=ids, join=_JOINED if join else ""))
+
+
+@lru_cache(_KEPT)
+def walking_statement(condition: str, *, dimension: int, join: bool) -> Statement:
+    """The nearest along the graph: id and cosine."""
+    held = indexed_as(dimension)
+    join_sql = _JOINED if join else ""
+    return _compiled(_WALKING.format(condition=condition, join=join_sql, dimension=dimension, type=held))
+
+
+@lru_cache(_KEPT)
+def sample_statement(condition: str, *, join: bool) -> Statement:
+    """How many of a scope's vectors were looked at, and how many of them pass."""
+    return _compiled(_SAMPLE.format(condition=condition, join=_JOINED if join else ""))
+
+
+@lru_cache(_KEPT)
+def count_statement(condition: str) -> Statement:
+    """How many entries pass."""
+    return _compiled(_COUNT.format(condition=condition))
+
+
+@lru_cache(_KEPT)
+def scan_statement(condition: str, *, unembedded: bool) -> Statement:
+    """The first entries by id that pass, with all that they have."""
+    tables = index_tables("postgresql")
+    more = [tables.vectors.c.id.is_(None)] if unembedded else []
+    return compiler_for("postgresql")(whole_entries(tables, text(condition), *more))
+
+
+def _ids(table: str, with_ids: bool) -> str:
+    return f"AND {table}.entry_id = ANY (CAST(:ids AS VARCHAR[]))" if with_ids else ""
+
+
+def _compiled(sql: str) -> Statement:
+    return compiler_for("postgresql")(text(sql))

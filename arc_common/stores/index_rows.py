@@ -1,0 +1,224 @@
+"""Entries of the index as rows and back, and what changes of a scope's statistics with them. Pure."""
+
+import json
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arc_common.exceptions import InvalidInputError
+from arc_common.indexing import EntryKind, IndexEntry, LexicalCandidates, Scope
+from arc_common.retrieval.shelf import check_comparable
+from arc_common.stores.index_statements import SCOPE_COLUMNS
+
+__all__ = [
+    "Held",
+    "Known",
+    "candidates",
+    "changed",
+    "checked_ids",
+    "checked_vectors",
+    "entry_row",
+    "scope_key",
+    "shown_entry",
+    "text_row",
+    "whole_entry",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a scope and kind hold: a row of `SCOPE_COLUMNS`.
+
+    Args:
+        id: The row.
+        salt: Of its tokens.
+        version: Counts the changes.
+        detached: The version at which it had no vectors for the last time.
+        entries: How many there are.
+        total_length: The sum of their lengths.
+        vectors: How many of them have a vector.
+        embedder: What made the vectors.
+        dimension: Theirs.
+    """
+
+    id: int
+    salt: bytes
+    version: int
+    detached: int
+    entries: int
+    total_length: float
+    vectors: int
+    embedder: str | None
+    dimension: int | None
+
+    @property
+    def embedding(self) -> tuple[str, int] | None:
+        """Embedder and dimension of the vectors."""
+        return None if self.embedder is None or self.dimension is None else (self.embedder, self.dimension)
+
+    @property
+    def mean_length(self) -> float:
+        """Of an entry."""
+        return self.total_length / self.entries if self.entries else 0.0
+
+    def row(self) -> dict[str, Any]:
+        """Its columns, apart from those that never change."""
+        return {name: getattr(self, name) for name in SCOPE_COLUMNS if name not in ("id", "salt")}
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """An entry that is stored.
+
+    Args:
+        id: Its row.
+        length: Its own.
+        has_vector: Whether it has one.
+        tokens: Those of its terms, where the database does not count them by itself.
+    """
+
+    id: int
+    length: float
+    has_vector: bool
+    tokens: tuple[int, ...] = ()
+
+
+def scope_key(scope: Scope, kind: EntryKind) -> dict[str, str]:
+    """The parameters that name a scope and kind."""
+    return {
+        "caller_id": scope.caller_id,
+        "session_id": scope.session_id or "",
+        "user_id": scope.user_id or "",
+        "kind": kind,
+    }
+
+
+def checked_ids(ids: Collection[str]) -> list[str]:
+    """Each of the ids once, in their order; without those that nothing can be stored under.
+
+    Raises:
+        InvalidInputError: They are one text instead of several.
+    """
+    if isinstance(ids, str):
+        raise InvalidInputError("ids", ids, "a collection of ids")
+    return [entry_id for entry_id in dict.fromkeys(ids) if _could_be_stored(entry_id)]
+
+
+def checked_vectors(embedding: tuple[str, int] | None, entries: Iterable[IndexEntry]) -> tuple[str, int] | None:
+    """Embedder and dimension of what is stored and of the entries.
+
+    Raises:
+        InvalidInputError: They are of more than one.
+    """
+    for entry in entries:
+        if entry.vector is not None and entry.embedder is not None:
+            if embedding is None:
+                embedding = entry.embedder, len(entry.vector)
+            check_comparable(embedding, entry.embedder, len(entry.vector))
+    return embedding
+
+
+def changed(
+    held: Held,
+    *,
+    embedding: tuple[str, int] | None,
+    added: Iterable[float] = (),
+    removed: Iterable[float] = (),
+    vectors: int = 0,
+) -> Held:
+    """What the scope holds after a change.
+
+    Args:
+        held: Before.
+        embedding: Of the vectors, if there are any after it.
+        added: The lengths of entries that were stored.
+        removed: The lengths of entries that went, or that others took the place of.
+        vectors: How many more vectors there are.
+    """
+    more, fewer = list(added), list(removed)
+    entries = held.entries + len(more) - len(fewer)
+    total = math.fsum([held.total_length, *more, *(-length for length in fewer)])
+    count = held.vectors + vectors
+    embedder, dimension = embedding if embedding and count else (None, None)
+    return replace(
+        held,
+        entries=entries,
+        total_length=max(total, 0.0) if entries else 0.0,
+        vectors=count,
+        embedder=embedder,
+        dimension=dimension,
+        detached=held.detached if count else held.version,
+    )
+
+
+def entry_row(entry: IndexEntry, row_id: int, held: Held) -> dict[str, Any]:
+    """What every database stores to search an entry; the place comes with it."""
+    return {
+        "id": row_id,
+        "entry_id": entry.id,
+        "version": held.version,
+        "length": entry.length,
+        "metadata": _json(entry.metadata),
+    }
+
+
+def text_row(entry: IndexEntry, row_id: int) -> dict[str, Any]:
+    """What showing an entry needs beside it."""
+    terms = {term: float(frequency) for term, frequency in entry.terms.items()}
+    return {"id": row_id, "text": entry.text, "source": entry.source, "terms": _json(terms)}
+
+
+def shown_entry(row: Sequence[Any]) -> IndexEntry:
+    """Read a row of `SHOWN_COLUMNS`."""
+    entry_id, text, source, metadata = row
+    return IndexEntry(entry_id, text, metadata=json.loads(metadata), source=source)
+
+
+def whole_entry(row: Sequence[Any], vector: NDArray[np.float32] | None, embedder: str | None) -> IndexEntry:
+    """Read a row of `SHOWN_COLUMNS` and the terms."""
+    *shown, terms = row
+    return replace(
+        shown_entry(shown),
+        terms=json.loads(terms),
+        vector=vector,
+        embedder=embedder if vector is not None else None,
+    )
+
+
+def candidates(
+    held: Held | None, found: Sequence[tuple[str, float, Sequence[float]]], holders: Sequence[int]
+) -> LexicalCandidates:
+    """What was found, with the statistics of the scope.
+
+    Args:
+        held: The scope; `None` if it has no entries.
+        found: The id, the length and the terms' frequencies of each.
+        holders: How many entries have each term.
+    """
+    frequencies = np.array([row[2] for row in found], dtype=np.float64).reshape(len(found), len(holders))
+    return LexicalCandidates(
+        ids=tuple(row[0] for row in found),
+        frequencies=frequencies,
+        lengths=np.array([row[1] for row in found], dtype=np.float64),
+        document_frequencies=np.array(holders, dtype=np.int64),
+        count=held.entries if held else 0,
+        total_length=held.total_length if held else 0.0,
+    )
+
+
+def _json(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _could_be_stored(entry_id: str) -> bool:
+    if "\0" in entry_id:
+        return False
+    try:
+        entry_id.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,197 @@
+"""How SQLite keeps and finds entries: words and labels by FTS5, vectors by numpy."""
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arc_common.filters import Filter, matcher
+from arc_common.indexing import IndexEntry, LexicalCandidates
+from arc_common.ranking import best_places, cosines
+from arc_common.retrieval.lexical import BM25
+from arc_common.retrieval.shelf import check_comparable
+from arc_common.stores.database import Database
+from arc_common.stores.drivers import Call, Row
+from arc_common.stores.index_copy import Copies
+from arc_common.stores.index_rows import Held, Known, candidates
+from arc_common.stores.index_sqlite_reader import SqliteReader
+from arc_common.stores.index_sqlite_statements import sqlite_index_statements
+from arc_common.stores.index_statements import index_statements_for
+from arc_common.stores.index_tokens import Tokens
+from arc_common.stores.index_words import bounds_of, frequencies_in, words_of
+
+__all__ = ["SqliteIndex"]
+
+_PAGE = 256
+
+
+class SqliteIndex:
+    """The part of `SqlIndexStore` that only SQLite has.
+
+    - Searches are exact. One in a scope that was searched before reads the scope's row and what has changed since.
+    - What a search reads does not depend on other scopes.
+
+    Args:
+        database: Where the tables are.
+        bm25: The formula that candidates are found by.
+        cache_bytes: How much of vectors and lengths is kept in memory, over all scopes. The vectors of a scope that
+            has more of them are read anew by each search.
+    """
+
+    def __init__(self, database: Database, *, bm25: BM25, cache_bytes: int) -> None:
+        self._database = database
+        self._bm25 = bm25
+        self._sql = sqlite_index_statements()
+        self._common = index_statements_for("sqlite")
+        self._copies = Copies(cache_bytes)
+
+    # Keeping
+
+    def before_vectors(self) -> None:
+        """Nothing: vectors are bytes."""
+
+    def after_vectors(self, held: Held) -> None:
+        """Nothing: they need no index."""
+
+    def entry_columns(self, entry: IndexEntry, tokens: Tokens) -> dict[str, Any]:  # noqa: ARG002 - PostgreSQL has some
+        """What is stored of an entry beside the columns that all databases have: nothing."""
+        return {}
+
+    def vector_columns(self, entry: IndexEntry, tokens: Tokens) -> dict[str, Any]:  # noqa: ARG002 - PostgreSQL has more
+        """What is stored of a vector."""
+        return {"vector": np.ascontiguousarray(entry.vector, dtype="<f4").tobytes()}
+
+    def read_vector(self, stored: bytes) -> NDArray[np.float32]:
+        """A vector as it was given."""
+        return np.frombuffer(stored, dtype="<f4").astype(np.float32)
+
+    def known(self, row: Row) -> Known:
+        """Read what is known of a stored entry, behind its id."""
+        row_id, length, has_vector = row
+        return Known(row_id, length, bool(has_vector))
+
+    def new_rows(self, reserved: Sequence[Row], count: int) -> Iterable[int]:
+        """Numbers for new rows: behind the last one ever used, since this is the only writer."""
+        last = reserved[0][0] if reserved else 0
+        return range(last + 1, last + 1 + count)
+
+    def words(
+        self,
+        place: Mapping[str, Any],  # noqa: ARG002 - PostgreSQL counts by scope
+        tokens: Tokens,
+        stored: Sequence[tuple[int, IndexEntry]],
+        gone: Collection[Known],
+    ) -> Iterator[Call]:
+        """The calls that take away the words of entries that go or are replaced, and store those of others."""
+        if gone:
+            yield self._sql.drop_words, {"rows": json.dumps([known.id for known in gone])}
+        if stored:
+            yield (
+                self._sql.write_words,
+                [{"row": row, "tokens": words_of(entry, tokens)} for row, entry in stored],
+            )
+
+    def close(self) -> None:
+        """Forget what is kept in memory."""
+        self._copies.clear()
+
+    # Finding
+
+    def lexical(
+        self,
+        key: Mapping[str, str],
+        terms: Mapping[str, float],
+        *,
+        filters: Filter | None,
+        ids: Collection[str] | None,
+        limit: int,
+    ) -> LexicalCandidates:
+        """See `IndexStore.lexical`."""
+        with self._reader(key) as reader:
+            if reader is None:
+                return candidates(None, [], [0] * len(terms))
+            copy, held = reader.copy, reader.held
+            names = reader.names(terms)
+            postings = {term: reader.postings(name) for term, name in zip(terms, names, strict=True)}
+            holders = [sum(len(posting.places) for posting in several) for several in postings.values()]
+            if not limit:
+                return candidates(held, [], holders)
+            bounds = bounds_of(
+                postings, terms, copy.lengths, bm25=self._bm25, count=held.entries, mean=held.mean_length
+            )
+            allowed = reader.allowed(filters, ids)
+            sure, maybe = bounds.best(limit, allowed)
+            rows = [*copy.rows[sure].tolist(), *reader.first(copy.rows[maybe].tolist(), limit)]
+            found = reader.candidates(rows)
+            return candidates(
+                held, [(name, length, frequencies_in(words, names)) for name, length, words in found], holders
+            )
+
+    def dense(
+        self,
+        key: Mapping[str, str],
+        vector: NDArray[np.float32],
+        *,
+        embedder: str,
+        filters: Filter | None,
+        ids: Collection[str] | None,
+        limit: int,
+        exact: bool,  # noqa: ARG002 - it always is
+    ) -> list[tuple[str, float]]:
+        """See `IndexStore.dense`."""
+        with self._reader(key) as reader:
+            if reader is None or reader.held.embedding is None:
+                return []
+            check_comparable(reader.held.embedding, embedder, len(vector))
+            if not limit:
+                return []
+            allowed = reader.allowed(filters, ids)
+            if reader.held.vectors * len(vector) * 4 > self._copies.most_bytes:
+                return _by_pages(reader, vector, allowed, limit)
+            places, similarities = reader.refresh_vectors().best(vector, limit, allowed=allowed)
+            found = reader.ids(reader.copy.rows[places].tolist())
+            return [(found[at], float(similarities[at])) for at in best_places(found, similarities, limit)]
+
+    def count(self, key: Mapping[str, str], filters: Filter) -> int:
+        """How many entries match."""
+        with self._reader(key) as reader:
+            return 0 if reader is None else int(reader.matching(filters).sum())
+
+    def scan(self, key: Mapping[str, str], filters: Filter, *, unembedded: bool, after: str, limit: int) -> list[Row]:
+        """The first rows by id whose metadata match."""
+        statement = self._common.scan_unembedded if unembedded else self._common.scan
+        test = matcher(filters)
+        kept: list[Row] = []
+        while len(kept) < limit:
+            page = self._database.read((statement, {**key, "after": after, "row_limit": _PAGE}))
+            kept += [row for row in page if test(json.loads(row[3]))]
+            if len(page) < _PAGE:
+                break
+            after = page[-1][0]
+        return kept[:limit]
+
+    @contextmanager
+    def _reader(self, key: Mapping[str, str]) -> Iterator[SqliteReader | None]:
+        """A reader of the scope; `None` if it has no entries."""
+        with self._copies.of(tuple(key.values())) as copy, self._database.reading() as transaction:
+            ((*found,),) = transaction.run((self._common.scope, key))
+            held = Held(*found[0]) if found else None
+            yield None if held is None else SqliteReader(transaction, copy, held, caller_id=key["caller_id"])
+
+
+def _by_pages(
+    reader: SqliteReader, vector: NDArray[np.float32], allowed: NDArray[np.bool_] | None, limit: int
+) -> list[tuple[str, float]]:
+    """The nearest, with no more than a page of vectors in memory."""
+    best: list[tuple[str, float]] = []
+    for rows, names, vectors in reader.pages():
+        places = reader.copy.places(np.array(rows, dtype=np.int64))
+        kept = range(len(rows)) if allowed is None else np.flatnonzero(allowed[places]).tolist()
+        table = np.frombuffer(b"".join([vectors[at] for at in kept]), dtype="<f4").reshape(-1, len(vector))
+        best += zip([names[at] for at in kept], cosines(table, vector).tolist(), strict=True)
+        ids, similarities = [name for name, _ in best], np.array([cosine for _, cosine in best])
+        best = [best[at] for at in best_places(ids, similarities, limit)]
+    return best

@@ -1,0 +1,193 @@
+"""One search in SQLite's index: brings the copy of the scope up to date, looks words up and answers filters."""
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arc_common.filters import Condition, Filter, matcher
+from arc_common.retrieval.dense import VectorTable
+from arc_common.stores.drivers import Transaction
+from arc_common.stores.index_copy import ScopeCopy
+from arc_common.stores.index_filters import All, Either, HasLabel, Neither, Ordered, Wanted, wanted_for
+from arc_common.stores.index_rows import Held
+from arc_common.stores.index_sqlite_statements import sqlite_index_statements
+from arc_common.stores.index_tokens import Tokens
+from arc_common.stores.index_words import AFTER, Posting, frequency_of, grouped
+
+__all__ = ["SqliteReader"]
+
+_PAGE = 4096
+"""Rows of vectors read at once."""
+
+_MOST_WORDS = 500
+"""In one FTS5 query."""
+
+Page = tuple[list[int], list[str], list[bytes]]
+"""Rows of entries that have a vector, their ids and the vectors."""
+
+
+class SqliteReader:
+    """Reads one scope in one transaction, all of which sees one moment.
+
+    Args:
+        transaction: The search's own.
+        copy: The scope's, for this thread. It is brought up to date at once.
+        held: The scope's row.
+        caller_id: Whose it is.
+    """
+
+    def __init__(self, transaction: Transaction, copy: ScopeCopy, held: Held, *, caller_id: str) -> None:
+        self._transaction = transaction
+        self._sql = sqlite_index_statements()
+        self._place = {"scope": held.id, "caller_id": caller_id}
+        self._tokens = Tokens(held.salt)
+        self.copy = copy
+        self.held = held
+        self._refresh()
+
+    def names(self, terms: Collection[str]) -> list[str]:
+        """The tokens of terms as FTS5 has them."""
+        return [self._tokens.of(term).hex() for term in terms]
+
+    def postings(self, name: str) -> list[Posting]:
+        """The entries that have a token of a term, by how often."""
+        ((*forms,),) = self._transaction.run((self._sql.forms, {"first": name, "last": name + AFTER}))
+        postings = []
+        for words in grouped(form for (form,) in forms):
+            places = np.flatnonzero(self._having(words))
+            postings.append(Posting(places, frequency_of(words[0]), frequency_of(words[-1])))
+        return postings
+
+    def allowed(self, filters: Filter | None, ids: Collection[str] | None) -> NDArray[np.bool_] | None:
+        """Whether each place passes; `None` if all do."""
+        mask = None if filters is None else self.matching(filters)
+        if ids is not None:
+            parameters = {**self._place, "ids": json.dumps(list(ids))}
+            ((*rows,),) = self._transaction.run((self._sql.rows_of_ids, parameters))
+            named = self.copy.mask(np.array([row for (row,) in rows], dtype=np.int64))
+            mask = named if mask is None else mask & named
+        return mask
+
+    def matching(self, filters: Filter) -> NDArray[np.bool_]:
+        """Whether each place matches a filter."""
+        name = repr(filters)  # not the filter itself: Python takes 1 and True for the same key
+        mask = self.copy.remembered(name)
+        if mask is None:
+            mask = self._answer(wanted_for(filters, self._tokens)) & self.copy.there
+            self.copy.remember(name, mask)
+        return mask
+
+    def refresh_vectors(self) -> VectorTable:
+        """The vectors, with what has changed since they were used last."""
+        copy, held = self.copy, self.held
+        if held.embedder is None or held.dimension is None:
+            raise LookupError("the scope has no vectors")
+        if copy.vectors is None or copy.vectors_version < held.detached or copy.vectors.embedder != held.embedder:
+            copy.vectors = VectorTable(held.embedder, held.dimension)
+            copy.vectors_version = 0
+        for rows, vectors in self._changed_vectors(copy.vectors_version):
+            for place, vector in zip(copy.places(rows).tolist(), vectors, strict=True):
+                if vector is None:
+                    copy.vectors.remove(place)
+                else:
+                    copy.vectors.put(place, np.frombuffer(vector, dtype="<f4"))
+        copy.vectors_version = held.version
+        return copy.vectors
+
+    def pages(self) -> Iterator[Page]:
+        """All vectors, a page at a time."""
+        for page in self._pages(0):
+            there = [row for row in page if row[3] is not None]
+            yield [row[1] for row in there], [row[2] for row in there], [row[3] for row in there]
+
+    def first(self, rows: Sequence[int], limit: int) -> list[int]:
+        """Those of the rows whose ids come first, if they are far more than wanted."""
+        if len(rows) <= 2 * limit:
+            return list(rows)
+        parameters = {**self._place, "rows": json.dumps(list(rows)), "row_limit": limit}
+        ((*first,),) = self._transaction.run((self._sql.first, parameters))
+        return [row for (row,) in first]
+
+    def ids(self, rows: Sequence[int]) -> list[str]:
+        """The ids of rows."""
+        ((*found,),) = self._transaction.run((self._sql.names, {**self._place, "rows": json.dumps(list(rows))}))
+        names = {row[0]: row[1] for row in found}
+        return [names[row] for row in rows]
+
+    def candidates(self, rows: Sequence[int]) -> list[tuple[str, float, str]]:
+        """The id, the length and the words of rows."""
+        ((*found,),) = self._transaction.run((self._sql.candidates, {**self._place, "rows": json.dumps(list(rows))}))
+        return [(name, length, words) for name, length, words in found]
+
+    def _refresh(self) -> None:
+        copy, held = self.copy, self.held
+        if copy.scope_id != held.id or copy.is_hollow:
+            copy.reset(scope_id=held.id)
+        if copy.version == held.version:
+            return
+        ((changes,),) = self._transaction.run((self._sql.changes, {**self._place, "version": copy.version}))
+        copy.forget_masks()
+        copy.take(_numbers(changes[0]), _decimals(changes[1]))
+        if copy.count != held.entries:
+            (((rows,),),) = self._transaction.run((self._sql.rows, self._place))
+            copy.keep_only(_numbers(rows))
+        copy.version = held.version
+
+    def _changed_vectors(self, version: int) -> Iterator[tuple[NDArray[np.int64], list[bytes | None]]]:
+        for page in self._pages(version):
+            yield np.array([row[1] for row in page], dtype=np.int64), [row[3] for row in page]
+
+    def _pages(self, version: int) -> Iterator[list[Any]]:
+        """The entries that were changed after a version, with their vectors."""
+        after = {"version": version, "id": 2**62}  # all of that version are known
+        while True:
+            ((*page,),) = self._transaction.run((self._sql.vectors, {**self._place, **after, "row_limit": _PAGE}))
+            if not page:
+                return
+            yield page
+            after = {"version": page[-1][0], "id": page[-1][1]}
+
+    def _answer(self, wanted: Wanted) -> NDArray[np.bool_]:
+        match wanted:
+            case HasLabel(labels):
+                return self._having([label.hex() for label in labels])
+            case Ordered(condition, label):
+                return self._comparing(condition, label.hex())
+            case All(parts):
+                mask = self.copy.there.copy()
+                for part in parts:
+                    mask &= self._answer(part)
+                return mask
+            case Either(parts):
+                mask = np.zeros(len(self.copy.rows), dtype=np.bool_)
+                for part in parts:
+                    mask |= self._answer(part)
+                return mask
+            case Neither(part):
+                return ~self._answer(part)
+
+    def _having(self, words: Sequence[str]) -> NDArray[np.bool_]:
+        """Whether each place has one of the words."""
+        mask = np.zeros(len(self.copy.rows), dtype=np.bool_)
+        for start in range(0, len(words), _MOST_WORDS):
+            query = " OR ".join(words[start : start + _MOST_WORDS])
+            (((rows,),),) = self._transaction.run((self._sql.holders, {"query": query}))
+            mask |= self.copy.mask(_numbers(rows))
+        return mask
+
+    def _comparing(self, condition: Condition, label: str) -> NDArray[np.bool_]:
+        ((*found,),) = self._transaction.run((self._sql.metadata, {**self._place, "query": label}))
+        test = matcher(condition)
+        rows = [row for row, metadata in found if test(json.loads(metadata))]
+        return self.copy.mask(np.array(rows, dtype=np.int64))
+
+
+def _numbers(joined: str | None) -> NDArray[np.int64]:
+    return np.fromstring(joined or "", dtype=np.int64, sep=",")
+
+
+def _decimals(joined: str | None) -> NDArray[np.float64]:
+    return np.fromstring(joined or "", dtype=np.float64, sep=",")

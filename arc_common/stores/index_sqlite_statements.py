@@ -1,0 +1,73 @@
+"""The index's SQL statements that only SQLite has. Pure.
+
+A statement that names no caller reads by rows or tokens that were read for one: a token holds its scope's salt.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+
+from sqlalchemy import text
+
+from arc_common.stores.statements import Statement, compiler_for
+
+__all__ = ["SqliteIndexStatements", "sqlite_index_statements"]
+
+
+@dataclass(frozen=True, slots=True)
+class SqliteIndexStatements:
+    """The statements, named by what they do. Many numbers come back as one text: in a fifth of the time of rows."""
+
+    changes: Statement
+    rows: Statement
+    vectors: Statement
+    forms: Statement
+    holders: Statement
+    metadata: Statement
+    candidates: Statement
+    names: Statement
+    first: Statement
+    rows_of_ids: Statement
+    write_words: Statement
+    drop_words: Statement
+
+
+@cache
+def sqlite_index_statements() -> SqliteIndexStatements:
+    """The statements."""
+    compiled = compiler_for("sqlite")
+    return SqliteIndexStatements(**{name: compiled(text(sql)) for name, sql in _SQL.items()})
+
+
+_SQL = {
+    "changes": """
+        SELECT group_concat(id), group_concat(length) FROM arc_index_entries
+        WHERE scope = :scope AND caller_id = :caller_id AND version > :version""",
+    "rows": "SELECT group_concat(id) FROM arc_index_entries WHERE scope = :scope AND caller_id = :caller_id",
+    "vectors": """
+        SELECT entry.version, entry.id, entry.entry_id, held.vector
+        FROM arc_index_entries AS entry LEFT JOIN arc_index_vectors AS held ON held.id = entry.id
+        WHERE entry.scope = :scope AND entry.caller_id = :caller_id AND (entry.version, entry.id) > (:version, :id)
+        ORDER BY entry.version, entry.id LIMIT :row_limit""",
+    "forms": "SELECT term FROM arc_index_vocabulary WHERE term >= :first AND term < :last",
+    "holders": "SELECT group_concat(rowid) FROM arc_index_words WHERE arc_index_words MATCH :query",
+    "metadata": """
+        SELECT id, metadata FROM arc_index_entries
+        WHERE scope = :scope AND caller_id = :caller_id
+          AND id IN (SELECT rowid FROM arc_index_words WHERE arc_index_words MATCH :query)""",
+    "candidates": """
+        SELECT entry.entry_id, entry.length, words.tokens
+        FROM arc_index_entries AS entry JOIN arc_index_words AS words ON words.rowid = entry.id
+        WHERE entry.caller_id = :caller_id AND entry.id IN (SELECT value FROM json_each(:rows))""",
+    "names": """
+        SELECT id, entry_id FROM arc_index_entries
+        WHERE caller_id = :caller_id AND id IN (SELECT value FROM json_each(:rows))""",
+    "first": """
+        SELECT id FROM arc_index_entries
+        WHERE caller_id = :caller_id AND id IN (SELECT value FROM json_each(:rows))
+        ORDER BY entry_id LIMIT :row_limit""",
+    "rows_of_ids": """
+        SELECT id FROM arc_index_entries
+        WHERE scope = :scope AND caller_id = :caller_id AND entry_id IN (SELECT value FROM json_each(:ids))""",
+    "write_words": "INSERT INTO arc_index_words (rowid, tokens) VALUES (:row, :tokens)",
+    "drop_words": "DELETE FROM arc_index_words WHERE rowid IN (SELECT value FROM json_each(:rows))",
+}
