@@ -21,7 +21,7 @@ SUMMARISED = 60
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a memory gave for a seed, in arc's form, what it was asked for, and the tokens of turns and largest message."""
+    """What a memory gave for a seed, in arc's form, what it was asked for, and what its turns cost."""
 
     conversation: list[Message]
     given: list[Message]
