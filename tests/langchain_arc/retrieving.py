@@ -41,7 +41,7 @@ def an_index(*, embedded: bool = True, documents: Sequence[Document] = DOCUMENTS
     return index
 
 
-ENGINES = ("memory", "sqlite")
+ENGINES = ("memory", "sqlite", "postgres")
 """Where an engine keeps documents."""
 
 
