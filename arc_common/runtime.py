@@ -87,6 +87,7 @@ class Runtime:
     compression: CompressionStrategy | None = None
     closed: bool = False
     own_index: "IndexStore | None" = None
+    index_lock: Lock = field(default_factory=Lock)
     retriever: "Retriever | RagPipeline | None" = None
     receipts: LastReceipts = field(default_factory=LastReceipts)
     has_documents: "MutableMapping[Scope, bool]" = field(default_factory=lambda: TTLCache(_WARNED, ttl=_LOOK_AGAIN))
@@ -117,11 +118,12 @@ class Runtime:
         beside = getattr(store, "index", None)
         if beside is not None:
             return beside  # type: ignore[no-any-return]  # stores that have one have one of this protocol
-        if self.own_index is None:
-            from arc_common.retrieval.in_memory import InMemoryIndexStore  # noqa: PLC0415 - numpy takes 0.1 s
+        from arc_common.retrieval.in_memory import InMemoryIndexStore  # noqa: PLC0415 - numpy takes 0.1 s
 
-            self.own_index = InMemoryIndexStore()
-        return self.own_index
+        with self.index_lock:
+            if self.own_index is None:
+                self.own_index = InMemoryIndexStore()
+            return self.own_index
 
     def reply(self) -> AbstractContextManager[None]:
         """For the time of a reply: background work gives way to it."""
