@@ -128,7 +128,7 @@ def _points_back(text: str) -> bool:
 
 def _replaced_kinds(question: str) -> set[str]:
     """What a question that only names another thing puts in the place of what was asked for before."""
-    kinds = {word.kind for word in _topic_words_of(question)}
+    kinds: set[str] = {word.kind for word in _topic_words_of(question)}
     return set() if "word" in kinds else kinds
 
 
