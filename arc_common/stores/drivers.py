@@ -34,8 +34,8 @@ class Transaction(Protocol):
     def run(self, *calls: Call) -> list[list[Row]]:
         """Run the calls in one round trip; the rows of each."""
 
-    def commit(self, *calls: Call) -> list[list[Row]]:
-        """Run the last calls and commit, in one round trip; the rows of each."""
+    def commit(self, *calls: Call) -> None:
+        """Run the last calls and commit, in one round trip."""
 
 
 class Driver(Protocol):
@@ -197,10 +197,9 @@ class _SqliteTransaction:
     def run(self, *calls: Call) -> list[list[Row]]:
         return [self._rows(statement, parameters) for statement, parameters in calls]
 
-    def commit(self, *calls: Call) -> list[list[Row]]:
-        rows = self.run(*calls)
+    def commit(self, *calls: Call) -> None:
+        self.run(*calls)
         self._connection.execute("COMMIT")
-        return rows
 
     def _rows(self, statement: Statement, parameters: Any) -> list[Row]:
         if isinstance(parameters, Mapping):
@@ -403,15 +402,16 @@ class _PostgresTransaction:
         with self._connection.pipeline():
             self._begin()
             cursors = [self._send(*call) for call in calls]
-        return _fetched(cursors)
+        # fetched behind the pipeline: inside it, the first fetch would be a round trip of its own
+        return [[] if cursor is None else cursor.fetchall() for cursor in cursors]
 
-    def commit(self, *calls: Call) -> list[list[Row]]:
+    def commit(self, *calls: Call) -> None:
         with self._connection.pipeline():
             self._begin()
-            cursors = [self._send(*call) for call in calls]
+            for call in calls:
+                self._send(*call)
             self._execute("COMMIT")
         self._begun = False
-        return _fetched(cursors)
 
     def _begin(self) -> None:
         if not self._begun:
@@ -431,11 +431,6 @@ class _PostgresTransaction:
 
     def _execute(self, sql: str, parameters: Mapping[str, Any] | None = None) -> Any:
         return self._connection.execute(sql, parameters, prepare=self._prepare)
-
-
-def _fetched(cursors: Sequence[Any]) -> list[list[Row]]:
-    """The rows of statements, behind their pipeline: inside it, the first fetch would be a round trip of its own."""
-    return [cursor.fetchall() if cursor is not None and cursor.description else [] for cursor in cursors]
 
 
 def _once(pooled: PoolProxiedConnection, configure: Callable[[], None]) -> None:

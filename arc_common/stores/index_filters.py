@@ -1,12 +1,16 @@
-"""A metadata filter in terms of what the index knows: labels, and comparisons that need the values themselves. Pure."""
+"""A metadata filter in terms of what the index knows: labels, and values that have an order. Pure."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from arc_common.filters import AllOf, AnyOf, Condition, Exists, Filter, Not, OneOf, Scalar
+from arc_common.filters import AllOf, AnyOf, Comparison, Condition, Exists, Filter, Not, OneOf, Scalar
 from arc_common.stores.index_tokens import Tokens
 
-__all__ = ["All", "Either", "HasLabel", "Neither", "Ordered", "Wanted", "only_labels", "wanted_for"]
+__all__ = ["SIGNS", "All", "Either", "HasLabel", "Neither", "Ordered", "Wanted", "wanted_for"]
+
+SIGNS: Mapping[Comparison, str] = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
+"""The orders in SQL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +26,7 @@ class Ordered:
 
     Args:
         condition: Which, and how.
-        label: One that all entries have of which this can be true.
+        label: Of the key.
     """
 
     condition: Condition
@@ -70,18 +74,6 @@ def wanted_for(filters: Filter, tokens: Tokens) -> Wanted:
             return Either(tuple(wanted_for(part, tokens) for part in parts))
         case Not(part):
             return Neither(wanted_for(part, tokens))
-
-
-def only_labels(wanted: Wanted) -> bool:
-    """Whether labels alone tell."""
-    match wanted:
-        case Ordered():
-            return False
-        case All(parts) | Either(parts):
-            return all(map(only_labels, parts))
-        case Neither(part):
-            return only_labels(part)
-    return True
 
 
 def _one_of(key: str, values: tuple[Scalar, ...], tokens: Tokens) -> Wanted:

@@ -1,7 +1,8 @@
 """How PostgreSQL keeps and finds entries: words and labels by arrays of tokens under GIN, vectors by pgvector."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from threading import Lock
 from time import monotonic
 from typing import Any
@@ -10,15 +11,15 @@ import numpy as np
 from cachetools import LRUCache
 from numpy.typing import NDArray
 
-from arc_common.exceptions import ConfigurationError, StoreError
+from arc_common.exceptions import ConfigurationError, InvalidInputError, StoreError
 from arc_common.filters import Filter
 from arc_common.indexing import IndexEntry, LexicalCandidates
 from arc_common.retrieval.lexical import BM25
 from arc_common.retrieval.shelf import check_comparable
 from arc_common.stores.database import Database
-from arc_common.stores.drivers import Call, Row, Transaction
+from arc_common.stores.drivers import Call, Row
 from arc_common.stores.index_filters import wanted_for
-from arc_common.stores.index_postgres_filters import PostgresCondition, condition_for, number_of, ordered_values
+from arc_common.stores.index_postgres_filters import PostgresCondition, condition_for
 from arc_common.stores.index_postgres_plan import INDEXED_FROM, Graph, Walk, index_ddl, index_name, indexed_as, walk_for
 from arc_common.stores.index_postgres_statements import (
     count_statement,
@@ -32,12 +33,14 @@ from arc_common.stores.index_postgres_statements import (
 )
 from arc_common.stores.index_rows import Held, Known, candidates
 from arc_common.stores.index_statements import index_statements_for
-from arc_common.stores.index_tokens import Tokens
+from arc_common.stores.index_tokens import Tokens, canonical_number, number_of
 
 __all__ = ["PostgresIndex"]
 
-_ENTRIES = "arc_index_entries.tokens"
-_VECTORS = "arc_index_vectors.labels"
+# What statements call an entry's row and its labels.
+_ENTRIES = "entry.id", "entry.tokens"
+_WHOLE_ENTRIES = "arc_index_entries.id", "arc_index_entries.tokens"
+_VECTORS = "held.id", "held.labels"
 
 _LOCK = 0x6172_6302
 """The advisory lock under which tables are changed at run time ("arc", 2)."""
@@ -54,7 +57,8 @@ _SHARES = 512
 class PostgresIndex:
     """The part of `SqlIndexStore` that only PostgreSQL has.
 
-    - A search takes two round trips; one more when it has to learn how much a filter lets through.
+    - A search in a scope that was searched before takes one round trip; one more when it has to learn how much a filter
+      lets through, and the first one another.
     - A dense search never returns fewer than match: what the graph leaves short is searched exactly.
 
     Args:
@@ -103,7 +107,6 @@ class PostgresIndex:
         return {
             "tokens": [*terms, *_labels(entry, tokens)],
             "frequencies": [float(frequency) for frequency in entry.terms.values()],
-            "ordered": ordered_values(entry.metadata),
         }
 
     def vector_columns(self, entry: IndexEntry, tokens: Tokens) -> dict[str, Any]:
@@ -115,6 +118,11 @@ class PostgresIndex:
             "sample": int.from_bytes(tokens.of(entry.id)[:4], "big", signed=True),
             "labels": _labels(entry, tokens),
         }
+
+    def value_columns(self, row: dict[str, Any]) -> dict[str, Any]:
+        """What is stored of a value: a number with all its digits, which a float would lose."""
+        number = row["number"]
+        return row if number is None else {**row, "number": canonical_number(number)}
 
     def read_vector(self, stored: str) -> NDArray[np.float32]:
         """A vector as it was given."""
@@ -163,31 +171,34 @@ class PostgresIndex:
         limit: int,
     ) -> LexicalCandidates:
         """See `IndexStore.lexical`."""
-        with self._database.reading() as transaction:
-            held = self._held(transaction, key)
-            if held is None or not terms:
-                return candidates(held, [], [0] * len(terms))
+        names: list[int] = []
+
+        def calls(held: Held) -> list[Call]:
             tokens = Tokens(held.salt)
-            names = [number_of(tokens.of(term)) for term in terms]
-            place = {"scope": held.id, "caller_id": key["caller_id"], "tokens": names}
+            names[:] = [number_of(tokens.of(term)) for term in terms]
             condition = _condition(filters, tokens, _ENTRIES)
-            base, slope = self._norm(held)
             asked = {
                 **condition.parameters,
-                **place,
+                **_place(key, held),
+                "tokens": names,
                 "weights": [float(weight) for weight in terms.values()],
-                "count": held.entries,
-                "base": base,
-                "slope": slope,
+                "k1": float(self._bm25.k1),
+                "b": float(self._bm25.b),
                 "row_limit": limit,
                 **({} if ids is None else {"ids": list(ids)}),
             }
             statement = lexical_statement(condition.sql, with_ids=ids is not None)
-            counted, found = transaction.commit((plain_statement("holders"), place), (statement, asked))
+            counting = plain_statement("holders"), {**_place(key, held), "tokens": names}
+            return [counting, (statement, asked)]
+
+        held, rows = self._ask(key, calls)
+        if held is None:
+            return candidates(None, [], [0] * len(terms))
+        counted, found = rows
         holders = {row[0]: row[1] for row in counted}
-        # a row without a frequency has a token of another word that is equal: once in centuries
-        rows = [(entry_id, length, row) for entry_id, length, row in found if any(row)]
-        return candidates(held, rows, [holders.get(name, 0) for name in names])
+        # a row without a frequency has a token that is some other word's too: once in centuries
+        having = [(entry_id, length, frequencies) for entry_id, length, frequencies in found if any(frequencies)]
+        return candidates(held, having, [holders.get(name, 0) for name in names])
 
     def dense(
         self,
@@ -201,103 +212,130 @@ class PostgresIndex:
         exact: bool,
     ) -> list[tuple[str, float]]:
         """See `IndexStore.dense`."""
-        with self._database.reading() as transaction:
-            held = self._held(transaction, key)
-            if held is None or held.embedding is None:
+        if not limit:
+            return []
+
+        def nearest(held: Held) -> list[tuple[str, float]]:
+            if held.embedding is None:
                 return []
             check_comparable(held.embedding, embedder, len(vector))
-            if not limit:
-                return []
+            return self._nearest(key, held, vector, filters=filters, ids=ids, limit=limit, exact=exact)
+
+        # What the scope was at the last search hardly ever changes. If it has, nothing is found: the statement asks.
+        remembered: Held | None = self._remembered(_name(key))
+        if remembered is not None:
+            with suppress(InvalidInputError):  # said about vectors that may have gone
+                if found := nearest(remembered):
+                    return found
+        while (held := self._look(key)) is not None:
+            if (found := nearest(held)) or _is_same(held, self._look(key)):
+                return found
+        return []
+
+    def _nearest(
+        self,
+        key: Mapping[str, str],
+        held: Held,
+        vector: NDArray[np.float32],
+        *,
+        filters: Filter | None,
+        ids: Collection[str] | None,
+        limit: int,
+        exact: bool,
+    ) -> list[tuple[str, float]]:
+        """The nearest of a scope, if it still is what it was taken for; else nothing."""
+        asked = {
+            **_place(key, held),
+            "salt": held.salt,
+            "embedder": held.embedder,
+            "dimension": held.dimension,
+            "vector": _text_of(vector),
+            "row_limit": limit,
+        }
+        walk = None if exact or ids is not None else self._walk(key, held, filters, limit=limit)
+        if walk is not None:
             condition = _condition(filters, Tokens(held.salt), _VECTORS)
-            place = {"scope": held.id, "caller_id": key["caller_id"]}
-            walk = None
-            if not exact and ids is None and held.vectors >= INDEXED_FROM:
-                walk = self._walk(transaction, held, place, filters, condition=condition, limit=limit)
-            asked = {**condition.parameters, **place, "vector": _text_of(vector), "row_limit": limit}
-            if walk is not None:
-                found = self._walked(transaction, walk, condition, asked, len(vector))
-                if len(found) >= limit:
-                    return _sorted(found, limit)
-            if ids is not None:
-                asked["ids"] = list(ids)
-            statement = exact_statement(condition.sql, with_ids=ids is not None, join=condition.needs_entries)
-            (found,) = transaction.commit((statement, asked))
-        return _sorted(found, limit)
+            settings = {"ef_search": str(walk.ef_search), "row_limit": walk.looked_at(limit)}
+            walking = {**asked, **condition.parameters, **settings}
+            found = self._database.read((walking_statement(condition.sql, dimension=len(vector)), walking))
+            if len(found) >= limit:
+                return _best(found, limit)
+        condition = _condition(filters, Tokens(held.salt), _VECTORS, gather=True)
+        comparing = {**asked, **condition.parameters, **({} if ids is None else {"ids": list(ids)})}
+        statement = exact_statement(condition.sql, with_ids=ids is not None)
+        return _best(self._database.read((statement, comparing)), limit)
 
     def count(self, key: Mapping[str, str], filters: Filter) -> int:
         """How many entries match."""
-        with self._database.reading() as transaction:
-            held = self._held(transaction, key)
-            if held is None:
-                return 0
+
+        def calls(held: Held) -> list[Call]:
             condition = _condition(filters, Tokens(held.salt), _ENTRIES)
-            asked = {**condition.parameters, "scope": held.id, "caller_id": key["caller_id"]}
-            (((count,),),) = transaction.commit((count_statement(condition.sql), asked))
-        return int(count)
+            return [(count_statement(condition.sql), {**condition.parameters, **_place(key, held)})]
+
+        held, rows = self._ask(key, calls)
+        return int(rows[0][0][0]) if held else 0
 
     def scan(self, key: Mapping[str, str], filters: Filter, *, unembedded: bool, after: str, limit: int) -> list[Row]:
         """The first rows by id whose metadata match."""
-        with self._database.reading() as transaction:
-            held = self._held(transaction, key)
-            if held is None:
-                return []
-            condition = _condition(filters, Tokens(held.salt), _ENTRIES)
-            asked = {**condition.parameters, **key, "after": after, "row_limit": limit}
-            (rows,) = transaction.commit((scan_statement(condition.sql, unembedded=unembedded), asked))
-        return rows
 
-    def _held(self, transaction: Transaction, key: Mapping[str, str]) -> Held | None:
-        (rows,) = transaction.run((self._common.scope, key))
-        return Held(*rows[0]) if rows else None
+        def calls(held: Held) -> list[Call]:
+            condition = _condition(filters, Tokens(held.salt), _WHOLE_ENTRIES)
+            asked = {**condition.parameters, **key, **_place(key, held), "after": after, "row_limit": limit}
+            return [(scan_statement(condition.sql, unembedded=unembedded), asked)]
 
-    def _norm(self, held: Held) -> tuple[float, float]:
-        """What a length is turned into, as `BM25.norms`: base + slope × length."""
-        if not held.mean_length:
-            return self._bm25.k1, 0.0
-        return self._bm25.k1 * (1 - self._bm25.b), self._bm25.k1 * self._bm25.b / held.mean_length
+        held, rows = self._ask(key, calls)
+        return rows[0] if held else []
 
-    def _walk(
-        self,
-        transaction: Transaction,
-        held: Held,
-        place: Mapping[str, Any],
-        filters: Filter | None,
-        *,
-        condition: PostgresCondition,
-        limit: int,
-    ) -> Walk | None:
-        """How to walk the graph, by what is known of it and of the filter."""
-        assert held.dimension is not None  # noqa: S101 - it has vectors
-        size = held.vectors.bit_length()  # a scope that has grown by half is asked anew
-        graph_key, share_key = ("graph", held.dimension), ("share", held.id, size, repr(filters))
-        graph = self._remembered(graph_key)
-        share = 1.0 if filters is None else self._remembered(share_key)
+    def _ask(
+        self, key: Mapping[str, str], calls: Callable[[Held], Sequence[Call]]
+    ) -> tuple[Held | None, list[list[Row]]]:
+        """What a scope holds, and the rows of calls made for it, all of one moment.
+
+        What it held at the last search tells its row and its salt, which hardly ever change: the calls go out with the
+        question whether they still are the same.
+
+        Args:
+            key: The scope.
+            calls: Makes the calls.
+        """
+        held = self._remembered(_name(key)) or self._look(key)
+        while held is not None:
+            found, *rows = self._database.snapshot((self._common.scope, key), *calls(held))
+            now = Held(*found[0]) if found else None
+            self._remember(_name(key), now)
+            if _is_same(held, now):
+                return now, rows
+            held = now
+        return None, []
+
+    def _look(self, key: Mapping[str, str]) -> Held | None:
+        """What a scope holds, remembered for the next search."""
+        found = self._database.read((self._common.scope, key))
+        held = Held(*found[0]) if found else None
+        self._remember(_name(key), held)
+        return held
+
+    def _walk(self, key: Mapping[str, str], held: Held, filters: Filter | None, *, limit: int) -> Walk | None:
+        """How to walk the graph, by what is known of it and of the filter; asks if nothing is known."""
+        if held.dimension is None or held.vectors < INDEXED_FROM:
+            return None
+        size = held.vectors.bit_length()  # a scope that has doubled is asked anew
+        graph_name, share_name = ("graph", held.dimension), ("share", held.id, size, repr(filters))
+        graph = self._remembered(graph_name)
+        share = 1.0 if filters is None else self._remembered(share_name)
         if graph is None or share is None:
-            sample = sample_statement(condition.sql, join=condition.needs_entries)
-            sizes, ((looked_at, passing),) = transaction.run(
+            condition = _condition(filters, Tokens(held.salt), _VECTORS)
+            sample = {**condition.parameters, **_place(key, held), "row_limit": _SAMPLE}
+            sizes, ((looked_at, passing),) = self._database.snapshot(
                 (plain_statement("graph"), {"name": index_name(held.dimension)}),
-                (sample, {**condition.parameters, **place, "row_limit": _SAMPLE}),
+                (sample_statement(condition.sql), sample),
             )
-            graph = Graph(held.dimension, sizes[0][0] if sizes else 0)
-            share = 1.0 if filters is None else passing / max(looked_at, 1)
-            if sizes:  # one that is not there may be at the next search
-                self._remember(graph_key, graph)
-            else:
+            if not sizes:  # it may be there at the next search
                 return None
-            self._remember(share_key, share)
+            graph, share = Graph(held.dimension, sizes[0][0]), passing / max(looked_at, 1)
+            self._remember(graph_name, graph)
+            self._remember(share_name, share)
         return walk_for(graph, vectors=held.vectors, share=share, limit=limit)
-
-    def _walked(
-        self,
-        transaction: Transaction,
-        walk: Walk,
-        condition: PostgresCondition,
-        asked: Mapping[str, Any],
-        dimension: int,
-    ) -> list[Row]:
-        statement = walking_statement(condition.sql, dimension=dimension, join=condition.needs_entries)
-        _, found = transaction.run((plain_statement("walk"), {"ef_search": str(walk.ef_search)}), (statement, asked))
-        return found
 
     def _remembered(self, key: Any) -> Any:
         with self._lock:
@@ -323,8 +361,12 @@ class PostgresIndex:
             ) from error
 
 
-def _condition(filters: Filter | None, tokens: Tokens, labels: str) -> PostgresCondition:
-    return condition_for(None if filters is None else wanted_for(filters, tokens), labels=labels)
+def _condition(
+    filters: Filter | None, tokens: Tokens, columns: tuple[str, str], *, gather: bool = False
+) -> PostgresCondition:
+    row, labels = columns
+    wanted = None if filters is None else wanted_for(filters, tokens)
+    return condition_for(wanted, row=row, labels=labels, gather=gather)
 
 
 def _labels(entry: IndexEntry, tokens: Tokens) -> list[int]:
@@ -335,7 +377,20 @@ def _text_of(vector: NDArray[np.float32]) -> str:
     return f"[{','.join(map(str, vector.tolist()))}]"
 
 
-def _sorted(found: Sequence[Row], limit: int) -> list[tuple[str, float]]:
+def _place(key: Mapping[str, str], held: Held) -> dict[str, Any]:
+    return {"scope": held.id, "caller_id": key["caller_id"]}
+
+
+def _name(key: Mapping[str, str]) -> tuple[str, ...]:
+    return "held", *key.values()
+
+
+def _is_same(one: Held, other: Held | None) -> bool:
+    """Whether statements made for the one hold for the other."""
+    return other is not None and (one.id, one.salt, one.embedding) == (other.id, other.salt, other.embedding)
+
+
+def _best(found: Sequence[Row], limit: int) -> list[tuple[str, float]]:
     """Best first; cosines of unit vectors may be a rounding beyond 1."""
     nearest = [(entry_id, min(1.0, max(-1.0, cosine))) for entry_id, cosine in found]
     return sorted(nearest, key=lambda one: (-one[1], one[0]))[:limit]

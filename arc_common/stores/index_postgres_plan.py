@@ -19,7 +19,7 @@ _MOST_EF = 1000
 """pgvector's limit."""
 
 _SPARE = 4
-"""How many vectors that pass are looked at for each one wanted. """
+"""How many vectors that pass are looked at for each one wanted."""
 
 _VECTOR = 2000
 _HALF = 4000
@@ -45,9 +45,15 @@ class Walk:
 
     Args:
         ef_search: How many vectors are looked at before the best of them are taken.
+        precise: Whether the graph holds the vectors as they are, not at half their precision.
     """
 
     ef_search: int
+    precise: bool = True
+
+    def looked_at(self, limit: int) -> int:
+        """How many are to be compared at full precision, so that so many are the best."""
+        return limit if self.precise else 2 * limit
 
 
 def walk_for(graph: Graph | None, *, vectors: int, share: float, limit: int) -> Walk | None:
@@ -64,7 +70,7 @@ def walk_for(graph: Graph | None, *, vectors: int, share: float, limit: int) -> 
         return None
     density = passing / max(graph.vectors, vectors)
     ef_search = max(_LEAST_EF, round(_SPARE * limit / density))
-    return Walk(ef_search) if ef_search <= _MOST_EF else None
+    return Walk(ef_search, precise=graph.dimension <= _VECTOR) if ef_search <= _MOST_EF else None
 
 
 def index_name(dimension: int) -> str:

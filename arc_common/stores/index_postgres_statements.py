@@ -20,16 +20,15 @@ __all__ = [
 _KEPT = 256
 """Shapes of filters whose statements are kept compiled."""
 
-_PLACE = "{table}.scope = :scope AND {table}.caller_id = :caller_id"
-
-_JOINED = " JOIN arc_index_entries ON arc_index_entries.id = arc_index_vectors.id"
-
 _LEXICAL = """
-WITH asked AS MATERIALIZED (
-    SELECT given.token, given.place,
-           given.weight * ln(1 + (:count - coalesce(terms.entries, 0) + 0.5) / (coalesce(terms.entries, 0) + 0.5))
-               AS impact
-    FROM unnest(CAST(:tokens AS BIGINT[]), CAST(:weights AS DOUBLE PRECISION[]))
+WITH norm AS MATERIALIZED (
+    SELECT entries, CASE WHEN total_length > 0 THEN :k1 * (1 - :b) ELSE :k1 END AS base,
+           CASE WHEN total_length > 0 THEN :k1 * :b * entries / total_length ELSE 0 END AS slope
+    FROM arc_index_scopes WHERE id = :scope AND caller_id = :caller_id
+), asked AS MATERIALIZED (
+    SELECT given.token, given.place, given.weight * ln(1 + (
+        norm.entries - coalesce(terms.entries, 0) + 0.5) / (coalesce(terms.entries, 0) + 0.5)) AS impact
+    FROM norm, unnest(CAST(:tokens AS BIGINT[]), CAST(:weights AS DOUBLE PRECISION[]))
          WITH ORDINALITY AS given (token, weight, place)
     LEFT JOIN arc_index_terms AS terms
         ON terms.scope = :scope AND terms.caller_id = :caller_id AND terms.token = given.token
@@ -39,44 +38,60 @@ SELECT best.entry_id, best.length, ARRAY(
 )
 FROM (
     SELECT entry_id, length, tokens, frequencies, (
-        SELECT sum(asked.impact * held.frequency / (held.frequency + :base + :slope * arc_index_entries.length))
+        SELECT sum(asked.impact * held.frequency / (held.frequency + norm.base + norm.slope * entry.length))
         FROM asked,
              LATERAL (SELECT frequencies[array_position(tokens, asked.token)] OFFSET 0) AS held (frequency)
         WHERE held.frequency IS NOT NULL
     ) AS score
-    FROM arc_index_entries
-    WHERE arc_index_entries.scope = :scope AND arc_index_entries.caller_id = :caller_id
+    FROM norm, arc_index_entries AS entry
+    WHERE entry.scope = :scope AND entry.caller_id = :caller_id
       AND tokens && CAST(:tokens AS BIGINT[]) AND {condition} {ids}
     ORDER BY score DESC NULLS LAST, entry_id LIMIT :row_limit
 ) AS best
 """
 
-_EXACT = """
-SELECT arc_index_vectors.entry_id, -(arc_index_vectors.vector <#> CAST(:vector AS vector))
-FROM arc_index_vectors {join}
-WHERE arc_index_vectors.scope = :scope AND arc_index_vectors.caller_id = :caller_id AND {condition} {ids}
-ORDER BY arc_index_vectors.vector <#> CAST(:vector AS vector), arc_index_vectors.entry_id LIMIT :row_limit
-"""
+# Asked once, before anything else is read: whether the scope is the one that the statement was made for.
+_STILL = """(
+    SELECT TRUE FROM arc_index_scopes AS still
+    WHERE still.id = :scope AND still.caller_id = :caller_id AND still.salt = :salt
+      AND still.embedder = :embedder AND still.dimension = :dimension)"""
 
-_WALKING = """
-SELECT arc_index_vectors.entry_id, -(arc_index_vectors.vector <#> CAST(:vector AS vector))
-FROM arc_index_vectors {join}
-WHERE vector_dims(arc_index_vectors.vector) = {dimension}
-  AND arc_index_vectors.scope = :scope AND arc_index_vectors.caller_id = :caller_id AND {condition}
-ORDER BY CAST(arc_index_vectors.vector AS {type}) <#> CAST(:vector AS {type}) LIMIT :row_limit
+_EXACT = (
+    """
+SELECT held.entry_id, -(held.vector <#> CAST(:vector AS vector))
+FROM arc_index_vectors AS held
+WHERE held.scope = :scope AND held.caller_id = :caller_id AND {condition} {ids} AND """
+    + _STILL
+    + """
+ORDER BY held.vector <#> CAST(:vector AS vector), held.entry_id LIMIT :row_limit
 """
+)
+
+# The settings hold for this statement. They are made before the scan begins, as all that is asked once.
+_WALKING = (
+    """
+SELECT held.entry_id, -(held.vector <#> CAST(:vector AS vector))
+FROM arc_index_vectors AS held
+WHERE vector_dims(held.vector) = {dimension} AND held.scope = :scope AND held.caller_id = :caller_id AND {condition}
+  AND (SELECT set_config('hnsw.ef_search', :ef_search, true) <> ''
+          AND set_config('hnsw.iterative_scan', 'relaxed_order', true) <> '') AND """
+    + _STILL
+    + """
+ORDER BY CAST(held.vector AS {type}) <#> CAST(:vector AS {type}) LIMIT :row_limit
+"""
+)
 
 _SAMPLE = """
 SELECT count(*), count(*) FILTER (WHERE {condition})
 FROM (
-    SELECT id, labels FROM arc_index_vectors
-    WHERE arc_index_vectors.scope = :scope AND arc_index_vectors.caller_id = :caller_id
+    SELECT id, labels FROM arc_index_vectors WHERE scope = :scope AND caller_id = :caller_id
     ORDER BY sample LIMIT :row_limit
-) AS arc_index_vectors {join}
+) AS held
 """
 
 _COUNT = """
-SELECT count(*) FROM arc_index_entries WHERE scope = :scope AND arc_index_entries.caller_id = :caller_id AND {condition}
+SELECT count(*) FROM arc_index_entries AS entry
+WHERE entry.scope = :scope AND entry.caller_id = :caller_id AND {condition}
 """
 
 _PLAIN = {
@@ -91,10 +106,6 @@ _PLAIN = {
     "drop_terms": """
         DELETE FROM arc_index_terms
         WHERE scope = :scope AND caller_id = :caller_id AND token = ANY (CAST(:tokens AS BIGINT[])) AND entries <= 0""",
-    # without sorting, the graph is the only way to what is ordered
-    "walk": """
-        SELECT set_config('hnsw.ef_search', :ef_search, true), set_config('hnsw.iterative_scan', 'relaxed_order', true),
-               set_config('enable_sort', 'off', true)""",
     "graph": """
         SELECT CAST(greatest(class.reltuples, 0) AS BIGINT)
         FROM pg_class AS class JOIN pg_index AS index ON index.indexrelid = class.oid
@@ -125,28 +136,25 @@ def ddl_statement(sql: str) -> Statement:
 @lru_cache(_KEPT)
 def lexical_statement(condition: str, *, with_ids: bool) -> Statement:
     """The best entries that have a term: id, length and the frequencies of all terms."""
-    return _compiled(_LEXICAL.format(condition=condition, ids=_ids("arc_index_entries", with_ids)))
+    return _compiled(_LEXICAL.format(condition=condition, ids=_ids("entry", with_ids)))
 
 
 @lru_cache(_KEPT)
-def exact_statement(condition: str, *, with_ids: bool, join: bool) -> Statement:
+def exact_statement(condition: str, *, with_ids: bool) -> Statement:
     """The nearest of all that pass: id and cosine."""
-    ids = _ids("arc_index_vectors", with_ids)
-    return _compiled(_EXACT.format(condition=condition, ids=ids, join=_JOINED if join else ""))
+    return _compiled(_EXACT.format(condition=condition, ids=_ids("held", with_ids)))
 
 
 @lru_cache(_KEPT)
-def walking_statement(condition: str, *, dimension: int, join: bool) -> Statement:
+def walking_statement(condition: str, *, dimension: int) -> Statement:
     """The nearest along the graph: id and cosine."""
-    held = indexed_as(dimension)
-    join_sql = _JOINED if join else ""
-    return _compiled(_WALKING.format(condition=condition, join=join_sql, dimension=dimension, type=held))
+    return _compiled(_WALKING.format(condition=condition, dimension=dimension, type=indexed_as(dimension)))
 
 
 @lru_cache(_KEPT)
-def sample_statement(condition: str, *, join: bool) -> Statement:
+def sample_statement(condition: str) -> Statement:
     """How many of a scope's vectors were looked at, and how many of them pass."""
-    return _compiled(_SAMPLE.format(condition=condition, join=_JOINED if join else ""))
+    return _compiled(_SAMPLE.format(condition=condition))
 
 
 @lru_cache(_KEPT)

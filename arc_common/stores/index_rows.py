@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from arc_common.exceptions import InvalidInputError
 from arc_common.indexing import EntryKind, IndexEntry, LexicalCandidates, Scope
 from arc_common.retrieval.shelf import check_comparable
+from arc_common.stores.index_schema import PREFIX
 from arc_common.stores.index_statements import SCOPE_COLUMNS
+from arc_common.stores.index_tokens import Tokens, number_of
 
 __all__ = [
     "Held",
@@ -25,6 +27,7 @@ __all__ = [
     "scope_key",
     "shown_entry",
     "text_row",
+    "value_rows",
     "whole_entry",
 ]
 
@@ -189,6 +192,27 @@ def whole_entry(row: Sequence[Any], vector: NDArray[np.float32] | None, embedder
     )
 
 
+def value_rows(entry: IndexEntry, row_id: int, tokens: Tokens) -> list[dict[str, Any]]:
+    """The metadata that have an order, each as a row; the place comes with it."""
+    rows: list[dict[str, Any]] = []
+    for key, held in entry.metadata.items():
+        ordered = [one for one in (held if isinstance(held, list) else (held,)) if _has_order(one)]
+        label = number_of(tokens.key(key)) if ordered else 0
+        for value in ordered:
+            is_text = isinstance(value, str)
+            rows.append(
+                {
+                    "id": row_id,
+                    "place": len(rows),
+                    "label": label,
+                    "number": None if is_text else value,
+                    "prefix": value[:PREFIX] if is_text else None,
+                    "text": value if is_text and len(value) > PREFIX else None,
+                }
+            )
+    return rows
+
+
 def candidates(
     held: Held | None, found: Sequence[tuple[str, float, Sequence[float]]], holders: Sequence[int]
 ) -> LexicalCandidates:
@@ -208,6 +232,10 @@ def candidates(
         count=held.entries if held else 0,
         total_length=held.total_length if held else 0.0,
     )
+
+
+def _has_order(value: object) -> bool:
+    return isinstance(value, str | int | float) and not isinstance(value, bool)
 
 
 def _json(value: Mapping[str, Any]) -> str:

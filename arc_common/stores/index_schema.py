@@ -18,23 +18,27 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
+    Numeric,
     PrimaryKeyConstraint,
     String,
     Table,
     Text,
     UniqueConstraint,
 )
-from sqlalchemy.dialects import postgresql
+from sqlalchemy import text as sql_text
 from sqlalchemy.types import UserDefinedType
 
 from arc_common.messages import MAX_ID_LENGTH
 
-__all__ = ["VECTORS", "WORDS", "IndexTables", "Vector", "index_tables"]
+__all__ = ["PREFIX", "VECTORS", "WORDS", "IndexTables", "Vector", "index_tables"]
 
 WORDS = "arc_index_words"
 """SQLite's FTS5 table: one row for each entry, with its tokens; beside it `arc_index_vocabulary` counts them."""
 
 VECTORS = "arc_index_vectors"
+
+PREFIX = 64
+"""Characters of a text by which it is found; PostgreSQL can't index the whole of a long one."""
 
 _RowId = BigInteger().with_variant(Integer, "sqlite")
 
@@ -59,6 +63,7 @@ class IndexTables:
         entries: What search reads of an entry.
         texts: What only showing it needs.
         vectors: Those of the entries that have one. Empty, and of bytes, on a PostgreSQL server without pgvector.
+        values: The metadata that have an order: numbers and texts, those of a list each by itself.
         terms: In how many entries of a scope each term occurs; `None` on SQLite, whose FTS5 table counts.
     """
 
@@ -67,6 +72,7 @@ class IndexTables:
     entries: Table
     texts: Table
     vectors: Table
+    values: Table
     terms: Table | None
 
 
@@ -130,19 +136,33 @@ def index_tables(dialect_name: str) -> IndexTables:
         Column("caller_id", identifier, nullable=False),
         Column("vector", Vector() if postgres else LargeBinary, nullable=False),
     )
+    values = Table(
+        "arc_index_values",
+        metadata,
+        _scope(),
+        Column("id", _RowId, nullable=False, autoincrement=False),
+        Column("place", Integer, nullable=False),
+        Column("caller_id", identifier, nullable=False),
+        Column("label", BigInteger, nullable=False),  # of the key
+        Column("number", Numeric),
+        Column("prefix", String(PREFIX, collation="C") if postgres else String(PREFIX)),
+        Column("text", Text(collation="C") if postgres else Text),  # of those that are longer
+        PrimaryKeyConstraint("scope", "id", "place", name="arc_index_values_pk"),
+    )
+    Index("arc_index_values_numbers", values.c.label, values.c.number, values.c.id, **_where("number IS NOT NULL"))
+    Index("arc_index_values_texts", values.c.label, values.c.prefix, values.c.id, **_where("prefix IS NOT NULL"))
     terms = None
     if postgres:
         terms = _for_postgres(metadata, entries, vectors, entry_id)
     else:
         Index("arc_index_entries_changed", entries.c.scope, entries.c.version, entries.c.id)
         Index("arc_index_vectors_by_scope", vectors.c.scope)
-    return IndexTables(metadata, scopes, entries, texts, vectors, terms)
+    return IndexTables(metadata, scopes, entries, texts, vectors, values, terms)
 
 
 def _for_postgres(metadata: MetaData, entries: Table, vectors: Table, entry_id: String) -> Table:
     entries.append_column(Column("tokens", ARRAY(BigInteger), nullable=False))  # of its terms, then of its metadata
     entries.append_column(Column("frequencies", ARRAY(Double), nullable=False))  # of its terms
-    entries.append_column(Column("ordered", postgresql.JSONB, nullable=False))  # the metadata that have an order
     Index("arc_index_entries_tokens", entries.c.tokens, postgresql_using="gin")
     # beside the vector, so that a filtered search reads one table
     vectors.append_column(Column("entry_id", entry_id, nullable=False))
@@ -159,6 +179,11 @@ def _for_postgres(metadata: MetaData, entries: Table, vectors: Table, entry_id: 
         Column("entries", BigInteger, nullable=False),
         PrimaryKeyConstraint("scope", "token", name="arc_index_terms_pk"),
     )
+
+
+def _where(condition: str) -> dict[str, Any]:
+    """Keyword arguments of an index over some rows only."""
+    return {"sqlite_where": sql_text(condition), "postgresql_where": sql_text(condition)}
 
 
 def _scope() -> Column[Any]:

@@ -22,6 +22,7 @@ from arc_common.stores.index_rows import (
     scope_key,
     shown_entry,
     text_row,
+    value_rows,
     whole_entry,
 )
 from arc_common.stores.index_statements import index_statements_for
@@ -292,6 +293,12 @@ class SqlIndexStore:
         vectors = [self._vector_row(place, row, entry, tokens) for row, entry in stored if entry.vector is not None]
         if vectors:
             calls.append((self._sql.write_vector, vectors))
+        if known:
+            rows = self._database.many([one.id for one in known.values()])
+            calls.append((self._sql.drop_values, {**place, "rows": rows}))
+        values = [self._finder.value_columns(one) for row, entry in stored for one in value_rows(entry, row, tokens)]
+        if values:
+            calls.append((self._sql.write_value, [{**one, **place} for one in values]))
         return [*calls, *self._finder.words(place, tokens, stored, list(known.values()))]
 
     def _removals(self, place: Mapping[str, Any], held: Held, after: Held, gone: Sequence[Known]) -> list[Call]:
@@ -303,6 +310,7 @@ class SqlIndexStore:
             *self._finder.words(place, Tokens(held.salt), [], gone),
             (self._sql.drop_texts, rows),
             (self._sql.drop_vectors, rows),
+            (self._sql.drop_values, rows),
             (self._sql.drop_entries, rows),
             self._saving(place, after),
         ]

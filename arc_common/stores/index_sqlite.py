@@ -64,6 +64,10 @@ class SqliteIndex:
         """What is stored of a vector."""
         return {"vector": np.ascontiguousarray(entry.vector, dtype="<f4").tobytes()}
 
+    def value_columns(self, row: dict[str, Any]) -> dict[str, Any]:
+        """What is stored of a value: SQLite compares whole numbers and floats exactly."""
+        return row
+
     def read_vector(self, stored: bytes) -> NDArray[np.float32]:
         """A vector as it was given."""
         return np.frombuffer(stored, dtype="<f4").astype(np.float32)

@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from arc_common.filters import Condition, Filter, matcher
+from arc_common.filters import Condition, Filter
 from arc_common.retrieval.dense import VectorTable
 from arc_common.stores.drivers import Transaction
 from arc_common.stores.index_copy import ScopeCopy
 from arc_common.stores.index_filters import All, Either, HasLabel, Neither, Ordered, Wanted, wanted_for
 from arc_common.stores.index_rows import Held
-from arc_common.stores.index_sqlite_statements import sqlite_index_statements
-from arc_common.stores.index_tokens import Tokens
+from arc_common.stores.index_schema import PREFIX
+from arc_common.stores.index_sqlite_statements import comparing_statement, sqlite_index_statements
+from arc_common.stores.index_tokens import Tokens, number_of
 from arc_common.stores.index_words import AFTER, Posting, frequency_of, grouped
 
 __all__ = ["SqliteReader"]
@@ -155,7 +156,7 @@ class SqliteReader:
             case HasLabel(labels):
                 return self._having([label.hex() for label in labels])
             case Ordered(condition, label):
-                return self._comparing(condition, label.hex())
+                return self._comparing(condition, label)
             case All(parts):
                 mask = self.copy.there.copy()
                 for part in parts:
@@ -178,11 +179,15 @@ class SqliteReader:
             mask |= self.copy.mask(_numbers(rows))
         return mask
 
-    def _comparing(self, condition: Condition, label: str) -> NDArray[np.bool_]:
-        ((*found,),) = self._transaction.run((self._sql.metadata, {**self._place, "query": label}))
-        test = matcher(condition)
-        rows = [row for row, metadata in found if test(json.loads(metadata))]
-        return self.copy.mask(np.array(rows, dtype=np.int64))
+    def _comparing(self, condition: Condition, label: bytes) -> NDArray[np.bool_]:
+        value = condition.value
+        is_text = isinstance(value, str)
+        statement = comparing_statement(condition.comparison, text_value=is_text)
+        asked = {**self._place, "label": number_of(label), "value": value}
+        if isinstance(value, str):
+            asked["prefix"] = value[:PREFIX]
+        (((rows,),),) = self._transaction.run((statement, asked))
+        return self.copy.mask(_numbers(rows))
 
 
 def _numbers(joined: str | None) -> NDArray[np.int64]:

@@ -8,9 +8,11 @@ from functools import cache
 
 from sqlalchemy import text
 
+from arc_common.filters import Comparison
+from arc_common.stores.index_filters import SIGNS
 from arc_common.stores.statements import Statement, compiler_for
 
-__all__ = ["SqliteIndexStatements", "sqlite_index_statements"]
+__all__ = ["SqliteIndexStatements", "comparing_statement", "sqlite_index_statements"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,6 @@ class SqliteIndexStatements:
     vectors: Statement
     forms: Statement
     holders: Statement
-    metadata: Statement
     candidates: Statement
     names: Statement
     first: Statement
@@ -38,6 +39,23 @@ def sqlite_index_statements() -> SqliteIndexStatements:
     return SqliteIndexStatements(**{name: compiled(text(sql)) for name, sql in _SQL.items()})
 
 
+@cache
+def comparing_statement(comparison: Comparison, *, text_value: bool) -> Statement:
+    """The rows of entries that have a value under a key which compares so with another."""
+    template = _TEXTS if text_value else _NUMBERS
+    sign = SIGNS[comparison]
+    return compiler_for("sqlite")(text(template.format(sign=sign, loosely=sign.rstrip("=") + "=")))
+
+
+_NUMBERS = """
+    SELECT group_concat(id) FROM arc_index_values
+    WHERE label = :label AND scope = :scope AND caller_id = :caller_id AND number {sign} :value"""
+
+_TEXTS = """
+    SELECT group_concat(id) FROM arc_index_values
+    WHERE label = :label AND scope = :scope AND caller_id = :caller_id
+      AND prefix {loosely} :prefix AND coalesce(text, prefix) {sign} :value"""
+
 _SQL = {
     "changes": """
         SELECT group_concat(id), group_concat(length) FROM arc_index_entries
@@ -50,10 +68,6 @@ _SQL = {
         ORDER BY entry.version, entry.id LIMIT :row_limit""",
     "forms": "SELECT term FROM arc_index_vocabulary WHERE term >= :first AND term < :last",
     "holders": "SELECT group_concat(rowid) FROM arc_index_words WHERE arc_index_words MATCH :query",
-    "metadata": """
-        SELECT id, metadata FROM arc_index_entries
-        WHERE scope = :scope AND caller_id = :caller_id
-          AND id IN (SELECT rowid FROM arc_index_words WHERE arc_index_words MATCH :query)""",
     "candidates": """
         SELECT entry.entry_id, entry.length, words.tokens
         FROM arc_index_entries AS entry JOIN arc_index_words AS words ON words.rowid = entry.id

