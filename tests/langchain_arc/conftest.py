@@ -5,19 +5,23 @@ from pathlib import Path
 
 import pytest
 
-from arc_common import ContextEngine
+from arc_common import ArcSettings, ContextEngine
 from langchain_arc import open_engine
+
+BY_COUNT = ArcSettings(summary={"high_water_tokens": 0})
+"""Summaries are adopted by the number of messages, however short they are."""
 
 
 @pytest.fixture
 def sqlite_engine(tmp_path: Path) -> Iterator[ContextEngine]:
     """An engine over a SQLite file, for tests whose many cases are about LangChain rather than the store."""
-    with open_engine(f"sqlite:///{tmp_path}/arc.db") as engine:
+    with open_engine(f"sqlite:///{tmp_path}/arc.db", settings=BY_COUNT) as engine:
         yield engine
 
 
 @pytest.fixture(params=["memory", "sqlite"])
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ContextEngine]:
     """An engine over each store that needs no server."""
-    with open_engine(f"sqlite:///{tmp_path}/arc.db" if request.param == "sqlite" else None) as engine:
+    address = f"sqlite:///{tmp_path}/arc.db" if request.param == "sqlite" else None
+    with open_engine(address, settings=BY_COUNT) as engine:
         yield engine
