@@ -3,12 +3,10 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from threading import Lock
 from time import monotonic
 from typing import Any
 
 import numpy as np
-from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from arc_common.exceptions import ConfigurationError, InvalidInputError, StoreError
@@ -20,7 +18,7 @@ from arc_common.stores.database import Database
 from arc_common.stores.drivers import Call, Row
 from arc_common.stores.index_filters import wanted_for
 from arc_common.stores.index_postgres_filters import PostgresCondition, condition_for
-from arc_common.stores.index_postgres_plan import INDEXED_FROM, Graph, Walk, index_ddl, index_name, indexed_as, walk_for
+from arc_common.stores.index_postgres_plan import Graph, Walk, index_ddl, index_name, indexed_as, walk_for
 from arc_common.stores.index_postgres_statements import (
     count_statement,
     ddl_statement,
@@ -49,9 +47,10 @@ _SAMPLE = 256
 """Vectors that are asked how many pass a filter. A share of 10 % is then told from one of 4 % all but always."""
 
 _SECONDS = 60.0
-"""For which a share and a graph's size are believed: they decide how to search, not what is found."""
+"""For which what was learned is believed: it decides how to search, not what is found."""
 
-_SHARES = 512
+_LEARNED = 4096
+"""Scopes, graphs and shares that are remembered; then all are forgotten."""
 
 
 class PostgresIndex:
@@ -64,16 +63,17 @@ class PostgresIndex:
     Args:
         database: Where the tables are.
         bm25: The formula that candidates are found by.
+        graph_from: See `SqlIndexStore`.
     """
 
-    def __init__(self, database: Database, *, bm25: BM25) -> None:
+    def __init__(self, database: Database, *, bm25: BM25, graph_from: int) -> None:
         self._database = database
         self._bm25 = bm25
+        self._graph_from = graph_from
         self._common = index_statements_for("postgresql")
         self._has_vectors = False
         self._built: set[int] = set()
-        self._learned: LRUCache[Any, tuple[float, Any]] = LRUCache(_SHARES)
-        self._lock = Lock()
+        self._learned: dict[Any, tuple[float, Any]] = {}
 
     # Keeping
 
@@ -93,7 +93,12 @@ class PostgresIndex:
     def after_vectors(self, held: Held) -> None:
         """Build the graph of a dimension when a scope has come to so many vectors that it will be used."""
         dimension = held.dimension
-        if dimension is None or held.vectors < INDEXED_FROM or dimension in self._built or not indexed_as(dimension):
+        if (
+            dimension is None
+            or held.vectors <= self._graph_from
+            or dimension in self._built
+            or not indexed_as(dimension)
+        ):
             return
         if not self._database.read((plain_statement("graph"), {"name": index_name(dimension)})):
             with self._database.transaction() as transaction:
@@ -317,7 +322,7 @@ class PostgresIndex:
 
     def _walk(self, key: Mapping[str, str], held: Held, filters: Filter | None, *, limit: int) -> Walk | None:
         """How to walk the graph, by what is known of it and of the filter; asks if nothing is known."""
-        if held.dimension is None or held.vectors < INDEXED_FROM:
+        if held.dimension is None or held.vectors <= self._graph_from:
             return None
         size = held.vectors.bit_length()  # a scope that has doubled is asked anew
         graph_name, share_name = ("graph", held.dimension), ("share", held.id, size, repr(filters))
@@ -335,16 +340,16 @@ class PostgresIndex:
             graph, share = Graph(held.dimension, sizes[0][0]), passing / max(looked_at, 1)
             self._remember(graph_name, graph)
             self._remember(share_name, share)
-        return walk_for(graph, vectors=held.vectors, share=share, limit=limit)
+        return walk_for(graph, compared=self._graph_from, vectors=held.vectors, share=share, limit=limit)
 
-    def _remembered(self, key: Any) -> Any:
-        with self._lock:
-            at, value = self._learned.get(key, (0.0, None))
+    def _remembered(self, name: Any) -> Any:
+        at, value = self._learned.get(name, (0.0, None))
         return value if monotonic() - at < _SECONDS else None
 
-    def _remember(self, key: Any, value: Any) -> None:
-        with self._lock:
-            self._learned[key] = monotonic(), value
+    def _remember(self, name: Any, value: Any) -> None:
+        if len(self._learned) >= _LEARNED:
+            self._learned.clear()
+        self._learned[name] = monotonic(), value  # at once, without a lock that a fork could leave held
 
     def _take_pgvector(self) -> None:
         try:

@@ -6,13 +6,7 @@ is to walk it and to drop what does not pass: 4 of 10 results, most of them wron
 
 from dataclasses import dataclass
 
-__all__ = ["INDEXED_FROM", "Graph", "Walk", "index_ddl", "index_name", "walk_for"]
-
-INDEXED_FROM = 10_000
-"""Vectors in one scope from which on there is a graph for their dimension. Comparing so many takes about 10 ms."""
-
-_COMPARED = 10_000
-"""Vectors that are always compared rather than walked to."""
+__all__ = ["Graph", "Walk", "index_ddl", "index_name", "indexed_as", "walk_for"]
 
 _LEAST_EF = 120
 _MOST_EF = 1000
@@ -56,17 +50,18 @@ class Walk:
         return limit if self.precise else 2 * limit
 
 
-def walk_for(graph: Graph | None, *, vectors: int, share: float, limit: int) -> Walk | None:
+def walk_for(graph: Graph, *, compared: int, vectors: int, share: float, limit: int) -> Walk | None:
     """How to walk the graph; `None` for comparing all vectors that pass.
 
     Args:
-        graph: The one of the dimension, if there is one.
+        graph: The one of the dimension.
+        compared: So many vectors are compared rather than walked to.
         vectors: How many the scope has.
         share: Of them, how many pass the filter: 0 to 1.
         limit: How many are wanted.
     """
     passing = vectors * share
-    if graph is None or passing <= _COMPARED:
+    if passing <= compared:
         return None
     density = passing / max(graph.vectors, vectors)
     ef_search = max(_LEAST_EF, round(_SPARE * limit / density))

@@ -1,6 +1,8 @@
 """The hybrid index in SQLite or PostgreSQL."""
 
+import json
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +39,9 @@ __all__ = ["SqlIndexStore"]
 _CACHE_BYTES = 2**30
 """1 GiB: 700,000 vectors of 384 numbers."""
 
+_GRAPH_FROM = 10_000
+"""To compare so many vectors takes PostgreSQL about 10 ms."""
+
 
 class SqlIndexStore:
     """An `IndexStore` on SQLite or PostgreSQL.
@@ -44,19 +49,28 @@ class SqlIndexStore:
     - A change is one transaction under the lock of its scope's row: statistics stay exact, whatever the number of
       processes, and changes of different scopes don't wait for each other.
     - A lexical search is exact on SQLite and PostgreSQL, and so is a dense one on SQLite. On PostgreSQL a dense search
-      is exact unless it has to look at more than some ten thousand vectors (see `index_postgres_plan`).
+      is exact unless it has to look at more than some ten thousand vectors (`graph_from`).
     - Words and metadata are kept as tokens under a salt of the scope's own beside the readable text, and go with it.
 
     Args:
         database: Where the tables are.
         bm25: The formula that candidates are found by; the one that scores them.
-        cache_bytes: How much of vectors and lengths SQLite keeps in memory, over all scopes.
+        cache_bytes: On SQLite, how much of vectors and lengths is kept in memory, over all scopes.
+        graph_from: On PostgreSQL, up to so many vectors are compared; a scope with more of them gets their dimension
+            pgvector's HNSW graph, which is walked when more than that pass a filter.
     """
 
-    def __init__(self, database: Database, *, bm25: BM25 | None = None, cache_bytes: int = _CACHE_BYTES) -> None:
+    def __init__(
+        self,
+        database: Database,
+        *,
+        bm25: BM25 | None = None,
+        cache_bytes: int = _CACHE_BYTES,
+        graph_from: int = _GRAPH_FROM,
+    ) -> None:
         self._database = database
         self._sql = index_statements_for(database.dialect)
-        self._finder = _finder_for(database, bm25 or BM25(), cache_bytes)
+        self._finder = _finder_for(database, bm25 or BM25(), cache_bytes, graph_from)
 
     def put(self, scope: Scope, kind: EntryKind, entries: Sequence[IndexEntry]) -> None:
         """See `IndexStore.put`."""
@@ -101,9 +115,9 @@ class SqlIndexStore:
             named = {**place, "ids": self._database.many([entry.id for entry in given])}
             known_rows, text_rows = transaction.run((self._sql.known, named), (self._sql.texts, named))
             known = {row[0]: self._finder.known(row[1:]) for row in known_rows}
-            texts = {row[0]: row[1] for row in text_rows}
-            fitting = [entry for entry in given if texts.get(entry.id) == entry.text]
-            latest = {entry.id: entry for entry in fitting}
+            stored = {row[0]: row[1:] for row in text_rows}
+            fitting = [entry for entry in given if entry.id in stored and stored[entry.id][0] == entry.text]
+            latest = {one.id: replace(one, metadata=json.loads(stored[one.id][1])) for one in fitting}
             if not latest:
                 return 0
             tokens = Tokens(held.salt)
@@ -322,11 +336,11 @@ class SqlIndexStore:
         return self._sql.save_scope, {**place, **held.row()}
 
 
-def _finder_for(database: Database, bm25: BM25, cache_bytes: int) -> "SqliteIndex | PostgresIndex":
+def _finder_for(database: Database, bm25: BM25, cache_bytes: int, graph_from: int) -> "SqliteIndex | PostgresIndex":
     if database.dialect == "sqlite":
         from arc_common.stores.index_sqlite import SqliteIndex  # noqa: PLC0415 - whichever is used
 
         return SqliteIndex(database, bm25=bm25, cache_bytes=cache_bytes)
     from arc_common.stores.index_postgres import PostgresIndex  # noqa: PLC0415 - the same
 
-    return PostgresIndex(database, bm25=bm25)
+    return PostgresIndex(database, bm25=bm25, graph_from=graph_from)

@@ -158,7 +158,7 @@ def _changing(tables: IndexTables, dialect_name: str) -> Mapping[str, Executable
         "known": select(entries.c.entry_id, entries.c.id, entries.c.length, vectors.c.id.is_not(None), *more)
         .outerjoin(vectors, vectors.c.id == entries.c.id)
         .where(*these, named),
-        "texts": select(entries.c.entry_id, texts.c.text)
+        "texts": select(entries.c.entry_id, texts.c.text, entries.c.metadata)
         .join(texts, and_(texts.c.scope == entries.c.scope, texts.c.id == entries.c.id))
         .where(*these, named),
         "write_entry": _upsert(entries, "id", dialect_name),

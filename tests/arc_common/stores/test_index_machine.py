@@ -1,0 +1,110 @@
+"""The same operations on a database, through two stores in turns, and in memory: the same answers."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from arc_common.exceptions import InvalidInputError
+from arc_common.filters import Condition, Exists, Filter, Not
+from arc_common.indexing import IndexEntry, IndexStore, Scope
+from arc_common.retrieval import InMemoryIndexStore
+from arc_common.stores.sql import SqlStore
+from arc_common.testing.index_search_contract import scored
+
+IDS = ["a", "b", "c", "한", "é"]
+TERMS = {"red": 1.0, "blue": 2.0, "없음": 0.5}
+VECTOR = np.array([3, 4], dtype=np.float32) / np.float32(5)
+
+
+@st.composite
+def entries(draw: st.DrawFn) -> IndexEntry:
+    vector = draw(st.one_of(st.none(), st.sampled_from([(1, 0), (0, 1), (1, 1), (-1, 2), (1, 0, 0)])))
+    return IndexEntry(
+        draw(st.sampled_from(IDS)),
+        draw(st.sampled_from(["one", "two"])),
+        draw(st.dictionaries(st.sampled_from(list(TERMS)), st.sampled_from([1, 2.0, 0.35]), max_size=2)),
+        draw(st.fixed_dictionaries({}, optional={"n": st.sampled_from([1, 2.5, "x", None, [1, "y"], True])})),
+        vector=None if vector is None else np.array(vector, dtype=np.float32),
+        embedder=None if vector is None else draw(st.sampled_from(["test", "test", "test", "other"])),
+    )
+
+
+some = st.lists(entries(), max_size=3)
+names = st.lists(st.sampled_from(IDS), max_size=3)
+operations: st.SearchStrategy[Callable[[IndexStore, Scope], Any]] = st.one_of(
+    some.map(lambda given: lambda store, scope: store.put(scope, "fact", given)),
+    some.map(lambda given: lambda store, scope: store.put(scope, "fact", given)),
+    some.map(lambda given: lambda store, scope: store.attach(scope, "fact", given)),
+    names.map(lambda given: lambda store, scope: store.remove(scope, "fact", given)),
+    st.just(lambda store, scope: store.detach(scope, "fact")),
+    st.just(lambda store, scope: store.erase(scope, kind="fact")),
+)
+FILTERS: list[Filter | None] = [
+    None, Condition("n", "eq", 1), Condition("n", "gte", 1), Condition("n", "lt", "z"), Not(Condition("n", "gt", 1)),
+    Exists("n"),
+]  # fmt: skip
+
+
+def answer(call: Callable[[], Any]) -> Any:
+    try:
+        return call()
+    except InvalidInputError as error:
+        return error.field
+
+
+def seen(store: IndexStore, scope: Scope) -> list[Any]:
+    """All that can be asked."""
+    answers: list[Any] = [store.embedding(scope, "fact"), store.fetch(scope, "fact", IDS)]
+    answers.append([
+        (one, None if one.vector is None else [round(float(x), 5) for x in one.vector])
+        for one in store.scan(scope, "fact", limit=99)
+    ])  # fmt: skip
+    for asked in FILTERS:
+        answers += [
+            store.count(scope, "fact", filters=asked),
+            [entry.id for entry in store.scan(scope, "fact", filters=asked, unembedded=True, limit=3)],
+            answer(partial(near, store, scope, asked)),
+        ]
+        found = store.lexical(scope, "fact", TERMS, filters=asked, limit=99)
+        answers += [
+            (found.count, round(found.total_length, 6), found.document_frequencies.tolist()),
+            [(name, round(score, 9)) for name, score in scored(found, TERMS, 99)],
+        ]
+    return answers
+
+
+def near(store: IndexStore, scope: Scope, asked: Filter | None) -> list[tuple[str, float]]:
+    found = store.dense(scope, "fact", VECTOR, embedder="test", filters=asked, limit=9)
+    return [(name, round(cosine, 5)) for name, cosine in found]
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def stores(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[SqlStore]]:
+    url = f"sqlite:///{tmp_path_factory.mktemp('sqlite') / 'arc.db'}"
+    if request.param == "postgres":
+        url = request.getfixturevalue("postgres_database")()
+    both = [SqlStore(url), SqlStore(url)]
+    yield both
+    for store in both:
+        store.close()
+
+
+@given(steps=st.lists(operations, max_size=6))
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_databases_answer_as_memory_does(
+    stores: list[SqlStore], steps: list[Callable[[IndexStore, Scope], Any]]
+) -> None:
+    """After each operation, whichever of the two stores it went through, and both have the same to say."""
+    scope, memory = Scope(f"caller-{uuid4()}", "user"), InMemoryIndexStore()
+    for n, step in enumerate(steps):
+        one, other = stores[n % 2].index, stores[(n + 1) % 2].index
+        assert answer(partial(step, one, scope)) == answer(partial(step, memory, scope))
+        expected = seen(memory, scope)
+        assert seen(other, scope) == expected
+        assert seen(one, scope) == expected
