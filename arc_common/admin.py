@@ -21,7 +21,7 @@ class SessionDebug:
     Args:
         conversation: Its record.
         summary: What is written of it, whether it is adopted or not; `None` if nothing is.
-        receipt: Of the newest context window that this process built for it; `None` if it built none lately.
+        receipt: Of the newest context window or view that this process built for it; `None` if it built none lately.
     """
 
     conversation: Conversation
