@@ -1,7 +1,6 @@
-"""How PostgreSQL keeps and finds entries: words and labels by arrays of tokens under GIN, vectors by pgvector."""
+"""How PostgreSQL finds entries: words and labels by arrays of tokens under GIN, vectors by pgvector."""
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from time import monotonic
 from typing import Any
@@ -9,19 +8,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from arc_common.exceptions import ConfigurationError, InvalidInputError, StoreError
+from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Filter
-from arc_common.indexing import IndexEntry, LexicalCandidates
+from arc_common.indexing import LexicalCandidates
 from arc_common.retrieval.lexical import BM25
 from arc_common.retrieval.shelf import check_comparable
 from arc_common.stores.database import Database
 from arc_common.stores.drivers import Call, Row
 from arc_common.stores.index_filters import wanted_for
 from arc_common.stores.index_postgres_filters import PostgresCondition, condition_for
-from arc_common.stores.index_postgres_plan import Graph, Walk, index_ddl, index_name, indexed_as, walk_for
+from arc_common.stores.index_postgres_keeping import PostgresKeeping, vector_text
+from arc_common.stores.index_postgres_plan import Graph, Walk, index_name, walk_for
 from arc_common.stores.index_postgres_statements import (
     count_statement,
-    ddl_statement,
     exact_statement,
     lexical_statement,
     plain_statement,
@@ -29,9 +28,9 @@ from arc_common.stores.index_postgres_statements import (
     scan_statement,
     walking_statement,
 )
-from arc_common.stores.index_rows import Held, Known, candidates
+from arc_common.stores.index_rows import Held, candidates
 from arc_common.stores.index_statements import index_statements_for
-from arc_common.stores.index_tokens import Tokens, canonical_number, number_of
+from arc_common.stores.index_tokens import Tokens, number_of
 
 __all__ = ["PostgresIndex"]
 
@@ -39,9 +38,6 @@ __all__ = ["PostgresIndex"]
 _ENTRIES = "entry.id", "entry.tokens"
 _WHOLE_ENTRIES = "arc_index_entries.id", "arc_index_entries.tokens"
 _VECTORS = "held.id", "held.labels"
-
-_LOCK = 0x6172_6302
-"""The advisory lock under which tables are changed at run time ("arc", 2)."""
 
 _SAMPLE = 256
 """Vectors that are asked how many pass a filter. A share of 10 % is then told from one of 4 % all but always."""
@@ -53,7 +49,7 @@ _LEARNED = 4096
 """Scopes, graphs and shares that are remembered; then all are forgotten."""
 
 
-class PostgresIndex:
+class PostgresIndex(PostgresKeeping):
     """The part of `SqlIndexStore` that only PostgreSQL has.
 
     - A search in a scope that was searched before takes one round trip; one more when it has to learn how much a filter
@@ -67,104 +63,13 @@ class PostgresIndex:
     """
 
     def __init__(self, database: Database, *, bm25: BM25, graph_from: int) -> None:
-        self._database = database
+        super().__init__(database, graph_from=graph_from)
         self._bm25 = bm25
-        self._graph_from = graph_from
         self._common = index_statements_for("postgresql")
-        self._has_vectors = False
-        self._built: set[int] = set()
         self._learned: dict[Any, tuple[float, Any]] = {}
-
-    # Keeping
-
-    def before_vectors(self) -> None:
-        """See that vectors have pgvector's type.
-
-        Raises:
-            ConfigurationError: The server has no pgvector, or this user may not turn it on.
-        """
-        if self._has_vectors:
-            return
-        rows = self._database.read((plain_statement("vector_type"), {}))
-        if rows[0][0] != "vector":
-            self._take_pgvector()
-        self._has_vectors = True
-
-    def after_vectors(self, held: Held) -> None:
-        """Build the graph of a dimension when a scope has come to so many vectors that it will be used."""
-        dimension = held.dimension
-        if (
-            dimension is None
-            or held.vectors <= self._graph_from
-            or dimension in self._built
-            or not indexed_as(dimension)
-        ):
-            return
-        if not self._database.read((plain_statement("graph"), {"name": index_name(dimension)})):
-            with self._database.transaction() as transaction:
-                transaction.run((plain_statement("lock_ddl"), {"number": _LOCK}))
-                transaction.commit((plain_statement("build_memory"), {}), (ddl_statement(index_ddl(dimension)), {}))
-        self._built.add(dimension)
-
-    def entry_columns(self, entry: IndexEntry, tokens: Tokens) -> dict[str, Any]:
-        """What is stored of an entry beside the columns that all databases have."""
-        terms = [number_of(tokens.of(term)) for term in entry.terms]
-        return {
-            "tokens": [*terms, *_labels(entry, tokens)],
-            "frequencies": [float(frequency) for frequency in entry.terms.values()],
-        }
-
-    def vector_columns(self, entry: IndexEntry, tokens: Tokens) -> dict[str, Any]:
-        """What is stored of a vector."""
-        assert entry.vector is not None  # noqa: S101 - who has none is not asked
-        return {
-            "vector": _text_of(entry.vector),
-            "entry_id": entry.id,
-            "sample": int.from_bytes(tokens.of(entry.id)[:4], "big", signed=True),
-            "labels": _labels(entry, tokens),
-        }
-
-    def value_columns(self, row: dict[str, Any]) -> dict[str, Any]:
-        """What is stored of a value: a number with all its digits, which a float would lose."""
-        number = row["number"]
-        return row if number is None else {**row, "number": canonical_number(number)}
-
-    def read_vector(self, stored: str) -> NDArray[np.float32]:
-        """A vector as it was given."""
-        return np.fromstring(stored[1:-1], dtype=np.float32, sep=",")
-
-    def known(self, row: Row) -> Known:
-        """Read what is known of a stored entry, behind its id."""
-        row_id, length, has_vector, tokens, terms = row
-        return Known(row_id, length, has_vector, tuple(tokens[:terms]))
-
-    def new_rows(self, reserved: Sequence[Row], count: int) -> Iterable[int]:  # noqa: ARG002 - SQLite gives the last one
-        """Numbers for new rows."""
-        return [row[0] for row in reserved]
-
-    def words(
-        self,
-        place: Mapping[str, Any],
-        tokens: Tokens,
-        stored: Sequence[tuple[int, IndexEntry]],
-        gone: Collection[Known],
-    ) -> Iterator[Call]:
-        """The calls that count the terms of entries that are stored, go or are replaced."""
-        more = Counter(number_of(tokens.of(term)) for _, entry in stored for term in entry.terms)
-        fewer = Counter(token for known in gone for token in known.tokens)
-        more.subtract(fewer)
-        changes = {token: change for token, change in more.items() if change}
-        if changes:
-            counted = {"tokens": list(changes), "more": list(changes.values())}
-            yield plain_statement("count_terms"), {**place, **counted}
-        lost = [token for token, change in changes.items() if change < 0]
-        if lost:
-            yield plain_statement("drop_terms"), {**place, "tokens": lost}
 
     def close(self) -> None:
         """Nothing is held."""
-
-    # Finding
 
     def lexical(
         self,
@@ -254,7 +159,7 @@ class PostgresIndex:
             "salt": held.salt,
             "embedder": held.embedder,
             "dimension": held.dimension,
-            "vector": _text_of(vector),
+            "vector": vector_text(vector),
             "row_limit": limit,
         }
         walk = None if exact or ids is not None else self._walk(key, held, filters, limit=limit)
@@ -262,7 +167,11 @@ class PostgresIndex:
             condition = _condition(filters, Tokens(held.salt), _VECTORS)
             settings = {"ef_search": str(walk.ef_search), "row_limit": walk.looked_at(limit)}
             walking = {**asked, **condition.parameters, **settings}
-            found = self._database.read((walking_statement(condition.sql, dimension=len(vector)), walking))
+            call = walking_statement(condition.sql, dimension=len(vector)), walking
+            if walk.precise:
+                found = self._database.read(call)
+            else:  # vectors outside their rows, which the database takes for cheap to read one by one
+                _, found = self._database.snapshot((plain_statement("never_sort"), {}), call)
             if len(found) >= limit:
                 return _best(found, limit)
         condition = _condition(filters, Tokens(held.salt), _VECTORS, gather=True)
@@ -351,20 +260,6 @@ class PostgresIndex:
             self._learned.clear()
         self._learned[name] = monotonic(), value  # at once, without a lock that a fork could leave held
 
-    def _take_pgvector(self) -> None:
-        try:
-            with self._database.transaction() as transaction:
-                transaction.run((plain_statement("lock_ddl"), {"number": _LOCK}))
-                (rows,) = transaction.run((plain_statement("vector_type"), {}))
-                if rows[0][0] != "vector":
-                    names = ("make_extension", "take_vectors", "keep_inline")
-                    transaction.commit(*((plain_statement(name), {}) for name in names))
-        except StoreError as error:
-            raise ConfigurationError(
-                "vectors in PostgreSQL need the extension pgvector: install it on the server and let an administrator "
-                f"run CREATE EXTENSION vector in this database (searching by words works without it): {error}"
-            ) from error
-
 
 def _condition(
     filters: Filter | None, tokens: Tokens, columns: tuple[str, str], *, gather: bool = False
@@ -372,14 +267,6 @@ def _condition(
     row, labels = columns
     wanted = None if filters is None else wanted_for(filters, tokens)
     return condition_for(wanted, row=row, labels=labels, gather=gather)
-
-
-def _labels(entry: IndexEntry, tokens: Tokens) -> list[int]:
-    return [number_of(label) for label in tokens.labels(entry.metadata)]
-
-
-def _text_of(vector: NDArray[np.float32]) -> str:
-    return f"[{','.join(map(str, vector.tolist()))}]"
 
 
 def _place(key: Mapping[str, str], held: Held) -> dict[str, Any]:

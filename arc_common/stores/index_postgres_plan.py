@@ -12,7 +12,7 @@ _LEAST_EF = 120
 _MOST_EF = 1000
 """pgvector's limit."""
 
-_SPARE = 4
+_SPARE = 3
 """How many vectors that pass are looked at for each one wanted."""
 
 _VECTOR = 2000

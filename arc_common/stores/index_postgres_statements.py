@@ -67,12 +67,14 @@ ORDER BY held.vector <#> CAST(:vector AS vector), held.entry_id LIMIT :row_limit
 """
 )
 
-# The settings hold for this statement. They are made before the scan begins, as all that is asked once.
+# The settings hold for this statement. They are made before the scan begins, as all that is asked once. Scope and
+# filter are written so that no other index fits: where the graph is walked, the others are slower than they look.
 _WALKING = (
     """
 SELECT held.entry_id, -(held.vector <#> CAST(:vector AS vector))
 FROM arc_index_vectors AS held
-WHERE vector_dims(held.vector) = {dimension} AND held.scope = :scope AND held.caller_id = :caller_id AND {condition}
+WHERE vector_dims(held.vector) = {dimension} AND held.scope + 0 = :scope AND held.caller_id = :caller_id
+  AND ({condition}) IS TRUE
   AND (SELECT set_config('hnsw.ef_search', :ef_search, true) <> ''
           AND set_config('hnsw.iterative_scan', 'relaxed_order', true) <> '') AND """
     + _STILL
@@ -113,6 +115,7 @@ _PLAIN = {
     "vector_type": """
         SELECT format_type(atttypid, NULL) FROM pg_attribute
         WHERE attrelid = CAST('arc_index_vectors' AS regclass) AND attname = 'vector'""",
+    "never_sort": "SELECT set_config('enable_sort', 'off', true)",
     "lock_ddl": "SELECT pg_advisory_xact_lock(:number)",
     "build_memory": "SELECT set_config('maintenance_work_mem', '256MB', true)",
     "make_extension": "CREATE EXTENSION IF NOT EXISTS vector",

@@ -254,6 +254,8 @@ class SqlStore:
 
     def close(self) -> None:
         """See `ConversationStore.close`."""
+        if self._index is not None:
+            self._index.close()
         self._database.close()
 
     def _index_calls(self, key: SessionKey) -> list[Call]:

@@ -1,0 +1,173 @@
+"""What only PostgreSQL does: plans by what a filter lets through, graphs, and servers without pgvector."""
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+import psycopg
+import pytest
+from numpy.typing import NDArray
+from sqlalchemy import create_engine, text
+
+from arc_common.exceptions import ConfigurationError
+from arc_common.filters import AllOf, Condition, Filter, OneOf
+from arc_common.indexing import IndexEntry, Scope
+from arc_common.retrieval.in_memory import InMemoryIndexStore
+from arc_common.stores.database import Database
+from arc_common.stores.index_postgres_plan import Graph, index_ddl, walk_for
+from arc_common.stores.index_sql import SqlIndexStore
+from arc_common.stores.options import SqlOptions
+from arc_common.stores.sql import SqlStore
+from arc_common.testing.index_contract import an_entry
+from arc_common.testing.index_search_contract import matching
+from tests.conftest import PostgresServer, new_database
+
+SCOPE = Scope("caller")
+
+
+def clustered(count: int, dimension: int) -> NDArray[np.float32]:
+    """Unit vectors, ten about each centre."""
+    rng = np.random.default_rng(3)
+    centres = rng.standard_normal((count // 10, dimension), dtype=np.float32)
+    table = centres[rng.integers(len(centres), size=count)]
+    table += 0.5 * rng.standard_normal((count, dimension), dtype=np.float32)
+    unit: NDArray[np.float32] = table / np.linalg.norm(table, axis=1, keepdims=True)
+    return unit
+
+
+def entries(table: NDArray[np.float32]) -> list[IndexEntry]:
+    """Each with its number, in an order without a relation to the vectors."""
+    return [
+        IndexEntry(f"{n:05}", "", {}, {"n": n, "part": n % 20, "rare": n % 1000}, None, vector, "test")
+        for n, vector in enumerate(table)
+    ]
+
+
+def index_on(url: str, *, graph_from: int) -> tuple[Database, SqlIndexStore]:
+    database = Database(url, auto_migrate=True, options=SqlOptions())
+    return database, SqlIndexStore(database, graph_from=graph_from)
+
+
+def scans(database: Database, url: str, dimension: int) -> int:
+    """Close the database, whose connections then report: how often was the graph walked? -1 if there is none."""
+    database.close()
+    others = text(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'"
+    )
+    walked = text("SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = :name")
+    engine = create_engine(url)
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        deadline = time.monotonic() + 10
+        while connection.execute(others).scalar_one() > 1:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        found = connection.execute(walked, {"name": f"arc_index_vectors_hnsw_{dimension}"}).scalar()
+    engine.dispose()
+    return -1 if found is None else int(found)
+
+
+SHARES: list[tuple[Filter | None, int]] = [
+    (Condition("rare", "eq", 7), 4),
+    (Condition("n", "lt", 40), 40),
+    (Condition("part", "eq", 3), 200),
+    (OneOf("part", (1, 2, 3, 4)), 800),
+    (AllOf((Condition("n", "gte", 1000), Condition("part", "lt", 10))), 1500),
+    (Condition("n", "gte", 0), 4000),
+    (None, 4000),
+]
+
+
+def test_filters_keep_recall_and_rows(postgres_database: Callable[[], str]) -> None:
+    """Whatever share passes, the ten nearest are those that memory finds, beside another tenant twice as large."""
+    url = postgres_database()
+    database, index = index_on(url, graph_from=500)
+    memory = InMemoryIndexStore()
+    table = clustered(4000, 24)
+    index.put(Scope("stranger"), "document", entries(clustered(8000, 24)[::-1]))
+    for start in range(0, 4000, 1000):
+        index.put(SCOPE, "document", entries(table)[start : start + 1000])
+    memory.put(SCOPE, "document", entries(table))
+    queries = clustered(4000, 24)[:20] + np.float32(0.02)
+    queries /= np.linalg.norm(queries, axis=1, keepdims=True)
+    for filters, passing in SHARES:
+        hits = 0
+        for query in queries:
+            asked = {"embedder": "test", "filters": filters, "limit": 10}
+            expected = [name for name, _ in memory.dense(SCOPE, "document", query, **asked)]  # type: ignore[arg-type]
+            found = [name for name, _ in index.dense(SCOPE, "document", query, **asked)]  # type: ignore[arg-type]
+            assert len(found) == min(10, passing)
+            hits += len(set(found) & set(expected))
+        assert hits >= 0.99 * min(10, passing) * len(queries), filters
+    assert scans(database, url, 24) > 0
+
+
+def test_an_exact_search_walks_no_graph(postgres_database: Callable[[], str]) -> None:
+    """What is asked for exactly, or among named entries, is compared with all of them."""
+    url = postgres_database()
+    database, index = index_on(url, graph_from=100)
+    table = clustered(600, 8)
+    index.put(SCOPE, "document", entries(table))
+    for query in table[:10]:
+        found = index.dense(SCOPE, "document", query, embedder="test", limit=600, exact=True)
+        assert [name for name, _ in found] == [f"{n:05}" for n in np.argsort(-(table @ query), kind="stable")]
+        named = index.dense(SCOPE, "document", query, embedder="test", ids=["00001", "00002"], limit=9)
+        assert {name for name, _ in named} == {"00001", "00002"}
+    assert len(index.dense(SCOPE, "document", table[0], embedder="test", limit=600)) == 600
+    assert scans(database, url, 8) == 0
+
+
+@pytest.mark.parametrize(("dimension", "has_graph"), [(2500, True), (4001, False)], ids=["half precision", "no graph"])
+def test_long_vectors(postgres_database: Callable[[], str], dimension: int, *, has_graph: bool) -> None:
+    """Beyond 2,000 numbers the graph has half their precision, beyond 4,000 there is none: the cosines are exact."""
+    url = postgres_database()
+    database, index = index_on(url, graph_from=300)
+    table = clustered(600, dimension)
+    index.put(SCOPE, "document", entries(table))
+    for query in table[:5]:
+        found = index.dense(SCOPE, "document", query, embedder="test", limit=5)
+        nearest = np.argsort(-(table @ query))[:5]
+        assert [name for name, _ in found] == [f"{n:05}" for n in nearest]
+        assert [cosine for _, cosine in found] == pytest.approx((table @ query)[nearest].tolist(), abs=1e-5)
+    walked = scans(database, url, dimension)
+    assert walked > 0 if has_graph else walked == -1
+
+
+def test_a_server_without_pgvector_searches_by_words(postgres: PostgresServer) -> None:
+    """Vectors are an error that says what to do, and nothing is written; once pgvector is there, they work."""
+    url = new_database(postgres)
+    name = url.rpartition("/")[2]
+    with psycopg.connect(postgres.dsn(name), autocommit=True) as admin:
+        admin.execute(f"CREATE ROLE plain_{name} LOGIN")
+        admin.execute(f"GRANT CREATE, USAGE ON SCHEMA public TO plain_{name}")
+        store = SqlStore(url.replace("arc@", f"plain_{name}@"))
+        store.index.put(SCOPE, "document", [an_entry("a", "word")])
+        assert matching(store.index, SCOPE, "word") == ["a"]
+        with pytest.raises(ConfigurationError, match="CREATE EXTENSION vector"):
+            store.index.put(SCOPE, "document", [an_entry("b", "word", vector=[1, 0])])
+        assert store.index.count(SCOPE, "document") == 1
+        assert store.index.scan(SCOPE, "document", limit=9) == [an_entry("a", "word")]
+        assert store.index.dense(SCOPE, "document", np.array([1, 0], np.float32), embedder="test", limit=9) == []
+        admin.execute("CREATE EXTENSION vector")
+        store.index.put(SCOPE, "document", [an_entry("b", "word", vector=[1, 0])])
+        found = store.index.dense(SCOPE, "document", np.array([1, 0], np.float32), embedder="test", limit=9)
+        assert [entry_id for entry_id, _ in found] == ["b"]
+        store.close()
+
+
+def test_the_plan() -> None:
+    """Few vectors are compared, a scope that is little of its graph too; else the graph is walked as far as needed."""
+    graph = Graph(384, 100_000)
+    plan = {"compared": 10_000, "limit": 10}
+    assert walk_for(graph, vectors=9_000, share=1.0, **plan) is None
+    assert walk_for(graph, vectors=100_000, share=0.01, **plan) is None
+    assert walk_for(graph, vectors=100_000, share=0.1, **plan) is None
+    assert walk_for(Graph(384, 10_000_000), vectors=20_000, share=1.0, **plan) is None
+    widths = []
+    for share in (1.0, 0.5, 0.2, 0.11):
+        walk = walk_for(graph, vectors=100_000, share=share, **plan)
+        assert walk is not None
+        widths.append(walk.ef_search)
+    assert widths == sorted(widths)
+    assert widths[0] >= 100
+    assert walk_for(graph, compared=10_000, vectors=100_000, share=1.0, limit=1_000) is None
+    assert "halfvec(3000)" in index_ddl(3000)
