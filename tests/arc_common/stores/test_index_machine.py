@@ -17,30 +17,34 @@ from arc_common.retrieval import InMemoryIndexStore
 from arc_common.stores.sql import SqlStore
 from arc_common.testing.index_search_contract import scored
 
-IDS = ["a", "b", "c", "한", "é"]
+IDS = ["a", "é", "한"]
 TERMS = {"red": 1.0, "blue": 2.0, "없음": 0.5}
 VECTOR = np.array([3, 4], dtype=np.float32) / np.float32(5)
 
 
-@st.composite
-def entries(draw: st.DrawFn) -> IndexEntry:
-    vector = draw(st.one_of(st.none(), st.sampled_from([(1, 0), (0, 1), (1, 1), (-1, 2), (1, 0, 0)])))
-    return IndexEntry(
-        draw(st.sampled_from(IDS)),
-        draw(st.sampled_from(["one", "two"])),
-        draw(st.dictionaries(st.sampled_from(list(TERMS)), st.sampled_from([1, 2.0, 0.35]), max_size=2)),
-        draw(st.fixed_dictionaries({}, optional={"n": st.sampled_from([1, 2.5, "x", None, [1, "y"], True])})),
-        vector=None if vector is None else np.array(vector, dtype=np.float32),
-        embedder=None if vector is None else draw(st.sampled_from(["test", "test", "test", "other"])),
-    )
+def an_entry(
+    entry_id: str, text: str, terms: dict[str, float], n: object, vector: tuple[int, ...] | None, embedder: str = "test"
+) -> IndexEntry:
+    metadata = {} if n == "none" else {"n": n}
+    array = None if vector is None else np.array(vector, dtype=np.float32)
+    return IndexEntry(entry_id, text, terms, metadata, None, array, None if vector is None else embedder)
 
 
-some = st.lists(entries(), max_size=3)
-names = st.lists(st.sampled_from(IDS), max_size=3)
+fields = (
+    st.sampled_from(IDS),
+    st.sampled_from(["one", "two"]),
+    st.dictionaries(st.sampled_from(list(TERMS)), st.sampled_from([1, 2.0, 0.35]), max_size=2),
+    st.sampled_from([1, 2.5, "x", "none", None, [1, "y"], True]),
+)
+some = st.lists(
+    st.builds(an_entry, *fields, st.sampled_from([None, (1, 0), (0, 1), (1, 1), (-1, 2)])), min_size=1, max_size=3
+)
+others = st.builds(an_entry, *fields, st.sampled_from([(1, 0), (1, 0, 0)]), st.just("other")).map(lambda one: [one])
+names = st.lists(st.sampled_from(IDS), max_size=2)
 operations: st.SearchStrategy[Callable[[IndexStore, Scope], Any]] = st.one_of(
-    some.map(lambda given: lambda store, scope: store.put(scope, "fact", given)),
-    some.map(lambda given: lambda store, scope: store.put(scope, "fact", given)),
+    *[some.map(lambda given: lambda store, scope: store.put(scope, "fact", given))] * 4,
     some.map(lambda given: lambda store, scope: store.attach(scope, "fact", given)),
+    others.map(lambda given: lambda store, scope: store.put(scope, "fact", given)),
     names.map(lambda given: lambda store, scope: store.remove(scope, "fact", given)),
     st.just(lambda store, scope: store.detach(scope, "fact")),
     st.just(lambda store, scope: store.erase(scope, kind="fact")),
@@ -95,7 +99,7 @@ def stores(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         store.close()
 
 
-@given(steps=st.lists(operations, max_size=6))
+@given(steps=st.lists(operations, min_size=3, max_size=8))
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_databases_answer_as_memory_does(
     stores: list[SqlStore], steps: list[Callable[[IndexStore, Scope], Any]]

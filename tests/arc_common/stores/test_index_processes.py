@@ -6,8 +6,10 @@ import sys
 from collections import Counter
 
 import numpy as np
+import pytest
 from sqlalchemy import create_engine, text
 
+from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Condition
 from arc_common.indexing import IndexEntry, Scope
 from arc_common.stores.sql import SqlStore
@@ -69,6 +71,36 @@ def test_what_another_process_changed_is_found(database: str, sql_store: SqlStor
     other.put(SCOPE, "document", [an_entry("e", "red", vector=[1, 0])])
     assert (matching(index, SCOPE, "red"), near()) == (["e"], ["e"])
     store.close()
+
+
+def test_vectors_alone_are_asked_for(database: str, sql_store: SqlStore) -> None:
+    """What was learned of a scope by its vectors is no longer so when it was made anew, or by another embedder."""
+    store, vector = SqlStore(database), np.array([1, 0], np.float32)
+    other, index = store.index, sql_store.index
+    other.put(SCOPE, "document", [an_entry("a", vector=[1, 0])])
+    assert index.dense(SCOPE, "document", vector, embedder="test", limit=9) == [("a", 1.0)]
+    other.erase(SCOPE)
+    other.put(SCOPE, "document", [an_entry("b", vector=[1, 0])])
+    assert index.dense(SCOPE, "document", vector, embedder="test", limit=9) == [("b", 1.0)]
+    other.erase(SCOPE)
+    other.put(SCOPE, "document", [an_entry("c", vector=[1, 0], embedder="new")])
+    assert index.dense(SCOPE, "document", vector, embedder="new", limit=9) == [("c", 1.0)]
+    with pytest.raises(InvalidInputError, match="new"):
+        index.dense(SCOPE, "document", vector, embedder="test", limit=9)
+    other.erase(SCOPE)
+    assert index.dense(SCOPE, "document", vector, embedder="test", limit=9) == []
+    store.close()
+
+
+def test_long_texts_are_compared_to_their_ends(sql_store: SqlStore) -> None:
+    """Though only their beginnings are indexed."""
+    index, start = sql_store.index, "한" * 100
+    held = {name: start + name for name in "abc"} | {"0": start, "z": "z"}
+    index.put(SCOPE, "document", [IndexEntry(key, "", {}, {"t": text}) for key, text in held.items()])
+    for comparison, expected in {"gt": "c", "gte": "bc", "lt": "0az", "lte": "0abz"}.items():
+        asked = Condition("t", comparison, start + "b")  # type: ignore[arg-type]
+        assert "".join(entry.id for entry in index.scan(SCOPE, "document", filters=asked, limit=9)) == expected
+        assert index.count(SCOPE, "document", filters=asked) == len(expected)
 
 
 def test_an_index_goes_on_in_a_forked_child(sql_store: SqlStore) -> None:
