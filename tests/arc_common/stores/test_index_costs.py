@@ -68,7 +68,7 @@ def test_round_trips(on_the_wire: tuple[SqlStore, Wire], name: str) -> None:
     """One for what reads, three for what writes: the lock, what is there, and all the rest."""
     (store, proxy), (call, trips) = on_the_wire, CALLS[name]
     taken = []
-    for _ in range(4):  # a large batch goes out in pieces now and then, and an answer may come in between
+    for _ in range(4):  # a process that the machine holds up in the middle of a batch looks as if it waited
         filled(store.index, SCOPE)
         before = proxy.round_trips
         call(store)
