@@ -220,6 +220,9 @@ class ConversationStore(Protocol):
     def find(self, key: SessionKey, message_ids: Sequence[str]) -> list[StoredMessage]:
         """Those of the messages that are there, oldest first."""
 
+    def at(self, key: SessionKey, places: Sequence[int]) -> list[StoredMessage]:
+        """The messages with these `seq`s that are there, oldest first, each once."""
+
     def remove(self, key: SessionKey, message_ids: Sequence[str]) -> int:
         """Remove single messages; how many were there."""
 

@@ -14,6 +14,7 @@ __all__ = [
     "checked_ids",
     "checked_limit",
     "checked_place",
+    "checked_places",
     "checked_scope",
     "page_position",
     "page_token",
@@ -56,6 +57,19 @@ def checked_ids(message_ids: Sequence[str]) -> list[str]:
     if isinstance(message_ids, str):
         raise InvalidInputError("message_ids", message_ids, "a sequence of ids")
     return [check_identifier("message_ids", message_id) for message_id in message_ids]
+
+
+def checked_places(places: Sequence[int]) -> list[int]:
+    """The places as a list, if each could be a message's.
+
+    Raises:
+        InvalidInputError: One couldn't.
+    """
+    for place in places:
+        if place is None:
+            raise InvalidInputError("places", place, "messages' seqs")
+        checked_place("places", place)
+    return list(dict.fromkeys(places))
 
 
 def checked_scope(caller_id: str, user_id: str | None, limit: int) -> None:

@@ -21,6 +21,7 @@ from arc_common.stores.checks import (
     checked_ids,
     checked_limit,
     checked_place,
+    checked_places,
     checked_scope,
     page_position,
     page_token,
@@ -186,6 +187,15 @@ class InMemoryStore:
             known = session.by_id if session else {}
             found = [known[name] for name in dict.fromkeys(names) if name in known]
         return [detached(stored) for stored in sorted(found, key=lambda stored: stored.seq)]
+
+    def at(self, key: SessionKey, places: Sequence[int]) -> list[StoredMessage]:
+        """See `ConversationStore.at`."""
+        wanted = sorted(checked_places(places))
+        with self._gate, self._lock:
+            session = self._get(key)
+            known = session.messages if session else []
+            found = [known[i] for i in map(session.index_of, wanted) if i < len(known)] if session else []
+        return [detached(stored) for stored in found if stored.seq in set(wanted)]
 
     def remove(self, key: SessionKey, message_ids: Sequence[str]) -> int:
         """See `ConversationStore.remove`."""

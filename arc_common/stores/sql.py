@@ -15,6 +15,7 @@ from arc_common.stores.checks import (
     checked_ids,
     checked_limit,
     checked_place,
+    checked_places,
     checked_scope,
     page_position,
     page_token,
@@ -184,6 +185,14 @@ class SqlStore:
         if not rows:
             self._check_owner(key)
         return sorted((stored_from_row(row) for row in rows), key=lambda stored: stored.seq)
+
+    def at(self, key: SessionKey, places: Sequence[int]) -> list[StoredMessage]:
+        """See `ConversationStore.at`."""
+        wanted = self._database.many(checked_places(places))
+        rows = self._database.read((self._sql.at, {**scope(key), "places": wanted}))
+        if not rows:
+            self._check_owner(key)
+        return [stored_from_row(row) for row in rows]
 
     def remove(self, key: SessionKey, message_ids: Sequence[str]) -> int:
         """See `ConversationStore.remove`."""

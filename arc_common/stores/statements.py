@@ -82,6 +82,7 @@ class Statements:
     conversations: Statement
     conversations_of_user: Statement
     find: Statement
+    at: Statement
     head: Statement
     tail: Statement
     insert_message: Statement
@@ -136,6 +137,9 @@ def _statements(dialect_name: str) -> dict[str, Executable]:
         "conversations_of_user": _conversations(sessions.c.user_id == bindparam("user_id", type_=Text)),
         # unsorted: for ORDER BY seq, SQLite would walk the whole session in that order
         "find": select_messages().where(*_in_session(mine), _one_of_ids(dialect_name)),
+        "at": select_messages()
+        .where(*_in_session(mine), one_of(messages.c.seq, "places", BigInteger, dialect_name))
+        .order_by(messages.c.seq),
         "head": select_messages()
         .where(*_in_session(mine))
         .order_by(messages.c.seq)

@@ -292,6 +292,15 @@ class ConversationStoreContract:
         assert store.find(key, ["m7", "nowhere", "m2", "m7"]) == [ten[2], ten[7]]
         assert store.find(key, []) == []
 
+    def test_at(self, store: ConversationStore, key: SessionKey, ten: list[StoredMessage]) -> None:
+        """Those that are at these places, in conversation order, each once."""
+        places = [stored.seq for stored in ten]
+        store.remove(key, ["m3"])
+        assert store.at(key, [places[7], places[3], 2**40, places[2], places[7]]) == [ten[2], ten[7]]
+        assert store.at(key, []) == []
+        with pytest.raises(InvalidInputError, match="places"):
+            store.at(key, ["m1"])  # type: ignore[list-item]
+
     def test_nothing_there(self, store: ConversationStore, key: SessionKey) -> None:
         """A conversation that does not exist is empty, and reading does not make it."""
         assert store.tail(key) == store.find(key, ["a"]) == []
@@ -417,13 +426,14 @@ class ConversationStoreContract:
             lambda store, key: store.tail(key, limit=0),
             lambda store, key: store.tail(key, max_tokens=5),
             lambda store, key: store.find(key, ["m1"]),
+            lambda store, key: store.at(key, [1]),
             lambda store, key: store.remove(key, ["m1"]),
             lambda store, key: store.clear(key),
             lambda store, key: store.delete(key),
             lambda store, key: store.conversation(key),
         ],
         ids=[
-            "append", "append nothing", "tail", "tail of none", "tail by tokens", "find", "remove", "clear", "delete",
+            "append", "append nothing", "tail", "tail of none", "tail by tokens", "find", "at", "remove", "clear", "delete",
             "conversation",
         ],
     )  # fmt: skip
