@@ -91,6 +91,7 @@ class Runtime:
     retriever: "Retriever | RagPipeline | None" = None
     receipts: LastReceipts = field(default_factory=LastReceipts)
     has_documents: "MutableMapping[Scope, bool]" = field(default_factory=lambda: TTLCache(_WARNED, ttl=_LOOK_AGAIN))
+    has_artifacts: "MutableMapping[Scope, bool]" = field(default_factory=lambda: TTLCache(_WARNED, ttl=_LOOK_AGAIN))
     context_counter: CachedTokenCounter = field(init=False)
 
     def __post_init__(self) -> None:

@@ -18,6 +18,7 @@ from arc_common.observability import timed
 from arc_common.protocols import SessionKey
 from arc_common.reading import Reader, ViewLimits
 from arc_common.runtime import Runtime
+from arc_common.session_artifacts import add_artifact, forget_artifacts
 from arc_common.summaries import ConversationSummary, ScoredMessage
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.window import check_limits
@@ -361,6 +362,35 @@ class Session:
         """Async form of `recall`."""
         return await self._runtime.workers.run(self.recall, query, top_k=top_k)
 
+    def add_artifact(
+        self, content: str, *, source: str, kind: str = "tools", metadata: Mapping[str, Any] | None = None
+    ) -> str:
+        """Keep what a tool or a search brought, for later questions of this session; its id.
+
+        - Long content is cut at sentences into chunks of `settings.rag.chunk_size` tokens, each found by itself.
+        - The same content from the same source is the same artifact, with a new time.
+        - A turn shows a few excerpts of what its question is about (see `settings.artifacts`), as data, with source
+          and day.
+
+        Args:
+            content: What it says; at most 1,000,000 characters.
+            source: Where it comes from (a tool's name, an address): one line.
+            kind: "tools". Facts and summary are artifacts too, but the conversation's own memory keeps them.
+            metadata: JSON values to keep with it.
+
+        Raises:
+            InvalidInputError: An argument is not what it should be, or the session has no id. Nothing was written.
+            SessionNotFoundError: The session belongs to another user.
+            StoreError: The store failed.
+        """
+        return add_artifact(self._runtime, self._key, content, source=source, kind=kind, metadata=metadata)
+
+    async def aadd_artifact(
+        self, content: str, *, source: str, kind: str = "tools", metadata: Mapping[str, Any] | None = None
+    ) -> str:
+        """Async form of `add_artifact`."""
+        return await self._runtime.workers.run(self.add_artifact, content, source=source, kind=kind, metadata=metadata)
+
     def exists(self) -> bool:
         """Whether anything was ever stored in it (and it was not deleted) by this caller and user."""
         if self._key is None:
@@ -378,6 +408,7 @@ class Session:
         if self._key is None:
             return 0
         removed = self._runtime.store.clear(self._key)
+        forget_artifacts(self._runtime, self._key)
         self._runtime.forget(self._key)
         return removed
 
@@ -390,6 +421,7 @@ class Session:
         if self._key is None:
             return False
         deleted = self._runtime.store.delete(self._key)
+        forget_artifacts(self._runtime, self._key)
         self._runtime.forget(self._key)
         return deleted
 

@@ -5,6 +5,7 @@ template.
 """
 
 from arc_common.prompts.context import (
+    ARTIFACTS_HEADING,
     DOCUMENT_SEPARATOR,
     DOCUMENTS_HEADING,
     MEMORY_HEADING,
@@ -12,6 +13,7 @@ from arc_common.prompts.context import (
     holds_memory,
     parse_fences,
     parse_memory,
+    render_artifacts,
     render_documents,
     render_fence,
     render_idle_note,
@@ -31,6 +33,7 @@ from arc_common.prompts.summary import (
 )
 
 __all__ = [
+    "ARTIFACTS_HEADING",
     "DOCUMENTS_HEADING",
     "DOCUMENT_SEPARATOR",
     "MEMORY_HEADING",
@@ -42,6 +45,7 @@ __all__ = [
     "parse_memory",
     "parse_narrative",
     "parse_summary",
+    "render_artifacts",
     "render_block_request",
     "render_conversation",
     "render_correction",

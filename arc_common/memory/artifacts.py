@@ -1,0 +1,148 @@
+"""Which artifacts a question gets to see, and which sentences of them. Pure decisions."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from arc_common.artifacts import ScoredArtifact
+from arc_common.documents import Document, ScoredDocument
+from arc_common.rerankers import BM25Reranker, KeywordWeightedReranker
+from arc_common.text import analyze, analyze_query
+from arc_common.text.sentences import sentences_of
+
+if TYPE_CHECKING:
+    from arc_common.settings import ArtifactSettings
+
+__all__ = ["asked_terms", "asks_for_the_newest", "choose", "excerpts_of", "relevance"]
+
+_EXCERPTS = 3
+_LEAST_EXCERPTS = 2
+_NEARLY_AS_RELEVANT = 0.5
+"""Of the best one's relevance: what has as much may be about the same, so that the newer one is the better answer."""
+_MOST_TERMS = 256
+"""Of a question: as the index asks for no more."""
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+def asks_for_the_newest(question: str, cues: Sequence[str]) -> bool:
+    """Whether one of the cues is in the question, word by word, whatever its ending: "지금은" has "지금"."""
+    terms = analyze(question)
+    return any(_contains(terms, analyze(cue)) for cue in cues)
+
+
+def _contains(terms: Sequence[str], part: Sequence[str]) -> bool:
+    """Whether the part stands in the terms, one behind the other."""
+    if not part:
+        return False
+    first, size = part[0], len(part)
+    return any(term == first and terms[i : i + size] == part for i, term in enumerate(terms))
+
+
+def asked_terms(question: str) -> list[str]:
+    """What a question asks for, each term once; nothing for one of stop words alone, which every text would match."""
+    asked = analyze_query(f"{question} 0")[:-1]  # with a word behind it, so that stop words are never all there is
+    return list(dict.fromkeys(asked))[:_MOST_TERMS]
+
+
+def relevance(terms: Sequence[str], text: str) -> float:
+    """The share of the terms that a text has, from 0 to 1."""
+    if not terms:
+        return 0.0
+    present = set(analyze(text))
+    return sum(term in present for term in terms) / len(terms)
+
+
+def excerpts_of(text: str, question: str) -> tuple[str, ...]:
+    """The sentences of a text that match a question best, in the text's order: two or three, if it has so many.
+
+    What matches comes first (BM25 among the sentences); only where fewer than two do, what follows the first of them
+    is there too, so that an answer that points at the sentence before it is not lost.
+    """
+    sentences = list(dict.fromkeys(sentences_of(text)))
+    if len(sentences) <= _LEAST_EXCERPTS:
+        return tuple(sentences)
+    found = BM25Reranker(top_k=_EXCERPTS).rerank(
+        question, [ScoredDocument(Document(sentence, id=str(place))) for place, sentence in enumerate(sentences)]
+    )
+    matching = [int(one.document.id or 0) for one in found if one.score]
+    first = matching[0] if matching else 0
+    following = first + 1 if first + 1 < len(sentences) else first - 1
+    places = matching if len(matching) >= _LEAST_EXCERPTS else [first, following]
+    return tuple(sentences[place] for place in sorted(places))
+
+
+def choose(
+    question: str,
+    tools: Sequence[ScoredArtifact],
+    facts: Sequence[ScoredArtifact],
+    settings: "ArtifactSettings",
+) -> list[ScoredArtifact]:
+    """What is shown for a question, the most relevant first.
+
+    - At most `final_top_k`, among them at most `max_facts` facts and `max_tool_snippets` tool snippets. A smaller
+      `final_top_k` shows the first of what a larger one shows.
+    - A tool snippet needs a reason: it is relevant (`tool_relevance`: the share of the question's words that it has, or
+      its cosine), or the question asks for what is new (`recency_cues`) and it is about that; then the newest of those
+      about as relevant come first.
+    - Facts keep their order, snippets are re-ranked; between the two relevance decides, facts first where it is equal.
+    - Of snippets that show the same sentences, the first.
+
+    Args:
+        question: What the user says.
+        tools: Snippets that were found, with the scores that they were found with.
+        facts: Facts that may be about the question, best first.
+        settings: The knobs.
+    """
+    terms = asked_terms(question)
+    stated = [
+        replace(fact, score=relevance(terms, fact.artifact.text), excerpts=fact.excerpts or (fact.artifact.text,))
+        for fact in facts[: settings.max_facts]
+    ]
+    looked_up = [
+        replace(one, excerpts=excerpts_of(one.artifact.text, question))
+        for one in _admitted(question, _reranked(question, tools, terms), settings)
+    ]
+    ranked = _merged(stated, _distinct(looked_up)[: settings.max_tool_snippets])
+    return ranked[: min(settings.top_k, settings.final_top_k)]
+
+
+def _reranked(question: str, tools: Sequence[ScoredArtifact], terms: Sequence[str]) -> list[ScoredArtifact]:
+    """The snippets by their scores and the question's words; the score is their relevance from here on."""
+    if not tools:
+        return []
+    found = [
+        ScoredDocument(Document(one.artifact.text, id=str(place)), one.score, one.score_parts)
+        for place, one in enumerate(tools)
+    ]
+    reranked = KeywordWeightedReranker(top_k=len(found)).rerank(question, found)
+    snippets = []
+    for one in reranked:
+        cosine = min(max(one.score_parts.get("vector", 0.0), 0.0), 1.0)
+        score = max(relevance(terms, one.document.text), cosine)
+        snippets.append(replace(tools[int(one.document.id or 0)], score=score, score_parts=one.score_parts))
+    return snippets
+
+
+def _admitted(question: str, tools: Sequence[ScoredArtifact], settings: "ArtifactSettings") -> list[ScoredArtifact]:
+    if not asks_for_the_newest(question, settings.recency_cues):
+        return [one for one in tools if one.score >= settings.tool_relevance and one.score > 0]
+    least = _NEARLY_AS_RELEVANT * max((one.score for one in tools), default=0.0)
+    about = [one for one in tools if one.score >= least and one.score > 0]
+    return sorted(about, key=lambda one: one.artifact.created_at or _LONG_AGO, reverse=True)
+
+
+def _distinct(snippets: Sequence[ScoredArtifact]) -> list[ScoredArtifact]:
+    first: dict[tuple[str, ...], ScoredArtifact] = {}
+    for one in snippets:
+        first.setdefault(one.excerpts, one)
+    return list(first.values())
+
+
+def _merged(facts: Sequence[ScoredArtifact], tools: Sequence[ScoredArtifact]) -> list[ScoredArtifact]:
+    """Both in one order; neither's own is changed."""
+    merged: list[ScoredArtifact] = []
+    left, right = list(facts), list(tools)
+    while left and right:
+        merged.append((left if left[0].score >= right[0].score else right).pop(0))
+    return [*merged, *left, *right]

@@ -1,0 +1,258 @@
+"""Artifacts of a session: kept, found in its turns, gone with it, never another's."""
+
+import sqlite3
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from arc_common import ArcSettings, ContextEngine, InvalidInputError, SessionNotFoundError
+from arc_common.assembly import RecalledFact
+from arc_common.session_artifacts import artifacts_of_turn
+
+WEATHER = "Cookies. Seoul is sunny. The high in Seoul is 21 degrees. Subscribe. Busan has rain."
+
+
+class Counting:
+    """An observer that keeps its counts."""
+
+    def __init__(self):
+        self.counts = Counter()
+
+    def count(self, name, value=1, **tags):
+        self.counts[name] += value
+
+    def timing(self, name, seconds, **tags):
+        """Not of interest."""
+
+
+@pytest.fixture
+def clock():
+    now = [datetime(2026, 3, 1, tzinfo=UTC)]
+
+    def tell():
+        now[0] += timedelta(seconds=1)
+        return now[0]
+
+    return tell
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def engine(request, tmp_path, clock):
+    url = None if request.param == "memory" else f"sqlite:///{tmp_path}/arc.db"
+    with ContextEngine.open(url, settings=ArcSettings(), clock=clock) as opened:
+        yield opened
+
+
+def of_turn(session, query, **given):
+    return artifacts_of_turn(session._runtime, session._key, query, **given)
+
+
+def test_what_was_looked_up_comes_back_when_it_is_asked_for(engine):
+    """As excerpts with their source and day; not for another question."""
+    session = engine.session("s", user_id="ann")
+    artifact_id = session.add_artifact(WEATHER, source="weather.example", metadata={"tool": "web_search"})
+    (found,) = of_turn(session, "How sunny is Seoul, how many degrees?")
+    assert found.line == "- [weather.example, 2026-03-01] Seoul is sunny. … The high in Seoul is 21 degrees."
+    metadata = dict(found.artifact.metadata)
+    assert metadata.pop("created_at") == found.artifact.created_at.isoformat()
+    assert metadata == {
+        "tool": "web_search",
+        "session_id": "s",
+        "memory_type": "tools",
+        "chunk_index": 0,
+        "artifact_id": artifact_id,
+    }
+    assert of_turn(session, "Who founded the bakery?") == []
+    assert of_turn(session, " ") == []
+
+
+def test_the_same_again_is_the_same(engine):
+    """With a new time; another text or source is another artifact."""
+    session = engine.session("s")
+    first = session.add_artifact(WEATHER, source="a")
+    (before,) = of_turn(session, "degrees in Seoul")
+    assert session.add_artifact(WEATHER, source=" a\n") == first
+    (after,) = of_turn(session, "degrees in Seoul")
+    assert after.artifact.id == before.artifact.id
+    assert after.artifact.created_at > before.artifact.created_at
+    assert session.add_artifact(WEATHER, source="b") != first
+
+
+def test_long_content_is_cut_and_each_part_is_found(engine):
+    """With its place; no part larger than the settings say."""
+    text = " ".join(f"Room {n} of the hotel is painted in colour c{n}." for n in range(400))
+    session = engine.session("s")
+    session.add_artifact(text, source="hotel.example")
+    (found, *_) = of_turn(session, "In which colour is room 377 painted?")
+    assert "colour c377." in found.line
+    assert found.artifact.metadata["chunk_index"] > 5
+    assert engine.token_counter.count(found.artifact.text) <= engine.settings.rag.chunk_size
+
+
+def test_no_session_sees_another_ones(engine):
+    """Of another name, user or caller."""
+    keys = [("s", "ann", "one"), ("s", "ann", "two"), ("t", "ann", "one"), ("u", "eve", "one"), ("v", None, "one")]
+    for name, user, caller in keys:
+        session = engine.session(name, user_id=user, caller_id=caller)
+        session.add_artifact(f"The secret of {name} {user} {caller}.", source="web")
+    for name, user, caller in keys:
+        session = engine.session(name, user_id=user, caller_id=caller)
+        assert [one.artifact.text for one in of_turn(session, "the secret")] == [
+            f"The secret of {name} {user} {caller}."
+        ]
+
+
+def test_another_users_session_takes_nothing(engine):
+    """As for messages."""
+    engine.session("s", user_id="ann").save_turn("hi", "hello")
+    with pytest.raises(SessionNotFoundError):
+        engine.session("s", user_id="eve").add_artifact("text", source="web")
+
+
+@pytest.mark.parametrize("how", ["delete", "clear"])
+@pytest.mark.parametrize("said", [True, False], ids=["with messages", "nothing said"])
+def test_they_go_with_the_session(engine, how, said):
+    """Also where nothing was ever said in it."""
+    session, other = engine.session("s"), engine.session("t")
+    for one in (session, other):
+        one.add_artifact(WEATHER, source="web")
+    if said:
+        session.save_turn("hi", "hello")
+    getattr(session, how)()
+    assert of_turn(session, "degrees in Seoul") == []
+    assert len(of_turn(other, "degrees in Seoul")) == 1
+
+
+def test_nothing_of_it_is_left_in_the_file(tmp_path):
+    """A deleted artifact is gone from the database's pages."""
+    path = tmp_path / "arc.db"
+    with ContextEngine.open(f"sqlite:///{path}", settings=ArcSettings()) as engine:
+        session = engine.session("s")
+        session.add_artifact("The codeword is xylophoneplum.", source="quincecorner")
+        session.delete()
+    sqlite3.connect(path).execute("PRAGMA wal_checkpoint(TRUNCATE)").connection.close()
+    content = path.read_bytes()
+    assert b"xylophoneplum" not in content
+    assert b"quincecorner" not in content
+
+
+def test_facts_compete_for_the_places(engine):
+    """Those that the caller brings are artifacts of the kind facts, and are shown as facts are."""
+    session = engine.session("s")
+    session.add_artifact(WEATHER, source="web")
+    facts = [RecalledFact(f"f{n}", f"- Seoul trip: day {n}", 8) for n in range(5)]
+    found = of_turn(session, "Seoul trip sunny", facts=facts)
+    assert [one.line for one in found] == ["- Seoul trip: day 0", "- Seoul trip: day 1", "- Seoul trip: day 2"]
+    assert [one.artifact.kind for one in of_turn(session, "Seoul degrees", facts=facts[:1])] == ["tools", "facts"]
+
+
+def test_settings_switch_them_off_and_bound_them(clock):
+    """Off shows none; zero shows none; each number is a ceiling."""
+    for artifacts, expected in (
+        ({"enabled": False}, 0),
+        ({"final_top_k": 0}, 0),
+        ({"max_tool_snippets": 0}, 0),
+        ({"final_top_k": 1}, 1),
+        ({}, 2),
+        ({"max_tool_snippets": 5, "final_top_k": 9, "top_k": 4}, 4),
+        ({"max_tool_snippets": 5, "final_top_k": 9, "rerank_top_n": 3}, 3),
+        ({"tool_relevance": 1.0}, 0),
+        ({"tool_relevance": 1.0, "recency_cues": ["degrees"]}, 2),
+    ):
+        with ContextEngine.open(settings=ArcSettings(artifacts=artifacts), clock=clock) as engine:
+            session = engine.session("s")
+            for n in range(6):
+                session.add_artifact(f"Station {n}: Seoul has {n} degrees.", source="web")
+            assert len(of_turn(session, "How many degrees does Seoul have, in Fahrenheit?")) == expected, artifacts
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"content": ""}, "content"),
+        ({"content": " \n"}, "content"),
+        ({"content": None}, "content"),
+        ({"content": "nul \x00"}, "content"),
+        ({"content": "lone \ud800"}, "content"),
+        ({"content": "x" * 1_000_001}, "content"),
+        ({"source": ""}, "source"),
+        ({"source": 7}, "source"),
+        ({"source": "x" * 2_001}, "source"),
+        ({"kind": "facts"}, "kind"),
+        ({"kind": "summary"}, "kind"),
+        ({"kind": None}, "kind"),
+        ({"metadata": [1]}, "metadata"),
+        ({"metadata": {"chunk_index": 3}}, "metadata"),
+        ({"metadata": {"x": object()}}, "metadata"),
+    ],
+    ids=str,
+)
+def test_what_can_not_be_kept_is_refused(engine, given, field):
+    """And nothing is written."""
+    session = engine.session("s")
+    arguments = {"content": "Long text. " * 2_000, "source": "web", **given}
+    with pytest.raises(InvalidInputError, match=field):
+        session.add_artifact(arguments.pop("content"), **arguments)
+    assert of_turn(session, "long text") == []
+    assert engine._runtime.index_store.count(_scope(session), "artifact") == 0
+
+
+def _scope(session):
+    from arc_common.indexing import Scope
+
+    return Scope(session._key.caller_id, session._key.user_id, session._key.session_id)
+
+
+def test_a_session_without_an_id_keeps_nothing(engine):
+    """And says so; a turn of it shows the facts alone."""
+    session = engine.session(None)
+    with pytest.raises(InvalidInputError, match="session_id"):
+        session.add_artifact("text", source="web")
+    assert of_turn(session, "text") == []
+
+
+def test_an_index_that_fails_leaves_the_turn_its_facts():
+    """Counted, never raised."""
+
+    class Down:
+        def __getattr__(self, name):
+            raise ConnectionError("down")
+
+    observer = Counting()
+    with ContextEngine.open(settings=ArcSettings(), observer=observer) as engine:
+        session = engine.session("s")
+        session.add_artifact(WEATHER, source="web")
+        session._runtime.conversations._index = Down()
+        facts = [RecalledFact("f", "- tea: green", 4)]
+        assert [one.line for one in of_turn(session, "degrees in Seoul", facts=facts)] == ["- tea: green"]
+        session._runtime.conversations._index = None
+    assert observer.counts["artifacts.errors"] == 1
+
+
+def test_a_session_without_artifacts_is_looked_up_once(engine):
+    """Later turns don't ask the index; adding one is seen at once."""
+    session = engine.session("s")
+    asked = Counter()
+
+    class Asked:
+        def __init__(self, store):
+            self._store = store
+
+        def __getattr__(self, name):
+            asked[name] += 1
+            return getattr(self._store, name)
+
+    conversations = session._runtime.conversations
+    conversations._index = Asked(conversations.index)
+    for _ in range(5):
+        assert of_turn(session, "degrees in Seoul") == []
+    assert asked == {"count": 1}
+    session.add_artifact(WEATHER, source="web")
+    assert len(of_turn(session, "degrees in Seoul")) == 1
+
+
+async def test_the_async_form_does_the_same(engine):
+    """One artifact, whichever form kept it."""
+    session = engine.session("s")
+    assert await session.aadd_artifact(WEATHER, source="web") == session.add_artifact(WEATHER, source="web")
