@@ -27,6 +27,7 @@ from arc_common.stores.checks import (
     page_token,
 )
 from arc_common.stores.forking import ForkGate
+from arc_common.stores.memories_in_memory import InMemoryMemories
 from arc_common.stores.plan import plan_append
 from arc_common.stores.rows import detached, to_microseconds
 from arc_common.stores.summary_memory import InMemorySummaries, Ledger
@@ -89,18 +90,24 @@ class InMemoryStore:
 
     def __init__(self, *, max_sessions: int = 1000, clock: Callable[[], datetime] | None = None) -> None:
         checked_limit("max_sessions", max_sessions, least=1)
-        self._sessions = _LoggingCache(max_sessions, leaving=self._erase)
+        self._sessions = _LoggingCache(max_sessions, leaving=self._let_go)
         self._clock = clock or (lambda: datetime.now(UTC))
         self._numbers = count(1)
         self._lock = Lock()
         self._gate = ForkGate(before=_nothing, in_child=_nothing)
         self._summaries = InMemorySummaries(self._guarded, self._get, clock=self._clock)
+        self._memories = InMemoryMemories(self._guarded)
         self._index: InMemoryIndexStore | None = None
 
     @property
     def summaries(self) -> InMemorySummaries:
         """The summaries and facts of its conversations."""
         return self._summaries
+
+    @property
+    def memories(self) -> InMemoryMemories:
+        """The long-term memories. What a session that leaves had to itself goes with it."""
+        return self._memories
 
     @property
     def index(self) -> "InMemoryIndexStore":
@@ -268,6 +275,11 @@ class InMemoryStore:
         """Remove what the index has of a session."""
         if self._index is not None:
             self._index.erase(Scope(key.caller_id, session_id=key.session_id))
+
+    def _let_go(self, key: SessionKey) -> None:
+        """Remove what belongs to a session that leaves and to nobody else."""
+        self._erase(key)
+        self._memories.let_go(Scope(key.caller_id, key.user_id, key.session_id))
 
     def _get(self, key: SessionKey) -> _Session | None:
         session = self._sessions.get((key.caller_id, key.session_id))

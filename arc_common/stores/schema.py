@@ -22,11 +22,11 @@ from sqlalchemy import (
 from arc_common.messages import MAX_ID_LENGTH
 
 __all__ = [
-    "HEAD", "IS_HOLDING", "IS_UNCOVERED", "IS_UNFINISHED", "VERSION_TABLE", "facts", "messages", "metadata", "sessions",
-    "summaries",
+    "HEAD", "IS_HOLDING", "IS_UNCOVERED", "IS_UNFINISHED", "VERSION_TABLE", "facts", "memories", "memory_scopes",
+    "memory_sources", "messages", "metadata", "sessions", "summaries",
 ]  # fmt: skip
 
-HEAD = "0003"
+HEAD = "0004"
 """The migration that makes these tables."""
 
 VERSION_TABLE = "arc_alembic_version"
@@ -162,3 +162,52 @@ Index("arc_facts_by_key", facts.c.session, facts.c.folded)
 Index("arc_facts_by_segment", facts.c.session, facts.c.segment)
 Index("arc_facts_superseded", facts.c.session, facts.c.superseded_by, **_partial("superseded_by IS NOT NULL"))
 Index("arc_facts_removed", facts.c.session, facts.c.removed_by, **_partial("removed_by IS NOT NULL"))
+
+_MemoryId = _Identifier.with_variant(String(MAX_ID_LENGTH, collation="C"), "postgresql")  # the order of code points
+
+memory_scopes = Table(
+    "arc_memory_scopes",
+    metadata,
+    Column("id", _RowId, primary_key=True, autoincrement=True),
+    Column("caller_id", _Identifier, nullable=False),
+    Column("session_id", _Identifier, nullable=False),  # "" for none, as in the index: NULLs are never equal
+    Column("user_id", _Identifier, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("purged", BigInteger, nullable=False),  # the version at which something was removed for the last time
+    UniqueConstraint("caller_id", "session_id", "user_id", name="arc_memory_scopes_key"),
+    Index("arc_memory_scopes_by_user", "caller_id", "user_id"),
+    sqlite_autoincrement=True,
+)
+
+memories = Table(
+    "arc_memories",
+    metadata,
+    Column("scope", _RowId, ForeignKey(memory_scopes.c.id, ondelete="CASCADE"), nullable=False),
+    Column("memory_id", _MemoryId, nullable=False),
+    Column("caller_id", _Identifier, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("type", String(16), nullable=False),
+    Column("importance", Double, nullable=False),
+    Column("status", String(16), nullable=False),
+    Column("superseded_by", _MemoryId),
+    Column("created_at", BigInteger, nullable=False),
+    Column("valid_from", BigInteger, nullable=False),
+    Column("last_accessed_at", BigInteger),
+    Column("sources", Text, nullable=False),
+    Column("metadata", Text),
+    PrimaryKeyConstraint("scope", "memory_id", name="arc_memories_pk"),
+)
+Index("arc_memories_changed", memories.c.scope, memories.c.version)
+Index("arc_memories_superseded", memories.c.scope, memories.c.superseded_by, **_partial("superseded_by IS NOT NULL"))
+
+memory_sources = Table(
+    "arc_memory_sources",  # which memories a session's end concerns; the messages are named beside the memory
+    metadata,
+    Column("scope", _RowId, ForeignKey(memory_scopes.c.id, ondelete="CASCADE"), nullable=False),
+    Column("memory_id", _MemoryId, nullable=False),
+    Column("caller_id", _Identifier, nullable=False),
+    Column("session_id", _Identifier, nullable=False),
+    PrimaryKeyConstraint("scope", "memory_id", "session_id", name="arc_memory_sources_pk"),
+)
+Index("arc_memory_sources_by_session", memory_sources.c.scope, memory_sources.c.session_id)

@@ -23,6 +23,7 @@ from arc_common.stores.checks import (
 from arc_common.stores.database import Database, scope
 from arc_common.stores.drivers import Call, Row, Transaction
 from arc_common.stores.index_statements import session_index_calls
+from arc_common.stores.memories_sql import SqlMemories
 from arc_common.stores.options import SqlOptions
 from arc_common.stores.rows import conversation_from_row, stored_from_row, to_microseconds
 from arc_common.stores.sql_append import SqlAppend
@@ -86,6 +87,7 @@ class SqlStore:
         self._edits = SummaryEdits(self._database)
         self._append = SqlAppend(self._database, self._edits, clock=self._clock)
         self._summaries = SqlSummaries(self._database, clock=self._clock)
+        self._memories = SqlMemories(self._database, clock=self._clock)
         self._index: SqlIndexStore | None = None
 
     @property
@@ -97,6 +99,11 @@ class SqlStore:
     def summaries(self) -> SqlSummaries:
         """The summaries and facts of its conversations."""
         return self._summaries
+
+    @property
+    def memories(self) -> SqlMemories:
+        """The long-term memories, in the same database."""
+        return self._memories
 
     @property
     def index(self) -> "SqlIndexStore":

@@ -1,0 +1,204 @@
+"""Long-term memories: what is worth knowing of a user beyond one conversation."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Self
+
+from arc_common.exceptions import InvalidInputError
+from arc_common.messages import check_identifier
+
+__all__ = [
+    "MAX_MEMORY_CHARACTERS",
+    "Memory",
+    "MemoryOutline",
+    "MemorySource",
+    "MemoryStatus",
+    "MemoryType",
+    "ScoredMemory",
+    "clamped",
+]
+
+MemorySource = tuple[str, str]
+"""The ids of a session and of a message in it."""
+
+MAX_MEMORY_CHARACTERS = 4_000
+"""A memory is one or two sentences. What is longer is a document."""
+
+
+class MemoryType(StrEnum):
+    """What kind of statement a memory is. Read case-insensitively."""
+
+    FACT = "fact"
+    """Specific data: dates, names, numbers."""
+    PREFERENCE = "preference"
+    """How the user likes things."""
+    INSIGHT = "insight"
+    """Conclusions and connections."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> Self:
+        for kind in cls:
+            if isinstance(value, str) and value.strip().lower() == kind.value:
+                return kind
+        raise InvalidInputError("memory.type", value, "one of fact, preference, insight")
+
+
+class MemoryStatus(StrEnum):
+    """Whether a memory may be used. Read case-insensitively."""
+
+    ACTIVE = "ACTIVE"
+    PENDING = "PENDING"
+    """Waits for a review: stored, but neither found nor shown."""
+    REJECTED = "REJECTED"
+    """A review refused it: neither found nor shown, and not extracted again."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> Self:
+        for status in cls:
+            if isinstance(value, str) and value.strip().upper() == status.value:
+                return status
+        raise InvalidInputError("memory.status", value, "one of ACTIVE, PENDING, REJECTED")
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """One statement that outlasts its conversation.
+
+    Args:
+        id: Unique in its scope.
+        text: What is remembered, in one or two sentences.
+        created_at: When it was stored (with zone).
+        valid_from: Since when it is so, as far as that is known: when it was said (with zone).
+        type: Its kind.
+        importance: From 0 to 1; what lies outside is brought inside.
+        status: Whether it may be used.
+        sources: The messages that say it; empty for one that was entered by hand.
+        superseded_by: The id of the memory that took its place (which may be gone since); `None` while it holds.
+        last_accessed_at: When a search returned it for the last time; `None` if none did.
+        metadata: JSON values of the application's own.
+
+    Raises:
+        InvalidInputError: A value is not acceptable.
+    """
+
+    id: str
+    text: str
+    created_at: datetime
+    valid_from: datetime
+    type: MemoryType = MemoryType.FACT
+    importance: float = 0.5
+    status: MemoryStatus = MemoryStatus.ACTIVE
+    sources: tuple[MemorySource, ...] = ()
+    superseded_by: str | None = None
+    last_accessed_at: datetime | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_identifier("memory.id", self.id)
+        _check_text(self.text)
+        object.__setattr__(self, "type", MemoryType(self.type))
+        object.__setattr__(self, "status", MemoryStatus(self.status))
+        object.__setattr__(self, "importance", clamped(self.importance))
+        if self.superseded_by is not None:
+            check_identifier("memory.superseded_by", self.superseded_by)
+        for name in ("created_at", "valid_from", "last_accessed_at"):
+            moment = getattr(self, name)
+            if moment is None and name == "last_accessed_at":
+                continue
+            if not isinstance(moment, datetime) or moment.tzinfo is None:
+                raise InvalidInputError(f"memory.{name}", moment, "a time with zone")
+        object.__setattr__(self, "sources", _checked_sources(self.sources))
+        if not isinstance(self.metadata, Mapping):
+            raise InvalidInputError("memory.metadata", self.metadata, "a mapping")
+
+    @property
+    def holds(self) -> bool:
+        """Whether it may be used and nothing took its place."""
+        return self.status is MemoryStatus.ACTIVE and self.superseded_by is None
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredMemory:
+    """A memory that a question found.
+
+    Args:
+        memory: The memory.
+        score: Higher is better, from 0 to 1.
+        score_parts: What the score was made from: "relevance", "importance" and "recency", each from 0 to 1.
+    """
+
+    memory: Memory
+    score: float
+    score_parts: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryOutline:
+    """What deciding about a new memory needs to know of one that is there. As a `Memory`'s."""
+
+    id: str
+    text: str
+    importance: float
+    status: MemoryStatus
+    superseded_by: str | None
+    valid_from: datetime
+    last_accessed_at: datetime | None
+
+    @property
+    def holds(self) -> bool:
+        """As a `Memory`'s."""
+        return self.status is MemoryStatus.ACTIVE and self.superseded_by is None
+
+    @classmethod
+    def of(cls, memory: Memory) -> "MemoryOutline":
+        """A memory's."""
+        return cls(
+            memory.id,
+            memory.text,
+            memory.importance,
+            memory.status,
+            memory.superseded_by,
+            memory.valid_from,
+            memory.last_accessed_at,
+        )
+
+
+def clamped(importance: object) -> float:
+    """An importance between 0 and 1.
+
+    Raises:
+        InvalidInputError: It is no number.
+    """
+    if isinstance(importance, bool) or not isinstance(importance, int | float) or math.isnan(importance):
+        raise InvalidInputError("memory.importance", importance, "a number from 0 to 1")
+    return min(1.0, max(0.0, float(importance)))
+
+
+def _check_text(text: object) -> None:
+    if not isinstance(text, str):
+        raise InvalidInputError("memory.text", text, "text")
+    if not text.strip():
+        raise InvalidInputError("memory.text", text, "text that is not empty")
+    if len(text) > MAX_MEMORY_CHARACTERS:
+        raise InvalidInputError("memory.text", text, f"at most {MAX_MEMORY_CHARACTERS:,} characters, not {len(text):,}")
+    if "\x00" in text:
+        raise InvalidInputError("memory.text", text, "text without NUL characters")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInputError("memory.text", text, "text without lone surrogates") from error
+
+
+def _checked_sources(sources: object) -> tuple[MemorySource, ...]:
+    if isinstance(sources, str) or not isinstance(sources, Sequence):
+        raise InvalidInputError("memory.sources", sources, "pairs of a session's and a message's id")
+    checked: dict[MemorySource, None] = {}
+    for source in sources:
+        if isinstance(source, str) or not isinstance(source, Sequence) or len(source) != 2:
+            raise InvalidInputError("memory.sources", source, "pairs of a session's and a message's id")
+        session_id, message_id = source
+        checked[check_identifier("memory.sources", session_id), check_identifier("memory.sources", message_id)] = None
+    return tuple(checked)

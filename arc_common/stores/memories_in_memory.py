@@ -1,0 +1,200 @@
+"""Long-term memories in this process's memory."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import count
+
+from cachetools import LRUCache
+
+from arc_common.codec import loads
+from arc_common.indexing import Scope
+from arc_common.memories import Memory, MemoryOutline, MemoryStatus, MemoryType
+from arc_common.memory_stores import Forgotten, MemoryChange, MemoryUpdates
+from arc_common.protocols import SessionKey
+from arc_common.stores.checks import checked_ids, checked_limit, checked_place
+from arc_common.stores.memories_plan import (
+    Loss,
+    checked_change,
+    checked_memory_ids,
+    heir,
+    is_within_reach,
+    loss,
+)
+
+__all__ = ["InMemoryMemories"]
+
+_SCOPES = 10_000
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A memory, its metadata as text, and the version that it came with."""
+
+    memory: Memory
+    metadata: str | None
+    version: int
+
+    def shown(self) -> Memory:
+        """A copy that shares nothing."""
+        return replace(self.memory, metadata=loads(self.metadata) if self.metadata else {})
+
+
+@dataclass(slots=True)
+class _Shelf:
+    """What one scope holds."""
+
+    version: int = 0
+    purged: int = 0
+    kept: dict[str, _Kept] = field(default_factory=dict)
+
+    def put(self, memory: Memory, metadata: str | None) -> None:
+        self.kept[memory.id] = _Kept(replace(memory, metadata={}), metadata, self.version)
+
+    def change(self, memory: Memory) -> None:
+        self.put(memory, self.kept[memory.id].metadata)
+
+
+class InMemoryMemories:
+    """A `MemoryStore` that lasts as long as the process, with the 10,000 scopes used last.
+
+    Args:
+        guarded: Gives the store's lock.
+    """
+
+    def __init__(self, guarded: Callable[[], AbstractContextManager[None]]) -> None:
+        self._guarded = guarded
+        self._shelves: LRUCache[Scope, _Shelf] = LRUCache(_SCOPES)
+        self._versions = count(1)  # never used again, whatever is removed meanwhile
+
+    def updates(self, scope: Scope, *, after: int = 0) -> MemoryUpdates:
+        """See `MemoryStore.updates`."""
+        checked_place("after", after)
+        with self._guarded():
+            shelf = self._shelves.get(scope)
+            if shelf is None:
+                return MemoryUpdates(0, (), is_whole=True)
+            since = 0 if shelf.purged > after else after
+            changed = [MemoryOutline.of(kept.memory) for kept in shelf.kept.values() if kept.version > since]
+            return MemoryUpdates(shelf.version, tuple(changed), is_whole=not since)
+
+    def commit(self, scope: Scope, change: MemoryChange, *, version: int) -> int | None:
+        """See `MemoryStore.commit`."""
+        metadata = checked_change(change)
+        checked_place("version", version)
+        with self._guarded():
+            shelf = self._shelves.get(scope)
+            if version != (shelf.version if shelf else 0):
+                return None
+            if shelf is None:
+                shelf = self._shelves[scope] = _Shelf(purged=next(self._versions))
+            shelf.version = next(self._versions)
+            for memory, text in zip(change.put, metadata, strict=True):
+                shelf.put(memory, text)
+            for memory_id in change.removed:
+                if shelf.kept.pop(memory_id, None) is not None:
+                    shelf.purged = shelf.version
+            return shelf.version
+
+    def get(self, scope: Scope, ids: Sequence[str]) -> list[Memory]:
+        """See `MemoryStore.get`."""
+        names = checked_memory_ids(ids)
+        with self._guarded():
+            shelf = self._shelves.get(scope) or _Shelf()
+            return [shelf.kept[name].shown() for name in names if name in shelf.kept]
+
+    def newest(
+        self,
+        scope: Scope,
+        *,
+        status: MemoryStatus | None = MemoryStatus.ACTIVE,
+        type: MemoryType | None = None,  # noqa: A002 - the field's name
+        include_superseded: bool = False,
+        limit: int | None = None,
+    ) -> list[Memory]:
+        """See `MemoryStore.newest`."""
+        checked_limit("limit", limit)
+        with self._guarded():
+            found = [
+                kept
+                for kept in (self._shelves.get(scope) or _Shelf()).kept.values()
+                if status in (None, kept.memory.status)
+                and type in (None, kept.memory.type)
+                and (include_superseded or kept.memory.superseded_by is None)
+            ]
+            found.sort(key=lambda kept: kept.memory.id)
+            found.sort(key=lambda kept: kept.memory.valid_from, reverse=True)
+            return [kept.shown() for kept in found[:limit]]
+
+    def touch(self, scope: Scope, ids: Sequence[str], *, at: datetime) -> int:
+        """See `MemoryStore.touch`."""
+        names = checked_memory_ids(ids)
+        with self._guarded():
+            shelf = self._shelves.get(scope) or _Shelf()
+            touched = [shelf.kept[name] for name in names if name in shelf.kept]
+            for kept in touched:
+                before = kept.memory.last_accessed_at
+                kept.memory = replace(kept.memory, last_accessed_at=at if before is None else max(at, before))
+            return len(touched)
+
+    def count(self, scope: Scope) -> int:
+        """See `MemoryStore.count`."""
+        with self._guarded():
+            return sum(kept.memory.holds for kept in (self._shelves.get(scope) or _Shelf()).kept.values())
+
+    def erase(self, scope: Scope) -> int:
+        """See `MemoryStore.erase`."""
+        with self._guarded():
+            inside = [place for place in self._shelves if scope.contains(place)]
+            return sum(len(self._shelves.pop(place).kept) for place in inside)
+
+    def let_go(self, scope: Scope) -> None:
+        """Drop what this very scope holds; for who has the lock."""
+        self._shelves.pop(scope, None)
+
+    def resting_on(self, key: SessionKey, message_ids: Sequence[str] | None = None) -> list[tuple[Scope, str]]:
+        """See `MemoryStore.resting_on`."""
+        ids = None if message_ids is None else checked_ids(message_ids)
+        with self._guarded():
+            return [(scope, gone) for scope, _, lost in self._losses(key, ids) for gone in lost.removed]
+
+    def forget_session(self, key: SessionKey) -> Forgotten:
+        """See `MemoryStore.forget_session`."""
+        with self._guarded():
+            return self._forget(key, None)
+
+    def forget_messages(self, key: SessionKey, message_ids: Sequence[str]) -> Forgotten:
+        """See `MemoryStore.forget_messages`."""
+        ids = checked_ids(message_ids)
+        with self._guarded():
+            return self._forget(key, ids)
+
+    def _losses(self, key: SessionKey, ids: Sequence[str] | None) -> list[tuple[Scope, _Shelf, Loss]]:
+        return [
+            (scope, shelf, loss([kept.memory for kept in shelf.kept.values()], key, ids, is_own=bool(scope.session_id)))
+            for scope in list(self._shelves)
+            if is_within_reach(scope, key) and (shelf := self._shelves.get(scope)) is not None
+        ]
+
+    def _forget(self, key: SessionKey, ids: Sequence[str] | None) -> Forgotten:
+        removed: list[tuple[Scope, str]] = []
+        restored: list[tuple[Scope, str]] = []
+        for scope, shelf, lost in self._losses(key, ids):
+            if not lost.removed and not lost.changed:
+                continue
+            shelf.version = next(self._versions)
+            for memory in lost.changed:
+                shelf.change(memory)
+            for gone in lost.removed:
+                del shelf.kept[gone]
+                removed.append((scope, gone))
+                shelf.purged = shelf.version
+            for kept in list(shelf.kept.values()):
+                if kept.memory.superseded_by in lost.removed:
+                    memory = replace(kept.memory, superseded_by=heir(kept.memory.superseded_by, lost.removed))
+                    shelf.change(memory)
+                    restored += [(scope, memory.id)] if memory.holds else []
+            if not shelf.kept:
+                del self._shelves[scope]
+        return Forgotten(tuple(removed), tuple(restored))

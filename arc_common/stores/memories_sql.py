@@ -1,0 +1,227 @@
+"""Long-term memories in SQLite or PostgreSQL."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from arc_common.codec import dumps
+from arc_common.indexing import Scope
+from arc_common.memories import Memory, MemoryStatus, MemoryType
+from arc_common.memory_stores import Forgotten, MemoryChange, MemoryUpdates
+from arc_common.protocols import SessionKey
+from arc_common.stores.checks import checked_ids, checked_limit, checked_place
+from arc_common.stores.database import Database
+from arc_common.stores.drivers import Call, Transaction
+from arc_common.stores.memories_plan import checked_change, checked_memory_ids, heir, loss
+from arc_common.stores.memories_rows import memory_from_row, memory_row, memory_scope, outline_from_row, source_rows
+from arc_common.stores.memories_statements import memory_statements_for
+from arc_common.stores.rows import to_microseconds
+
+__all__ = ["SqlMemories"]
+
+_EVERY_ROW = 2**62
+
+
+class SqlMemories:
+    """A `MemoryStore` on the tables of a `SqlStore`.
+
+    - A read is one statement, `updates` one snapshot; each is one round trip.
+    - A commit is one transaction under the lock of its scope's row, and two round trips.
+    - Scopes that hold nothing any more leave no row.
+
+    Args:
+        database: Where the tables are.
+        clock: Gives the time with zone; versions of new scopes begin with it, so that none is ever used again.
+    """
+
+    def __init__(self, database: Database, *, clock: Callable[[], datetime]) -> None:
+        self._database = database
+        self._clock = clock
+        self._sql = memory_statements_for(database.dialect)
+
+    def updates(self, scope: Scope, *, after: int = 0) -> MemoryUpdates:
+        """See `MemoryStore.updates`."""
+        checked_place("after", after)
+        key = memory_scope(scope)
+        if after:
+            found = self._database.read((self._sql.version, key))
+            if found and found[0][0] == after:
+                return MemoryUpdates(after, (), is_whole=False)
+        found, rows = self._database.snapshot((self._sql.version, key), (self._sql.outlines, {**key, "after": after}))
+        if not found:
+            return MemoryUpdates(0, (), is_whole=True)
+        version, purged = found[0]
+        if version < after:  # made anew after the clock was set back
+            return self.updates(scope)
+        return MemoryUpdates(version, tuple(map(outline_from_row, rows)), is_whole=purged > after)
+
+    def commit(self, scope: Scope, change: MemoryChange, *, version: int) -> int | None:
+        """See `MemoryStore.commit`."""
+        metadata = checked_change(change)
+        checked_place("version", version)
+        first = to_microseconds(self._clock())
+        with self._database.transaction() as transaction:
+            (rows,) = transaction.run((self._sql.open_scope, {**memory_scope(scope), "first": first}))
+            row_id, current = rows[0]
+            if current != (version + 1 if version else first):
+                return None
+            place = {"scope": row_id, "caller_id": scope.caller_id}
+            calls = self._writes(place, current, list(zip(change.put, metadata, strict=True)))
+            if change.removed:
+                calls += self._removals(place, change.removed)
+            transaction.commit(*calls)
+        return int(current)
+
+    def get(self, scope: Scope, ids: Sequence[str]) -> list[Memory]:
+        """See `MemoryStore.get`."""
+        names = checked_memory_ids(ids)
+        if not names:
+            return []
+        rows = self._database.read((self._sql.get, {**memory_scope(scope), "ids": self._database.many(names)}))
+        found = {row[0]: row for row in rows}
+        return [memory_from_row(found[name]) for name in names if name in found]
+
+    def newest(
+        self,
+        scope: Scope,
+        *,
+        status: MemoryStatus | None = MemoryStatus.ACTIVE,
+        type: MemoryType | None = None,  # noqa: A002 - the field's name
+        include_superseded: bool = False,
+        limit: int | None = None,
+    ) -> list[Memory]:
+        """See `MemoryStore.newest`."""
+        checked_limit("limit", limit)
+        asked = {
+            "status": "" if status is None else status.value,
+            "type": "" if type is None else type.value,
+            "superseded": int(include_superseded),
+            "row_limit": _EVERY_ROW if limit is None else limit,
+        }
+        return [
+            memory_from_row(row) for row in self._database.read((self._sql.newest, {**memory_scope(scope), **asked}))
+        ]
+
+    def touch(self, scope: Scope, ids: Sequence[str], *, at: datetime) -> int:
+        """See `MemoryStore.touch`."""
+        names = checked_memory_ids(ids)
+        if not names:
+            return 0
+        asked = {**memory_scope(scope), "ids": self._database.many(names), "at": to_microseconds(at)}
+        with self._database.transaction() as transaction:
+            (rows,) = transaction.run((self._sql.touch, asked))
+            transaction.commit()
+        return len(rows)
+
+    def count(self, scope: Scope) -> int:
+        """See `MemoryStore.count`."""
+        return int(self._database.read((self._sql.count, memory_scope(scope)))[0][0])
+
+    def erase(self, scope: Scope) -> int:
+        """See `MemoryStore.erase`."""
+        with self._database.transaction() as transaction:
+            (rows,) = transaction.run((self._sql.lock_within, memory_scope(scope)))
+            if not rows:
+                return 0
+            counts = transaction.run(
+                *((self._sql.of_scope, {"scope": row[0], "caller_id": scope.caller_id}) for row in rows)
+            )
+            these = {"scopes": self._database.many([row[0] for row in rows]), "caller_id": scope.caller_id}
+            transaction.commit(*((statement, these) for statement in self._sql.erase))
+        return sum(map(len, counts))
+
+    def resting_on(self, key: SessionKey, message_ids: Sequence[str] | None = None) -> list[tuple[Scope, str]]:
+        """See `MemoryStore.resting_on`."""
+        ids = None if message_ids is None else checked_ids(message_ids)
+        found: list[tuple[Scope, str]] = []
+        with self._database.reading() as transaction:
+            (scopes,) = transaction.run((self._sql.within_reach, _reach(key)))
+            for row_id, session_id, user_id in scopes:
+                (rows,) = transaction.run(self._concerned(key, row_id, ids, is_own=bool(session_id)))
+                lost = loss(map(memory_from_row, rows), key, ids, is_own=bool(session_id))
+                place = Scope(key.caller_id, user_id or None, session_id or None)
+                found += [(place, memory_id) for memory_id in lost.removed]
+        return found
+
+    def forget_session(self, key: SessionKey) -> Forgotten:
+        """See `MemoryStore.forget_session`."""
+        return self._forget(key, None)
+
+    def forget_messages(self, key: SessionKey, message_ids: Sequence[str]) -> Forgotten:
+        """See `MemoryStore.forget_messages`."""
+        return self._forget(key, checked_ids(message_ids))
+
+    def _forget(self, key: SessionKey, ids: Sequence[str] | None) -> Forgotten:
+        removed: list[tuple[Scope, str]] = []
+        restored: list[tuple[Scope, str]] = []
+        with self._database.transaction() as transaction:
+            (scopes,) = transaction.run((self._sql.lock_within_reach, _reach(key)))
+            calls: list[Call] = []
+            for row_id, session_id, user_id in scopes:
+                gone, back, more = self._forget_in(transaction, key, row_id, ids, is_own=bool(session_id))
+                calls += more
+                place = Scope(key.caller_id, user_id or None, session_id or None)
+                removed += [(place, memory_id) for memory_id in gone]
+                restored += [(place, memory_id) for memory_id in back]
+            transaction.commit(*calls)
+        return Forgotten(tuple(removed), tuple(restored))
+
+    def _forget_in(
+        self, transaction: Transaction, key: SessionKey, row_id: int, ids: Sequence[str] | None, *, is_own: bool
+    ) -> tuple[list[str], list[str], list[Call]]:
+        """What goes in one scope, what holds again, and the calls that make it so."""
+        place = {"scope": row_id, "caller_id": key.caller_id}
+        (rows,) = transaction.run(self._concerned(key, row_id, ids, is_own=is_own))
+        lost = loss(map(memory_from_row, rows), key, ids, is_own=is_own)
+        if not lost.removed and not lost.changed:
+            return [], [], []
+        gone = list(lost.removed)
+        named = {**place, "ids": self._database.many(gone)}
+        ((version,),), behind = transaction.run((self._sql.lock_scope, place), (self._sql.superseded_by, named))
+        heirs = [
+            replace(memory, superseded_by=heir(memory.superseded_by, lost.removed))
+            for memory in map(memory_from_row, behind)
+            if memory.id not in lost.removed
+        ]
+        changed = {memory.id: memory for memory in lost.changed}
+        for memory in heirs:
+            sources = changed[memory.id].sources if memory.id in changed else memory.sources
+            changed[memory.id] = replace(memory, sources=sources)
+        stored = [
+            (memory, dumps(dict(memory.metadata), field="memory.metadata") if memory.metadata else None)
+            for memory in changed.values()
+        ]
+        calls = self._writes(place, version, stored)
+        if gone:
+            calls += self._removals(place, gone)
+        return gone, [memory.id for memory in heirs if memory.holds], calls
+
+    def _concerned(self, key: SessionKey, row_id: int, ids: Sequence[str] | None, *, is_own: bool) -> Call:
+        """Reads the memories of a scope that may lose something with the session, or with some of its messages."""
+        place = {"scope": row_id, "caller_id": key.caller_id}
+        if is_own and ids is None:
+            return self._sql.of_scope, place
+        return self._sql.of_session, {**place, "session_id": key.session_id}
+
+    def _writes(self, place: dict[str, Any], version: int, stored: Sequence[tuple[Memory, str | None]]) -> list[Call]:
+        if not stored:
+            return []
+        rows = [{**memory_row(memory, metadata), **place, "version": version} for memory, metadata in stored]
+        sources = [{**row, **place} for memory, _ in stored for row in source_rows(memory)]
+        ids = self._database.many([memory.id for memory, _ in stored])
+        calls: list[Call] = [(self._sql.write, rows), (self._sql.drop_sources, {**place, "ids": ids})]
+        return [*calls, (self._sql.write_source, sources)] if sources else calls
+
+    def _removals(self, place: dict[str, Any], ids: Sequence[str]) -> list[Call]:
+        named = {**place, "ids": self._database.many(list(ids))}
+        return [
+            (self._sql.remove, named),
+            (self._sql.drop_sources, named),
+            (self._sql.purge, place),
+            (self._sql.drop_empty, place),
+        ]
+
+
+def _reach(key: SessionKey) -> dict[str, str]:
+    return {"caller_id": key.caller_id, "session_id": key.session_id, "user_id": key.user_id or ""}

@@ -1,0 +1,377 @@
+"""What every `MemoryStore` must do, as tests that a backend inherits.
+
+class TestMyStore(MemoryStoreContract):
+    @pytest.fixture
+    def store(self) -> MemoryStore:
+        return MyStore(...)
+
+The store may be shared between tests: each one uses a caller of its own.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from arc_common.exceptions import InvalidInputError
+from arc_common.indexing import Scope
+from arc_common.memories import Memory, MemoryOutline, MemorySource, MemoryStatus, MemoryType
+from arc_common.memory_stores import Forgotten, MemoryChange, MemoryStore
+from arc_common.protocols import SessionKey
+
+__all__ = ["MemoryStoreContract", "a_memory"]
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+ODD = [
+    "a' OR '1'='1",
+    'a"; DROP TABLE arc_memories; --',
+    "a%_\\",
+    "한국어",
+    "🎉👩‍👩‍👧",
+    "e\u0301",
+    "é",
+    "tab\tand\nline",
+]
+
+
+def a_memory(memory_id: str, text: str = "", *, minutes: int = 0, **values: Any) -> Memory:
+    """A memory that was said so many minutes after the start."""
+    moment = START + timedelta(minutes=minutes)
+    return Memory(memory_id, text or f"text of {memory_id}", moment, moment, **values)
+
+
+def names(memories: Sequence[Memory | MemoryOutline]) -> list[str]:
+    """Their ids."""
+    return [memory.id for memory in memories]
+
+
+class MemoryStoreContract:
+    """Inherit and give the fixture `store`."""
+
+    @pytest.fixture
+    def store(self) -> MemoryStore:
+        """The store to test."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def scope(self) -> Scope:
+        """A scope that no other test knows: a user's."""
+        return Scope(f"caller-{uuid4()}", "user")
+
+    def put(self, store: MemoryStore, scope: Scope, *memories: Memory, removed: Sequence[str] = ()) -> int:
+        """Put memories, whatever the version is; the new one."""
+        version = store.updates(scope).version
+        new = store.commit(scope, MemoryChange(memories, tuple(removed)), version=version)
+        assert new is not None
+        return new
+
+    # Put, get, list
+
+    def test_what_is_put_comes_back(self, store: MemoryStore, scope: Scope) -> None:
+        """With all that it has; times are those instants, in UTC."""
+        memory = a_memory(
+            "a",
+            "Lives in Seoul.",
+            type=MemoryType.PREFERENCE,
+            importance=0.9,
+            status=MemoryStatus.PENDING,
+            sources=(("s1", "m1"), ("s2", "m2")),
+            superseded_by="b",
+            last_accessed_at=START + timedelta(days=1, microseconds=3),
+            metadata={"n": 1, "list": [1, "한"], "deep": {"none": None}, "tuple": (1, 2)},
+        )
+        self.put(store, scope, memory)
+        assert store.get(scope, ["a"]) == [memory]
+        assert store.updates(scope).outlines == (MemoryOutline.of(memory),)
+
+    def test_any_text_comes_back(self, store: MemoryStore, scope: Scope) -> None:
+        """What looks like SQL, or like another form of the same text, is only text."""
+        memories = [a_memory(odd, odd, sources=((odd, odd),), superseded_by=odd, metadata={odd: odd}) for odd in ODD]
+        self.put(store, scope, *memories)
+        assert store.get(scope, ODD) == memories
+
+    def test_metadata_are_the_store_s_own(self, store: MemoryStore, scope: Scope) -> None:
+        """Changing what was given, or what came back, changes nothing that is stored."""
+        given = {"tags": ["a"]}
+        self.put(store, scope, a_memory("a", metadata=given))
+        given["tags"].append("b")
+        (first,) = store.get(scope, ["a"])
+        first.metadata["tags"].append("c")
+        assert store.get(scope, ["a"])[0].metadata == {"tags": ["a"]}
+
+    def test_a_memory_takes_the_place_of_the_one_with_its_id(self, store: MemoryStore, scope: Scope) -> None:
+        """Nothing of the old one stays."""
+        self.put(store, scope, a_memory("a", "old", sources=(("s", "m"),), metadata={"v": 1}), a_memory("b"))
+        self.put(store, scope, a_memory("a", "new"))
+        assert store.get(scope, ["b", "a", "b", "none"]) == [a_memory("b"), a_memory("a", "new")]
+        assert store.resting_on(SessionKey("s", scope.caller_id, "user")) == []
+
+    def test_the_newest_come_first(self, store: MemoryStore, scope: Scope) -> None:
+        """By when they were said; equals by id, by code points."""
+        self.put(
+            store, scope, a_memory("old"), a_memory("b", minutes=1), a_memory("B", minutes=1), a_memory("é", minutes=1)
+        )
+        assert names(store.newest(scope)) == ["B", "b", "é", "old"]
+        assert names(store.newest(scope, limit=2)) == ["B", "b"]
+        assert store.newest(scope, limit=0) == []
+
+    def test_listing_by_status_type_and_history(self, store: MemoryStore, scope: Scope) -> None:
+        """What waits, what was rejected and what was superseded comes on request."""
+        self.put(
+            store,
+            scope,
+            a_memory("fact"),
+            a_memory("insight", type=MemoryType.INSIGHT),
+            a_memory("waits", status=MemoryStatus.PENDING),
+            a_memory("no", status=MemoryStatus.REJECTED),
+            a_memory("was", superseded_by="fact"),
+        )
+        assert names(store.newest(scope)) == ["fact", "insight"]
+        assert names(store.newest(scope, type=MemoryType.INSIGHT)) == ["insight"]
+        assert names(store.newest(scope, status=MemoryStatus.PENDING)) == ["waits"]
+        assert names(store.newest(scope, include_superseded=True)) == ["fact", "insight", "was"]
+        assert len(store.newest(scope, status=None, include_superseded=True)) == 5
+        assert store.count(scope) == 2
+
+    # Versions
+
+    def test_a_commit_needs_the_version(self, store: MemoryStore, scope: Scope) -> None:
+        """Whoever decided by an older state decides again; nothing was written."""
+        first = store.commit(scope, MemoryChange((a_memory("a"),)), version=0)
+        assert first is not None
+        for stale in (0, first + 1, first - 1):
+            assert store.commit(scope, MemoryChange((a_memory("b"),)), version=stale) is None
+        assert names(store.newest(scope)) == ["a"]
+        second = store.commit(scope, MemoryChange((a_memory("b"),)), version=first)
+        assert second is not None
+        assert second > first
+
+    def test_of_two_writers_one_commits(self, store: MemoryStore, scope: Scope) -> None:
+        """Also the very first ones."""
+        for _ in range(3):
+            version = store.updates(scope).version
+            with ThreadPoolExecutor(4) as pool:
+                made = list(
+                    pool.map(
+                        lambda n, version=version: store.commit(
+                            scope, MemoryChange((a_memory(f"{version}-{n}"),)), version=version
+                        ),
+                        range(4),
+                    )
+                )
+            assert sum(one is not None for one in made) == 1
+        assert len(store.newest(scope)) == 3
+
+    def test_updates_are_what_changed(self, store: MemoryStore, scope: Scope) -> None:
+        """One that knows a version gets what came after it, and after a removal everything."""
+        assert store.updates(scope).version == 0
+        assert store.updates(scope).is_whole
+        first = self.put(store, scope, a_memory("a"), a_memory("b"))
+        assert store.updates(scope, after=first).outlines == ()
+        second = self.put(store, scope, a_memory("a", "changed"), a_memory("c"))
+        news = store.updates(scope, after=first)
+        assert (news.version, sorted(names(news.outlines)), news.is_whole) == (second, ["a", "c"], False)
+        self.put(store, scope, removed=["b"])
+        news = store.updates(scope, after=second)
+        assert (sorted(names(news.outlines)), news.is_whole) == (["a", "c"], True)
+
+    def test_a_scope_that_was_emptied_is_not_taken_for_what_it_was(self, store: MemoryStore, scope: Scope) -> None:
+        """An old version is of no use after the scope was removed and made anew."""
+        first = self.put(store, scope, a_memory("a"))
+        assert store.erase(scope) == 1
+        assert store.updates(scope, after=first) == store.updates(scope)
+        assert store.commit(scope, MemoryChange((a_memory("b"),)), version=first) is None
+        self.put(store, scope, a_memory("c"))
+        assert names(store.updates(scope).outlines) == ["c"]
+
+    def test_removing(self, store: MemoryStore, scope: Scope) -> None:
+        """What is not there can be removed too."""
+        self.put(store, scope, a_memory("a", sources=(("s", "m"),)), a_memory("b"))
+        self.put(store, scope, removed=["a", "none"])
+        assert names(store.newest(scope)) == ["b"]
+        assert store.resting_on(SessionKey("s", scope.caller_id, "user")) == []
+
+    def test_touching(self, store: MemoryStore, scope: Scope) -> None:
+        """Only those named; never to an earlier time; the version stays."""
+        version = self.put(store, scope, a_memory("a"), a_memory("b"))
+        later, earlier = START + timedelta(hours=2), START + timedelta(hours=1)
+        assert store.touch(scope, ["a", "none"], at=later) == 1
+        assert store.touch(scope, ["a"], at=earlier) == 1
+        assert store.touch(scope, [], at=later) == 0
+        assert [memory.last_accessed_at for memory in store.get(scope, ["a", "b"])] == [later, None]
+        assert store.updates(scope).version == version
+
+    # Whose
+
+    def test_each_scope_sees_its_own(self, store: MemoryStore, scope: Scope) -> None:
+        """Equal ids in other callers', users' and sessions' scopes are others."""
+        caller = scope.caller_id
+        places = [
+            scope, Scope(caller), Scope(caller, "other"), Scope(caller, "user", "s"), Scope(caller, None, "s"),
+            Scope(f"{caller}-other", "user"),
+        ]  # fmt: skip
+        for number, place in enumerate(places):
+            self.put(store, place, a_memory("a", f"text {number}"))
+        for number, place in enumerate(places):
+            assert [memory.text for memory in store.newest(place)] == [f"text {number}"]
+            assert [memory.text for memory in store.get(place, ["a"])] == [f"text {number}"]
+            assert [outline.text for outline in store.updates(place).outlines] == [f"text {number}"]
+        self.put(store, scope, removed=["a"])
+        store.touch(Scope(caller), ["a"], at=START)
+        assert [store.count(place) for place in places] == [0, 1, 1, 1, 1, 1]
+        assert store.get(Scope(caller, "other"), ["a"])[0].last_accessed_at is None
+
+    def test_erasing_looks_inside(self, store: MemoryStore, scope: Scope) -> None:
+        """A user's memories go with those of its sessions; another user's stay."""
+        caller = scope.caller_id
+        places = [scope, Scope(caller, "user", "s"), Scope(caller, "other"), Scope(caller)]
+        for place in places:
+            self.put(store, place, a_memory("a", sources=(("s", "m"),)))
+        assert store.erase(scope) == 2
+        assert [store.count(place) for place in places] == [0, 0, 1, 1]
+        assert store.erase(Scope(caller)) == 2
+        assert store.erase(Scope(caller)) == 0
+
+    # Forgetting
+
+    def forgotten(self, store: MemoryStore, key: SessionKey, ids: Sequence[str] | None = None) -> Forgotten:
+        """Forget, after asking what that would remove."""
+        expected = store.resting_on(key, ids)
+        done = store.forget_session(key) if ids is None else store.forget_messages(key, ids)
+        assert sorted(done.removed, key=repr) == sorted(expected, key=repr)
+        return done
+
+    @pytest.fixture
+    def key(self, scope: Scope) -> SessionKey:
+        """A session of the scope's user."""
+        return SessionKey("s", scope.caller_id, scope.user_id)
+
+    def said(self, *sources: MemorySource) -> dict[str, Any]:
+        """Where a memory comes from."""
+        return {"sources": sources}
+
+    def test_a_session_takes_what_rests_on_it_alone(self, store: MemoryStore, scope: Scope, key: SessionKey) -> None:
+        """What another session says too stays, without this one's sources; what was entered by hand stays."""
+        self.put(
+            store,
+            scope,
+            a_memory("only", **self.said(("s", "m1"), ("s", "m2"))),
+            a_memory("both", metadata={"k": 1}, **self.said(("s", "m1"), ("t", "m1"))),
+            a_memory("hand"),
+        )
+        done = self.forgotten(store, key)
+        assert done == Forgotten(((scope, "only"),))
+        assert names(store.newest(scope)) == ["both", "hand"]
+        (both,) = store.get(scope, ["both"])
+        assert (both.sources, both.metadata) == ((("t", "m1"),), {"k": 1})
+        assert self.forgotten(store, key) == Forgotten()
+
+    def test_a_session_takes_its_own_scope_along(self, store: MemoryStore, scope: Scope, key: SessionKey) -> None:
+        """All of it, also what was entered by hand; another session's and another user's stay."""
+        own = Scope(scope.caller_id, "user", "s")
+        others = [Scope(scope.caller_id, "user", "t"), Scope(scope.caller_id, "other", "s"), Scope(scope.caller_id)]
+        for place in (own, *others):
+            self.put(store, place, a_memory("hand"), a_memory("said", **self.said(("t", "m"))))
+        self.forgotten(store, key)
+        assert [store.count(place) for place in (own, *others)] == [0, 2, 2, 2]
+
+    def test_messages_take_what_rests_on_them_alone(self, store: MemoryStore, scope: Scope, key: SessionKey) -> None:
+        """In the user's scope, the caller's and the session's own."""
+        own, caller = Scope(scope.caller_id, "user", "s"), Scope(scope.caller_id)
+        for place in (own, scope, caller):
+            self.put(
+                store,
+                place,
+                a_memory("one", **self.said(("s", "m1"))),
+                a_memory("two", **self.said(("s", "m1"), ("s", "m2"))),
+                a_memory("hand"),
+                a_memory("elsewhere", **self.said(("t", "m1"))),
+            )
+        done = self.forgotten(store, key, ["m1", "m9"])
+        assert sorted(done.removed, key=repr) == sorted([(place, "one") for place in (own, scope, caller)], key=repr)
+        for place in (own, scope, caller):
+            assert names(store.newest(place)) == ["elsewhere", "hand", "two"]
+            assert store.get(place, ["two"])[0].sources == (("s", "m2"),)
+
+    def test_another_user_s_session_of_the_same_name(self, store: MemoryStore, scope: Scope) -> None:
+        """Neither another user nor another caller removes anything; nor does one without a user."""
+        self.put(store, scope, a_memory("a", **self.said(("s", "m"))))
+        for other in (
+            SessionKey("s", scope.caller_id, "other"),
+            SessionKey("s", f"{scope.caller_id}-other", "user"),
+            SessionKey("s", scope.caller_id),
+        ):
+            assert self.forgotten(store, other) == Forgotten()
+        assert store.count(scope) == 1
+
+    def test_what_was_superseded_holds_again(self, store: MemoryStore, scope: Scope, key: SessionKey) -> None:
+        """When what took its place rests on nothing any more; along a chain up to what is left."""
+        self.put(
+            store,
+            scope,
+            a_memory("first", superseded_by="second", **self.said(("t", "m1"))),
+            a_memory("second", superseded_by="third", **self.said(("s", "m2"))),
+            a_memory("third", **self.said(("t", "m3"))),
+            a_memory("was", superseded_by="is", **self.said(("t", "m1"))),
+            a_memory("is", **self.said(("s", "m1"))),
+        )
+        done = self.forgotten(store, key)
+        assert done.restored == ((scope, "was"),)
+        held = {memory.id: memory.superseded_by for memory in store.newest(scope, include_superseded=True)}
+        assert held == {"first": "third", "third": None, "was": None}
+
+    def test_one_that_loses_a_source_and_its_heir_at_once(
+        self, store: MemoryStore, scope: Scope, key: SessionKey
+    ) -> None:
+        """Both changes are kept."""
+        self.put(
+            store,
+            scope,
+            a_memory("was", superseded_by="is", **self.said(("s", "m1"), ("t", "m1"))),
+            a_memory("is", **self.said(("s", "m2"))),
+        )
+        self.forgotten(store, key)
+        assert store.newest(scope) == [a_memory("was", **self.said(("t", "m1")))]
+
+    def test_forgetting_tells_those_who_know_an_older_version(
+        self, store: MemoryStore, scope: Scope, key: SessionKey
+    ) -> None:
+        """What was removed is removed for them too, and a decision made before it is refused."""
+        version = self.put(store, scope, a_memory("a", **self.said(("s", "m"))), a_memory("b"))
+        self.forgotten(store, key)
+        assert store.commit(scope, MemoryChange((a_memory("c"),)), version=version) is None
+        news = store.updates(scope, after=version)
+        assert (names(news.outlines), news.is_whole) == (["b"], True)
+
+    # Bad input
+
+    @pytest.mark.parametrize(
+        "call",
+        [
+            lambda store, scope: store.commit(scope, MemoryChange((a_memory("a"), a_memory("a"))), version=0),
+            lambda store, scope: store.commit(scope, MemoryChange((a_memory("a"),), ("a",)), version=0),
+            lambda store, scope: store.commit(scope, MemoryChange((), ("",)), version=0),
+            lambda store, scope: store.commit(scope, MemoryChange((a_memory("a"),)), version="x"),
+            lambda store, scope: store.commit(
+                scope, MemoryChange((a_memory("a", metadata={"x": object()}),)), version=0
+            ),
+            lambda store, scope: store.updates(scope, after="x"),
+            lambda store, scope: store.get(scope, "a"),
+            lambda store, scope: store.get(scope, [""]),
+            lambda store, scope: store.newest(scope, limit=-1),
+            lambda store, scope: store.touch(scope, [None], at=START),
+            lambda store, scope: store.resting_on(SessionKey("s", scope.caller_id), "m"),
+            lambda store, scope: store.forget_messages(SessionKey("s", scope.caller_id), [""]),
+        ],
+    )
+    def test_bad_input(self, store: MemoryStore, scope: Scope, call: Any) -> None:
+        """What is not acceptable is refused by name, and nothing is written."""
+        with pytest.raises(InvalidInputError):
+            call(store, scope)
+        assert store.updates(scope).version == 0
+        assert replace(store.updates(scope), version=0).outlines == ()
