@@ -25,7 +25,7 @@ NAMES = {
     """,
     llamaindex_arc: """
         ArcChatMemoryBuffer ArcChatStore ArcConversationTransform ArcFactsBlock ArcFusionRetriever
-        ArcHyDETransform ArcLLM ArcNarrativeBlock ArcNodePostprocessor ArcRetriever
+        ArcHyDETransform ArcLLM ArcNarrativeBlock ArcNodePostprocessor ArcRecallBlock ArcRetriever
         ArcTokenBudgetPostprocessor LlamaIndexChatModel LlamaIndexEmbedder LlamaIndexReranker
         LlamaIndexRetriever from_arc open_engine to_arc to_document to_node
     """,

@@ -18,6 +18,7 @@ def test_hands_on_these_names() -> None:
         "ArcLLM",
         "ArcNarrativeBlock",
         "ArcNodePostprocessor",
+        "ArcRecallBlock",
         "ArcRetriever",
         "ArcTokenBudgetPostprocessor",
         "LlamaIndexChatModel",
