@@ -6,7 +6,6 @@ template.
 
 from arc_common.prompts.context import (
     ARTIFACTS_HEADING,
-    DOCUMENT_SEPARATOR,
     DOCUMENTS_HEADING,
     MEMORY_HEADING,
     RECALLED_HEADING,
@@ -21,6 +20,7 @@ from arc_common.prompts.context import (
     render_recalled,
 )
 from arc_common.prompts.conversation import render_conversation
+from arc_common.prompts.passages import DOCUMENT_SEPARATOR
 from arc_common.prompts.summary import (
     ParsedSummary,
     SummaryFormatError,

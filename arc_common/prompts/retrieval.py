@@ -1,11 +1,9 @@
-"""Retrieval: how found documents are shown, what a model is asked to search better, and how its answers are read."""
+"""Retrieval: what a model is asked to search better, and how its answers are read."""
 
-import re
 from collections.abc import Sequence
 
-from arc_common.documents import Document
 from arc_common.messages import Message, Role
-from arc_common.prompts.context import DOCUMENT_SEPARATOR, render_fence
+from arc_common.prompts.context import render_fence
 from arc_common.prompts.conversation import render_conversation
 from arc_common.prompts.text_answers import bare_text, cut_text, is_refusal
 
@@ -13,8 +11,6 @@ __all__ = [
     "parse_hypothetical_answer",
     "parse_standalone_question",
     "render_hypothetical_answer_request",
-    "render_passage",
-    "render_passages",
     "render_standalone_question_request",
 ]
 
@@ -40,29 +36,6 @@ _CONVERSATION_CHARACTERS = 8_000
 _QUESTION_CHARACTERS = 4_000
 _MAX_PASSAGE = 2_000
 _MAX_QUESTION = 400
-
-_MARKER = re.compile(r"<(/?arc:)", re.IGNORECASE)
-_SEPARATOR_LINE = re.compile(r"(\A|\n[ \t]*\n)([ \t]*)(?=---[ \t]*(?:\n[ \t]*(?:\n|\Z)|\Z))")
-_SOURCE_LINE = re.compile(r"^(?=[ \t]*(?:\[\d+\][ \t]*)?\[source:)", re.IGNORECASE | re.MULTILINE)
-
-
-def render_passage(document: Document, *, number: int | None = None) -> str:
-    """One document as a model reads it: its number and source, if it has them, and its text.
-
-    - The source is one line: `[Source: …]`, behind `[1]` where there is a number.
-    - Arc's own markers in it are defused, and lines of the text that look like another document's beginning (a source
-      line, the separator) get a backslash in front.
-    """
-    text = _MARKER.sub(r"&lt;\1", document.text.strip())
-    text = _SOURCE_LINE.sub(r"\\", _SEPARATOR_LINE.sub(r"\1\2\\", text))
-    source = _MARKER.sub(r"&lt;\1", " ".join((document.source or "").split()))
-    head = " ".join([*([f"[{number}]"] if number is not None else []), *([f"[Source: {source}]"] if source else [])])
-    return f"{head}\n{text}" if head else text
-
-
-def render_passages(passages: Sequence[str]) -> str:
-    """Rendered documents, one behind the other."""
-    return DOCUMENT_SEPARATOR.join(passages)
 
 
 def render_hypothetical_answer_request(question: str) -> list[Message]:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, get_args
 from arc_common.context_window import Omission
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import InvalidInputError
-from arc_common.prompts.context import DOCUMENT_SEPARATOR
-from arc_common.prompts.retrieval import render_passage, render_passages
+from arc_common.prompts.passages import DOCUMENT_SEPARATOR, render_passage, render_passages
 from arc_common.protocols import TokenCounter
 from arc_common.rag.duplicates import SeenTexts
 from arc_common.rag.ordering import DocumentOrder, ordered
