@@ -40,13 +40,12 @@ class Reader:
     def context(self, request: Request, history: Sequence[Message] | None, *, retrieve: bool) -> ContextWindow:
         """The request's window over the stored history, or over the one that is given; with `retrieve`, documents."""
         runtime = self._runtime
-        stored: dict[int, int] = {}
-        costs = Costs(runtime.context_counter, stored)
+        costs = Costs(runtime.context_counter, {})
         retrieved = self._retrieved(request, history) if retrieve else RagContext.EMPTY
         request = replace(request, documents=request.documents or retrieved.documents)
         with timed(runtime.observer, "context.load"):
             loaded = self._loaded(request, costs, history)
-        stored.update(loaded.tokens)
+        costs.know(loaded.tokens)
         if loaded.summarised:
             request = replace(request, max_turns=None, max_messages=None)
         note = "" if history is not None else idle_note(runtime, request, loaded.messages)
@@ -219,7 +218,10 @@ def idle_note(runtime: Runtime, request: Request, messages: Sequence[Message]) -
     if request.query is None:
         turn = current_turn(messages)
         now, messages = turn.user.created_at if turn.user else None, turn.before
+    rested = timedelta(days=longest)
+    if now is None or any(said.created_at and now - said.created_at <= rested for said in reversed(messages)):
+        return ""  # as a rule the newest message says so
     last = max((message.created_at for message in messages if message.created_at), default=None)
-    if now is None or last is None or now - last <= timedelta(days=longest):
+    if last is None:
         return ""
     return render_idle_note((now - last).days)

@@ -8,7 +8,7 @@ from arc_common.assembly.costs import Costs
 from arc_common.assembly.draft import Draft
 from arc_common.assembly.layers import NO_LAYERS, NOTHING, Layers
 from arc_common.assembly.request import Request, plain
-from arc_common.context_window import ContextWindow, Item, LeftOut, Omission, Section, receipt_of
+from arc_common.context_window import ContextWindow, Item, LeftOut, MessageItems, Omission, Section, receipt_of
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import BudgetExceededError, InvalidInputError
 from arc_common.messages import ARC_MARK, Exchange, Message, Role
@@ -141,16 +141,17 @@ class _Builder:
             "facts": costs.text("\n".join(layers.facts)),
             "narrative": costs.text(layers.narrative),
             "memory": recalled,
-            "running": sum(costs.message(message) for step in self._running for message in step.messages),
+            "running": sum(costs.messages(step.messages) for step in self._running),
             "documents": documents + (_BLOCK if documents else 0),
-            "history": sum(map(costs.message, self._before)),
+            "history": costs.messages(self._before),
         }
 
     def _room(self, name: str) -> int:
         return self._request.budget.allot(self._wanted, self._left)[name]
 
     def _close(self, name: str, *, tokens: int, allotted: int, items: Sequence[Item] = ()) -> None:
-        self._sections[name] = Section(name, tokens, allotted, tuple(items))
+        listed = items if isinstance(items, MessageItems) else tuple(items)
+        self._sections[name] = Section(name, tokens, allotted, listed)
         self._wanted.pop(name, None)
         self._left -= tokens
 
@@ -259,7 +260,7 @@ class _Builder:
             shorten=self._shorten,
         )
         self._kept = selection.kept
-        tokens = sum(map(self._costs.message, selection.kept))
+        tokens = self._costs.messages(selection.kept)
         self._note_changed(selection.changed)
         self._note_dropped(selection.dropped[::-1])
         self._close("history", tokens=tokens, allotted=room, items=self._items(selection.kept))
@@ -290,7 +291,7 @@ class _Builder:
         tools = tuple(Item("tool", "", _tool_name(tool)) for tool in request.tools or () if isinstance(tool, Mapping))
         schema = (Item("schema", ""),) if request.response_format else ()
         self._sections["tools"] = Section("tools", self._schemas, limit, (*tools, *schema))
-        self._sections["query"] = Section("query", asked, limit, tuple(self._items([draft.user] if draft.user else [])))
+        self._sections["query"] = Section("query", asked, limit, self._items([draft.user] if draft.user else []))
         messages = (
             *([system] if system else ()),
             *self._kept,
@@ -343,8 +344,8 @@ class _Builder:
     def _shorten(self, message: Message, room: int) -> Message | None:
         return truncated(message, max_tokens=room, count=self._costs.message)
 
-    def _items(self, messages: Sequence[Message]) -> list[Item]:
-        return [Item("message", message.text, message.id, self._costs.message(message)) for message in messages]
+    def _items(self, messages: Sequence[Message]) -> MessageItems:
+        return MessageItems(messages, list(map(self._costs.message, messages)))
 
     def _not_shown(self) -> LeftOut:
         """The facts that are neither pinned nor recalled."""

@@ -1,7 +1,7 @@
 """What the parts of a request cost."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from arc_common.assembly.request import Request
 from arc_common.messages import Message
@@ -17,7 +17,7 @@ class Costs:
 
     Args:
         counter: The counter; for a text that comes again and again it should remember what it counted.
-        stored: The stored raw counts of the history's messages, by `id()`.
+        stored: The stored raw counts of the history's messages, by `id()`: the caller holds these messages.
         count: Counts a whole message in the counter's place, as it is: for callers with a counter of their own.
     """
 
@@ -25,23 +25,32 @@ class Costs:
         self, counter: TokenCounter, stored: Mapping[int, int], *, count: Callable[[Message], int] | None = None
     ) -> None:
         self._counter = counter
-        self._stored = stored
         self._count = count
         correction = getattr(counter, "correction", None) if count is None else None
-        self._known: dict[int, tuple[Message, int]] = {}  # holds the message, so that its id() stays its own
         self._factor = correction.factor if isinstance(correction, Correction) else 1.0
+        self._known: dict[int, int] = {}
+        self._held: list[Message] = []  # those counted here, so that an id() stays its message's own
+        self.know(stored)
+
+    def know(self, stored: Mapping[int, int]) -> None:
+        """Take over further stored raw counts, by the `id()` of messages that the caller holds."""
+        if self._factor == 1.0:
+            self._known.update(stored)
+        else:
+            self._known.update({place: self.corrected(raw) for place, raw in stored.items()})
 
     def message(self, message: Message) -> int:
         """A message; one of the history is not counted again."""
-        known = self._known.get(id(message))
-        if known is not None:
-            return known[1]
-        raw = self._stored.get(id(message))
-        if raw is None:
+        tokens = self._known.get(id(message))
+        if tokens is None:
             raw = message_tokens(self._counter, message) if self._count is None else self._count(message)
-        tokens = self.corrected(raw)
-        self._known[id(message)] = message, tokens
+            tokens = self._known[id(message)] = self.corrected(raw)
+            self._held.append(message)
         return tokens
+
+    def messages(self, messages: Iterable[Message]) -> int:
+        """Some messages together."""
+        return sum(map(self.message, messages))
 
     def text(self, text: str) -> int:
         """A piece of text."""

@@ -7,7 +7,7 @@ from itertools import takewhile
 from arc_common.assembly.build import memory_message
 from arc_common.assembly.costs import Costs
 from arc_common.assembly.layers import NO_LAYERS, NOTHING, Layers
-from arc_common.context_window import NEAREST, Item, LeftOut, Omission, Receipt, Section, receipt_of
+from arc_common.context_window import NEAREST, LeftOut, MessageItems, Omission, Receipt, Section, receipt_of
 from arc_common.exceptions import BudgetExceededError
 from arc_common.messages import Message, Role
 from arc_common.tokens.call_ids import with_distinct_call_ids
@@ -192,11 +192,11 @@ class _Builder:
         leading, turns = selection.kept[: len(self._leading)], selection.kept[len(self._leading) :]
         asked = [newest.user] if newest.user else []
         sections = [
-            Section("system", instructions + self._cost(leading), available, tuple(self._items(leading))),
+            Section("system", instructions + self._cost(leading), available, self._items(leading)),
             Section("facts", (self._cost([memory]) if memory else 0) - instructions, self._room(newest)),
-            Section("history", self._cost(turns), available, tuple(self._items(turns))),
-            Section("query", self._cost(asked), available, tuple(self._items(asked))),
-            Section("running", newest.steps.tokens, available, tuple(self._items(newest.steps.shown))),
+            Section("history", self._cost(turns), available, self._items(turns)),
+            Section("query", self._cost(asked), available, self._items(asked)),
+            Section("running", newest.steps.tokens, available, self._items(newest.steps.shown)),
         ]
         return tuple(section for section in sections if section.tokens)
 
@@ -217,10 +217,10 @@ class _Builder:
         ]
 
     def _cost(self, messages: Sequence[Message]) -> int:
-        return sum(map(self._costs.message, messages))
+        return self._costs.messages(messages)
 
-    def _items(self, messages: Sequence[Message]) -> list[Item]:
-        return [Item("message", message.text, message.id, self._costs.message(message)) for message in messages]
+    def _items(self, messages: Sequence[Message]) -> MessageItems:
+        return MessageItems(messages, list(map(self._costs.message, messages)))
 
     def _shorten(self, message: Message, room: int) -> Message | None:
         return truncated(message, max_tokens=room, count=self._costs.message)

@@ -5,10 +5,21 @@ from arc_common.context_window.values import (
     ContextWindow,
     Item,
     LeftOut,
+    MessageItems,
     Omission,
     Receipt,
     Section,
     receipt_of,
 )
 
-__all__ = ["NEAREST", "ContextWindow", "Item", "LeftOut", "Omission", "Receipt", "Section", "receipt_of"]
+__all__ = [
+    "NEAREST",
+    "ContextWindow",
+    "Item",
+    "LeftOut",
+    "MessageItems",
+    "Omission",
+    "Receipt",
+    "Section",
+    "receipt_of",
+]

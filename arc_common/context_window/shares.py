@@ -105,7 +105,7 @@ def shown_items(section: Section, most: int) -> tuple[tuple[Item, ...], int]:
     """At most so many of a section's items, those that matter most, and how many others it has."""
     items = section.items
     others = max(len(items) - most, 0)
-    return (items[:most] if best_first(section) else items[others:]), others
+    return tuple(items[:most] if best_first(section) else items[others:]), others
 
 
 def free_tokens(window: ContextWindow) -> int:

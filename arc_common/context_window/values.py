@@ -4,14 +4,24 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from arc_common.messages import Message
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["NEAREST", "ContextWindow", "Item", "LeftOut", "Omission", "Receipt", "Section", "receipt_of"]
+__all__ = [
+    "NEAREST",
+    "ContextWindow",
+    "Item",
+    "LeftOut",
+    "MessageItems",
+    "Omission",
+    "Receipt",
+    "Section",
+    "receipt_of",
+]
 
 NEAREST = 20
 """How many of the things left out a receipt names one by one."""
@@ -36,6 +46,47 @@ class Item:
     score_parts: Mapping[str, float] = field(default_factory=dict)
 
 
+class MessageItems(Sequence[Item]):
+    """Messages as items, made when somebody looks: of the hundreds that a request may have, few are looked at.
+
+    Equal to a tuple of the same items; the same items each time.
+
+    Args:
+        messages: The messages.
+        tokens: What each costs.
+    """
+
+    __slots__ = ("_items", "_messages", "_tokens")
+
+    def __init__(self, messages: Sequence[Message], tokens: Sequence[int]) -> None:
+        self._messages, self._tokens = messages, tokens
+        self._items: tuple[Item, ...] | None = None
+
+    def _made(self) -> tuple[Item, ...]:
+        if self._items is None:
+            pairs = zip(self._messages, self._tokens, strict=True)
+            self._items = tuple(Item("message", message.text, message.id, tokens) for message, tokens in pairs)
+        return self._items
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Item, ...]: ...
+    def __getitem__(self, index: int | slice) -> Item | tuple[Item, ...]:
+        return self._made()[index]
+
+    def __eq__(self, other: object) -> bool:
+        return self._made() == (other._made() if isinstance(other, MessageItems) else other)
+
+    __hash__ = None  # type: ignore[assignment]  # as items, which hold a mapping
+
+    def __repr__(self) -> str:
+        return repr(self._made())
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
     """One part of the request: its tokens (framing included), the most it could have had, and what is in it."""
@@ -43,7 +94,7 @@ class Section:
     name: str
     tokens: int
     allotted: int
-    items: tuple[Item, ...] = ()
+    items: Sequence[Item] = ()
 
 
 @dataclass(frozen=True, slots=True)

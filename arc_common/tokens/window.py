@@ -143,15 +143,17 @@ def select_window(
     if max_tokens is not None and count is None:
         raise InvalidInputError("count", count, "a function that counts a message, when max_tokens is given")
     spoken = [message for message in messages if says_something(message)]
+    empty = () if len(spoken) == len(messages) else [one for one in messages if not says_something(one)]
     first = next((i for i, message in enumerate(spoken) if message.role is not Role.SYSTEM), len(spoken))
     leading = spoken[:first]
+    room = _Room(max_turns, max_messages, max_tokens, count)
+    room.take(leading, room.cost(leading))
+    if _is_plain(spoken, first) and room.takes(spoken[first:], turns=_turns(spoken)):
+        return Selection(tuple(spoken), tuple(Dropped(message, EMPTY) for message in empty))
     exchanges, orphans = exchanges_of(spoken[first:])
     complete, unanswered = _answered(exchanges, live=live)
     turns = turns_of(complete)
     opening = turns.pop(0) if turns and not turns[0].starts_with_user else None
-
-    room = _Room(max_turns, max_messages, max_tokens, count)
-    room.take(leading, room.cost(leading))
     kept: list[Sequence[Message]] = []  # by turns, the newest first; so is what is left out
     left: list[Sequence[Message]] = []
     changed: tuple[Changed, ...] = ()
@@ -180,8 +182,7 @@ def select_window(
             dropped += [Dropped(message, NO_USER) for message in opening.messages]
     dropped += [Dropped(message, UNANSWERED) for exchange in unanswered for message in exchange.messages]
     dropped += [Dropped(message, ORPHANED) for message in orphans]
-    if len(spoken) < len(messages):
-        dropped += [Dropped(message, EMPTY) for message in messages if not says_something(message)]
+    dropped += [Dropped(message, EMPTY) for message in empty]
     shown = [message for said in reversed(kept) for message in said]
     return Selection((*leading, *shown), tuple(dropped), changed)
 
@@ -245,6 +246,19 @@ class _Room:
             fitted = fit_turn(possible, int(self._tokens), count=self._count, shorten=shorten)
         older = Turn(turn.exchanges[1:newest]).messages
         return replace(fitted, dropped=(*older, *fitted.dropped))
+
+
+def _is_plain(messages: Sequence[Message], first: int) -> bool:
+    """Whether a user begins behind the leading ones, and there are no tools: then what fits whole needs no grouping.
+
+    Half of what a turn with 500 messages took.
+    """
+    begins = first < len(messages) and messages[first].role is Role.USER
+    return begins and not any(message.tool_calls or message.role is Role.TOOL for message in messages)
+
+
+def _turns(messages: Sequence[Message]) -> int:
+    return sum(message.role is Role.USER for message in messages)
 
 
 def _answered(exchanges: list[Exchange], *, live: bool) -> tuple[list[Exchange], list[Exchange]]:

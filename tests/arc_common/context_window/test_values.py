@@ -1,0 +1,29 @@
+"""The values of a context window, apart from how they are shown."""
+
+from copy import deepcopy
+
+from arc_common.context_window import Item, MessageItems, Section
+from arc_common.messages import Message, Role
+
+SAID = (Message(Role.USER, "hello", id="m0"), Message(Role.ASSISTANT, "hi", id="m1"))
+ITEMS = (Item("message", "hello", "m0", 3), Item("message", "hi", "m1", 2))
+
+
+def test_messages_as_items_are_like_a_tuple_of_items():
+    items = MessageItems(SAID, [3, 2])
+
+    assert (len(items), items[1], items[-2:], tuple(items)) == (2, ITEMS[1], ITEMS, ITEMS)
+    assert items == ITEMS
+    assert items == MessageItems(SAID, [3, 2])
+    assert items != MessageItems(SAID, [3, 1])
+    assert repr(items) == repr(ITEMS)
+    assert deepcopy(items) == items
+    assert Section("history", 5, 9, items) == Section("history", 5, 9, ITEMS)
+    assert Section("history", 5, 9, ITEMS) == Section("history", 5, 9, items)
+
+
+def test_the_items_of_messages_are_the_same_objects_each_time():
+    """What shows a window finds the message of an item by the item itself."""
+    items = MessageItems(SAID, [3, 2])
+
+    assert items[0] is items[0] is next(iter(items))
