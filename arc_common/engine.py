@@ -225,6 +225,8 @@ class ContextEngine:
         """Finish what is under way and give back all resources. Safe to call twice."""
         self._runtime.workers.close()
         if not self._runtime.closed:
+            if self._runtime.own_recall is not None:
+                self._runtime.own_recall.close()
             self._runtime.closed = True
             if self._runtime.hierarchy is not None:
                 self._runtime.hierarchy.close()

@@ -22,6 +22,7 @@ from arc_common.workers import Workers
 if TYPE_CHECKING:
     from arc_common.indexing import IndexStore, Scope
     from arc_common.memory.hierarchy import HierarchicalMemory
+    from arc_common.memory.session_recall import SessionRecall
     from arc_common.rag import RagPipeline
     from arc_common.settings import ArcSettings
 
@@ -87,6 +88,7 @@ class Runtime:
     compression: CompressionStrategy | None = None
     closed: bool = False
     own_index: "IndexStore | None" = None
+    own_recall: "SessionRecall | None" = None
     index_lock: Lock = field(default_factory=Lock)
     retriever: "Retriever | RagPipeline | None" = None
     receipts: LastReceipts = field(default_factory=LastReceipts)
@@ -126,6 +128,42 @@ class Runtime:
                 self.own_index = InMemoryIndexStore()
             return self.own_index
 
+    @property
+    def recall(self) -> "SessionRecall":
+        """What finds messages of sessions for questions.
+
+        Raises:
+            EngineClosedError: The engine was closed.
+        """
+        store = self.store
+        if self.own_recall is not None:
+            return self.own_recall
+        from arc_common.memory.message_index import MessageIndex  # noqa: PLC0415 - at a session's first use
+        from arc_common.memory.session_recall import SessionRecall  # noqa: PLC0415 - the same
+
+        with self.index_lock:
+            if self.own_recall is None:
+                hierarchy = self.hierarchy
+                index = MessageIndex(
+                    lambda: self.index_store,
+                    store,
+                    window_terms=self.settings.recall.window_terms,
+                    embedder=self.embedder,
+                    user_wide=self.settings.recall.scope == "user",
+                    observer=self.observer,
+                    give_way=hierarchy.give_way if hierarchy else lambda: None,
+                )
+                facts = hierarchy.facts_about if hierarchy else lambda *_: []
+                self.own_recall = SessionRecall(index, store, facts=facts, observer=self.observer, reply=self.reply)
+        return self.own_recall
+
+    def saved(self, key: SessionKey, messages: Sequence[Message]) -> None:
+        """Have what is made from messages made soon, after they were stored."""
+        if self.memory is not None:
+            self.memory.schedule(key)
+        if self.settings.recall.enabled and not self.closed:
+            self.recall.schedule(key, [message.id for message in messages if message.id])
+
     def reply(self) -> AbstractContextManager[None]:
         """For the time of a reply: background work gives way to it."""
         return nullcontext() if self.hierarchy is None else self.hierarchy.reply()
@@ -133,6 +171,8 @@ class Runtime:
     def forget(self, key: SessionKey) -> None:
         """Drop what this process keeps of a session whose messages were removed."""
         self.receipts.forget(key)
+        if self.own_recall is not None:
+            self.own_recall.forget(key)
         if self.hierarchy is not None:
             self.hierarchy.forget(key)
 

@@ -62,8 +62,8 @@ class Session:
         listed = as_messages(messages)
         with timed(self._runtime.observer, "context.save"):
             stored = self._log().append(listed)
-        if self._runtime.memory is not None and self._key is not None:
-            self._runtime.memory.schedule(self._key)
+        if self._key is not None:
+            self._runtime.saved(self._key, stored)
         return stored
 
     async def aappend(self, messages: Message | Iterable[Message]) -> list[Message]:
@@ -353,10 +353,9 @@ class Session:
             raise InvalidInputError("query", query, "text")
         if isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1:
             raise InvalidInputError("top_k", top_k, "a whole number of at least 1")
-        memory = self._runtime.memory
-        if memory is None or self._key is None or not query.strip():
+        if self._key is None or not query.strip():
             return []
-        return memory.recall(self._key, query, top_k=top_k)
+        return self._runtime.recall.recall(self._key, query, top_k=top_k)
 
     async def arecall(self, query: str, *, top_k: int = 5) -> list[ScoredMessage]:
         """Async form of `recall`."""
@@ -408,8 +407,7 @@ class Session:
         if self._key is None:
             return 0
         removed = self._runtime.store.clear(self._key)
-        forget_artifacts(self._runtime, self._key)
-        self._runtime.forget(self._key)
+        self._forget_derived(self._key)
         return removed
 
     async def aclear(self) -> int:
@@ -421,8 +419,7 @@ class Session:
         if self._key is None:
             return False
         deleted = self._runtime.store.delete(self._key)
-        forget_artifacts(self._runtime, self._key)
-        self._runtime.forget(self._key)
+        self._forget_derived(self._key)
         return deleted
 
     async def adelete(self) -> bool:
@@ -443,13 +440,22 @@ class Session:
         """Remove single messages; how many were there."""
         if self._key is None:
             return 0
-        removed = self._runtime.store.remove(self._key, message_ids)
+        store = self._runtime.store
+        places = [stored.seq for stored in store.find(self._key, message_ids)] if message_ids else []
+        removed = store.remove(self._key, message_ids)
+        self._runtime.recall.forget_messages(self._key, places)
         self._runtime.forget(self._key)
         return removed
 
     async def aremove(self, message_ids: Sequence[str]) -> int:
         """Async form of `remove`."""
         return await self._runtime.workers.run(self.remove, message_ids)
+
+    def _forget_derived(self, key: SessionKey) -> None:
+        """Remove what was made from messages that are gone, as far as the store has not done so with them."""
+        self._runtime.forget(key)
+        forget_artifacts(self._runtime, key)
+        self._runtime.recall.forget_session(key)
 
     def _log(self) -> ConversationLog:
         if self._key is None:

@@ -155,11 +155,13 @@ class ScoredMessage:
         message: The original.
         score: Higher is better.
         score_parts: What the score was made from.
+        session_id: The session that it is of, where several were searched or it is known.
     """
 
     message: Message
     score: float
     score_parts: Mapping[str, float]
+    session_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,15 @@ class FactIndex:
             tokens = self._costs[text] = self.count(text)
         return tokens
 
+    def shares(self, query: str) -> list[tuple[Fact, float]]:
+        """All facts, the most important first, with the share of a perfect match that each has: 0 for none."""
+        found = self._index.ranked(query)
+        ids = list(self._index.ids)
+        best: dict[str, float] = {}
+        for place, score in zip(found.places, found.scores, strict=True):
+            best.setdefault(ids[place], score / found.ideal)
+        return [(fact, best.get(fact_id, 0.0)) for fact_id, fact in self.facts.items()]
+
     def search(
         self, query: str, *, top_k: int, boundary: int, pinned: Collection[str]
     ) -> tuple[list[RecalledFact], int]:

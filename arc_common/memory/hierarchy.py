@@ -14,7 +14,6 @@ from arc_common.facts import Fact
 from arc_common.memory.adoption import narrated
 from arc_common.memory.background import BackgroundQueue
 from arc_common.memory.fact_index import FactIndexes
-from arc_common.memory.recall import recall
 from arc_common.memory.segments import shown_narratives
 from arc_common.memory.summaries import SummaryWriter
 from arc_common.memory.tail import TailReader
@@ -24,7 +23,7 @@ from arc_common.memory.views import AdoptedViews
 from arc_common.observability import Observer
 from arc_common.protocols import ConversationStore, SessionKey, TokenCounter
 from arc_common.settings import ArcSettings
-from arc_common.summaries import ConversationSummary, ScoredMessage, SessionState, SummaryInspection, SummaryStore
+from arc_common.summaries import ConversationSummary, SessionState, SummaryInspection, SummaryStore
 
 __all__ = ["HierarchicalMemory", "Remembered"]
 
@@ -68,7 +67,6 @@ class HierarchicalMemory:
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self._store = store
-        self._conversations = conversations
         self._writer = writer
         self._courtesy = writer.courtesy
         self._counter = counter
@@ -117,6 +115,10 @@ class HierarchicalMemory:
     def reply(self) -> AbstractContextManager[None]:
         """For the time of a reply: background work gives way to it."""
         return self._courtesy.reply()
+
+    def give_way(self) -> None:
+        """Between two steps of work that no reply waits for."""
+        self._courtesy.give_way()
 
     def forget(self, key: SessionKey) -> None:
         """Keep nothing of a session in this process's memory: what is read again is read from the store."""
@@ -183,19 +185,10 @@ class HierarchicalMemory:
             is_busy=self._upkeep.is_busy(key),
         )
 
-    def recall(self, key: SessionKey, query: str, *, top_k: int) -> list[ScoredMessage]:
-        """The messages that a question is about, best first; a fact finds the messages that say it.
-
-        Looks through the whole session: its cost grows with it.
-        """
-        stored = self._conversations.tail(key)
-        places = {item.message.id: place for place, item in enumerate(stored)}
-        facts = [
-            (f"{fact.key} {fact.value}", [places[source] for source in fact.sources if source in places])
-            for fact in self._store.facts(key)
-        ]
-        found = recall(query, [item.message.text for item in stored], facts, top_k=top_k)
-        return [ScoredMessage(stored[one.place].message, one.score, one.parts) for one in found]
+    def facts_about(self, key: SessionKey, question: str) -> list[tuple[Fact, float]]:
+        """The facts that are looked through for a question, with the share of a perfect match that each has."""
+        state = self._store.state(key, limit=0)
+        return self._indexes.refreshed(key, state, read_to=state.view.boundary if state.view else 0).shares(question)
 
     def read(self, key: SessionKey, *, room: int, input_tokens: int, soft_room: int | None = None) -> Remembered:
         """What a turn reads, after adopting what is to be adopted.

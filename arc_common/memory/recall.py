@@ -1,16 +1,18 @@
-"""Finds what was said by a question's words: messages and the facts read from them, by one measure."""
+"""Finds what was said by a question's words: messages and the facts read from them, by one measure. Pure."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.memory.answer_types import AnswerType, answer_types
 from arc_common.memory.extraction import extract_facts
 from arc_common.memory.session_index import Ranked, SessionIndex
 from arc_common.messages import Message, Role
+from arc_common.retrieval.fusion import Ranking, fused_scores
 
-__all__ = ["Recalled", "SessionIndex", "rank", "recall"]
+__all__ = ["MOST_READ_ANEW", "Recalled", "SessionIndex", "Stated", "rank", "rank_found", "recall", "stated_anew"]
 
 # Measured on five sets of 60 planted facts and on the shared conversations (benchmarks/session_recall.py): up to
 # twice as much makes little difference, four times as much puts the kind of an answer before what it is about.
@@ -18,24 +20,43 @@ _MESSAGE_TYPE = 0.05
 _FACT_TYPE = 0.15
 _COMMON_TYPE = 2.0
 """Of a kind of answer that more than one text in e² has, the weight is less, as idf is."""
-_MOST_READ_ANEW = 40
+MOST_READ_ANEW = 40
+"""Messages: so many of the last are read for facts at a question, if nobody has read them yet."""
 _TYPED_MESSAGES = 50
 """Only the best of the messages are looked at for the kind of answer; the facts, which are short, all are."""
 
+P = TypeVar("P")
+"""What names a message: its place in a list, or where it lies in its session."""
+
 
 @dataclass(frozen=True, slots=True)
-class Recalled:
+class Recalled(Generic[P]):
     """A message that a question is about.
 
     Args:
         place: Which of the messages.
         score: Comparable within one answer only.
-        parts: What it got as a message, and by the best of its facts.
+        parts: What it got as a message ("message"), by the best of its facts ("fact"), and as a cosine ("vector").
     """
 
-    place: int
+    place: P
     score: float
     parts: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Stated(Generic[P]):
+    """A fact, and the messages that say it.
+
+    Args:
+        text: Key and value.
+        places: Which messages.
+        share: How well it matches the question by words, as a share of a perfect match.
+    """
+
+    text: str
+    places: Sequence[P]
+    share: float = 0.0
 
 
 def recall(
@@ -45,7 +66,7 @@ def recall(
     *,
     top_k: int = 5,
     window_terms: int = 60,
-) -> list[Recalled]:
+) -> list[Recalled[int]]:
     """The messages that a question is about, best first; a fact finds the messages that say it.
 
     - By words: BM25 over each message with its neighbours, and over each fact alone, words of the same concept and
@@ -68,33 +89,81 @@ def recall(
     """
     if top_k < 1:
         raise InvalidInputError("top_k", top_k, "1 or more")
-    kinds = answer_types(question)
-    facts = [*facts, *_read_anew(messages, facts)]
+    known = max((place for _, sources in facts for place in sources), default=-1)
+    facts = [*facts, *_read(messages, range(max(known + 1, len(messages) - MOST_READ_ANEW), len(messages)))]
     index = SessionIndex((("", text) for text in messages), window_terms=window_terms)
     lines = SessionIndex((("", text) for text, _ in facts), window_terms=0)
-    said = _scores(index.ranked(question))
-    best = sorted(said, key=lambda place: (-said[place], -place))[:_TYPED_MESSAGES]
-    _add_types(said, kinds, {place: messages[place] for place in best}, weight=_MESSAGE_TYPE)
-    stated = _scores(lines.ranked(question))
-    _add_types(stated, kinds, {place: text for place, (text, _) in enumerate(facts)}, weight=_FACT_TYPE)
-    by_fact: dict[int, float] = {}
-    for place, score in stated.items():
-        for source in facts[place][1]:
-            by_fact[source] = max(score, by_fact.get(source, 0.0))
-    found = []
-    for place in {**said, **by_fact}:
-        parts = {name: part[place] for name, part in (("message", said), ("fact", by_fact)) if place in part}
-        found.append(Recalled(place, sum(parts.values()), parts))
+    shares = _shares(lines.ranked(question))
+    stated = [Stated(text, places, shares.get(i, 0.0)) for i, (text, places) in enumerate(facts)]
+    said = _shares(index.ranked(question))
+    found = rank_found(question, said, texts=dict(enumerate(messages)), stated=stated)
     return sorted(found, key=lambda one: (-one.score, -one.place))[:top_k]
 
 
-def _read_anew(messages: Sequence[str], facts: Sequence[tuple[str, Sequence[int]]]) -> list[tuple[str, tuple[int]]]:
-    """The facts of the last messages, from which none are known yet: else what was said last would count for less."""
-    known = max((place for _, sources in facts for place in sources), default=-1)
-    last = range(max(known + 1, len(messages) - _MOST_READ_ANEW), len(messages))
+def rank_found(
+    question: str,
+    said: Mapping[P, float],
+    *,
+    texts: Mapping[P, str],
+    stated: Sequence[Stated[P]] = (),
+    near: Mapping[P, float] | None = None,
+) -> list[Recalled[P]]:
+    """What was found by words, by facts and by meaning, as one ranking in no order.
+
+    - Words: what a message has and what the best of its facts has, each as a share of a perfect match, with a little
+      more for what holds the kind of answer that is asked for.
+    - Meaning: cosines are measured against 1, not stretched to the best of them (see `fused_scores`).
+
+    Args:
+        question: In any words.
+        said: How well messages match by words, as a share of a perfect match.
+        texts: The messages' texts, as far as they are known.
+        stated: The facts that may answer.
+        near: The cosines of messages that are near in meaning; `None` where nobody looked.
+    """
+    kinds = answer_types(question)
+    words = dict(said)
+    best = sorted(words, key=lambda place: (-words[place], repr(place)))[:_TYPED_MESSAGES]
+    _add_types(words, kinds, {place: texts[place] for place in best if place in texts}, weight=_MESSAGE_TYPE)
+    shares = {i: fact.share for i, fact in enumerate(stated) if fact.share > 0}
+    _add_types(shares, kinds, {i: fact.text for i, fact in enumerate(stated)}, weight=_FACT_TYPE)
+    by_fact: dict[P, float] = {}
+    for i, share in shares.items():
+        for place in stated[i].places:
+            by_fact[place] = max(share, by_fact.get(place, 0.0))
+    lexical = {place: words.get(place, 0.0) + by_fact.get(place, 0.0) for place in {**words, **by_fact}}
+    parts = {"message": words, "fact": by_fact, "vector": near or {}}
+    total = lexical if near is None else _fused(lexical, near)
+    return [
+        Recalled(place, score, {name: part[place] for name, part in parts.items() if place in part})
+        for place, score in total.items()
+    ]
+
+
+def _fused(words: Mapping[P, float], near: Mapping[P, float]) -> dict[P, float]:
+    names = {str(i): place for i, place in enumerate({**words, **near})}
+    rankings = (
+        Ranking({name: words[place] for name, place in names.items() if place in words}, floor=0.0),
+        Ranking(
+            {name: near[place] for name, place in names.items() if place in near},
+            floor=min(near.values(), default=0.0),
+            ideal=1.0,
+        ),
+    )
+    return {names[name]: score for name, score in fused_scores([r for r in rankings if r.scores]).items()}
+
+
+def stated_anew(question: str, messages: Sequence[str]) -> list[Stated[int]]:
+    """The facts of messages that nobody has read for facts yet: else what was said last would count for less."""
+    facts = _read(messages, range(len(messages)))
+    shares = _shares(SessionIndex((("", text) for text, _ in facts), window_terms=0).ranked(question))
+    return [Stated(text, places, shares.get(i, 0.0)) for i, (text, places) in enumerate(facts)]
+
+
+def _read(messages: Sequence[str], places: Sequence[int]) -> list[tuple[str, tuple[int]]]:
     return [
         (f"{fact.key} {fact.value}", (place,))
-        for place in last
+        for place in places
         for fact in extract_facts([Message(Role.USER, messages[place])])
     ]
 
@@ -109,16 +178,14 @@ def rank(query: str, texts: Sequence[str], *, top_k: int = 5, window_terms: int 
     return [(int(place), score) for place, score in index.search(query, top_k=top_k)]
 
 
-def _scores(ranked: Ranked) -> dict[int, float]:
+def _shares(ranked: Ranked) -> dict[int, float]:
     """By place, as a share of what a perfect match would have."""
     return {place: score / ranked.ideal for place, score in zip(ranked.places, ranked.scores, strict=True)}
 
 
-def _add_types(
-    scores: dict[int, float], kinds: Sequence[AnswerType], texts: Mapping[int, str], *, weight: float
-) -> None:
+def _add_types(scores: dict[P, float], kinds: Sequence[AnswerType], texts: Mapping[P, str], *, weight: float) -> None:
     """Add the weight, or less of a common kind, to what holds an answer of a kind that is asked for."""
-    best: dict[int, float] = {}
+    best: dict[P, float] = {}
     for kind in kinds:
         holding = [place for place, text in texts.items() if kind.answers.search(text)]
         telling = math.log((len(texts) + 1) / len(holding)) / _COMMON_TYPE if holding else 0.0

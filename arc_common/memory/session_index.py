@@ -61,6 +61,11 @@ class SessionIndex:
     def __len__(self) -> int:
         return len(self._ids)
 
+    @property
+    def ids(self) -> Sequence[str]:
+        """The texts' ids, by their places."""
+        return self._ids
+
     def extend(self, items: Iterable[tuple[str, str]]) -> None:
         """Add texts behind those that are there."""
         analysed = [(item_id, Counter(analyze(text))) for item_id, text in items]

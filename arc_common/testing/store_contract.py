@@ -433,8 +433,8 @@ class ConversationStoreContract:
             lambda store, key: store.conversation(key),
         ],
         ids=[
-            "append", "append nothing", "tail", "tail of none", "tail by tokens", "find", "at", "remove", "clear", "delete",
-            "conversation",
+            "append", "append nothing", "tail", "tail of none", "tail by tokens", "find", "at", "remove", "clear",
+            "delete", "conversation",
         ],
     )  # fmt: skip
     def test_another_user_finds_nothing(

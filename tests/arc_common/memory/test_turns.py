@@ -25,6 +25,7 @@ class Model:
 
     def __init__(self, *, held: bool = False) -> None:
         self.may_answer = Event()
+        self.asked = Event()
         self.requests: list[str] = []
         if not held:
             self.may_answer.set()
@@ -32,6 +33,7 @@ class Model:
     def complete(self, messages: Sequence[Message]) -> str:
         """Whatever it was shown."""
         self.requests.append("\n".join(message.text for message in messages))
+        self.asked.set()
         assert self.may_answer.wait(60)
         facts = [{"key": "ship", "value": "Titanic", "category": "ENTITY"}]
         narrative = "They spoke of orders, and of nothing else."
@@ -82,6 +84,7 @@ def test_a_gap_is_bridged_as_far_as_there_is_room(open_session: Callable[..., Se
     session = open_session(model)
     talk(session, 1, 12)
     session.context("And now?")
+    assert model.asked.wait(60)
     for number in range(13, 201, 4):
         talk(session, number, number + 3)
         assert shown(session) == ids(1, number + 3)

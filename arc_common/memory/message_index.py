@@ -1,0 +1,344 @@
+"""The messages of sessions in the hybrid index: each found by its words, its neighbours' and its vector."""
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import islice
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from cachetools import LRUCache
+
+from arc_common.exceptions import SessionNotFoundError
+from arc_common.indexing import IndexEntry, IndexStore, Scope, unit_vector
+from arc_common.memory.windows import NEIGHBOURS, neighbour_weights
+from arc_common.messages import Message, Role
+from arc_common.observability import Observer
+from arc_common.protocols import ConversationStore, Embedder, SessionKey, StoredMessage
+from arc_common.retrieval.embedding import GuardedEmbedder
+from arc_common.text import analyze
+
+if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must not cost
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["MessageIndex", "MessagePlace", "read_as"]
+
+_log = logging.getLogger("arc.recall")
+
+_BATCH = 64
+_PAGE = 256
+_VECTORS = 4_096
+_SESSIONS = 4_096
+_DIGITS = 19
+"""Of the largest `seq`, so that ids are in the order of the places."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessagePlace:
+    """Where a message lies.
+
+    Args:
+        session_id: Its session.
+        seq: Its place in that session.
+    """
+
+    session_id: str
+    seq: int
+
+
+class MessageIndex:
+    """Sessions' messages in an `IndexStore`, kept up with the conversation store.
+
+    - An entry holds a message's terms (with its neighbours' at a lower weight, the speaker's name and the date), its
+      vector (averaged with its neighbours') and its place; never its text. What a message says is read from the
+      conversation store: an edited message shows its new text, a removed one never comes back.
+    - A session's entries lie under the session's own scope, and leave with it in one transaction. With `user_wide`
+      they lie under their user's, so that all of the user's sessions are searched at once.
+    - A message is analysed when it comes and when it is edited; with it the entries of its three neighbours on each
+      side, if they change by it.
+    - A failing embedder costs vectors and nothing else; they are made up for later.
+    - Thread-safe; any number of processes may keep up the same session.
+
+    Args:
+        index: Gives the store of the entries.
+        conversations: Where the messages are.
+        window_terms: Terms: a message is indexed with neighbours until it has these.
+        embedder: Makes vectors; without one, messages are found by their words.
+        user_wide: Whether a user's sessions are searched together.
+        observer: Receives counts.
+        give_way: Called between two steps of the work.
+    """
+
+    def __init__(
+        self,
+        index: Callable[[], IndexStore],
+        conversations: ConversationStore,
+        *,
+        window_terms: int,
+        embedder: Embedder | None,
+        user_wide: bool,
+        observer: Observer,
+        give_way: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._index_of = index
+        self._conversations = conversations
+        self._window_terms = window_terms
+        self.embedder = None if embedder is None else GuardedEmbedder(embedder, observer)
+        """What makes vectors, if anything does."""
+        self._user_wide = user_wide
+        self._give_way = give_way
+        self._lock = Lock()
+        self._indexed_to: LRUCache[SessionKey, int] = LRUCache(_SESSIONS)
+        self._own_vectors: LRUCache[str, NDArray[np.float32] | None] = LRUCache(_VECTORS)
+
+    @property
+    def store(self) -> IndexStore:
+        """Where the entries are."""
+        return self._index_of()
+
+    def scope(self, key: SessionKey) -> Scope:
+        """Where a session's entries lie."""
+        return Scope(key.caller_id, key.user_id, None if self.is_user_wide(key) else key.session_id)
+
+    def is_user_wide(self, key: SessionKey) -> bool:
+        """Whether a search for this session covers all sessions of its user."""
+        return self._user_wide and key.user_id is not None
+
+    def place(self, entry: IndexEntry, key: SessionKey) -> MessagePlace:
+        """Where the message of an entry lies."""
+        return MessagePlace(entry.metadata.get("session", key.session_id), int(entry.id.rpartition("-")[2]))
+
+    def catch_up(self, key: SessionKey, *, edited: Collection[str] = (), stop: Callable[[], bool] = bool) -> int:
+        """Index what has come since, and what was edited; how many entries were written.
+
+        Goes on from the last place known, in batches, until it has all or `stop` says so. Vectors are not made here.
+
+        Args:
+            key: The session.
+            edited: The ids of messages that were stored again under their ids.
+            stop: Whether to end between two batches.
+
+        Raises:
+            SessionNotFoundError: The session belongs to another user.
+            StoreError: A store failed. What was indexed before stays.
+        """
+        newest = self._conversations.tail(key, limit=1)
+        if not newest:
+            return 0
+        end, done = newest[0].seq, 0
+        start = self._known_end(key, end) + 1
+        if edited:
+            places = [stored.seq for stored in self._conversations.find(key, list(edited))]
+            done += sum(self._write(key, seq, seq) for seq in places if seq < start)
+        while start <= end and not stop():
+            last = min(start + _BATCH - 1, end)
+            done += self._write(key, start, last)
+            with self._lock:
+                self._indexed_to[key] = last
+            start = last + 1
+        return done
+
+    def embed(self, key: SessionKey, *, most: int | None = None, stop: Callable[[], bool] = bool) -> int:
+        """Make vectors for the session's entries that have none; how many got one. Stops when the embedder fails.
+
+        Args:
+            key: The session.
+            most: At most so many pages of 256 entries.
+            stop: Whether to end between two pages.
+
+        Raises:
+            SessionNotFoundError: The session belongs to another user.
+            StoreError: A store failed.
+        """
+        if self.embedder is None:
+            return 0
+        scope, done = self.scope(key), 0
+        stored = self.store.embedding(scope, "message")
+        if stored is not None and stored[0] != self.embedder.name:
+            _log.warning("messages are embedded anew: %s made their vectors", stored[0])
+            self.store.detach(scope, "message")
+        for page in islice(self._pages(key, unembedded=True), most):
+            if stop():
+                break
+            vectors = self._vectors(key, page)
+            if vectors is None:
+                break
+            ready = [
+                IndexEntry(entry.id, entry.text, vector=vector, embedder=self.embedder.name)
+                for entry in page
+                if (vector := vectors.get(entry.id)) is not None
+            ]
+            done += self.store.attach(scope, "message", ready)
+        return done
+
+    def remove(self, key: SessionKey, places: Collection[int]) -> None:
+        """Forget messages that are no longer there, and read their neighbours without them."""
+        self.store.remove(self.scope(key), "message", [_entry_id(key.session_id, seq) for seq in places])
+        for seq in places:
+            self._write(key, seq, seq)
+
+    def remove_session(self, key: SessionKey) -> None:
+        """Forget all of a session's messages."""
+        self.forget(key)
+        if not self.is_user_wide(key):
+            self.store.erase(self.scope(key), kind="message")
+            return
+        for page in self._pages(key):
+            self.store.remove(self.scope(key), "message", [entry.id for entry in page])
+
+    def forget(self, key: SessionKey) -> None:
+        """Keep nothing of a session in this process."""
+        with self._lock:
+            self._indexed_to.pop(key, None)
+
+    def _known_end(self, key: SessionKey, end: int) -> int:
+        """The last place that is indexed: as remembered, else looked for from the end back in growing steps."""
+        with self._lock:
+            if (known := self._indexed_to.get(key)) is not None:
+                return known
+        last, step = end, _BATCH
+        while last > 0:
+            first = max(last - _BATCH + 1, 1)
+            ids = [_entry_id(key.session_id, seq) for seq in range(first, last + 1)]
+            found = self.store.fetch(self.scope(key), "message", ids)
+            if found:
+                return max(self.place(entry, key).seq for entry in found)
+            last, step = last - step, step * 2
+        return 0
+
+    def _write(self, key: SessionKey, first: int, last: int) -> int:
+        """Write the entries of the messages at these places, and of those whose windows reach into them."""
+        around = self._conversations.at(key, range(max(first - 2 * NEIGHBOURS, 0), last + 2 * NEIGHBOURS + 1))
+        self._give_way()
+        entries = self._entries(key, around, first=first - NEIGHBOURS, last=last + NEIGHBOURS)
+        scope = self.scope(key)
+        ids = [entry.id for entry in entries]
+        there = {entry.id: entry.text for entry in self.store.fetch(scope, "message", ids)}
+        # behind `last` nothing is new: what lies there is written when its turn comes
+        changed = [
+            entry
+            for entry in entries
+            if there.get(entry.id) != entry.text and (entry.id in there or self.place(entry, key).seq <= last)
+        ]
+        if not changed:
+            return 0
+        self.store.put(scope, "message", changed)
+        self._take_back(key, changed)
+        return len(changed)
+
+    def _take_back(self, key: SessionKey, written: Sequence[IndexEntry]) -> None:
+        """Remove entries whose messages were removed while they were being written."""
+        try:
+            still = {stored.seq for stored in self._conversations.at(key, [self.place(e, key).seq for e in written])}
+        except SessionNotFoundError:  # deleted, and begun by another user
+            still = set()
+        if gone := [entry.id for entry in written if self.place(entry, key).seq not in still]:
+            self.store.remove(self.scope(key), "message", gone)
+
+    def _entries(self, key: SessionKey, around: Sequence[StoredMessage], *, first: int, last: int) -> list[IndexEntry]:
+        spoken = [stored for stored in around if _is_spoken(stored.message)]
+        terms = []
+        for stored in spoken:
+            self._give_way()
+            terms.append(Counter(analyze(stored.message.text)))
+        lengths = [frequencies.total() for frequencies in terms]
+        metadata = {"session": key.session_id} if self.is_user_wide(key) else {}
+        entries = []
+        for place, stored in enumerate(spoken):
+            if not first <= stored.seq <= last:
+                continue
+            window: dict[str, float] = dict(terms[place])
+            for term in analyze(read_as(stored.message)):
+                window.setdefault(term, 1.0)
+            weights = neighbour_weights(lengths, place, window_terms=self._window_terms)
+            for near, weight in weights.items():
+                for term, frequency in terms[near].items():
+                    window[term] = window.get(term, 0.0) + weight * frequency
+            digest = _digest(spoken, place, weights)
+            entries.append(IndexEntry(_entry_id(key.session_id, stored.seq), digest, window, metadata))
+        return entries
+
+    def _pages(self, key: SessionKey, *, unembedded: bool = False) -> Iterator[list[IndexEntry]]:
+        """The session's entries, by their places."""
+        prefix = _entry_id(key.session_id, 0)[:-_DIGITS]
+        after: str | None = prefix
+        while after is not None:
+            page = self.store.scan(self.scope(key), "message", unembedded=unembedded, after=after, limit=_PAGE)
+            own = [entry for entry in page if entry.id.startswith(prefix)]
+            if own:
+                yield own
+            after = page[-1].id if len(own) == _PAGE else None
+
+    def _vectors(self, key: SessionKey, page: Sequence[IndexEntry]) -> "dict[str, NDArray[np.float32]] | None":
+        """The entries' vectors, each averaged with its neighbours'; `None` if the embedder fails."""
+        wanted = {self.place(entry, key).seq for entry in page}
+        reach = {seq + d for seq in wanted for d in range(-NEIGHBOURS, NEIGHBOURS + 1)}
+        spoken = [s for s in self._conversations.at(key, sorted(reach)) if _is_spoken(s.message)]
+        own = self._vectors_of([stored.message for stored in spoken])
+        if own is None:
+            return None
+        lengths = [len(analyze(stored.message.text)) for stored in spoken]
+        vectors = {}
+        for place, stored in enumerate(spoken):
+            self._give_way()
+            if stored.seq not in wanted or (vector := own[place]) is None:
+                continue
+            mean = vector.copy()
+            for near, weight in neighbour_weights(lengths, place, window_terms=self._window_terms).items():
+                if (other := own[near]) is not None:
+                    mean += weight * other
+            vectors[_entry_id(key.session_id, stored.seq)] = unit_vector("vector", mean)
+        return vectors
+
+    def _vectors_of(self, messages: Sequence[Message]) -> "list[NDArray[np.float32] | None] | None":
+        """Each message's own vector, made once; `None` if the embedder fails."""
+        digests = [_content_digest(message) for message in messages]
+        with self._lock:
+            known = {digest: self._own_vectors[digest] for digest in digests if digest in self._own_vectors}
+        new = {d: m for d, m in zip(digests, messages, strict=True) if d not in known}
+        texts = iter(new.items())
+        while self.embedder is not None and (batch := list(islice(texts, _BATCH))):
+            self._give_way()
+            made, works = self.embedder.of_entries([IndexEntry(d, _said_by(message)) for d, message in batch])
+            if not works:
+                return None
+            known.update((entry.id, entry.vector) for entry in made)
+        with self._lock:
+            self._own_vectors.update(known)
+        return [known[digest] for digest in digests]
+
+
+def read_as(message: Message) -> str:
+    """What takes part in the search besides a message's words: who speaks, and when."""
+    parts = [message.name or ""]
+    if (at := message.created_at) is not None:
+        parts.append(f"{at:%d %B %Y}".lstrip("0"))
+    return " ".join(parts)
+
+
+def _said_by(message: Message) -> str:
+    return f"{message.name}: {message.text}" if message.name else message.text
+
+
+def _is_spoken(message: Message) -> bool:
+    return message.role is not Role.SYSTEM and bool(message.text.strip())
+
+
+def _entry_id(session_id: str, seq: int) -> str:
+    """An id that names session and place; a session's ids are in the order of its places."""
+    return f"{blake2b(session_id.encode(), digest_size=16).hexdigest()}-{seq:0{_DIGITS}}"
+
+
+def _content_digest(message: Message) -> str:
+    said = "\x00".join((message.role.value, message.name or "", str(message.created_at), message.text))
+    return blake2b(said.encode(errors="surrogatepass"), digest_size=12).hexdigest()
+
+
+def _digest(spoken: Sequence[StoredMessage], place: int, weights: Mapping[int, float]) -> str:
+    """What an entry was made from: the message, and the neighbours in its window."""
+    parts = [_content_digest(spoken[place].message)]
+    parts += [f"{near - place}:{weights[near]:.4f}:{_content_digest(spoken[near].message)}" for near in sorted(weights)]
+    return blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()

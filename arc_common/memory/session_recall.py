@@ -1,0 +1,255 @@
+"""Recall: what was said comes back when a question needs it, from this session or from all of the user's."""
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from threading import Lock
+from typing import Protocol
+
+from arc_common.exceptions import SessionNotFoundError
+from arc_common.facts import Fact
+from arc_common.memory.background import BackgroundQueue
+from arc_common.memory.message_index import MessageIndex, MessagePlace
+from arc_common.memory.message_search import find_messages
+from arc_common.memory.recall import MOST_READ_ANEW, Recalled, Stated, rank_found, stated_anew
+from arc_common.messages import Role
+from arc_common.observability import Observer
+from arc_common.protocols import ConversationStore, SessionKey, StoredMessage
+from arc_common.summaries import ScoredMessage
+
+__all__ = ["FactSearch", "RecalledMessage", "SessionRecall"]
+
+_log = logging.getLogger("arc.recall")
+
+_CANDIDATES = 100
+_LEAST_SHARE = 0.1
+_LEAST_COSINE = 0.25
+_AT_ONCE = 8
+"""Messages: with fewer that are new, a session is not indexed yet, unless others of the user look into it."""
+
+
+class FactSearch(Protocol):
+    """Finds facts of a session."""
+
+    def __call__(self, key: SessionKey, question: str) -> Sequence[tuple[Fact, float]]:
+        """All facts that hold and are looked through, with the share of a perfect match that each has (0 for none)."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecalledMessage:
+    """A message that comes back for a question.
+
+    Args:
+        place: Where it lies.
+        stored: The message.
+        score: Comparable within one answer only; `None` for the neighbour of one that was found.
+        parts: What the score was made from.
+    """
+
+    place: MessagePlace
+    stored: StoredMessage
+    score: float | None
+    parts: Mapping[str, float]
+
+
+class SessionRecall:
+    """Finds messages of sessions for questions, and keeps the index of messages up in the background.
+
+    - `recall` first indexes what is not indexed yet; a turn takes the index as it is: what is new is shown verbatim.
+    - A session is indexed in batches of a few messages. What a process that died left undone, the next one does.
+    - Failures are logged and counted ("recall.errors"); only `recall` raises.
+
+    Args:
+        index: The index of messages.
+        conversations: Where messages are.
+        facts: Finds facts.
+        observer: Receives counts.
+        reply: Marks the time of a reply, to which background work gives way.
+    """
+
+    def __init__(
+        self,
+        index: MessageIndex,
+        conversations: ConversationStore,
+        *,
+        facts: FactSearch,
+        observer: Observer,
+        reply: Callable[[], AbstractContextManager[None]],
+    ) -> None:
+        self._index = index
+        self._conversations = conversations
+        self._facts = facts
+        self._observer = observer
+        self._reply = reply
+        self._lock = Lock()
+        self._new: dict[SessionKey, set[str]] = {}
+        self.queue: BackgroundQueue[SessionKey] = BackgroundQueue(
+            self._work, threads=1, on_error=lambda error: observer.count("recall.errors", error=type(error).__name__)
+        )
+
+    def schedule(self, key: SessionKey, message_ids: Iterable[str]) -> None:
+        """Have these messages indexed soon; called after each save."""
+        with self._lock:
+            waiting = self._new.setdefault(key, set())
+            waiting.update(message_ids)
+            due = len(waiting) >= _AT_ONCE or self._index.is_user_wide(key)
+        if due:
+            self.queue.schedule(key)
+
+    def recall(self, key: SessionKey, question: str, *, top_k: int) -> list[ScoredMessage]:
+        """The messages that a question is about, best first; a fact finds the messages that say it.
+
+        Raises:
+            SessionNotFoundError: The session belongs to another user.
+            StoreError: A store failed.
+        """
+        self._catch_up(key)
+        self._index.embed(key, most=1)
+        if self._index.embedder is not None:
+            self.queue.schedule(key)
+        found = find_messages(self._index, key, question, limit=_CANDIDATES)
+        stated, newest = self._stated(key, question)
+        known = self._read(key, [*found.said, *found.near, *(place for fact in stated for place in fact.places)])
+        known.update((MessagePlace(key.session_id, stored.seq), stored) for stored in newest)
+        texts = {place: stored.message.text for place, stored in known.items()}
+        said = {place: share for place, share in found.said.items() if place in known}
+        near = {place: cosine for place, cosine in found.near.items() if place in known}
+        ranked = rank_found(question, said, texts=texts, stated=stated, near=near if self._index.embedder else None)
+        best = _best([one for one in ranked if one.place in known], key)
+        return [
+            ScoredMessage(known[one.place].message, one.score, one.parts, one.place.session_id) for one in best[:top_k]
+        ]
+
+    def for_turn(
+        self, key: SessionKey, question: str, *, shown: Collection[str], top_k: int
+    ) -> tuple[list[RecalledMessage], tuple[str, ...]]:
+        """What comes back for a turn: the best first, behind them their neighbours; and what went wrong.
+
+        Args:
+            key: The session.
+            question: What the user says.
+            shown: The ids of messages of this session that the turn shows anyway.
+            top_k: At most so many, neighbours not counted.
+        """
+        try:
+            with self._reply():
+                return self._for_turn(key, question, shown, top_k)
+        except Exception as error:  # noqa: BLE001 - what comes back is a help, no condition of a reply
+            _log.warning("messages of session %r are not recalled: %s", key.session_id, error, exc_info=error)
+            self._observer.count("recall.errors", error=type(error).__name__)
+            return [], (f"messages were not recalled: {type(error).__name__}",)
+
+    def forget(self, key: SessionKey) -> None:
+        """Keep nothing of a session in this process."""
+        with self._lock:
+            self._new.pop(key, None)
+        self._index.forget(key)
+
+    def forget_messages(self, key: SessionKey, places: Collection[int]) -> None:
+        """Take messages that were removed out of the index.
+
+        Raises:
+            StoreError: The store failed.
+        """
+        self._index.remove(key, places)
+
+    def forget_session(self, key: SessionKey) -> None:
+        """Take a session that was cleared or deleted out of the index.
+
+        Raises:
+            StoreError: The store failed.
+        """
+        self.forget(key)
+        self._index.remove_session(key)
+
+    def close(self) -> None:
+        """Stop indexing; what is left undone is made up for when the session is used again."""
+        self.queue.close()
+
+    def _work(self, key: SessionKey) -> None:
+        self._catch_up(key)
+        self._index.embed(key, stop=lambda: self.queue.stopping)
+
+    def _catch_up(self, key: SessionKey) -> None:
+        with self._lock:
+            ids = self._new.pop(key, set())
+        try:
+            self._index.catch_up(key, edited=ids, stop=lambda: self.queue.stopping)
+        except SessionNotFoundError:
+            raise
+        except Exception:
+            with self._lock:
+                self._new.setdefault(key, set()).update(ids)
+            raise
+
+    def _stated(self, key: SessionKey, question: str) -> tuple[list[Stated[MessagePlace]], list[StoredMessage]]:
+        """The facts that may answer, also those of the last messages, which nobody has read for facts yet."""
+        facts = self._facts(key, question)
+        newest = self._conversations.tail(key, limit=MOST_READ_ANEW)
+        read_to = max((fact.segment for fact, _ in facts), default=0)
+        unread = [stored for stored in newest if stored.seq > read_to]
+        sources = sorted({source for fact, _ in facts for source in fact.sources})
+        seqs = {stored.message.id: stored.seq for stored in self._conversations.find(key, sources)} if sources else {}
+
+        def places(ids: Iterable[str]) -> list[MessagePlace]:
+            return [MessagePlace(key.session_id, seqs[source]) for source in ids if source in seqs]
+
+        stated = [Stated(f"{fact.key} {fact.value}", places(fact.sources), share) for fact, share in facts]
+        for fact in stated_anew(question, [stored.message.text for stored in unread]):
+            where = [MessagePlace(key.session_id, unread[place].seq) for place in fact.places]
+            stated.append(Stated(fact.text, where, fact.share))
+        return stated, newest
+
+    def _for_turn(
+        self, key: SessionKey, question: str, shown: Collection[str], top_k: int
+    ) -> tuple[list[RecalledMessage], tuple[str, ...]]:
+        found = find_messages(self._index, key, question, limit=_CANDIDATES + len(shown))
+        near = found.near if self._index.embedder else None
+        places = [one.place for one in _best(rank_found(question, found.said, texts={}, near=near), key)]
+        around = {
+            MessagePlace(p.session_id, p.seq + step) for p in places[: len(shown) + 2 * top_k] for step in (-1, 0, 1)
+        }
+        known = {
+            place: stored
+            for place, stored in self._read(key, around).items()
+            if place.session_id != key.session_id or stored.message.id not in shown
+        }
+        texts = {place: stored.message.text for place, stored in known.items()}
+        ranked = _best(rank_found(question, found.said, texts=texts, near=near), key)
+        chosen = [one for one in ranked if one.place in known and _is_about(one)][:top_k]
+        recalled = {one.place: RecalledMessage(one.place, known[one.place], one.score, one.parts) for one in chosen}
+        for one in chosen:  # a question is little without its answer, and an answer without its question
+            step = 1 if known[one.place].message.role is Role.USER else -1
+            beside = MessagePlace(one.place.session_id, one.place.seq + step)
+            if beside in known and beside not in recalled and known[beside].message.text.strip():
+                recalled[beside] = RecalledMessage(beside, known[beside], None, {})
+        return list(recalled.values()), found.notes
+
+    def _read(self, key: SessionKey, places: Iterable[MessagePlace]) -> dict[MessagePlace, StoredMessage]:
+        """The messages at these places, as far as they are there, in one statement for each session."""
+        by_session: dict[str, set[int]] = {}
+        for place in places:
+            by_session.setdefault(place.session_id, set()).add(place.seq)
+        found: dict[MessagePlace, StoredMessage] = {}
+        for session_id, seqs in by_session.items():
+            of = SessionKey(session_id, key.caller_id, key.user_id, key.account_id)
+            try:
+                stored = self._conversations.at(of, sorted(seqs))
+            except SessionNotFoundError:
+                continue  # deleted, and begun by somebody else
+            found.update((MessagePlace(session_id, one.seq), one) for one in stored)
+        return found
+
+
+def _best(ranked: Sequence[Recalled[MessagePlace]], key: SessionKey) -> list[Recalled[MessagePlace]]:
+    """The best first; of equal ones this session's, and the later."""
+    return sorted(
+        ranked,
+        key=lambda one: (-one.score, one.place.session_id != key.session_id, one.place.session_id, -one.place.seq),
+    )
+
+
+def _is_about(one: Recalled[MessagePlace]) -> bool:
+    """Whether a message has enough to do with the question to be worth its tokens."""
+    return one.parts.get("message", 0.0) >= _LEAST_SHARE or one.parts.get("vector", 0.0) >= _LEAST_COSINE
