@@ -1,0 +1,130 @@
+"""Two callers, two users each, two sessions each: who may see which of their texts, told by a number in each text."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from itertools import product
+from typing import Any, Literal
+
+from pydantic import BaseModel
+
+from arc_common import ArcSettings, ContextEngine, Document, Message
+
+__all__ = ["PARTIES", "QUESTION", "SETTINGS", "Letters", "Level", "Party", "fill", "intruders", "marker", "markers_in"]
+
+Level = Literal["session", "user", "caller"]
+"""Whose a text is: a conversation's, its user's, or everybody's of one caller."""
+
+_LEVELS: tuple[Level, ...] = ("session", "user", "caller")
+
+QUESTION = "What is the secret codeword, and where is the depot?"
+"""Every marked text is about it: whatever a filter lets through is found."""
+
+SETTINGS = ArcSettings(summary={"high_water_tokens": 0}, rag={"top_k": 50}, artifacts={"tool_relevance": 0.1})
+"""Summaries are adopted by the number of messages; whatever may be shown is."""
+
+_MARKER = re.compile(r"ZQ-\d{5}")
+_TURNS = 13
+
+
+@dataclass(frozen=True, slots=True)
+class Party:
+    """Who asks, and in which conversation."""
+
+    caller: str
+    user: str | None
+    session: str
+
+    def __str__(self) -> str:
+        return f"{self.caller}/{self.user}/{self.session}"
+
+
+PARTIES = [Party(caller, user, f"{user}-{n}") for caller, user, n in product(("acme", "bolt"), ("ann", "eve"), (1, 2))]
+"""Session ids are the same with both callers; message, document and memory ids are the same everywhere."""
+
+
+def intruders(party: Party) -> list[Party]:
+    """Those who name the party's session and are not its user: the caller's other user, and nobody in particular."""
+    other = {"ann": "eve", "eve": "ann"}[party.user or "ann"]
+    return [Party(party.caller, user, party.session) for user in (other, None)]
+
+
+def _place(party: Party, level: Level) -> tuple[str | None, ...]:
+    return {
+        "session": (party.caller, party.user, party.session),
+        "user": (party.caller, party.user),
+        "caller": (party.caller,),
+    }[level]
+
+
+_NUMBERS = {
+    place: f"ZQ-{10_000 + 7 * n}"
+    for n, place in enumerate(
+        dict.fromkeys(_place(party, level) for party in PARTIES for level in ("session", "user", "caller"))
+    )
+}
+
+
+def marker(party: Party, level: Level) -> str | None:
+    """What marks the texts of a party's at a level; `None` for who has none there."""
+    return _NUMBERS.get(_place(party, level))
+
+
+class Letters:
+    """Embeds a text as how often each letter is in it: all marked texts are near each other."""
+
+    name = "letters"
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        return [[1.0 + text.lower().count(letter) for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts]
+
+
+def fill(engine: ContextEngine) -> None:
+    """Store something of every kind for every party, under equal ids."""
+    for party in PARTIES:
+        session = engine.session(party.session, user_id=party.user, caller_id=party.caller)
+        own = marker(party, "session")
+        for n in range(_TURNS):
+            text = f"Question {n} about the weather, the depot and the harbour?"
+            if n in (0, _TURNS - 1):
+                text = f"My order number is {own}, it is the secret codeword. It must not be sent to the depot."
+            session.append([Message("user", text, id=f"m{2 * n}"), Message("assistant", "Noted.", id=f"m{2 * n + 1}")])
+        session.summarize()
+        session.add_artifact(f"The secret codeword is {own}. The depot is in Busan.", source="web")
+        engine.documents_of(party.caller).add(
+            Document(
+                f"Handbook: the secret codeword is {marker(party, 'caller')}, the depot is far.", id="d", source="s"
+            )
+        )
+        engine.documents_of(party.caller, user_id=party.user).add(
+            Document(f"Private notes. Codeword, secret: {marker(party, 'user')}; my depot!", id="d", source="s")
+        )
+
+
+def markers_in(value: object) -> set[str]:
+    """The markers in all texts that a value holds, wherever they stand in it."""
+    return {found for text in _texts(value, set()) for found in _MARKER.findall(text)}
+
+
+def _texts(value: object, seen: set[int]) -> Iterable[str]:
+    if isinstance(value, str):
+        yield value
+        return
+    if isinstance(value, bytes):
+        yield value.decode(errors="replace")
+        return
+    if value is None or isinstance(value, bool | int | float) or id(value) in seen:
+        return
+    seen.add(id(value))
+    if isinstance(value, Mapping):
+        parts: Collection[Any] = [*value.keys(), *value.values()]
+    elif isinstance(value, BaseModel):
+        parts = [value.__dict__, value.model_extra]
+    elif is_dataclass(value) and not isinstance(value, type):
+        parts = [getattr(value, field.name) for field in fields(value)]
+    elif isinstance(value, list | tuple | set | frozenset):
+        parts = value
+    else:
+        parts = [str(value), getattr(value, "__dict__", None)]
+    for part in parts:
+        yield from _texts(part, seen)

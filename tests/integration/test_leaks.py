@@ -1,0 +1,143 @@
+"""Nothing crosses: every public way to read, by everybody who may and by those who may not, on every store."""
+
+import inspect
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import langchain_arc
+import llamaindex_arc
+from arc_common import ArcError, ContextEngine, Session
+from arc_common.admin import Admin
+from arc_common.corpus import Corpus
+from arc_common.rag import RagPipeline
+from arc_common.retrieval import HybridIndex
+from tests.integration.leak_cases import NO_READS, READS
+from tests.integration.leak_world import PARTIES, SETTINGS, Letters, Party, fill, intruders, marker, markers_in
+
+FACES = (ContextEngine, Session, Admin, Corpus, HybridIndex, RagPipeline)
+ADAPTERS = (langchain_arc, llamaindex_arc)
+PACKAGES = ("arc_common", "langchain_arc", "llamaindex_arc")
+
+
+@pytest.fixture(scope="module", params=["memory", "sqlite", "postgres"])
+def engines(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[ContextEngine]]:
+    """The engine that stored everything, and one that has to read it from the store."""
+    url: str | None = None
+    if request.param == "sqlite":
+        url = f"sqlite:///{tmp_path_factory.mktemp('leaks') / 'arc.db'}"
+    elif request.param == "postgres":
+        make: Callable[[], str] = request.getfixturevalue("postgres_database")
+        url = make()
+    with ContextEngine.open(url, settings=SETTINGS, embedder=Letters()) as warm:
+        fill(warm)
+        if url is None:
+            yield [warm]
+            return
+        with ContextEngine.open(url, settings=SETTINGS, embedder=Letters()) as cold:
+            yield [warm, cold]
+
+
+@pytest.mark.parametrize("name", READS)
+def test_everybody_reads_their_own_and_nothing_else(engines: list[ContextEngine], name: str) -> None:
+    """One after the other through the same engine, so that what it keeps of one can't be shown to the next."""
+    read = READS[name]
+    for engine in engines:
+        for party in PARTIES:
+            found = markers_in(read.run(engine, party))
+            allowed = {marker(party, level) for level in read.reaches}
+            assert found <= allowed, f"{party} sees what is not theirs"
+            assert {marker(party, level) for level in read.finds} <= found, f"{party} does not see their own"
+
+
+@pytest.mark.parametrize("name", READS)
+def test_who_only_knows_a_sessions_name_reads_nothing_of_it(engines: list[ContextEngine], name: str) -> None:
+    """The caller's other user, and nobody in particular: an error, or only what is theirs anyway."""
+    read = READS[name]
+    for engine in engines:
+        for party in PARTIES[::2]:
+            for intruder in intruders(party):
+                allowed = {marker(intruder, level) for level in read.reaches} - {None}
+                try:
+                    found = markers_in(read.run(engine, intruder))
+                except ArcError as error:
+                    found = markers_in([str(error), error.__dict__])
+                assert found <= allowed, f"{intruder} sees what is not theirs"
+
+
+def test_an_unknown_caller_reads_nothing(engines: list[ContextEngine]) -> None:
+    """Under the same names of user and session."""
+    for name, read in READS.items():
+        if name in ("Admin.sessions", "llamaindex_arc.ArcChatStore.get_keys") or "count" in name or "vectors" in name:
+            continue  # these count what the known callers have
+        for engine in engines:
+            for party in PARTIES[:4]:
+                try:
+                    found = markers_in(read.run(engine, Party("nobody", party.user, party.session)))
+                except ArcError as error:
+                    found = markers_in(str(error))
+                assert not found, name
+
+
+# --- is there a case for everything? ----------------------------------------------------------------------------------
+
+
+def own_names(face: type) -> set[str]:
+    """The public names that arc gives a class; an async form goes with its blocking one."""
+    names = {
+        name
+        for kind in face.__mro__
+        if kind.__module__.partition(".")[0] in PACKAGES
+        for name, member in vars(kind).items()
+        if not name.startswith("_") and (callable(member) or isinstance(member, property | classmethod | staticmethod))
+    }
+    return {name for name in names if not (name.startswith("a") and name[1:] in names)}
+
+
+def public_names() -> Iterator[str]:
+    """What an application can call: the engine's faces, and what the adapters export."""
+    for face in FACES:
+        yield from (f"{face.__name__}.{name}" for name in own_names(face))
+    for package in ADAPTERS:
+        yield from _exported(package)
+
+
+def _exported(package: ModuleType) -> Iterator[str]:
+    for name in package.__all__:
+        exported: Any = getattr(package, name)
+        whole = f"{package.__name__}.{name}"
+        if inspect.isclass(exported) and whole not in NO_READS:
+            yield whole
+            yield from (f"{whole}.{method}" for method in own_names(exported))
+        else:
+            yield whole
+
+
+def has_case(name: str) -> bool:
+    """Whether a case reads through this name; a class has one if one of its methods does."""
+    cases = {case.partition(" ")[0] for case in READS}
+    return name in cases or any(case.startswith(f"{name}.") for case in cases)
+
+
+def test_every_public_name_is_a_case_or_no_way_to_read() -> None:
+    """A new method, property or class needs one: that is what this test is for."""
+    missing = sorted(name for name in public_names() if not has_case(name) and name not in NO_READS)
+    assert not missing, f"add a case to READS in leak_cases.py, or say in NO_READS why it reads nothing: {missing}"
+
+
+def test_every_case_is_of_something_that_is_there() -> None:
+    """A case of what was renamed or removed tests nothing."""
+    known = set(public_names())
+    stale = sorted(name for name in NO_READS if name not in known)
+    assert not stale, f"not there any more: {stale}"
+    assert not {name for name in NO_READS if name in READS}
+
+
+def test_the_world_tells_its_texts_apart() -> None:
+    """Eight sessions, four users and two callers, each with a marker of its own."""
+    marks = {(level, marker(party, level)) for party in PARTIES for level in ("session", "user", "caller")}
+    assert len(marks) == len({mark for _, mark in marks}) == 8 + 4 + 2
+    assert marker(Party("acme", "eve", "ann-1"), "session") is None
+    assert markers_in({"a": [PARTIES, (b"ZQ-12345",)], "b": Exception("ZQ-54321")}) == {"ZQ-12345", "ZQ-54321"}
