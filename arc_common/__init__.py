@@ -13,6 +13,7 @@ from arc_common.exceptions import (
     ConfigurationError,
     EngineClosedError,
     InvalidInputError,
+    MemoryNotFoundError,
     MissingDependencyError,
     ModelCallError,
     NotFoundError,
@@ -22,6 +23,7 @@ from arc_common.exceptions import (
     SummaryFailedError,
 )
 from arc_common.facts import Fact, FactCategory
+from arc_common.memories import Memory, MemoryStatus, MemoryType, ScoredMemory
 from arc_common.messages import ContentPart, Message, Origin, Role, ToolCall
 from arc_common.protocols import Conversation, ConversationPage
 from arc_common.session import Session
@@ -52,6 +54,10 @@ __all__ = [
     "InvalidInputError",
     "Item",
     "LeftOut",
+    "Memory",
+    "MemoryNotFoundError",
+    "MemoryStatus",
+    "MemoryType",
     "Message",
     "MissingDependencyError",
     "ModelCallError",
@@ -61,6 +67,7 @@ __all__ = [
     "Receipt",
     "Role",
     "ScoredDocument",
+    "ScoredMemory",
     "ScoredMessage",
     "Section",
     "SectionBudget",

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from arc_common.memory.hierarchy import HierarchicalMemory
     from arc_common.protocols import QueryTransformer, Reranker
     from arc_common.rag import RagPipeline
+    from arc_common.remembered import Memories
     from arc_common.settings import ArcSettings
 
 __all__ = ["ContextEngine"]
@@ -190,6 +191,24 @@ class ContextEngine:
         self._runtime.check_caller(caller_id)
         return Corpus(self._runtime, Scope(caller_id, user_id))
 
+    def memories(
+        self, *, user_id: str | None = None, session_id: str | None = None, caller_id: str = "default"
+    ) -> "Memories":
+        """Long-term memories: of a caller; with `user_id`, of one of its users; with `session_id`, of a conversation.
+
+        These are places of their own: a user's memories are not among its caller's. Which of them a session reads and
+        adds to, `settings.memory.scope` says: with "user", the default, `engine.memories(user_id=…)`, and for a session
+        without a user `engine.memories(session_id=…)`. Does no I/O.
+
+        Raises:
+            InvalidInputError: An id is empty or too long, or `require_scope` is set and no caller is named.
+        """
+        from arc_common.indexing import Scope  # noqa: PLC0415 - the same
+        from arc_common.remembered import Memories  # noqa: PLC0415 - the index takes a while to import
+
+        self._runtime.check_caller(caller_id)
+        return Memories(self._runtime, Scope(caller_id, user_id, session_id))
+
     def rag(
         self,
         sources: "Retriever | Mapping[str, Retriever] | None" = None,
@@ -227,6 +246,8 @@ class ContextEngine:
         if not self._runtime.closed:
             if self._runtime.own_recall is not None:
                 self._runtime.own_recall.close()
+            if self._runtime.own_long_term is not None:
+                self._runtime.own_long_term.close()
             self._runtime.closed = True
             if self._runtime.hierarchy is not None:
                 self._runtime.hierarchy.close()

@@ -6,7 +6,8 @@ ArcError
 │   └── MissingDependencyError (ImportError)   an optional package is not installed
 ├── BudgetExceededError                   what must be shown does not fit the model's context window
 ├── NotFoundError (LookupError)           nothing by that name in this scope
-│   └── SessionNotFoundError              no such conversation for this caller and user
+│   ├── SessionNotFoundError              no such conversation for this caller and user
+│   └── MemoryNotFoundError               no such memory in this scope
 ├── StoreError                            the store could not do what it was asked
 │   └── StoreUnavailableError             the store can't be reached, opened or read
 ├── ModelCallError                        a model could not be asked, failed, or did not answer in time
@@ -20,6 +21,7 @@ __all__ = [
     "ConfigurationError",
     "EngineClosedError",
     "InvalidInputError",
+    "MemoryNotFoundError",
     "MissingDependencyError",
     "ModelCallError",
     "NotFoundError",
@@ -116,6 +118,14 @@ class SessionNotFoundError(NotFoundError):
     def __init__(self, session_id: str) -> None:
         self.session_id = session_id
         super().__init__(f"no session {_shown(session_id)} for this caller and user")
+
+
+class MemoryNotFoundError(NotFoundError):
+    """There is no such memory in this scope (another's is as good as none)."""
+
+    def __init__(self, memory_id: str) -> None:
+        self.memory_id = memory_id
+        super().__init__(f"no memory {_shown(memory_id)} in this scope")
 
 
 class StoreError(ArcError):

@@ -17,6 +17,7 @@ __all__ = [
     "MemorySource",
     "MemoryStatus",
     "MemoryType",
+    "ProposedMemory",
     "ScoredMemory",
     "clamped",
 ]
@@ -71,7 +72,7 @@ class Memory:
         id: Unique in its scope.
         text: What is remembered, in one or two sentences.
         created_at: When it was stored (with zone).
-        valid_from: Since when it is so, as far as that is known: when it was said (with zone).
+        valid_from: When it was said, the last time (with zone).
         type: Its kind.
         importance: From 0 to 1; what lies outside is brought inside.
         status: Whether it may be used.
@@ -118,6 +119,50 @@ class Memory:
     def holds(self) -> bool:
         """Whether it may be used and nothing took its place."""
         return self.status is MemoryStatus.ACTIVE and self.superseded_by is None
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedMemory:
+    """A memory as a model, the rules or somebody by hand propose it, before it is compared with those that are there.
+
+    Args:
+        text: As a `Memory`'s, and so are `type`, `importance`, `sources`, `status` and `metadata`.
+        type: Its kind.
+        importance: From 0 to 1; what lies outside is brought inside.
+        sources: The messages that say it.
+        status: Whether it may be used.
+        valid_from: When it was said; `None` for now.
+        metadata: JSON values of the application's own.
+        reinforces: Whether saying it again makes a memory that is there more important; not so where the assistant
+            only repeats what it was told.
+    """
+
+    text: str
+    type: MemoryType = MemoryType.FACT
+    importance: float = 0.5
+    sources: tuple[MemorySource, ...] = ()
+    status: MemoryStatus = MemoryStatus.ACTIVE
+    valid_from: datetime | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    reinforces: bool = True
+
+    def stored_as(self, memory_id: str, now: datetime) -> Memory:
+        """The memory that it becomes.
+
+        Raises:
+            InvalidInputError: A value is not acceptable.
+        """
+        return Memory(
+            id=memory_id,
+            text=self.text,
+            created_at=now,
+            valid_from=self.valid_from or now,
+            type=self.type,
+            importance=self.importance,
+            status=self.status,
+            sources=self.sources,
+            metadata=self.metadata,
+        )
 
 
 @dataclass(frozen=True, slots=True)

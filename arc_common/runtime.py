@@ -21,6 +21,7 @@ from arc_common.workers import Workers
 
 if TYPE_CHECKING:
     from arc_common.indexing import IndexStore, Scope
+    from arc_common.memory.gathering import LongTermMemory
     from arc_common.memory.hierarchy import HierarchicalMemory
     from arc_common.memory.session_recall import SessionRecall
     from arc_common.rag import RagPipeline
@@ -89,6 +90,7 @@ class Runtime:
     closed: bool = False
     own_index: "IndexStore | None" = None
     own_recall: "SessionRecall | None" = None
+    own_long_term: "LongTermMemory | None" = None
     index_lock: Lock = field(default_factory=Lock)
     retriever: "Retriever | RagPipeline | None" = None
     receipts: LastReceipts = field(default_factory=LastReceipts)
@@ -156,6 +158,32 @@ class Runtime:
                 facts = hierarchy.facts_about if hierarchy else lambda *_: []
                 self.own_recall = SessionRecall(index, store, facts=facts, observer=self.observer, reply=self.reply)
         return self.own_recall
+
+    @property
+    def long_term(self) -> "LongTermMemory | None":
+        """What gathers, keeps and finds long-term memories; `None` if the store can't keep any.
+
+        Raises:
+            EngineClosedError: The engine was closed.
+        """
+        memories = getattr(self.store, "memories", None)
+        if memories is None or self.own_long_term is not None:
+            return self.own_long_term
+        from arc_common.memory.gathering import long_term_memory  # noqa: PLC0415 - at the first use of a session
+
+        with self.index_lock:
+            if self.own_long_term is None:
+                self.own_long_term = long_term_memory(
+                    memories,
+                    conversations=self.conversations,
+                    index_store=lambda: self.index_store,
+                    chat_model=self.chat_model,
+                    embedder=self.embedder,
+                    settings=self.settings,
+                    observer=self.observer,
+                    clock=self.clock,
+                )
+        return self.own_long_term
 
     def saved(self, key: SessionKey, messages: Sequence[Message]) -> None:
         """Have what is made from messages made soon, after they were stored."""

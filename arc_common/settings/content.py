@@ -212,6 +212,10 @@ class MemorySettings(Group):
     merge_similarity: float = Field(
         default=0.8, ge=0, le=1, description="Share: normalised edit similarity above which two memories are merged."
     )
+    # Vectors of small embedders put "lives in Seoul" and "lives in Busan" as near as 0.8: only near-copies are merged.
+    merge_cosine: float = Field(
+        default=0.92, ge=-1, le=1, description="Cosine: similarity above which two memories that agree are merged."
+    )
     max_per_scope: int = Field(default=50, ge=1, description="Memories: kept in one scope; the weakest leave.")
 
 

@@ -1,0 +1,143 @@
+"""What a scope holds, ready to be compared with a new memory: by its words, its letters and its claims."""
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Collection, Iterable, Iterator
+
+from rapidfuzz import process
+from rapidfuzz.distance import Levenshtein
+
+from arc_common.memories import MemoryOutline, MemoryStatus
+from arc_common.memory.contradictions import Claim, claims_of, conflict
+from arc_common.memory.likeness import folded, lengths_within
+from arc_common.memory_stores import MemoryUpdates
+
+__all__ = ["Holdings"]
+
+_MOST_SIMILAR = 5
+
+
+class Holdings:
+    """The memories of one scope at one version, without what no comparison needs.
+
+    - Changed in place by `apply`; whoever shares it takes turns.
+    - Looking for similar texts goes only through those of a length that can be similar.
+    - Claims are read from a text when it comes, so that a contradiction is looked up and not searched for.
+    """
+
+    def __init__(self) -> None:
+        self.version = 0
+        self._outlines: dict[str, MemoryOutline] = {}
+        self._folded: dict[str, str] = {}  # of those that are compared: they hold, wait or were rejected
+        self._by_text: dict[str, dict[str, None]] = {}
+        self._by_length: list[tuple[int, str]] = []
+        self._texts: list[str] = []  # in the order of _by_length
+        self._claims: dict[str, tuple[Claim, ...]] = {}
+        self._by_slot: dict[str, dict[str, None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._outlines)
+
+    def __iter__(self) -> Iterator[MemoryOutline]:
+        return iter(list(self._outlines.values()))
+
+    def __getitem__(self, memory_id: str) -> MemoryOutline:
+        return self._outlines[memory_id]
+
+    def get(self, memory_id: str) -> MemoryOutline | None:
+        """The outline of a memory, if it is there."""
+        return self._outlines.get(memory_id)
+
+    @property
+    def outlines(self) -> Collection[MemoryOutline]:
+        """All of them."""
+        return self._outlines.values()
+
+    def apply(self, updates: MemoryUpdates) -> None:
+        """Take over what has changed."""
+        if updates.is_whole:
+            named = {outline.id for outline in updates.outlines}
+            self._drop([memory_id for memory_id in self._outlines if memory_id not in named])
+        changed = [outline for outline in updates.outlines if self._outlines.get(outline.id) != outline]
+        self._drop([outline.id for outline in changed])
+        self._add(changed)
+        self.version = updates.version
+
+    def change(self, version: int, *, put: Iterable[MemoryOutline], removed: Iterable[str]) -> None:
+        """Take over what was committed at this version."""
+        outlines = list(put)
+        self._drop([*(outline.id for outline in outlines), *removed])
+        self._add(outlines)
+        self.version = version
+
+    def same_text(self, text: str) -> str | None:
+        """The id of a memory with the same words: one that holds or waits before one that was rejected."""
+        ids = self._by_text.get(folded(text))
+        if not ids:
+            return None
+        return min(ids, key=lambda memory_id: (self[memory_id].status is MemoryStatus.REJECTED, memory_id))
+
+    def similar(self, text: str, *, cutoff: float) -> list[str]:
+        """The ids of the memories whose texts are more similar than the cutoff, the most similar first; at most five.
+
+        By normalised Levenshtein similarity.
+        """
+        wanted = folded(text)
+        least, greatest = lengths_within(len(wanted), cutoff)
+        start = bisect_left(self._by_length, (least, ""))
+        end = bisect_right(self._by_length, (greatest + 1, ""))
+        found = process.extract(
+            wanted,
+            self._texts[start:end],
+            scorer=Levenshtein.normalized_similarity,
+            processor=None,
+            score_cutoff=cutoff,
+            limit=_MOST_SIMILAR,
+        )
+        return [self._by_length[start + place][1] for _, score, place in found if score > cutoff]
+
+    def contradicted(self, text: str) -> list[str]:
+        """The ids of the memories that hold and that the text contradicts."""
+        claims = claims_of(text)
+        candidates = {memory_id for claim in claims for memory_id in self._by_slot.get(claim.slot, ())}
+        return sorted(memory_id for memory_id in candidates if conflict(claims, self._claims[memory_id]))
+
+    def _add(self, outlines: list[MemoryOutline]) -> None:
+        compared = []
+        for outline in outlines:
+            self._outlines[outline.id] = outline
+            if outline.superseded_by is not None:
+                continue
+            text = self._folded[outline.id] = folded(outline.text)
+            self._by_text.setdefault(text, {})[outline.id] = None
+            compared.append((len(text), outline.id))
+            if outline.holds and (claims := claims_of(outline.text)):
+                self._claims[outline.id] = claims
+                for claim in claims:
+                    self._by_slot.setdefault(claim.slot, {})[outline.id] = None
+        if len(compared) > 8:
+            self._by_length = sorted([*self._by_length, *compared])
+            self._texts = [self._folded[memory_id] for _, memory_id in self._by_length]
+        else:
+            for place in compared:
+                insort(self._by_length, place)
+                self._texts.insert(bisect_left(self._by_length, place), self._folded[place[1]])
+
+    def _drop(self, ids: list[str]) -> None:
+        for memory_id in ids:
+            if self._outlines.pop(memory_id, None) is None:
+                continue
+            text = self._folded.pop(memory_id, None)
+            if text is None:
+                continue
+            _discard(self._by_text, text, memory_id)
+            place = bisect_left(self._by_length, (len(text), memory_id))
+            del self._by_length[place], self._texts[place]
+            for claim in self._claims.pop(memory_id, ()):
+                _discard(self._by_slot, claim.slot, memory_id)
+
+
+def _discard(groups: dict[str, dict[str, None]], name: str, memory_id: str) -> None:
+    group = groups[name]
+    group.pop(memory_id, None)
+    if not group:
+        del groups[name]

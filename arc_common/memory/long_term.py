@@ -1,0 +1,205 @@
+"""What becomes of a new memory, which ones leave, and how they are ranked: decisions alone. Pure."""
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from arc_common.memories import Memory, MemoryOutline, MemoryStatus, ProposedMemory, ScoredMemory
+from arc_common.memory.holdings import Holdings
+from arc_common.memory.likeness import may_be_the_same
+
+__all__ = ["Decision", "Outcome", "decide", "leaving", "merged", "ranked", "recency"]
+
+RELEVANCE_WEIGHT = 0.6
+IMPORTANCE_WEIGHT = 0.2
+RECENCY_WEIGHT = 0.2
+"""The three parts of a score are those of Park et al. 2023 (Generative Agents). They weigh them alike; here relevance
+leads, because a memory is asked for by a question rather than by a moment."""
+
+HALF_LIFE = timedelta(days=30)
+"""After so long without being said or returned, a memory's recency is half of what it was."""
+
+RAISE = 0.1
+"""The share of what an importance lacks to 1 that it gains each time the same is said again."""
+
+
+class Outcome(StrEnum):
+    """What becomes of a proposed memory."""
+
+    NEW = "new"
+    KNOWN = "known"
+    """It is there already, word for word."""
+    MERGED = "merged"
+    """It says what one that is there says, in almost the same words or by its meaning."""
+    REJECTED = "rejected"
+    """A review refused the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What becomes of a proposed memory.
+
+    Args:
+        outcome: That.
+        twin: The id of the memory that says the same; `None` for a new one.
+        superseded: The ids of memories that the new one takes the place of.
+        superseded_by: The id of the memory that holds in the new one's place, if that was said later.
+    """
+
+    outcome: Outcome
+    twin: str | None = None
+    superseded: tuple[str, ...] = ()
+    superseded_by: str | None = None
+
+
+def decide(
+    proposed: ProposedMemory,
+    holdings: Holdings,
+    *,
+    now: datetime,
+    merge_similarity: float,
+    alike: Iterable[str] = (),
+    heeds_rejected: bool = True,
+) -> Decision:
+    """Compare a proposed memory with those that are there.
+
+    - The same words: known. More similar than `merge_similarity` by edit distance, or alike by meaning: merged, as far
+      as nothing in either speaks against it (see `may_be_the_same`).
+    - A contradiction is never merged: what was said later takes the place of what was said before, whichever of them
+      comes first to be stored.
+    - What waits for a review takes no other's place.
+
+    Args:
+        proposed: The memory.
+        holdings: What its scope holds.
+        now: When it was said, if it does not say so itself.
+        merge_similarity: Normalised Levenshtein similarity, from 0 to 1.
+        alike: The ids of memories that are near enough by their vectors, the nearest first.
+        heeds_rejected: Whether what a review rejected is not stored again.
+    """
+
+    def is_rejected(memory_id: str) -> bool:
+        return holdings[memory_id].status is MemoryStatus.REJECTED
+
+    exact = holdings.same_text(proposed.text)
+    if exact is not None and (heeds_rejected or not is_rejected(exact)):
+        return Decision(Outcome.REJECTED if is_rejected(exact) else Outcome.KNOWN, exact)
+    contradicted = [holdings[memory_id] for memory_id in holdings.contradicted(proposed.text)]
+    opposed = {outline.id for outline in contradicted}
+    for memory_id in holdings.similar(proposed.text, cutoff=merge_similarity):
+        if memory_id in opposed or (is_rejected(memory_id) and not heeds_rejected):
+            continue
+        if may_be_the_same(proposed.text, holdings[memory_id].text):
+            return Decision(Outcome.REJECTED if is_rejected(memory_id) else Outcome.MERGED, memory_id)
+    for memory_id in alike:
+        outline = holdings.get(memory_id)
+        if outline is None or not outline.holds or memory_id in opposed:
+            continue
+        if may_be_the_same(proposed.text, outline.text, by_meaning=True):
+            return Decision(Outcome.MERGED, memory_id)
+    if proposed.status is not MemoryStatus.ACTIVE:
+        return Decision(Outcome.NEW)
+    said = proposed.valid_from or now
+    later = [outline for outline in contradicted if outline.valid_from > said]
+    if later:
+        newest = max(later, key=lambda outline: (outline.valid_from, outline.id))
+        return Decision(Outcome.NEW, superseded_by=newest.id)
+    return Decision(Outcome.NEW, superseded=tuple(sorted(opposed)))
+
+
+def merged(memory: Memory, proposed: ProposedMemory, *, now: datetime, known: bool = False) -> Memory:
+    """A memory that was said again: more important, with the sources of both, in the words that say more.
+
+    Args:
+        memory: The one that is there.
+        proposed: What was said.
+        now: When, if it does not say so itself.
+        known: Whether it was said word for word: then only the sources are added.
+    """
+    if not proposed.reinforces:
+        return memory
+    sources = tuple(dict.fromkeys((*memory.sources, *proposed.sources)))
+    if known:
+        return memory if sources == memory.sources else replace(memory, sources=sources)
+    least = max(memory.importance, min(1.0, max(0.0, proposed.importance)))
+    return replace(
+        memory,
+        text=proposed.text if len(proposed.text) > len(memory.text) else memory.text,
+        importance=round(least + RAISE * (1.0 - least), 4),
+        sources=sources,
+        valid_from=max(memory.valid_from, proposed.valid_from or now),
+        metadata={**memory.metadata, **proposed.metadata},
+    )
+
+
+def leaving(outlines: Collection[MemoryOutline], *, now: datetime, most: int, keep: Collection[str] = ()) -> list[str]:
+    """The ids of the memories that leave a scope with more than `most` that hold or wait, the weakest first.
+
+    Weak is what is of little importance and was neither said nor returned for long. Of the history (superseded and
+    rejected) `most` stay too; the oldest leave.
+
+    Args:
+        outlines: What the scope holds.
+        now: The time.
+        most: How many may hold or wait.
+        keep: Ids of memories that stay in any case.
+    """
+    if len(outlines) <= most:
+        return []
+    living = [
+        outline for outline in outlines if outline.superseded_by is None and outline.status is not MemoryStatus.REJECTED
+    ]
+    history = [
+        outline for outline in outlines if outline.superseded_by is not None or outline.status is MemoryStatus.REJECTED
+    ]
+    weakest = sorted(
+        (outline for outline in living if outline.id not in keep),
+        key=lambda outline: (_strength(outline, now), outline.valid_from, outline.id),
+    )
+    oldest = sorted(
+        (outline for outline in history if outline.id not in keep), key=lambda outline: (outline.valid_from, outline.id)
+    )
+    gone = [*weakest[: max(0, len(living) - most)], *oldest[: max(0, len(history) - most)]]
+    return [outline.id for outline in gone]
+
+
+def ranked(
+    memories: Sequence[Memory], relevance: Mapping[str, float], *, now: datetime, limit: int
+) -> list[ScoredMemory]:
+    """The memories with the best scores, best first; of equal ones the later, then the smaller id.
+
+    Args:
+        memories: The candidates; those that don't hold are passed over.
+        relevance: From 0 to 1, by id.
+        now: The time.
+        limit: At most so many.
+    """
+    scored = []
+    for memory in memories:
+        if memory.holds:
+            parts = {
+                "relevance": min(1.0, max(0.0, relevance.get(memory.id, 0.0))),
+                "importance": memory.importance,
+                "recency": recency(memory, now),
+            }
+            score = (
+                RELEVANCE_WEIGHT * parts["relevance"]
+                + IMPORTANCE_WEIGHT * parts["importance"]
+                + RECENCY_WEIGHT * parts["recency"]
+            )
+            scored.append(ScoredMemory(memory, score, parts))
+    scored.sort(key=lambda one: one.memory.id)
+    scored.sort(key=lambda one: (one.score, one.memory.valid_from), reverse=True)
+    return scored[:limit]
+
+
+def recency(memory: Memory | MemoryOutline, now: datetime) -> float:
+    """1 for what was said or returned now, half of it after each half-life."""
+    last = memory.valid_from if memory.last_accessed_at is None else max(memory.valid_from, memory.last_accessed_at)
+    return math.exp2(-max(timedelta(), now - last) / HALF_LIFE)
+
+
+def _strength(outline: MemoryOutline, now: datetime) -> float:
+    return IMPORTANCE_WEIGHT * outline.importance + RECENCY_WEIGHT * recency(outline, now)

@@ -1,0 +1,205 @@
+"""What of an exchange is worth remembering: by a model, checked against what was said, or by rules."""
+
+import logging
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from arc_common.exceptions import ModelCallError
+from arc_common.facts import FactCategory, ProposedFact
+from arc_common.memories import MemorySource, MemoryType, ProposedMemory
+from arc_common.memory.extraction import extract_facts, is_grounded
+from arc_common.memory.mood import Mood, parts_of
+from arc_common.memory.rules.languages import rules_for
+from arc_common.memory.summarizer import with_sources
+from arc_common.messages import Message, Role
+from arc_common.model_calls import GuardedChatModel
+from arc_common.observability import Observer
+from arc_common.prompts import parse_fences
+from arc_common.prompts.memories import (
+    InteractionMode,
+    MemoryFormatError,
+    parse_extraction,
+    render_extraction_request,
+    without_memories,
+)
+from arc_common.protocols import ChatModel
+from arc_common.settings import ArcSettings
+from arc_common.text.sentences import sentences_of
+
+__all__ = ["Extracted", "Extractor", "as_said", "memories_by_rules"]
+
+_log = logging.getLogger("arc.memory")
+
+_PREFERENCE = re.compile(
+    r"\b(?:i|we)(?:'d| would)?\s(?:(?:really|always|usually|also|still|much|now|absolutely|generally|actually"
+    r"|do not|don't|no longer|never"
+    r"|can't|cannot)\s){0,3}(?:like|love|enjoy|prefer|hate|dislike|avoid|adore|stand"
+    r"|can't stand)\b(?!\sto (?:know|ask|book|order|get|see|buy|have a))"
+    r"|\bmy favou?rite\b|\bi(?:'m| am) (?:not )?(?:a (?:big |huge )?fan of|fond of|keen on|allergic to"
+    r"|(?:a )?(?:vegan|vegetarian)\b)"
+    r"|\b(?:please )?(?:always|never) (?:answer|reply|write|use|call|speak|send|give)\b",
+    re.IGNORECASE,
+)
+_PREFERENCE_KOREAN = re.compile(
+    r"(?:좋아(?:해|하|합|함|한)|싫어(?:해|하|합|함|한)?|싫(?:다|습)|선호|즐겨|즐기|즐긴|취향|별로예요|별로야"
+    r"|못 먹|안 먹|알레르기|채식|비건"
+    r"|(?:항상|언제나|절대|앞으로)\s.*(?:답|대답|말|써|알려|불러|보내)(?:해|하|줘|주|지))"
+)
+_PREFERENCE_IMPORTANCE = 0.6
+_LONGEST = 300
+_MOST_SENTENCES = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """What an exchange gave.
+
+    Args:
+        memories: With their sources, each at least as important as the settings want.
+        by_model: Whether a model was asked and answered.
+        failed: Whether a model was asked and gave nothing that can be used.
+        ungrounded: How many of the model's the messages don't say.
+    """
+
+    memories: tuple[ProposedMemory, ...]
+    by_model: bool = False
+    failed: bool = False
+    ungrounded: int = 0
+
+
+class Extractor:
+    """Finds what is worth remembering. Called from any thread; takes as long as the model takes.
+
+    - What arc itself put into a prompt is never extracted (see `as_said`).
+    - What a model says that its messages don't say is left out.
+    - Without a model, or where it fails, rules do it: in the speaker's own words, from what the user says alone.
+    - What the assistant alone says makes no memory that is there more important.
+
+    Args:
+        model: The model; `None` for rules.
+        settings: The knobs (`memory`, `model_calls`).
+        observer: Receives `memory.extraction.…`.
+    """
+
+    def __init__(self, model: ChatModel | None, *, settings: ArcSettings, observer: Observer) -> None:
+        self._model = (
+            None
+            if model is None
+            else GuardedChatModel(model, settings=settings, observer=observer, name="memory.model")
+        )
+        self._settings = settings.memory
+        self._observer = observer
+
+    def extract(
+        self, messages: Sequence[Message], *, mode: InteractionMode = "chat", session_id: str | None = None
+    ) -> Extracted:
+        """What of some messages is worth remembering.
+
+        Counts `memory.extraction.count`, and `.success` or `.errors`. Never raises for what a model does.
+
+        Args:
+            messages: What was said, in order.
+            mode: What kind of interaction it was.
+            session_id: Where; without it, memories have no sources.
+
+        Raises:
+            InvalidInputError: The mode is unknown.
+        """
+        request = render_extraction_request((), mode=mode)
+        said = as_said(messages)
+        if not any(message.role is Role.USER for message in said):
+            return Extracted(())
+        self._observer.count("memory.extraction.count")
+        extracted = Extracted(tuple(self._with_sources(memories_by_rules(said), said, session_id)))
+        if self._model is not None:
+            request = render_extraction_request(said, mode=mode)
+            try:
+                proposed = parse_extraction(self._model.complete(request))
+            except (ModelCallError, MemoryFormatError) as error:
+                _log.warning("memories are extracted by rules: %s", error)
+                self._observer.count("memory.extraction.errors", error=type(error).__name__)
+                extracted = replace(extracted, failed=True)
+            else:
+                grounded = [memory for memory in proposed if is_grounded(memory.text, _text(said))]
+                if ungrounded := len(proposed) - len(grounded):
+                    self._observer.count("memory.extraction.ungrounded", ungrounded)
+                sourced = tuple(self._with_sources(grounded, said, session_id))
+                extracted = Extracted(sourced, by_model=True, ungrounded=ungrounded)
+        if not extracted.failed:
+            self._observer.count("memory.extraction.success")
+        enough = [memory for memory in extracted.memories if memory.importance >= self._settings.min_importance]
+        return replace(extracted, memories=tuple(enough))
+
+    def _with_sources(
+        self, memories: Sequence[ProposedMemory], said: Sequence[Message], session_id: str | None
+    ) -> list[ProposedMemory]:
+        """The memories, each with the messages that say it."""
+        facts = [ProposedFact("memory", memory.text, FactCategory.GENERAL) for memory in memories]
+        by_user = _text([message for message in said if message.role is Role.USER])
+        times = {message.id: message.created_at for message in said if message.id and message.created_at}
+        found = []
+        for memory, fact in zip(memories, with_sources(facts, said), strict=True):
+            sources: tuple[MemorySource, ...] = ()
+            if session_id is not None:
+                sources = tuple((session_id, message_id) for message_id in fact.sources)
+            said_at = max((times[name] for name in fact.sources if name in times), default=None)
+            found.append(
+                replace(memory, sources=sources, valid_from=said_at, reinforces=is_grounded(memory.text, by_user))
+            )
+        return found
+
+
+def as_said(messages: Sequence[Message]) -> list[Message]:
+    """What users and assistants said, without what arc put into it.
+
+    - Messages that arc made are left out; of one that it put its context into, the user's own words stay.
+    - So are arc's fenced blocks, and memories that somebody repeated as they were shown.
+    - Tool results and system messages say nothing about the user.
+    """
+    said = []
+    for message in messages:
+        if message.role not in (Role.USER, Role.ASSISTANT):
+            continue
+        text = message.text
+        if message.made_by_arc and (message.role is not Role.USER or "<arc:" not in text):
+            continue
+        own = without_memories(parse_fences(text)[0]) if "<arc:" in text or "[" in text else text
+        if own.strip():
+            said.append(Message(message.role, own, id=message.id, created_at=message.created_at))
+    return said
+
+
+def memories_by_rules(messages: Sequence[Message]) -> list[ProposedMemory]:
+    """Facts and preferences that users state, in their own words, in the order said; deterministic."""
+    users = [message for message in messages if message.role is Role.USER]
+    found: dict[str, ProposedMemory] = {}
+    for text in _preferences(users):
+        found[text.casefold()] = ProposedMemory(text, MemoryType.PREFERENCE, _PREFERENCE_IMPORTANCE)
+    told = " ".join(found)
+    for fact in extract_facts(users):
+        if fact.value.casefold() not in told:
+            found[fact.value.casefold()] = ProposedMemory(fact.value, MemoryType.FACT, fact.importance)
+    return list(found.values())
+
+
+def _preferences(messages: Sequence[Message]) -> list[str]:
+    """The statements that say how somebody likes things."""
+    found: dict[str, None] = {}
+    for message in messages:
+        for sentence in sentences_of(message.text)[:_MOST_SENTENCES]:
+            rules = rules_for(sentence)
+            for part in parts_of(sentence, rules):
+                text = part.text.strip(" ,;:")
+                if part.mood is Mood.STATED and len(text) <= _LONGEST and _is_preference(text):
+                    found[text] = None
+    return list(found)
+
+
+def _is_preference(text: str) -> bool:
+    plain = text.replace("’", "'")
+    return _PREFERENCE.search(plain) is not None or _PREFERENCE_KOREAN.search(plain) is not None
+
+
+def _text(messages: Sequence[Message]) -> str:
+    return "\n".join(message.text for message in messages)

@@ -1,0 +1,315 @@
+"""The long-term memories of a caller, a user or a conversation: added, found, and shown to a model."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from arc_common.exceptions import InvalidInputError, MemoryNotFoundError
+from arc_common.indexing import Scope
+from arc_common.memories import (
+    Memory,
+    MemorySource,
+    MemoryStatus,
+    MemoryType,
+    ProposedMemory,
+    ScoredMemory,
+)
+from arc_common.messages import Message, Role
+from arc_common.prompts.memories import InteractionMode, render_memories
+from arc_common.protocols import SessionKey
+
+if TYPE_CHECKING:  # rapidfuzz and numpy, which importing arc must not cost
+    from arc_common.memory.gathering import LongTermMemory
+    from arc_common.runtime import Runtime
+
+__all__ = ["Memories", "memories_of_session", "memories_of_turn"]
+
+_log = logging.getLogger("arc.memory")
+
+
+class Memories:
+    """The memories of one scope: a caller's, one of its users', or one conversation's.
+
+    - Each method has an async form. What one scope holds, no other sees.
+    - Said again, a memory becomes more important instead of coming twice; contradicted, it becomes history.
+    - At most `settings.memory.max_per_scope` hold; the weakest leave.
+
+    Args:
+        runtime: What the engine's parts share.
+        scope: Whose memories.
+    """
+
+    def __init__(self, runtime: "Runtime", scope: Scope) -> None:
+        self._runtime = runtime
+        self._scope = scope
+
+    @property
+    def scope(self) -> Scope:
+        """Whose they are."""
+        return self._scope
+
+    def extract(
+        self,
+        user_message: Message | str,
+        assistant_message: Message | str | None = None,
+        mode: InteractionMode = "chat",
+        *,
+        session_id: str | None = None,
+    ) -> list[Memory]:
+        """Find what of an exchange is worth remembering, and store it.
+
+        - By the chat model, checked against what was said; by rules without one, or where it fails.
+        - What arc itself put into the messages is not read.
+        - Sessions do this by themselves, in the background, for what they save.
+
+        Args:
+            user_message: What the user said.
+            assistant_message: The answer.
+            mode: What kind of interaction it was: "chat", "rag" or "agent".
+            session_id: Where it was said; with it, memories name the messages (that have ids) as their sources.
+
+        Returns:
+            The memories that stand for it now: new ones, and those that say the same.
+
+        Raises:
+            InvalidInputError: A message is none, or the mode is unknown.
+            StoreError: The store failed.
+        """
+        messages = [_as_message("user_message", user_message, Role.USER)]
+        if assistant_message is not None:
+            messages.append(_as_message("assistant_message", assistant_message, Role.ASSISTANT))
+        return self._service.extract(self._scope, messages, mode=mode, session_id=session_id or self._scope.session_id)
+
+    async def aextract(
+        self,
+        user_message: Message | str,
+        assistant_message: Message | str | None = None,
+        mode: InteractionMode = "chat",
+        *,
+        session_id: str | None = None,
+    ) -> list[Memory]:
+        """Async form of `extract`."""
+        return await self._runtime.workers.run(
+            self.extract, user_message, assistant_message, mode, session_id=session_id
+        )
+
+    def add(
+        self,
+        text: str,
+        *,
+        type: MemoryType | str = MemoryType.FACT,  # noqa: A002 - the field's name
+        importance: float = 0.5,
+        metadata: Mapping[str, Any] | None = None,
+        sources: Sequence[MemorySource] = (),
+        status: MemoryStatus | str = MemoryStatus.ACTIVE,
+        valid_from: datetime | None = None,
+    ) -> Memory:
+        """Store a memory, or raise the importance of one that says the same.
+
+        Args:
+            text: One or two sentences, at most 4,000 characters.
+            type: "fact", "preference" or "insight".
+            importance: From 0 to 1; what lies outside is brought inside.
+            metadata: JSON values of your own.
+            sources: The messages that say it, as pairs of a session's and a message's id: it goes when they go.
+            status: "PENDING" holds it back until a review.
+            valid_from: When it was said (with zone); by default now.
+
+        Returns:
+            The memory that stands for it now.
+
+        Raises:
+            InvalidInputError: A value is not acceptable. Nothing was written.
+            StoreError: The store failed.
+        """
+        proposed = ProposedMemory(
+            text=text,
+            type=MemoryType(type),
+            importance=importance,
+            sources=tuple(sources),
+            status=MemoryStatus(status),
+            valid_from=valid_from,
+            metadata=metadata or {},
+        )
+        return self._service.keeper.add(self._scope, proposed, by_hand=True).memory
+
+    async def aadd(
+        self,
+        text: str,
+        *,
+        type: MemoryType | str = MemoryType.FACT,  # noqa: A002 - the field's name
+        importance: float = 0.5,
+        metadata: Mapping[str, Any] | None = None,
+        sources: Sequence[MemorySource] = (),
+        status: MemoryStatus | str = MemoryStatus.ACTIVE,
+        valid_from: datetime | None = None,
+    ) -> Memory:
+        """Async form of `add`."""
+        return await self._runtime.workers.run(
+            self.add,
+            text,
+            type=type,
+            importance=importance,
+            metadata=metadata,
+            sources=sources,
+            status=status,
+            valid_from=valid_from,
+        )
+
+    def get(self, memory_id: str) -> Memory:
+        """One memory, whatever its status; also one that was superseded.
+
+        Raises:
+            MemoryNotFoundError: There is none by that id in this scope.
+            StoreError: The store failed.
+        """
+        found = self._service.keeper.get(self._scope, [memory_id])
+        if not found:
+            raise MemoryNotFoundError(memory_id)
+        return found[0]
+
+    async def aget(self, memory_id: str) -> Memory:
+        """Async form of `get`."""
+        return await self._runtime.workers.run(self.get, memory_id)
+
+    def delete(self, memory_id: str) -> None:
+        """Remove a memory for good. What it had taken the place of stays history.
+
+        Raises:
+            MemoryNotFoundError: There is none by that id in this scope.
+            StoreError: The store failed.
+        """
+        if not self._service.keeper.delete(self._scope, [memory_id]):
+            raise MemoryNotFoundError(memory_id)
+
+    async def adelete(self, memory_id: str) -> None:
+        """Async form of `delete`."""
+        await self._runtime.workers.run(self.delete, memory_id)
+
+    def search(self, query: str, limit: int = 5) -> list[ScoredMemory]:
+        """The memories that a question is about, by relevance, importance and recency; best first.
+
+        Notes for each of them that it was returned (`last_accessed_at`), in the background.
+
+        Args:
+            query: The question.
+            limit: At most so many.
+
+        Raises:
+            InvalidInputError: The query is no text, or the limit less than 1.
+            StoreError: The store failed.
+        """
+        return self._service.keeper.search(self._scope, query, limit=limit)
+
+    async def asearch(self, query: str, limit: int = 5) -> list[ScoredMemory]:
+        """Async form of `search`."""
+        return await self._runtime.workers.run(self.search, query, limit)
+
+    def context(self, query: str, limit: int = 5) -> str:
+        """What `search` finds, as a block of text for a prompt; `""` for nothing. Raises as `search`.
+
+        The memories' text is data: it makes no line of its own and no marker of arc's.
+        """
+        return render_memories(self.search(query, limit))
+
+    async def acontext(self, query: str, limit: int = 5) -> str:
+        """Async form of `context`."""
+        return await self._runtime.workers.run(self.context, query, limit)
+
+    def count(self) -> int:
+        """How many memories hold."""
+        return self._service.keeper.count(self._scope)
+
+    async def acount(self) -> int:
+        """Async form of `count`."""
+        return await self._runtime.workers.run(self.count)
+
+    def list(
+        self,
+        *,
+        status: MemoryStatus | str | None = MemoryStatus.ACTIVE,
+        type: MemoryType | str | None = None,  # noqa: A002 - the field's name
+        limit: int | None = None,
+        include_superseded: bool = False,
+    ) -> list[Memory]:
+        """Memories, the newest first.
+
+        Args:
+            status: "ACTIVE", "PENDING" or "REJECTED"; `None` for all.
+            type: "fact", "preference" or "insight"; `None` for all.
+            limit: At most so many; `None` for all.
+            include_superseded: Also those that others took the place of.
+
+        Raises:
+            InvalidInputError: A value is not acceptable.
+            StoreError: The store failed.
+        """
+        return self._service.keeper.store.newest(
+            self._scope,
+            status=None if status is None else MemoryStatus(status),
+            type=None if type is None else MemoryType(type),
+            include_superseded=include_superseded,
+            limit=limit,
+        )
+
+    async def alist(
+        self,
+        *,
+        status: MemoryStatus | str | None = MemoryStatus.ACTIVE,
+        type: MemoryType | str | None = None,  # noqa: A002 - the field's name
+        limit: int | None = None,
+        include_superseded: bool = False,
+    ) -> Sequence[Memory]:
+        """Async form of `list`."""
+        return await self._runtime.workers.run(
+            self.list, status=status, type=type, limit=limit, include_superseded=include_superseded
+        )
+
+    @property
+    def _service(self) -> "LongTermMemory":
+        service = self._runtime.long_term
+        if service is None:
+            raise InvalidInputError("store", self._runtime.store, "a store that keeps memories (it has `memories`)")
+        return service
+
+
+def memories_of_session(runtime: "Runtime", key: SessionKey) -> Memories:
+    """The memories that a session reads and adds to: its caller's, its user's or its own, as the settings say."""
+    service = runtime.long_term
+    scope = Scope(key.caller_id, key.user_id, key.session_id) if service is None else service.scope_of(key)
+    return Memories(runtime, scope)
+
+
+def memories_of_turn(runtime: "Runtime", key: SessionKey | None, query: str) -> list[ScoredMemory]:
+    """The memories that a turn is about, best first: none where they are off or there are none; never raises.
+
+    - Whether a scope holds any is looked up once in a while, so that turns of users without memories stay cheap.
+    - What fails leaves the turn without memories, counted (`memory.errors`).
+
+    Args:
+        runtime: What the engine's parts share.
+        key: Whose turn it is; `None` for a session without history.
+        query: What the user says.
+    """
+    settings = runtime.settings.memory
+    if key is None or not settings.enabled or not query.strip():
+        return []
+    try:
+        service = runtime.long_term
+        if service is None:
+            return []
+        scope = service.scope_of(key)
+        return service.keeper.search(scope, query, limit=settings.top_k) if service.keeper.has_any(scope) else []
+    except Exception as error:  # noqa: BLE001 - the turn goes on without memories; the counter says so
+        _log.warning("a turn goes on without memories: %s", error, exc_info=error)
+        runtime.observer.count("memory.errors")
+        return []
+
+
+def _as_message(name: str, value: object, role: Role) -> Message:
+    if isinstance(value, Message):
+        return value
+    if isinstance(value, str):
+        return Message(role, value)
+    raise InvalidInputError(name, value, "text or a Message")
