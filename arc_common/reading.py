@@ -14,6 +14,7 @@ from arc_common.observability import timed
 from arc_common.prompts import render_idle_note
 from arc_common.protocols import SessionKey, StoredMessage
 from arc_common.rag import RagContext
+from arc_common.recollection import with_recollections
 from arc_common.runtime import Runtime
 from arc_common.tokens.counting import message_tokens_batch
 from arc_common.tokens.window import current_turn
@@ -44,7 +45,7 @@ class Reader:
         retrieved = self._retrieved(request, history) if retrieve else RagContext.EMPTY
         request = replace(request, documents=request.documents or retrieved.documents)
         with timed(runtime.observer, "context.load"):
-            loaded = self._loaded(request, costs, history)
+            loaded = self._recollected(request, self._loaded(request, costs, history), is_whole=history is None)
         costs.know(loaded.tokens)
         if loaded.summarised:
             request = replace(request, max_turns=None, max_messages=None)
@@ -146,6 +147,29 @@ class Reader:
             max_tokens=request.budget.input_tokens,
         )
         return replace(plain, notes=notes)
+
+    def _recollected(self, request: Request, loaded: LoadedHistory, *, is_whole: bool) -> LoadedHistory:
+        """What was loaded, with what comes back for the question.
+
+        Args:
+            request: What the caller brings.
+            loaded: The history.
+            is_whole: Whether there are no stored messages besides those that it speaks of.
+        """
+        room = request.budget.ceiling("memory")
+        if self._key is None or not room:
+            return loaded
+        query = request.query or current_turn(loaded.messages).user
+        layers, notes = with_recollections(
+            self._runtime,
+            self._key,
+            query.text if query else "",
+            loaded.layers,
+            shown={message.id for message in loaded.messages if message.id},
+            all_shown=is_whole and not loaded.unread.count and not loaded.layers.boundary,
+            room=room,
+        )
+        return replace(loaded, layers=layers, notes=(*loaded.notes, *notes))
 
     def _summarised(
         self, input_tokens: int, *, room: int | None = None, query: str | None = ""

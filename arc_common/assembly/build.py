@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from arc_common.assembly.costs import Costs
 from arc_common.assembly.draft import Draft
-from arc_common.assembly.layers import NO_LAYERS, NOTHING, Layers
+from arc_common.assembly.layers import NO_LAYERS, NOTHING, Layers, RecalledFact, RecalledLine
 from arc_common.assembly.request import Request, plain
 from arc_common.context_window import ContextWindow, Item, LeftOut, MessageItems, Omission, Section, receipt_of
 from arc_common.documents import Document, ScoredDocument
@@ -26,6 +26,8 @@ NOT_NARRATED = "summary beyond its ceiling"
 
 _FRAMING = 16
 """Tokens around an item in its block, at most, as far as that is foreseen."""
+_KINDS = 4
+"""What comes back shares its room: memories, artifacts and facts may take a quarter each, messages the rest."""
 _BLOCK = 48
 """Tokens around a block of items: its heading and its fence, at most."""
 
@@ -134,8 +136,9 @@ class _Builder:
 
     def _wishes(self) -> dict[str, int]:
         costs, layers = self._costs, self._layers
-        recalled = sum(costs.corrected(fact.tokens) + 1 for fact in layers.recalled)
-        recalled += costs.text(layers.idle_note) + (_BLOCK if layers.recalled or layers.idle_note else 0)
+        blocks = (layers.memories, layers.artifacts, (*layers.recalled, *layers.messages))
+        recalled = sum(costs.corrected(line.tokens) + 1 for lines in blocks for line in lines)
+        recalled += costs.text(layers.idle_note) + _BLOCK * sum(map(bool, (layers.idle_note, *blocks)))
         documents = sum(costs.text(plain(document).text) + _FRAMING for document in self._request.documents)
         return {
             "facts": costs.text("\n".join(layers.facts)),
@@ -203,16 +206,36 @@ class _Builder:
             self._fill(noted)
         else:
             spent = 0
-        filled = self._filled(
-            self._layers.recalled,
-            lambda kept: replace(self._draft, recalled=kept),
-            size=lambda fact: self._costs.corrected(fact.tokens),
-            room=room - spent,
-        )
-        spent += self._fill(filled)
-        note = [Item("note", filled.idle_note)] if filled.idle_note else []
-        items = [Item("fact", fact.line, fact.id, self._costs.corrected(fact.tokens)) for fact in filled.recalled]
+        layers, quarter = self._layers, room // _KINDS
+        spent += self._recall(layers.memories, "memories", min(room - spent, quarter))
+        spent += self._recall(layers.artifacts, "artifacts", min(room - spent, quarter))
+        spent += self._recall(layers.recalled, "recalled", min(room - spent, quarter if layers.messages else room))
+        spent += self._recall(layers.messages, "said", room - spent)
+        draft = self._draft
+        note = [Item("note", draft.idle_note)] if draft.idle_note else []
+        items = [
+            Item(kind, one.line, one.id, self._costs.corrected(one.tokens), getattr(one, "score_parts", {}))
+            for kind, lines in (
+                ("memory", draft.memories),
+                ("artifact", draft.artifacts),
+                ("fact", draft.recalled),
+                ("recalled", draft.said),
+            )
+            for one in lines
+        ]
         self._close("memory", tokens=spent, allotted=room, items=[*note, *items])
+
+    def _recall(self, lines: Sequence[RecalledFact] | Sequence[RecalledLine], name: str, room: int) -> int:
+        """Show the best of these lines, as far as there is room; what they cost."""
+        if not lines:
+            return 0
+        filled = self._filled(
+            lines,
+            lambda kept: replace(self._draft, **{name: kept}),
+            size=lambda line: self._costs.corrected(line.tokens),
+            room=room,
+        )
+        return self._fill(filled)
 
     def run(self) -> None:
         """The running turn behind the user's message: all of it, or its newest steps."""

@@ -3,11 +3,11 @@
 from dataclasses import dataclass, replace
 
 from arc_common.assembly.costs import Costs
-from arc_common.assembly.layers import RecalledFact
+from arc_common.assembly.layers import RecalledFact, RecalledLine
 from arc_common.assembly.request import Request, plain
 from arc_common.documents import Document, ScoredDocument
 from arc_common.messages import ARC_MARK, ContentPart, Message, Role
-from arc_common.prompts import render_documents, render_memory, render_recalled
+from arc_common.prompts import render_artifacts, render_documents, render_memory, render_memory_lines, render_recalled
 
 __all__ = ["Draft"]
 
@@ -23,7 +23,10 @@ class Draft:
         facts: The pinned facts' lines.
         narrative: The summary's lines.
         idle_note: A word on how long ago the conversation was last active.
+        memories: Long-term memories for this question.
+        artifacts: What tools brought, for this question.
         recalled: Facts for this question.
+        said: Earlier messages for this question, in any order: they are shown in that of the conversation.
         documents: Documents for this question.
     """
 
@@ -33,7 +36,10 @@ class Draft:
     facts: tuple[str, ...] = ()
     narrative: tuple[str, ...] = ()
     idle_note: str = ""
+    memories: tuple[RecalledLine, ...] = ()
+    artifacts: tuple[RecalledLine, ...] = ()
     recalled: tuple[RecalledFact, ...] = ()
+    said: tuple[RecalledLine, ...] = ()
     documents: tuple[Document | ScoredDocument, ...] = ()
 
     @property
@@ -68,10 +74,18 @@ class Draft:
     def _volatile(self) -> list[str]:
         blocks = (
             self.idle_note,
-            render_recalled([fact.line for fact in self.recalled]),
+            render_memory_lines([memory.line for memory in self.memories]),
+            render_artifacts([artifact.line for artifact in self.artifacts]),
+            render_recalled(
+                [fact.line for fact in self.recalled] + [one.line for one in sorted(self.said, key=_order)]
+            ),
             render_documents([plain(document) for document in self.documents]),
         )
         return [block for block in blocks if block]
+
+
+def _order(one: RecalledLine) -> tuple[bool, object]:
+    return one.order is None, one.order
 
 
 def _appended(message: Message, block: str) -> Message:

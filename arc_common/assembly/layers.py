@@ -1,11 +1,13 @@
 """What is remembered of a conversation besides the messages that are shown."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import NamedTuple
 
 from arc_common.context_window import LeftOut
 
-__all__ = ["NOTHING", "NO_LAYERS", "Layers", "RecalledFact"]
+__all__ = ["NOTHING", "NO_LAYERS", "Layers", "RecalledFact", "RecalledLine"]
 
 NOTHING = LeftOut(0, 0)
 
@@ -18,6 +20,24 @@ class RecalledFact(NamedTuple):
     tokens: int
 
 
+class RecalledLine(NamedTuple):
+    """A memory, an artifact or a message for this question.
+
+    Args:
+        id: Its identity.
+        line: How it is shown.
+        tokens: Those of the line as counted, without correction.
+        score_parts: Why it is here.
+        order: For messages: when they were said, in which session, and their place in it.
+    """
+
+    id: str
+    line: str
+    tokens: int
+    score_parts: Mapping[str, float] = {}
+    order: tuple[datetime, str, int] | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Layers:
     """What is remembered of a conversation besides the messages shown.
@@ -28,8 +48,12 @@ class Layers:
         narrative: The summary.
         instructions: System messages that summaries stand for.
         recalled: Further facts for this question, best first.
+        memories: Long-term memories for this question, best first.
+        artifacts: What tools brought, for this question, best first.
+        messages: Earlier messages for this question, best first.
         not_recalled: The facts that are neither pinned nor recalled.
         not_narrated: The summary's parts that its ceiling left no room for.
+        boundary: The place of the last message that all this stands for; 0 for none.
         idle_note: A word on how long ago the conversation was last active, if that is to be said.
     """
 
@@ -38,8 +62,12 @@ class Layers:
     narrative: str = ""
     instructions: tuple[str, ...] = ()
     recalled: tuple[RecalledFact, ...] = ()
+    memories: tuple[RecalledLine, ...] = ()
+    artifacts: tuple[RecalledLine, ...] = ()
+    messages: tuple[RecalledLine, ...] = ()
     not_recalled: LeftOut = NOTHING
     not_narrated: LeftOut = NOTHING
+    boundary: int = 0
     idle_note: str = ""
 
     @property

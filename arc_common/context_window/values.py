@@ -32,7 +32,7 @@ class Item:
     """One thing in a request.
 
     Args:
-        kind: "message", "fact", "summary", "document", "tool", "schema" or "note".
+        kind: "message", "fact", "summary", "memory", "artifact", "recalled", "document", "tool", "schema" or "note".
         text: What it says; `""` for a schema.
         id: What names it, if anything does.
         tokens: Its own tokens, where they were counted apart from the rest.

@@ -225,6 +225,7 @@ class HierarchicalMemory:
             view.narrative,
             view.instructions,
             not_narrated=LeftOut(view.unshown, view.unshown_tokens),
+            boundary=view.boundary,
         )
         try:
             with self._courtesy.reply():

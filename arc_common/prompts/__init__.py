@@ -17,6 +17,7 @@ from arc_common.prompts.context import (
     render_fence,
     render_idle_note,
     render_memory,
+    render_memory_lines,
     render_recalled,
 )
 from arc_common.prompts.conversation import render_conversation
@@ -55,5 +56,6 @@ __all__ = [
     "render_idle_note",
     "render_leaf_request",
     "render_memory",
+    "render_memory_lines",
     "render_recalled",
 ]

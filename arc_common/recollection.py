@@ -1,0 +1,96 @@
+"""What comes back for a turn besides what is always shown: memories, artifacts, facts and messages, as lines."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from arc_common.assembly import Layers, RecalledLine
+from arc_common.memory.artifacts import excerpts_of
+from arc_common.memory.session_recall import RecalledMessage
+from arc_common.messages import Message, Role
+from arc_common.protocols import SessionKey
+from arc_common.session_artifacts import artifacts_of_turn
+
+if TYPE_CHECKING:
+    from arc_common.runtime import Runtime
+
+__all__ = ["message_line", "with_recollections"]
+
+_LONG = 1_200
+"""Characters: of longer messages an excerpt is shown. One reply of a page would leave no room for anything else."""
+_SPARE = 2
+"""Times the room: what does not fit is passed over for what is smaller."""
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+def with_recollections(
+    runtime: "Runtime",
+    key: SessionKey | None,
+    query: str,
+    layers: Layers,
+    *,
+    shown: Collection[str],
+    all_shown: bool,
+    room: int,
+) -> tuple[Layers, tuple[str, ...]]:
+    """The layers with what comes back for the turn's question, and what went wrong; never raises.
+
+    Args:
+        runtime: What the engine's sessions share.
+        key: Whose turn it is; `None` for a session without history, which remembers nothing.
+        query: What the user says.
+        layers: What is shown of the session anyway, with the facts that the question may need.
+        shown: The ids of the messages that the turn shows.
+        all_shown: Whether those are all messages of the session: then it has nothing to recall.
+        room: The tokens that there are for all of it.
+    """
+    if key is None or not query.strip():
+        return layers, ()
+    artifacts = artifacts_of_turn(runtime, key, query, facts=layers.recalled)
+    facts = {one.artifact.id for one in artifacts if one.artifact.kind == "facts"}
+    recall = runtime.settings.recall
+    found: Sequence[RecalledMessage] = ()
+    notes: tuple[str, ...] = ()
+    if recall.enabled and not (all_shown and not (recall.scope == "user" and key.user_id)):
+        found, notes = runtime.recall.for_turn(key, query, shown=shown, top_k=recall.top_k)
+    chosen = tuple(fact for fact in layers.recalled if fact.id in facts)
+    count = runtime.context_counter.count
+    recollected = replace(
+        layers,
+        recalled=chosen if runtime.settings.artifacts.enabled else layers.recalled,
+        artifacts=tuple(
+            RecalledLine(one.artifact.id, one.line, count(one.line), one.score_parts)
+            for one in artifacts
+            if one.artifact.kind == "tools"
+        ),
+        messages=tuple(_lines(found, query, runtime, room=room)),
+    )
+    return recollected, notes
+
+
+def message_line(message: Message, question: str) -> str:
+    """How a recalled message is shown: when it was said, by whom, and what, in one paragraph.
+
+    Of a long one, the sentences that match the question best.
+    """
+    when = f"{message.created_at:%Y-%m-%d} " if message.created_at else ""
+    who = message.name or {Role.USER: "user", Role.ASSISTANT: "assistant"}.get(message.role, message.role.value)
+    text = message.text
+    if len(text) > _LONG:
+        text = " … ".join(excerpts_of(text, question))[:_LONG]
+    return f"- [{when}{' '.join(who.split())}] {' '.join(text.split())}"
+
+
+def _lines(found: Sequence[RecalledMessage], question: str, runtime: "Runtime", *, room: int) -> Iterator[RecalledLine]:
+    """The messages' lines, until there are more than there can be room for."""
+    left = _SPARE * room
+    for one in found:
+        if left <= 0:
+            break
+        message = one.stored.message
+        line = message_line(message, question)
+        tokens = runtime.context_counter.count(line)
+        left -= tokens
+        order = (message.created_at or _LONG_AGO, one.place.session_id, one.place.seq)
+        yield RecalledLine(message.id or "", line, tokens, one.parts, order)
