@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from arc_common.artifacts import Artifact, ScoredArtifact
-from arc_common.assembly import RecalledFact
+from arc_common.assembly import RecalledLine
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import InvalidInputError
 from arc_common.indexing import Scope
@@ -66,7 +66,7 @@ def add_artifact(
 
 
 def artifacts_of_turn(
-    runtime: "Runtime", key: SessionKey | None, query: str, *, facts: Sequence[RecalledFact] = ()
+    runtime: "Runtime", key: SessionKey | None, query: str, *, facts: Sequence[RecalledLine] = ()
 ) -> list[ScoredArtifact]:
     """The artifacts that a turn shows, the most relevant first; nothing where they are off; never raises.
 

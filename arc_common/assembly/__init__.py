@@ -2,7 +2,7 @@
 
 from arc_common.assembly.build import build_context_window, history_room
 from arc_common.assembly.costs import Costs
-from arc_common.assembly.layers import NO_LAYERS, NOTHING, Layers, RecalledFact, RecalledLine
+from arc_common.assembly.layers import NO_LAYERS, NOTHING, Layers, RecalledLine
 from arc_common.assembly.request import Request, as_documents
 from arc_common.assembly.view import View, ViewLimits, build_view
 
@@ -11,7 +11,6 @@ __all__ = [
     "NO_LAYERS",
     "Costs",
     "Layers",
-    "RecalledFact",
     "RecalledLine",
     "Request",
     "View",

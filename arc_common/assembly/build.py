@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from arc_common.assembly.costs import Costs
-from arc_common.assembly.draft import Draft
-from arc_common.assembly.layers import NO_LAYERS, NOTHING, Layers, RecalledFact, RecalledLine
+from arc_common.assembly.draft import Draft, RecalledKind
+from arc_common.assembly.layers import NO_LAYERS, NOTHING, Layers, RecalledLine
 from arc_common.assembly.request import Request, plain
 from arc_common.context_window import ContextWindow, Item, LeftOut, MessageItems, Omission, Section, receipt_of
 from arc_common.documents import Document, ScoredDocument
@@ -214,7 +214,7 @@ class _Builder:
         draft = self._draft
         note = [Item("note", draft.idle_note)] if draft.idle_note else []
         items = [
-            Item(kind, one.line, one.id, self._costs.corrected(one.tokens), getattr(one, "score_parts", {}))
+            Item(kind, one.line, one.id, self._costs.corrected(one.tokens), one.score_parts)
             for kind, lines in (
                 ("memory", draft.memories),
                 ("artifact", draft.artifacts),
@@ -225,13 +225,13 @@ class _Builder:
         ]
         self._close("memory", tokens=spent, allotted=room, items=[*note, *items])
 
-    def _recall(self, lines: Sequence[RecalledFact] | Sequence[RecalledLine], name: str, room: int) -> int:
+    def _recall(self, lines: Sequence[RecalledLine], kind: RecalledKind, room: int) -> int:
         """Show the best of these lines, as far as there is room; what they cost."""
         if not lines:
             return 0
         filled = self._filled(
             lines,
-            lambda kept: replace(self._draft, **{name: kept}),
+            lambda kept: self._draft.recalling(kind, kept),
             size=lambda line: self._costs.corrected(line.tokens),
             room=room,
         )

@@ -1,15 +1,18 @@
 """The messages around the history: which block stands in which message, and what they cost so far."""
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from arc_common.assembly.costs import Costs
-from arc_common.assembly.layers import RecalledFact, RecalledLine
+from arc_common.assembly.layers import RecalledLine
 from arc_common.assembly.request import Request, plain
 from arc_common.documents import Document, ScoredDocument
 from arc_common.messages import ARC_MARK, ContentPart, Message, Role
 from arc_common.prompts import render_artifacts, render_documents, render_memory, render_memory_lines, render_recalled
 
-__all__ = ["Draft"]
+__all__ = ["Draft", "RecalledKind"]
+
+RecalledKind = Literal["memories", "artifacts", "recalled", "said"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ class Draft:
     idle_note: str = ""
     memories: tuple[RecalledLine, ...] = ()
     artifacts: tuple[RecalledLine, ...] = ()
-    recalled: tuple[RecalledFact, ...] = ()
+    recalled: tuple[RecalledLine, ...] = ()
     said: tuple[RecalledLine, ...] = ()
     documents: tuple[Document | ScoredDocument, ...] = ()
 
@@ -61,6 +64,16 @@ class Draft:
         if self.request.placement == "user":
             blocks += self._volatile
         return _appended(self.user, "\n\n".join(blocks)) if blocks else self.user
+
+    def recalling(self, kind: RecalledKind, lines: tuple[RecalledLine, ...]) -> "Draft":
+        """The draft with these lines of a kind, in the place of those that it has."""
+        return replace(
+            self,
+            memories=lines if kind == "memories" else self.memories,
+            artifacts=lines if kind == "artifacts" else self.artifacts,
+            recalled=lines if kind == "recalled" else self.recalled,
+            said=lines if kind == "said" else self.said,
+        )
 
     def tokens(self, costs: Costs) -> int:
         """What both messages cost."""

@@ -7,21 +7,13 @@ from typing import NamedTuple
 
 from arc_common.context_window import LeftOut
 
-__all__ = ["NOTHING", "NO_LAYERS", "Layers", "RecalledFact", "RecalledLine"]
+__all__ = ["NOTHING", "NO_LAYERS", "Layers", "RecalledLine"]
 
 NOTHING = LeftOut(0, 0)
 
 
-class RecalledFact(NamedTuple):
-    """A fact for this question: its id, its line, and that line's tokens as counted, without correction."""
-
-    id: str
-    line: str
-    tokens: int
-
-
 class RecalledLine(NamedTuple):
-    """A memory, an artifact or a message for this question.
+    """A fact, a memory, an artifact or a message for this question.
 
     Args:
         id: Its identity.
@@ -61,7 +53,7 @@ class Layers:
     fact_ids: tuple[str, ...] = ()
     narrative: str = ""
     instructions: tuple[str, ...] = ()
-    recalled: tuple[RecalledFact, ...] = ()
+    recalled: tuple[RecalledLine, ...] = ()
     memories: tuple[RecalledLine, ...] = ()
     artifacts: tuple[RecalledLine, ...] = ()
     messages: tuple[RecalledLine, ...] = ()

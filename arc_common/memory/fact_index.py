@@ -8,7 +8,7 @@ from threading import Lock
 
 from cachetools import LRUCache
 
-from arc_common.assembly import RecalledFact
+from arc_common.assembly import RecalledLine
 from arc_common.facts import Fact
 from arc_common.memory.recall import SessionIndex
 from arc_common.protocols import SessionKey
@@ -43,7 +43,7 @@ class FactIndex:
         unhurried: Callable[[Sequence[Fact]], Sequence[Fact]] = list,
     ) -> None:
         self.count = count
-        self._lines: dict[str, RecalledFact] = {}
+        self._lines: dict[str, RecalledLine] = {}
         self._costs: dict[str, int] = {}
         if earlier is None or len(earlier._lines) > len(facts) + _MOST_GONE:  # noqa: SLF001 - its own kind
             self._index = SessionIndex(window_terms=0)
@@ -51,7 +51,7 @@ class FactIndex:
             self._index, self._lines = earlier._index, dict(earlier._lines)  # noqa: SLF001 - its own kind
             self._costs = earlier._costs  # noqa: SLF001 - its own kind
         new = unhurried([fact for fact in facts if fact.id not in self._lines])
-        self._lines.update((fact.id, RecalledFact(fact.id, fact.line, count(fact.line))) for fact in new)
+        self._lines.update((fact.id, RecalledLine(fact.id, fact.line, count(fact.line))) for fact in new)
         self._index.extend((fact.id, f"{fact.key} {fact.value}") for fact in new)
         self.facts = {fact.id: fact for fact in facts}
         """The facts by their ids, the most important first."""
@@ -74,7 +74,7 @@ class FactIndex:
 
     def search(
         self, query: str, *, top_k: int, boundary: int, pinned: Collection[str]
-    ) -> tuple[list[RecalledFact], int]:
+    ) -> tuple[list[RecalledLine], int]:
         """Those that the question is about, best first, and behind them the most important others; how many more.
 
         Args:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from arc_common import ArcSettings, ContextEngine, InvalidInputError, SessionNotFoundError
-from arc_common.assembly import RecalledFact
+from arc_common.assembly import RecalledLine
 from arc_common.session_artifacts import artifacts_of_turn
 
 WEATHER = "Cookies. Seoul is sunny. The high in Seoul is 21 degrees. Subscribe. Busan has rain."
@@ -141,7 +141,7 @@ def test_facts_compete_for_the_places(engine):
     """Those that the caller brings are artifacts of the kind facts, and are shown as facts are."""
     session = engine.session("s")
     session.add_artifact(WEATHER, source="web")
-    facts = [RecalledFact(f"f{n}", f"- Seoul trip: day {n}", 8) for n in range(5)]
+    facts = [RecalledLine(f"f{n}", f"- Seoul trip: day {n}", 8) for n in range(5)]
     found = of_turn(session, "Seoul trip sunny", facts=facts)
     assert [one.line for one in found] == ["- Seoul trip: day 0", "- Seoul trip: day 1", "- Seoul trip: day 2"]
     assert [one.artifact.kind for one in of_turn(session, "Seoul degrees", facts=facts[:1])] == ["tools", "facts"]
@@ -224,7 +224,7 @@ def test_an_index_that_fails_leaves_the_turn_its_facts():
         session = engine.session("s")
         session.add_artifact(WEATHER, source="web")
         session._runtime.conversations._index = Down()
-        facts = [RecalledFact("f", "- tea: green", 4)]
+        facts = [RecalledLine("f", "- tea: green", 4)]
         assert [one.line for one in of_turn(session, "degrees in Seoul", facts=facts)] == ["- tea: green"]
         session._runtime.conversations._index = None
     assert observer.counts["artifacts.errors"] == 1

@@ -18,7 +18,7 @@ from arc_common import (
     TiktokenCounter,
     TokenBudget,
 )
-from arc_common.assembly import NO_LAYERS, Layers, RecalledFact, Request
+from arc_common.assembly import NO_LAYERS, Layers, RecalledLine, Request
 from arc_common.codec import dumps
 from arc_common.protocols import TokenCounter
 from arc_common.testing.conversations import random_conversation, random_text, running_turn
@@ -165,7 +165,7 @@ def _layers(rng: Random, counter: TokenCounter) -> Layers:
         fact_ids=tuple(f"fact-{place}" for place in range(len(facts))),
         narrative="\n".join(random_text(rng) for _ in range(int(rng.random() * 6))),
         instructions=tuple(random_text(rng) for _ in range(int(rng.random() ** 3 * 4))),
-        recalled=tuple(RecalledFact(f"r-{i}", line, counter.count(line)) for i, line in enumerate(recalled)),
+        recalled=tuple(RecalledLine(f"r-{i}", line, counter.count(line)) for i, line in enumerate(recalled)),
         idle_note="Note: This conversation was last active 9 days ago." if rng.random() < 0.3 else "",
     )
 
