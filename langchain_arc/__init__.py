@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from langchain_arc.reranker import ArcDocumentCompressor, LangChainReranker
     from langchain_arc.retriever import ArcRetriever
     from langchain_arc.sources import LangChainRetriever
+    from langchain_arc.tools import memory_tools
     from langchain_arc.vector_store import ArcVectorStore
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "LangChainRetriever",
     "fit_messages",
     "from_arc",
+    "memory_tools",
     "open_engine",
     "to_arc",
     "with_arc_memory",
@@ -45,6 +47,7 @@ _LAZY = {
     "ArcVectorStore": "vector_store",
     "LangChainReranker": "reranker",
     "LangChainRetriever": "sources",
+    "memory_tools": "tools",
 }
 """Where the names are that are imported on first use."""
 

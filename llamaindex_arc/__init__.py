@@ -6,7 +6,7 @@ from llamaindex_arc.documents import to_document, to_node
 from llamaindex_arc.engine import open_engine
 from llamaindex_arc.fusion import ArcFusionRetriever
 from llamaindex_arc.memory import ArcChatMemoryBuffer
-from llamaindex_arc.memory_blocks import ArcRecallBlock
+from llamaindex_arc.memory_blocks import ArcLongTermBlock, ArcRecallBlock
 from llamaindex_arc.messages import from_arc, to_arc
 from llamaindex_arc.models import ArcLLM, LlamaIndexChatModel, LlamaIndexEmbedder
 from llamaindex_arc.postprocessors import ArcTokenBudgetPostprocessor
@@ -23,6 +23,7 @@ __all__ = [
     "ArcFusionRetriever",
     "ArcHyDETransform",
     "ArcLLM",
+    "ArcLongTermBlock",
     "ArcNarrativeBlock",
     "ArcNodePostprocessor",
     "ArcRecallBlock",

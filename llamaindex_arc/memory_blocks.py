@@ -1,13 +1,15 @@
-"""What a question needs of what was said before, as a block of LlamaIndex's `Memory`."""
+"""What a question needs of what was said before, as blocks of LlamaIndex's `Memory`."""
 
 from collections.abc import Sequence
-from typing import Unpack
+from typing import ClassVar, Unpack
 
 from arc_common.engine import ContextEngine
 from arc_common.exceptions import MissingDependencyError
 from arc_common.memory.artifacts import excerpts_of
 from arc_common.messages import Message
-from arc_common.prompts import render_recalled
+from arc_common.prompts import render_fence, render_recalled
+from arc_common.prompts.memories import render_memories
+from arc_common.protocols import SessionKey
 from arc_common.session import Session
 from llamaindex_arc.session_blocks import BlockOptions, SessionBlock
 
@@ -16,7 +18,7 @@ try:
 except ImportError as error:
     raise MissingDependencyError("llamaindex_arc.blocks", package="llama-index-core", extra="llamaindex") from error
 
-__all__ = ["ArcRecallBlock"]
+__all__ = ["ArcLongTermBlock", "ArcRecallBlock"]
 
 _LONG = 600
 """Characters. Of a longer message the sentences are shown that match the question best."""
@@ -66,6 +68,48 @@ class ArcRecallBlock(SessionBlock):
             if self._engine.token_counter.count(block) <= most:
                 fitting.append(key)
         return fitting
+
+
+class ArcLongTermBlock(SessionBlock):
+    """What is remembered across sessions, as far as the user's question is about it.
+
+    - The best `settings.memory.top_k` memories within `settings.budget.memory` tokens, the best first.
+    - Those of the user, or of the session where there is no `user_id`; `settings.memory.scope` may say otherwise.
+    - Messages that leave the queue are stored in the engine's session, and what is worth it is remembered of them, in
+      the background.
+    - Nothing where `settings.memory.enabled` is off.
+    - For the rest, and the arguments, see `ArcFactsBlock`.
+    """
+
+    _closing: ClassVar[int] = 2  # and what to do with them
+    _oldest_first: ClassVar[bool] = False
+
+    # In each class: type checkers believe that a pydantic class without an `__init__` of its own takes its fields.
+    def __init__(
+        self, engine: ContextEngine | None = None, *, name: str = "ArcLongTerm", **given: Unpack[BlockOptions]
+    ) -> None:
+        super().__init__(engine, name=name, **given)
+
+    @classmethod
+    def class_name(cls) -> str:
+        """The name in serialised form."""
+        return "ArcLongTermBlock"
+
+    def _text(self, session: Session, messages: Sequence[ChatMessage]) -> str:
+        from arc_common.memory.gathering import scope_of  # noqa: PLC0415 - brings the settings, which take 0.2 s
+
+        settings = self._engine.settings
+        question = _question(messages)
+        if not settings.memory.enabled or not question.strip() or session.id is None:
+            return ""
+        scope = scope_of(SessionKey(session.id, self.caller_id, self.user_id), settings)
+        memories = self._engine.memories(user_id=scope.user_id, session_id=scope.session_id, caller_id=scope.caller_id)
+        found = memories.search(question, settings.memory.top_k)
+        for most in range(len(found), 0, -1):
+            block = render_fence("memories", render_memories(found[:most]))
+            if self._engine.token_counter.count(block) <= settings.budget.memory:
+                return block
+        return ""
 
 
 def _question(messages: Sequence[ChatMessage]) -> str:

@@ -48,6 +48,10 @@ class SessionBlock(BaseMemoryBlock[str]):
 
     _frame: ClassVar[int] = 2
     """Lines of the text before its content: the marker and the heading."""
+    _closing: ClassVar[int] = 1
+    """Lines behind it: the marker."""
+    _oldest_first: ClassVar[bool] = True
+    """Whether the first line of the content can be spared best; else the last."""
 
     caller_id: str = Field(default="default", description="Whose sessions.")
     user_id: str | None = Field(default=None, description="Which user's sessions.")
@@ -123,12 +127,13 @@ class SessionBlock(BaseMemoryBlock[str]):
         """
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
-        """The text without its first, oldest lines, so that about so many tokens are saved; `None` if none is left."""
+        """The text without what can be spared best, so that about so many tokens are saved; `None` if none is left."""
         lines = content.split("\n") if content else []
-        head, kept, tail = lines[: self._frame], lines[self._frame : -1], lines[-1:]
+        end = max(len(lines) - self._closing, self._frame)
+        head, kept, tail = lines[: self._frame], lines[self._frame : end], lines[end:]
         saved, enough = 0, tokens_to_truncate * _MARGIN
         while kept and saved < enough:
-            saved += self._engine.token_counter.count(kept.pop(0) + "\n")
+            saved += self._engine.token_counter.count(kept.pop(0 if self._oldest_first else -1) + "\n")
         return "\n".join([*head, *kept, *tail]) if kept else None
 
     def __copy__(self) -> Self:

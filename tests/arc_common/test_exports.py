@@ -21,11 +21,11 @@ NAMES = {
     langchain_arc: """
         ArcChatMessageHistory ArcChatModel ArcContext ArcDocumentCompressor ArcMemoryMiddleware ArcRetriever
         ArcVectorStore LangChainChatModel LangChainEmbedder LangChainReranker LangChainRetriever fit_messages from_arc
-        open_engine to_arc with_arc_memory
+        memory_tools open_engine to_arc with_arc_memory
     """,
     llamaindex_arc: """
         ArcChatMemoryBuffer ArcChatStore ArcConversationTransform ArcFactsBlock ArcFusionRetriever
-        ArcHyDETransform ArcLLM ArcNarrativeBlock ArcNodePostprocessor ArcRecallBlock ArcRetriever
+        ArcHyDETransform ArcLLM ArcLongTermBlock ArcNarrativeBlock ArcNodePostprocessor ArcRecallBlock ArcRetriever
         ArcTokenBudgetPostprocessor LlamaIndexChatModel LlamaIndexEmbedder LlamaIndexReranker
         LlamaIndexRetriever from_arc open_engine to_arc to_document to_node
     """,

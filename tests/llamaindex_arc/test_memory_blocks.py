@@ -20,7 +20,7 @@ from sqlalchemy.pool import NullPool
 from arc_common.engine import ContextEngine
 from arc_common.exceptions import SessionNotFoundError
 from arc_common.settings import ArcSettings
-from llamaindex_arc import ArcRecallBlock, open_engine
+from llamaindex_arc import ArcLongTermBlock, ArcRecallBlock, open_engine
 from tests.llamaindex_arc.helpers import assistant, said, user
 
 TOPICS = ["tea", "chess", "running", "opera", "pottery", "sailing", "origami", "knitting", "beekeeping", "fencing"]
@@ -92,10 +92,11 @@ def shown(memory: Memory, question: str) -> str:
     )
 
 
-def test_class() -> None:
+@pytest.mark.parametrize("block", [ArcRecallBlock, ArcLongTermBlock])
+def test_class(block: Any) -> None:
     """What LlamaIndex's tools look for."""
-    assert "BaseMemoryBlock" in [base.__name__ for base in ArcRecallBlock.__mro__]
-    assert ArcRecallBlock.class_name() == "ArcRecallBlock"
+    assert "BaseMemoryBlock" in [base.__name__ for base in block.__mro__]
+    assert block.class_name() == block.__name__
 
 
 @pytest.mark.parametrize("through", ["input", "queue"])
@@ -189,6 +190,77 @@ def test_a_copy_works_on_the_same_engine(engine: ContextEngine) -> None:
     block = ArcRecallBlock(engine, user_id="ann", priority=2)
     assert copy.deepcopy(block).model_dump() == block.model_dump()
     assert copy.deepcopy(block).engine is engine
+
+
+# --- across sessions --------------------------------------------------------------------------------------------------
+
+
+def test_a_users_memories_are_there_in_every_session(engine: ContextEngine, memory_of: MakeMemory) -> None:
+    """As far as the question is about them."""
+    engine.memories(user_id="ann").add("The user is allergic to peanuts.", importance=0.9)
+    engine.memories(user_id="ann").add("The user plays the cello.")
+    memory = memory_of("new", ArcLongTermBlock(engine, user_id="ann"))
+    text = shown(memory, "Which peanuts could I eat?")
+    assert "<ArcLongTerm>" in text
+    assert "- [FACT] The user is allergic to peanuts. (importance: 0.9)" in text
+    assert "cello" not in text
+    assert text.count("<arc:memories>") == text.count("</arc:memories>") == 1
+
+
+def test_what_leaves_the_queue_is_remembered(engine: ContextEngine, memory_of: MakeMemory) -> None:
+    """In the background, without a model too; the next session knows it."""
+    block = ArcLongTermBlock(engine, user_id="ann")
+    put(memory_of("one", block), [user("I am allergic to peanuts."), assistant("Noted."), *hobbies()])
+    long_term = engine._runtime.long_term
+    assert long_term is not None
+    assert long_term.wait(30)
+    assert "peanuts" in shown(memory_of("two", block), "Am I allergic to anything?")
+    assert "peanuts" not in shown(memory_of("two", ArcLongTermBlock(engine, user_id="eve")), "Am I allergic?")
+
+
+def test_without_a_user_a_session_remembers_for_itself(engine: ContextEngine) -> None:
+    """What nobody in particular said is not everybody's."""
+    block = ArcLongTermBlock(engine)
+    engine.memories(session_id="one").add("The locker code is 7731.")
+    question = [user("What is the locker code?")]
+    assert "7731" in asyncio.run(block.aget(question, session_id="one"))
+    assert asyncio.run(block.aget(question, session_id="two")) == ""
+    assert asyncio.run(block.aget(question)) == ""
+
+
+@pytest.mark.parametrize("scope", ["session", "user", "caller"])
+def test_the_settings_say_whose_memories_are_shown(scope: str) -> None:
+    """Those that the session adds to."""
+    with open_engine(settings=ArcSettings(memory={"scope": scope})) as engine:
+        places: dict[str, dict[str, str]] = {
+            "session": {"user_id": "ann", "session_id": "s"},
+            "user": {"user_id": "ann"},
+            "caller": {},
+        }
+        for name, place in places.items():
+            engine.memories(**place).add(f"The locker code of the {name} is 7731.")
+        text = asyncio.run(ArcLongTermBlock(engine, user_id="ann").aget([user("locker code?")], session_id="s"))
+        assert [name for name in places if f"of the {name} is" in text] == [scope]
+
+
+@pytest.mark.parametrize(
+    ("memory", "tokens", "expected"),
+    [({}, 60, (1, 2, 3, 4)), ({"enabled": False}, 800, (0,)), ({"top_k": 1}, 800, (1,)), ({}, 5, (0,))],
+    ids=str,
+)
+def test_memories_keep_within_their_numbers(memory: dict[str, Any], tokens: int, expected: tuple[int, ...]) -> None:
+    """The best stay; shortened, the last goes first."""
+    with open_engine(settings=ArcSettings(memory=memory, budget={"memory": tokens})) as engine:
+        for n in range(5):
+            engine.memories(user_id="ann").add(f"The code of locker {n} in hall {n * n} is {n}77{n}.")
+        block = ArcLongTermBlock(engine, user_id="ann")
+        text = asyncio.run(block.aget([user("code of which locker?")], session_id="s"))
+        assert engine.token_counter.count(text) <= tokens
+        lines = [line for line in text.splitlines() if line.startswith("- [FACT]")]
+        assert len(lines) in expected
+        shorter = asyncio.run(block.atruncate(text, 1))
+        kept = [line for line in (shorter or "").splitlines() if line.startswith("- [FACT]")]
+        assert kept == lines[:-1]
 
 
 # --- others -----------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ def test_hands_on_these_names() -> None:
         "ArcFusionRetriever",
         "ArcHyDETransform",
         "ArcLLM",
+        "ArcLongTermBlock",
         "ArcNarrativeBlock",
         "ArcNodePostprocessor",
         "ArcRecallBlock",

@@ -1,0 +1,186 @@
+"""Long-term memories as tools of an agent: it searches, saves and forgets, and never reaches another scope."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, Field
+
+from arc_common.engine import ContextEngine
+from arc_common.exceptions import ArcError, InvalidInputError, MissingDependencyError, NotFoundError
+from arc_common.memories import MAX_MEMORY_CHARACTERS, Memory
+from langchain_arc.storing import checked_engine
+
+try:
+    from langchain_core.tools import BaseTool, StructuredTool, ToolException
+except ImportError as error:
+    raise MissingDependencyError("memory_tools", package="langchain-core", extra="langchain") from error
+
+if TYPE_CHECKING:
+    from langgraph.runtime import Runtime
+
+    from arc_common.remembered import Memories
+
+__all__ = ["memory_tools"]
+
+_log = logging.getLogger("arc.tools")
+
+_MOST_FOUND = 20
+_LONGEST_QUERY = 1_000
+_LONGEST_ID = 255
+
+
+class SearchMemory(BaseModel):
+    """What the model says to search."""
+
+    query: str = Field(min_length=1, max_length=_LONGEST_QUERY, description="What to look for, in a few words.")
+    limit: int = Field(default=5, ge=1, le=_MOST_FOUND, description="How many memories at most.")
+
+
+class SaveMemory(BaseModel):
+    """What the model says to save."""
+
+    content: str = Field(
+        min_length=1,
+        max_length=MAX_MEMORY_CHARACTERS,
+        description="One or two sentences that can be understood without this conversation.",
+    )
+    type: Literal["fact", "preference", "insight"] = Field(
+        default="fact",
+        description="fact: names, dates, numbers; preference: how the user likes things; insight: a conclusion.",
+    )
+    importance: float = Field(default=0.5, ge=0, le=1, description="From 0 to 1 (a mistake if forgotten).")
+
+
+class ForgetMemory(BaseModel):
+    """What the model says to forget."""
+
+    memory_id: str = Field(
+        min_length=1, max_length=_LONGEST_ID, description="The id that search_memory gave, without the brackets."
+    )
+
+
+def memory_tools(
+    engine: ContextEngine,
+    *,
+    user_id: "str | Callable[[Runtime[Any]], str | None] | None" = None,
+    session_id: "str | Callable[[Runtime[Any]], str | None] | None" = None,
+    caller_id: str = "default",
+) -> list[BaseTool]:
+    """The tools `search_memory`, `save_memory` and `forget_memory`, for `create_agent` or any other agent.
+
+    - Whose memories they are is settled here, or by the run; nothing that a model passes in changes it.
+    - What goes wrong is the tool's answer, with the status "error", so that the agent can go on.
+    - A memory's text is data: it is shown in one line, behind its id.
+    - Sync and async; the async form never blocks the event loop.
+
+    Args:
+        engine: Keeps the memories.
+        user_id: Whose they are, or a function of the run's `Runtime` (`lambda runtime: runtime.context.user_id`). Where
+            it returns `None`, the tools answer that there is no memory.
+        session_id: The conversation whose own they are, or such a function; `None` for those that outlast it.
+        caller_id: The application that they belong to. Without user and session, all of its users share them.
+
+    Raises:
+        InvalidInputError: An argument is not what it should be.
+    """
+    checked_engine(engine)
+    for name, value in (("user_id", user_id), ("session_id", session_id)):
+        if value is not None and not isinstance(value, str) and not callable(value):
+            raise InvalidInputError(name, value, "text, a function of the runtime, or None")
+    fixed_user, fixed_session = (one if isinstance(one, str) else None for one in (user_id, session_id))
+    engine.memories(user_id=fixed_user, session_id=fixed_session, caller_id=caller_id)  # the ids are checked now
+
+    def memories() -> "Memories":
+        user, session = _of_run("user", user_id), _of_run("session", session_id)
+        return engine.memories(user_id=user, session_id=session, caller_id=caller_id)
+
+    def search(query: str, limit: int = 5) -> str:
+        found = memories().search(query, limit)
+        return "\n".join(_line(one.memory) for one in found) or "No memories about that."
+
+    def save(
+        content: str,
+        type: str = "fact",  # noqa: A002 - the schema's name
+        importance: float = 0.5,
+    ) -> str:
+        return f"Saved:\n{_line(memories().add(content, type=type, importance=importance))}"
+
+    def forget(memory_id: str) -> str:
+        memories().delete(memory_id)
+        return "Forgotten."
+
+    return [
+        _tool(
+            search,
+            "search_memory",
+            "Search what is remembered of the user from earlier conversations. Gives an id and a statement a line.",
+            SearchMemory,
+        ),
+        _tool(
+            save,
+            "save_memory",
+            "Remember something about the user for later conversations. What says the same as a memory is merged "
+            "with it; what contradicts one takes its place.",
+            SaveMemory,
+        ),
+        _tool(
+            forget,
+            "forget_memory",
+            "Forget one memory for good, by the id that search_memory or save_memory gave. Only if the user wants it.",
+            ForgetMemory,
+        ),
+    ]
+
+
+def _tool(call: Callable[..., str], name: str, description: str, schema: type[BaseModel]) -> BaseTool:
+    def answer(**arguments: Any) -> str:
+        try:
+            return call(**arguments)
+        except (InvalidInputError, NotFoundError) as error:
+            raise ToolException(f"Not done: {error}.") from error
+        except ArcError as error:
+            _log.exception("%s failed", name)
+            raise ToolException("The memory can't be reached now. Go on without it.") from error
+
+    async def aanswer(**arguments: Any) -> str:
+        return await asyncio.to_thread(answer, **arguments)
+
+    return StructuredTool(
+        name=name,
+        description=description,
+        args_schema=schema,
+        func=answer,
+        coroutine=aanswer,
+        handle_tool_error=True,
+        handle_validation_error=_explained,
+    )
+
+
+def _of_run(name: str, value: "str | Callable[[Runtime[Any]], str | None] | None") -> str | None:
+    """An id as it was given, or as the run gives it.
+
+    Raises:
+        ToolException: The run gives none: a memory that is nobody's would be everybody's.
+    """
+    if not callable(value):
+        return value
+    from langgraph.runtime import get_runtime  # noqa: PLC0415 - optional, as agents are
+
+    found = value(get_runtime())
+    if found is None:
+        raise ToolException(f"There is no memory here: this run has no {name}.")
+    return found
+
+
+def _line(memory: Memory) -> str:
+    """A memory in one line, whatever stands in it."""
+    about = f"{memory.type.value}, importance {memory.importance:.1f}, {memory.valid_from:%Y-%m-%d}"
+    return f"- [{memory.id}] ({about}) {' '.join(memory.text.split())}"
+
+
+def _explained(error: Any) -> str:
+    """What is wrong with arguments, without the model's own input."""
+    wrong = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
+    return f"Not done: {'; '.join(wrong)}."
