@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 from arc_common.assembly import Layers, RecalledLine
 from arc_common.memory.artifacts import excerpts_of
-from arc_common.memory.session_recall import RecalledMessage
 from arc_common.messages import Message, Role
+from arc_common.prompts.memories import render_memory_line
 from arc_common.protocols import SessionKey
+from arc_common.remembered import memories_of_turn
 from arc_common.session_artifacts import artifacts_of_turn
 
 if TYPE_CHECKING:
+    from arc_common.memory.session_recall import RecalledMessage
     from arc_common.runtime import Runtime
 
 __all__ = ["message_line", "with_recollections"]
@@ -49,16 +51,24 @@ def with_recollections(
         return layers, ()
     artifacts = artifacts_of_turn(runtime, key, query, facts=layers.recalled)
     facts = {one.artifact.id for one in artifacts if one.artifact.kind == "facts"}
-    recall = runtime.settings.recall
+    memories = memories_of_turn(runtime, key, query)
+    settings = runtime.settings
     found: Sequence[RecalledMessage] = ()
     notes: tuple[str, ...] = ()
-    if recall.enabled and not (all_shown and not (recall.scope == "user" and key.user_id)):
-        found, notes = runtime.recall.for_turn(key, query, shown=shown, top_k=recall.top_k)
+    others = settings.recall.scope == "user" and key.user_id is not None
+    if settings.recall.enabled and (others or not all_shown):
+        top_k, diversity = settings.recall.top_k, settings.recall.diversity
+        found, notes = runtime.recall.for_turn(key, query, shown=shown, top_k=top_k, diversity=diversity)
     chosen = tuple(fact for fact in layers.recalled if fact.id in facts)
     count = runtime.context_counter.count
     recollected = replace(
         layers,
-        recalled=chosen if runtime.settings.artifacts.enabled else layers.recalled,
+        recalled=chosen if settings.artifacts.enabled else layers.recalled,
+        memories=tuple(
+            RecalledLine(one.memory.id, line, count(line), one.score_parts)
+            for one in memories
+            for line in [render_memory_line(one)]
+        ),
         artifacts=tuple(
             RecalledLine(one.artifact.id, one.line, count(one.line), one.score_parts)
             for one in artifacts
@@ -82,7 +92,9 @@ def message_line(message: Message, question: str) -> str:
     return f"- [{when}{' '.join(who.split())}] {' '.join(text.split())}"
 
 
-def _lines(found: Sequence[RecalledMessage], question: str, runtime: "Runtime", *, room: int) -> Iterator[RecalledLine]:
+def _lines(
+    found: "Sequence[RecalledMessage]", question: str, runtime: "Runtime", *, room: int
+) -> Iterator[RecalledLine]:
     """The messages' lines, until there are more than there can be room for."""
     left = _SPARE * room
     for one in found:

@@ -186,11 +186,18 @@ class Runtime:
         return self.own_long_term
 
     def saved(self, key: SessionKey, messages: Sequence[Message]) -> None:
-        """Have what is made from messages made soon, after they were stored."""
+        """Have what is made from messages made soon, after they were stored.
+
+        Memories are gathered for a user (or a caller, or a session, if settings say so). For a session of no user its
+        own facts serve.
+        """
         if self.memory is not None:
             self.memory.schedule(key)
         if self.settings.recall.enabled and not self.closed:
             self.recall.schedule(key, [message.id for message in messages if message.id])
+        wanted = self.settings.memory
+        if wanted.enabled and (key.user_id is not None or wanted.scope != "user") and self.long_term is not None:
+            self.long_term.schedule(key, messages)
 
     def reply(self) -> AbstractContextManager[None]:
         """For the time of a reply: background work gives way to it."""

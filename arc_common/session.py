@@ -444,6 +444,8 @@ class Session:
         places = [stored.seq for stored in store.find(self._key, message_ids)] if message_ids else []
         removed = store.remove(self._key, message_ids)
         self._runtime.recall.forget_messages(self._key, places)
+        if self._runtime.long_term is not None:
+            self._runtime.long_term.forget(self._key, message_ids)
         self._runtime.forget(self._key)
         return removed
 
@@ -456,6 +458,8 @@ class Session:
         self._runtime.forget(key)
         forget_artifacts(self._runtime, key)
         self._runtime.recall.forget_session(key)
+        if self._runtime.long_term is not None:
+            self._runtime.long_term.forget(key)
 
     def _log(self) -> ConversationLog:
         if self._key is None:

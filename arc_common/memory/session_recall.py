@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Protocol
 
+from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import SessionNotFoundError
 from arc_common.facts import Fact
 from arc_common.memory.background import BackgroundQueue
@@ -16,6 +17,7 @@ from arc_common.memory.recall import MOST_READ_ANEW, Recalled, Stated, rank_foun
 from arc_common.messages import Role
 from arc_common.observability import Observer
 from arc_common.protocols import ConversationStore, SessionKey, StoredMessage
+from arc_common.rerankers import DiversityReranker
 from arc_common.summaries import ScoredMessage
 
 __all__ = ["FactSearch", "RecalledMessage", "SessionRecall"]
@@ -122,7 +124,7 @@ class SessionRecall:
         ]
 
     def for_turn(
-        self, key: SessionKey, question: str, *, shown: Collection[str], top_k: int
+        self, key: SessionKey, question: str, *, shown: Collection[str], top_k: int, diversity: float = 0.0
     ) -> tuple[list[RecalledMessage], tuple[str, ...]]:
         """What comes back for a turn: the best first, behind them their neighbours; and what went wrong.
 
@@ -131,10 +133,11 @@ class SessionRecall:
             question: What the user says.
             shown: The ids of messages of this session that the turn shows anyway.
             top_k: At most so many, neighbours not counted.
+            diversity: What differing from those before counts, from 0 (nothing) to 1.
         """
         try:
             with self._reply():
-                return self._for_turn(key, question, shown, top_k)
+                return self._for_turn(key, question, shown, top_k, diversity)
         except Exception as error:  # noqa: BLE001 - what comes back is a help, no condition of a reply
             _log.warning("messages of session %r are not recalled: %s", key.session_id, error, exc_info=error)
             self._observer.count("recall.errors", error=type(error).__name__)
@@ -202,7 +205,7 @@ class SessionRecall:
         return stated, newest
 
     def _for_turn(
-        self, key: SessionKey, question: str, shown: Collection[str], top_k: int
+        self, key: SessionKey, question: str, shown: Collection[str], top_k: int, diversity: float = 0.0
     ) -> tuple[list[RecalledMessage], tuple[str, ...]]:
         found = find_messages(self._index, key, question, limit=_CANDIDATES + len(shown))
         near = found.near if self._index.embedder else None
@@ -217,7 +220,8 @@ class SessionRecall:
         }
         texts = {place: stored.message.text for place, stored in known.items()}
         ranked = _best(rank_found(question, found.said, texts=texts, near=near), key)
-        chosen = [one for one in ranked if one.place in known and _is_about(one)][:top_k]
+        chosen = [one for one in ranked if one.place in known and _is_about(one)]
+        chosen = _diverse(chosen, texts, question, diversity)[:top_k] if diversity else chosen[:top_k]
         recalled = {one.place: RecalledMessage(one.place, known[one.place], one.score, one.parts) for one in chosen}
         for one in chosen:  # a question is little without its answer, and an answer without its question
             step = 1 if known[one.place].message.role is Role.USER else -1
@@ -253,3 +257,14 @@ def _best(ranked: Sequence[Recalled[MessagePlace]], key: SessionKey) -> list[Rec
 def _is_about(one: Recalled[MessagePlace]) -> bool:
     """Whether a message has enough to do with the question to be worth its tokens."""
     return one.parts.get("message", 0.0) >= _LEAST_SHARE or one.parts.get("vector", 0.0) >= _LEAST_COSINE
+
+
+def _diverse(
+    ranked: Sequence[Recalled[MessagePlace]], texts: Mapping[MessagePlace, str], question: str, diversity: float
+) -> list[Recalled[MessagePlace]]:
+    """Those that are relevant and differ from the ones before, by maximal marginal relevance over their words."""
+    documents = [
+        ScoredDocument(Document(texts[one.place], id=str(place)), one.score) for place, one in enumerate(ranked)
+    ]
+    found = DiversityReranker(trade_off=1 - diversity).rerank(question, documents, top_k=max(len(documents), 1))
+    return [ranked[int(one.document.id or 0)] for one in found]

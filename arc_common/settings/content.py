@@ -226,7 +226,7 @@ class RecallSettings(Group):
     scope: Literal["session", "user"] = Field(
         default="session", description="Search this session, or all of the user's."
     )
-    top_k: int = Field(default=5, ge=1, description="Messages: recalled at most.")
+    top_k: int = Field(default=30, ge=1, description="Messages: recalled at most; budget.memory is the other limit.")
     window_terms: int = Field(
         default=60, ge=0, description="Terms: a message is indexed with neighbours until it has these."
     )

@@ -14,9 +14,6 @@ NOT_USED_YET = frozenset(
         "aws.session_token",
         "conversation.ttl_hours",
         "embeddings.device",
-        "recall.diversity",
-        "recall.scope",
-        "recall.window_terms",
         "redis.key_prefix",
         "redis.timeout_seconds",
     }
