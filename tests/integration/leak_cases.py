@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from langchain.agents import create_agent
@@ -14,7 +15,8 @@ from llama_index.core.schema import QueryBundle
 import langchain_arc
 import llamaindex_arc
 from arc_common import ContextEngine, Session
-from tests.integration.leak_world import QUESTION, Letters, Level, Party
+from arc_common.session_artifacts import artifacts_of_turn
+from tests.integration.leak_world import QUESTION, Letters, Level, Party, memories_of
 from tests.langchain_arc.scripted_agents import ScriptedToolModel
 
 __all__ = ["NO_READS", "READS", "Read"]
@@ -94,8 +96,11 @@ SESSION_READS: dict[str, Face] = {
 }
 for _name, _run in SESSION_READS.items():
     reads(f"Session.{_name}", reaches=("session",))(_run)
-reads("Session.context", reaches=EVERY, finds=("session",))(calls(session_of, "context", QUESTION))
-reads("Session.context history", reaches=EVERY, finds=("session",))(calls(session_of, "context"))
+reads("Session.context", reaches=EVERY)(calls(session_of, "context", QUESTION))
+reads("Session.context history", reaches=EVERY)(calls(session_of, "context"))
+reads("artifacts_of_turn", reaches=("session",))(
+    lambda engine, party: artifacts_of_turn(engine._runtime, session_of(engine, party)._key, QUESTION)
+)
 reads("Session.exists, Session.id", reaches=())(
     lambda engine, party: [session_of(engine, party).exists(), session_of(engine, party).id]
 )
@@ -154,11 +159,11 @@ for _level, _corpus in CORPORA.items():
     for _name, _run in {
         "Corpus.search": calls(_corpus, "search", QUESTION, top_k=50),
         "Corpus.retrieve": calls(_corpus, "retrieve", QUESTION, top_k=50),
-        "Corpus.get": calls(_corpus, "get", ["d"]),
+        "Corpus.get": calls(_corpus, "get", ["d", "h"]),
         "HybridIndex.search": calls(_index, "search", QUESTION, top_k=50),
         "HybridIndex.find": calls(_index, "find", QUESTION, top_k=50, mode="lexical"),
         "HybridIndex.find dense": calls(_index, "find", "", top_k=50, mode="dense", vector=VECTOR),
-        "HybridIndex.get": calls(_index, "get", ["d"]),
+        "HybridIndex.get": calls(_index, "get", ["d", "h"]),
         "RagPipeline.retrieve": calls(
             lambda engine, party, corpus=_corpus: engine.rag(corpus(engine, party)), "retrieve", QUESTION
         ),
@@ -168,11 +173,11 @@ for _level, _corpus in CORPORA.items():
 
 @reads("Corpus.count, HybridIndex.count, HybridIndex.vectors", reaches=())
 def one_each(engine: ContextEngine, party: Party) -> None:
-    """Each scope has one document, under the same id."""
+    """Each scope has one document, under the same id as the others of its level."""
     for level, corpus in CORPORA.items():
         found = corpus(engine, party)
         expected = int(level == "caller" or party.user is not None)
-        assert found.count() == found.index.count() == len(found.index.vectors(["d"])) == expected
+        assert found.count() == found.index.count() == len(found.index.vectors(["d", "h"])) == expected
 
 
 no_reads(
@@ -180,6 +185,30 @@ no_reads(
     "HybridIndex.re_embed",
     because="writes, or hands out what has cases of its own",
 )
+
+for _level in EVERY:
+    _held: Face = partial(memories_of, level=_level)
+    for _name, _run in {
+        "search": calls(_held, "search", QUESTION, 50),
+        "context": calls(_held, "context", QUESTION, 50),
+        "get": calls(_held, "get", "m"),
+        "list": calls(_held, "list", status=None, include_superseded=True),
+    }.items():
+        reads(f"Memories.{_name} of a {_level}", reaches=(_level,))(_run)
+
+
+@reads("Memories.count, Memories.scope", reaches=())
+def remembered(engine: ContextEngine, party: Party) -> None:
+    """Each place has one memory, under the same id."""
+    for level in EVERY:
+        memories = memories_of(engine, party, level)
+        owns = level == "caller" or (party.user is not None and party.session.startswith(party.user))
+        assert memories.count() == int(owns or (level == "user" and party.user is not None))
+        assert memories.scope.caller_id == party.caller
+
+
+no_reads("Memories.add Memories.extract Memories.delete", because="writes, or gives back what it was given")
+no_reads("ContextEngine.memories", because="hands out what has cases of its own")
 
 # --- LangChain --------------------------------------------------------------------------------------------------------
 
@@ -259,6 +288,14 @@ for _name, _args in {
 }.items():
     reads(f"langchain_arc.ArcVectorStore.{_name}", reaches=("user",))(calls(vector_store, _name, *_args))
 
+
+@reads("langchain_arc.memory_tools", reaches=("user",))
+def found_by_tools(engine: ContextEngine, party: Party) -> Any:
+    tools = langchain_arc.memory_tools(engine, user_id=party.user or "nobody", caller_id=party.caller)
+    claimed = {"query": QUESTION, "limit": 20, "user_id": "ann", "session_id": "ann-1", "caller_id": "acme"}
+    return [tools[0].invoke(claimed), asyncio.run(tools[0].ainvoke(claimed))]
+
+
 no_reads(
     "langchain_arc.ArcChatMessageHistory.add_messages "
     "langchain_arc.ArcChatMessageHistory.clear langchain_arc.ArcChatMessageHistory.factory "
@@ -309,9 +346,14 @@ def names(engine: ContextEngine, party: Party) -> Any:
     return found
 
 
-for _name in ("ArcFactsBlock", "ArcNarrativeBlock", "ArcRecallBlock"):
+for _name, _shows in {
+    "ArcFactsBlock": "session",
+    "ArcNarrativeBlock": "session",
+    "ArcRecallBlock": "session",
+    "ArcLongTermBlock": "user",
+}.items():
 
-    @reads(f"llamaindex_arc.{_name}.aget", reaches=("session",))
+    @reads(f"llamaindex_arc.{_name}.aget", reaches=(_shows,))
     def block(engine: ContextEngine, party: Party, name: str = _name) -> Any:
         made = getattr(llamaindex_arc, name)(engine, caller_id=party.caller, user_id=party.user)
         return asyncio.run(made.aget([ChatMessage(role="user", content=QUESTION)], session_id=party.session))

@@ -9,8 +9,33 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from arc_common import ArcSettings, ContextEngine, Document, Message
+from arc_common.remembered import Memories
 
-__all__ = ["PARTIES", "QUESTION", "SETTINGS", "Letters", "Level", "Party", "fill", "intruders", "marker", "markers_in"]
+__all__ = [
+    "PARTIES",
+    "QUESTION",
+    "SETTINGS",
+    "Letters",
+    "Level",
+    "Party",
+    "fill",
+    "intruders",
+    "marker",
+    "markers_in",
+    "memories_of",
+]
+    "PARTIES",
+    "QUESTION",
+    "SETTINGS",
+    "Letters",
+    "Level",
+    "Party",
+    "fill",
+    "intruders",
+    "marker",
+    "markers_in",
+    "memories_of",
+]
 
 Level = Literal["session", "user", "caller"]
 """Whose a text is: a conversation's, its user's, or everybody's of one caller."""
@@ -20,8 +45,14 @@ _LEVELS: tuple[Level, ...] = ("session", "user", "caller")
 QUESTION = "What is the secret codeword, and where is the depot?"
 """Every marked text is about it: whatever a filter lets through is found."""
 
-SETTINGS = ArcSettings(summary={"high_water_tokens": 0}, rag={"top_k": 50}, artifacts={"tool_relevance": 0.1})
-"""Summaries are adopted by the number of messages; whatever may be shown is."""
+SETTINGS = ArcSettings(
+    summary={"high_water_tokens": 0},
+    rag={"top_k": 50},
+    artifacts={"tool_relevance": 0.1},
+    memory={"min_importance": 1.0},
+)
+"""Summaries are adopted by the number of messages; whatever may be shown is. Nothing is remembered but what is entered
+by hand: what a session is remembered for is meant to reach its user's other sessions."""
 
 _MARKER = re.compile(r"ZQ-\d{5}")
 _TURNS = 13
@@ -91,14 +122,27 @@ def fill(engine: ContextEngine) -> None:
             session.append([Message("user", text, id=f"m{2 * n}"), Message("assistant", "Noted.", id=f"m{2 * n + 1}")])
         session.summarize()
         session.add_artifact(f"The secret codeword is {own}. The depot is in Busan.", source="web")
-        engine.documents_of(party.caller).add(
-            Document(
-                f"Handbook: the secret codeword is {marker(party, 'caller')}, the depot is far.", id="d", source="s"
+        handbook = f"Handbook: the secret codeword is {marker(party, 'caller')}, the depot is far."
+        engine.documents_of(party.caller).add(Document(handbook, id="h", source="s"))
+        notes = f"Private notes. Codeword, secret: {marker(party, 'user')}; my depot!"
+        engine.documents_of(party.caller, user_id=party.user).add(Document(notes, id="d", source="s"))
+        for level in _LEVELS:
+            memories_of(engine, party, level).add(
+                f"The secret codeword of the depot: {marker(party, level)}.", importance=1
             )
-        )
-        engine.documents_of(party.caller, user_id=party.user).add(
-            Document(f"Private notes. Codeword, secret: {marker(party, 'user')}; my depot!", id="d", source="s")
-        )
+
+
+def memories_of(engine: ContextEngine, party: Party, level: Level) -> Memories:
+    """A party's memories at a level. Each is the only one in its place, and all have the same id."""
+    service = engine._runtime.long_term
+    assert service is not None
+    service.keeper._new_id = lambda: "m"
+    place = {
+        "session": {"user_id": party.user, "session_id": party.session},
+        "user": {"user_id": party.user or "nobody"},
+        "caller": {},
+    }[level]
+    return engine.memories(caller_id=party.caller, **place)
 
 
 def markers_in(value: object) -> set[str]:
