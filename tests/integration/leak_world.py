@@ -24,18 +24,6 @@ __all__ = [
     "markers_in",
     "memories_of",
 ]
-    "PARTIES",
-    "QUESTION",
-    "SETTINGS",
-    "Letters",
-    "Level",
-    "Party",
-    "fill",
-    "intruders",
-    "marker",
-    "markers_in",
-    "memories_of",
-]
 
 Level = Literal["session", "user", "caller"]
 """Whose a text is: a conversation's, its user's, or everybody's of one caller."""
