@@ -210,56 +210,65 @@ class MessageIndex:
         return 0
 
     def _write(self, key: SessionKey, first: int, last: int) -> int:
-        """Write the entries of the messages at these places, and of those whose windows reach into them."""
-        around = self._conversations.at(key, range(max(first - 2 * NEIGHBOURS, 0), last + 2 * NEIGHBOURS + 1))
-        self._give_way()
-        entries = self._entries(key, around, first=first - NEIGHBOURS, last=last + NEIGHBOURS)
+        """Write the entries of the messages at these places, and of those whose windows reach into them.
+
+        What was edited or removed while they were being written is read and written again: nothing comes back.
+        """
+        places = range(max(first - 2 * NEIGHBOURS, 1), last + 2 * NEIGHBOURS + 1)
+        done = 0
+        around = self._conversations.at(key, places)
+        while True:
+            done += self._put(key, self._entries(key, around, first=first - NEIGHBOURS, last=last + NEIGHBOURS), last)
+            before, around = around, self._still_there(key, places)
+            if _versions(around) == _versions(before):
+                return done
+            there = {stored.seq for stored in around}
+            gone = [_entry_id(key.session_id, stored.seq) for stored in before if stored.seq not in there]
+            self.store.remove(self.scope(key), "message", gone)
+
+    def _put(self, key: SessionKey, entries: Sequence[IndexEntry], last: int) -> int:
         scope = self.scope(key)
-        ids = [entry.id for entry in entries]
-        there = {entry.id: entry.text for entry in self.store.fetch(scope, "message", ids)}
+        there = {entry.id: entry.text for entry in self.store.fetch(scope, "message", [entry.id for entry in entries])}
         # behind `last` nothing is new: what lies there is written when its turn comes
         changed = [
             entry
             for entry in entries
             if there.get(entry.id) != entry.text and (entry.id in there or self.place(entry, key).seq <= last)
         ]
-        if not changed:
-            return 0
-        self.store.put(scope, "message", changed)
-        self._take_back(key, changed)
+        if changed:
+            self.store.put(scope, "message", changed)
         return len(changed)
 
-    def _take_back(self, key: SessionKey, written: Sequence[IndexEntry]) -> None:
-        """Remove entries whose messages were removed while they were being written."""
+    def _still_there(self, key: SessionKey, places: Sequence[int]) -> list[StoredMessage]:
         try:
-            still = {stored.seq for stored in self._conversations.at(key, [self.place(e, key).seq for e in written])}
+            return self._conversations.at(key, places)
         except SessionNotFoundError:  # deleted, and begun by another user
-            still = set()
-        if gone := [entry.id for entry in written if self.place(entry, key).seq not in still]:
-            self.store.remove(self.scope(key), "message", gone)
+            return []
 
     def _entries(self, key: SessionKey, around: Sequence[StoredMessage], *, first: int, last: int) -> list[IndexEntry]:
-        spoken = [stored for stored in around if _is_spoken(stored.message)]
-        terms = []
-        for stored in spoken:
+        spoken = {stored.seq: stored.message for stored in around if _is_spoken(stored.message)}
+        terms: dict[int, Counter[str]] = {}
+        for seq, message in spoken.items():
             self._give_way()
-            terms.append(Counter(analyze(stored.message.text)))
-        lengths = [frequencies.total() for frequencies in terms]
+            terms[seq] = Counter(analyze(message.text))
         metadata = {"session": key.session_id} if self.is_user_wide(key) else {}
         entries = []
-        for place, stored in enumerate(spoken):
-            if not first <= stored.seq <= last:
-                continue
-            window: dict[str, float] = dict(terms[place])
-            for term in analyze(read_as(stored.message)):
+        for seq in (seq for seq in spoken if first <= seq <= last):
+            window: dict[str, float] = dict(terms[seq])
+            for term in analyze(read_as(spoken[seq])):
                 window.setdefault(term, 1.0)
-            weights = neighbour_weights(lengths, place, window_terms=self._window_terms)
+            weights = self._neighbours(seq, {near: frequencies.total() for near, frequencies in terms.items()})
             for near, weight in weights.items():
                 for term, frequency in terms[near].items():
                     window[term] = window.get(term, 0.0) + weight * frequency
-            digest = _digest(spoken, place, weights)
-            entries.append(IndexEntry(_entry_id(key.session_id, stored.seq), digest, window, metadata))
+            entries.append(IndexEntry(_entry_id(key.session_id, seq), _digest(spoken, seq, weights), window, metadata))
         return entries
+
+    def _neighbours(self, seq: int, lengths: Mapping[int, float]) -> dict[int, float]:
+        """What the messages next to a place count in its window, by their places; where none is, there is a gap."""
+        near = range(seq - NEIGHBOURS, seq + NEIGHBOURS + 1)
+        weights = neighbour_weights([lengths.get(s, 0) for s in near], NEIGHBOURS, window_terms=self._window_terms)
+        return {near[place]: weight for place, weight in weights.items()}
 
     def _pages(self, key: SessionKey, *, unembedded: bool = False) -> Iterator[list[IndexEntry]]:
         """The session's entries, by their places."""
@@ -276,21 +285,23 @@ class MessageIndex:
         """The entries' vectors, each averaged with its neighbours'; `None` if the embedder fails."""
         wanted = {self.place(entry, key).seq for entry in page}
         reach = {seq + d for seq in wanted for d in range(-NEIGHBOURS, NEIGHBOURS + 1)}
-        spoken = [s for s in self._conversations.at(key, sorted(reach)) if _is_spoken(s.message)]
-        own = self._vectors_of([stored.message for stored in spoken])
-        if own is None:
+        read = self._conversations.at(key, sorted(place for place in reach if place > 0))
+        spoken = {stored.seq: stored.message for stored in read if _is_spoken(stored.message)}
+        made = self._vectors_of(list(spoken.values()))
+        if made is None:
             return None
-        lengths = [len(analyze(stored.message.text)) for stored in spoken]
+        own = dict(zip(spoken, made, strict=True))
+        lengths = {seq: len(analyze(message.text)) for seq, message in spoken.items()}
         vectors = {}
-        for place, stored in enumerate(spoken):
+        for seq in (seq for seq in spoken if seq in wanted):
             self._give_way()
-            if stored.seq not in wanted or (vector := own[place]) is None:
+            if (vector := own[seq]) is None:
                 continue
             mean = vector.copy()
-            for near, weight in neighbour_weights(lengths, place, window_terms=self._window_terms).items():
+            for near, weight in self._neighbours(seq, lengths).items():
                 if (other := own[near]) is not None:
                     mean += weight * other
-            vectors[_entry_id(key.session_id, stored.seq)] = unit_vector("vector", mean)
+            vectors[_entry_id(key.session_id, seq)] = unit_vector("vector", mean)
         return vectors
 
     def _vectors_of(self, messages: Sequence[Message]) -> "list[NDArray[np.float32] | None] | None":
@@ -309,6 +320,10 @@ class MessageIndex:
         with self._lock:
             self._own_vectors.update(known)
         return [known[digest] for digest in digests]
+
+
+def _versions(stored: Sequence[StoredMessage]) -> list[tuple[int, str | None, int]]:
+    return [(one.seq, one.message.id, one.revision) for one in stored]
 
 
 def read_as(message: Message) -> str:
@@ -337,8 +352,8 @@ def _content_digest(message: Message) -> str:
     return blake2b(said.encode(errors="surrogatepass"), digest_size=12).hexdigest()
 
 
-def _digest(spoken: Sequence[StoredMessage], place: int, weights: Mapping[int, float]) -> str:
+def _digest(spoken: Mapping[int, Message], seq: int, weights: Mapping[int, float]) -> str:
     """What an entry was made from: the message, and the neighbours in its window."""
-    parts = [_content_digest(spoken[place].message)]
-    parts += [f"{near - place}:{weights[near]:.4f}:{_content_digest(spoken[near].message)}" for near in sorted(weights)]
+    parts = [_content_digest(spoken[seq])]
+    parts += [f"{near - seq}:{weights[near]:.4f}:{_content_digest(spoken[near])}" for near in sorted(weights)]
     return blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()

@@ -1,0 +1,321 @@
+"""The index of messages: always what the conversation says, whatever happened to it, and nothing that was removed."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arc_common.indexing import IndexEntry, IndexStore
+from arc_common.memory.message_index import MessageIndex
+from arc_common.memory.message_search import find_messages
+from arc_common.observability import SilentObserver
+from arc_common.protocols import ConversationStore, Embedder, SessionKey
+from arc_common.retrieval.in_memory import InMemoryIndexStore
+from arc_common.stores.in_memory import InMemoryStore
+from arc_common.stores.sql import SqlStore
+from arc_common.testing.store_contract import counted
+
+KEY = SessionKey("s", user_id="u")
+WORDS = ("harbour", "lantern", "orchard", "velvet", "gravel", "부산", "", "meadow copper thimble walnut")
+
+
+class Letters:
+    """Embeds a text by its letters; counts the texts; fails while it is told to."""
+
+    name = "letters"
+
+    def __init__(self) -> None:
+        self.embedded: list[str] = []
+        self.fails = False
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """How often each of 26 letters occurs."""
+        if self.fails:
+            raise ConnectionError("away")
+        self.embedded += texts
+        return [[1.0 + text.count(chr(97 + i)) for i in range(26)] for text in texts]
+
+
+def index_of(
+    conversations: ConversationStore,
+    store: IndexStore,
+    *,
+    embedder: Embedder | None = None,
+    user_wide: bool = False,
+    window_terms: int = 6,
+) -> MessageIndex:
+    """An index with windows of few terms."""
+    return MessageIndex(
+        lambda: store,
+        conversations,
+        window_terms=window_terms,
+        embedder=embedder,
+        user_wide=user_wide,
+        observer=SilentObserver(),
+    )
+
+
+def entries(index: MessageIndex, key: SessionKey = KEY) -> list[tuple[Any, ...]]:
+    """All that is stored of the messages."""
+    found = index.store.scan(index.scope(key), "message", limit=10_000)
+    return [(entry.id, entry.text, dict(entry.terms), dict(entry.metadata)) for entry in found]
+
+
+def found(index: MessageIndex, question: str, key: SessionKey = KEY) -> list[tuple[str, int]]:
+    """Session and place of what matches by words, best first."""
+    said = find_messages(index, key, question, limit=50).said
+    return [(place.session_id, place.seq) for place in sorted(said, key=lambda place: -said[place])]
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[ConversationStore, IndexStore]]:
+    """Where messages are, and where their entries go."""
+    if request.param == "memory":
+        yield InMemoryStore(), InMemoryIndexStore()
+        return
+    store = SqlStore(f"sqlite:///{tmp_path / 'arc.db'}")
+    yield store, store.index
+    store.close()
+
+
+STEPS = st.one_of(
+    st.tuples(st.just("append"), st.lists(st.sampled_from(WORDS), min_size=1, max_size=4)),
+    st.tuples(st.just("edit"), st.integers(0, 30), st.sampled_from(WORDS)),
+    st.tuples(st.just("remove"), st.integers(0, 30)),
+    st.tuples(st.just("catch up")),
+    st.tuples(st.just("restart")),
+)
+
+
+@given(steps=st.lists(STEPS, max_size=14), user_wide=st.booleans())
+def test_whatever_happens_the_index_ends_as_one_made_at_once(steps: list[tuple[Any, ...]], user_wide: bool) -> None:
+    """Messages come, are edited and removed in any order: in the end there is what a new index would hold."""
+    conversations, store = InMemoryStore(), InMemoryIndexStore()
+    index = index_of(conversations, store, user_wide=user_wide)
+    names: list[str] = []
+    edited: set[str] = set()
+    for kind, *what in steps:
+        if kind == "append":
+            new = [f"m{len(names) + i}" for i in range(len(what[0]))]
+            conversations.append(KEY, [counted(name, text) for name, text in zip(new, what[0], strict=True)])
+            names += new
+        elif kind == "edit" and names:
+            name = names[what[0] % len(names)]
+            if conversations.find(KEY, [name]):
+                conversations.append(KEY, [counted(name, what[1])])
+                edited.add(name)
+        elif kind == "remove" and names:
+            places = [stored.seq for stored in conversations.find(KEY, [names[what[0] % len(names)]])]
+            conversations.remove(KEY, [names[what[0] % len(names)]])
+            index.remove(KEY, places)
+        elif kind == "catch up":
+            index.catch_up(KEY, edited=edited)
+            edited.clear()
+        elif kind == "restart":
+            index = index_of(conversations, store, user_wide=user_wide)
+    index.catch_up(KEY, edited=edited)
+    anew = index_of(conversations, InMemoryIndexStore(), user_wide=user_wide)
+    anew.catch_up(KEY)
+    assert entries(index) == entries(anew)
+
+
+def test_messages_are_found_with_their_neighbours(stores: tuple[ConversationStore, IndexStore]) -> None:
+    """An answer that shares no word with a question stands behind a message that does, and is found with it."""
+    conversations, store = stores
+    said = ["where is the harbour", "right behind you", *["gravel and nothing else at all here"] * 9, "velvet"]
+    conversations.append(KEY, [counted(f"m{n}", text) for n, text in enumerate(said)])
+    index = index_of(conversations, store)
+    assert index.catch_up(KEY) == len(said)
+    places = [stored.seq for stored in conversations.tail(KEY)]
+    assert found(index, "harbour?") == [("s", places[0]), ("s", places[1])]
+    alone = index_of(conversations, InMemoryIndexStore(), window_terms=0)
+    alone.catch_up(KEY)
+    assert found(alone, "harbour?") == [("s", places[0])]
+
+
+def test_speaker_and_date_take_part(stores: tuple[ConversationStore, IndexStore]) -> None:
+    """Who said it and when is found, though no message says so."""
+    conversations, store = stores
+    conversations.append(KEY, [counted("a", "gravel", name="Mina"), counted("b", "gravel", name="Jun", minute=1)])
+    index = index_of(conversations, store, window_terms=0)
+    index.catch_up(KEY)
+    first, second = conversations.tail(KEY)
+    assert found(index, "what did Mina say?")[0] == ("s", first.seq)
+    assert second.message.created_at is not None
+    assert len(found(index, f"in {second.message.created_at:%B %Y}?")) == 2
+
+
+def test_what_is_indexed_is_not_written_again(stores: tuple[ConversationStore, IndexStore]) -> None:
+    """A process that comes later goes on where the last one stopped."""
+    conversations, store = stores
+    conversations.append(KEY, [counted(f"m{n}", f"word{n} gravel") for n in range(200)])
+    assert index_of(conversations, store).catch_up(KEY) >= 200
+    later = index_of(conversations, store)
+    assert later.catch_up(KEY) == 0
+    conversations.append(KEY, [counted("new", "harbour")])
+    assert 1 <= later.catch_up(KEY) <= 4  # itself, and the three whose windows reach to it
+
+
+def test_a_stop_loses_nothing(stores: tuple[ConversationStore, IndexStore]) -> None:
+    """What was not reached is done the next time."""
+    conversations, store = stores
+    conversations.append(KEY, [counted(f"m{n}", f"word{n}") for n in range(150)])
+    index = index_of(conversations, store)
+    asked = iter([False, True])
+    assert index.catch_up(KEY, stop=lambda: next(asked)) == 64
+    assert len(entries(index)) == 64
+    index_of(conversations, store).catch_up(KEY)
+    assert len(entries(index)) == 150
+
+
+@pytest.mark.parametrize("change", ["remove", "clear", "delete"])
+def test_what_is_removed_while_it_is_indexed_does_not_come_back(
+    stores: tuple[ConversationStore, IndexStore], change: str
+) -> None:
+    """The entry is written, and taken back, though the removal came in between."""
+    conversations, store = stores
+    conversations.append(KEY, [counted("a", "harbour"), counted("b", "velvet")])
+
+    class Late:
+        """Removes messages between reading them and writing their entries."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(store, name)
+
+        def put(self, *arguments: Any) -> None:
+            if change == "remove":
+                conversations.remove(KEY, ["a"])
+            else:
+                getattr(conversations, change)(KEY)
+            store.put(*arguments)
+
+    index = index_of(conversations, Late())  # type: ignore[arg-type]  # it has all that a store has
+    index.catch_up(KEY)
+    left = {entry.id.rpartition("-")[2].lstrip("0") for entry in store.scan(index.scope(KEY), "message", limit=10)}
+    assert left == ({str(conversations.tail(KEY)[0].seq)} if change == "remove" else set())
+    assert not found(index_of(conversations, store), "harbour")
+
+
+def test_sessions_of_a_user_are_searched_together_and_leave_one_by_one(
+    stores: tuple[ConversationStore, IndexStore],
+) -> None:
+    """With one index for a user; another user's is another."""
+    conversations, store = stores
+    other, stranger = SessionKey("t", user_id="u"), SessionKey("x", user_id="v")
+    index = index_of(conversations, store, user_wide=True)
+    for key, text in ((KEY, "harbour gravel"), (other, "harbour velvet"), (stranger, "harbour orchard")):
+        conversations.append(key, [counted("m", text)])
+        index.catch_up(key)
+    assert {session for session, _ in found(index, "harbour")} == {"s", "t"}
+    conversations.delete(other)
+    index.remove_session(other)
+    assert {session for session, _ in found(index, "harbour")} == {"s"}
+    assert [session for session, _ in found(index, "harbour", stranger)] == ["x"]
+
+
+def test_without_a_user_a_session_is_searched_alone() -> None:
+    """A user-wide index of nobody would be everybody's."""
+    index = index_of(InMemoryStore(), InMemoryIndexStore(), user_wide=True)
+    assert index.scope(SessionKey("s")) != index.scope(SessionKey("t"))
+
+
+class TestVectors:
+    """What an embedder adds."""
+
+    def test_each_message_is_embedded_once(self, stores: tuple[ConversationStore, IndexStore]) -> None:
+        """Also where its neighbours' entries are made again."""
+        conversations, store = stores
+        letters = Letters()
+        index = index_of(conversations, store, embedder=letters)
+        for n in range(20):
+            conversations.append(KEY, [counted(f"m{n}", f"text number {n}")])
+            index.catch_up(KEY)
+            index.embed(KEY)
+        assert sorted(letters.embedded) == sorted(f"text number {n}" for n in range(20))
+        assert len(find_messages(index, KEY, "text number 3", limit=50).near) == 20
+
+    def test_a_failing_embedder_costs_vectors_and_nothing_else(
+        self, stores: tuple[ConversationStore, IndexStore]
+    ) -> None:
+        """They are made up for when it works again."""
+        conversations, store = stores
+        letters = Letters()
+        letters.fails = True
+        index = index_of(conversations, store, embedder=letters)
+        conversations.append(KEY, [counted("a", "harbour"), counted("b", "velvet")])
+        index.catch_up(KEY)
+        assert index.embed(KEY) == 0
+        assert found(index, "harbour")
+        letters.fails = False
+        assert index.embed(KEY) == 2
+        assert index.embed(KEY) == 0
+        letters.fails = True
+        searched = find_messages(index, KEY, "harbour", limit=5)
+        assert searched.said
+        assert not searched.near
+        assert searched.notes
+
+    def test_another_embedder_makes_all_vectors_anew(self, stores: tuple[ConversationStore, IndexStore]) -> None:
+        """Two embedders are never compared."""
+        conversations, store = stores
+        index = index_of(conversations, store, embedder=Letters())
+        conversations.append(KEY, [counted("a", "harbour"), counted("b", "velvet")])
+        index.catch_up(KEY)
+        index.embed(KEY)
+
+        class Others(Letters):
+            name = "others"
+
+        later = index_of(conversations, store, embedder=Others())
+        assert not find_messages(later, KEY, "harbour", limit=5).near
+        assert later.embed(KEY) == 2
+        assert len(find_messages(later, KEY, "harbour", limit=5).near) == 2
+
+    def test_an_edit_changes_the_vector(self, stores: tuple[ConversationStore, IndexStore]) -> None:
+        """A vector of words that are gone is never attached to new ones."""
+        conversations, store = stores
+        index = index_of(conversations, store, embedder=Letters(), window_terms=0)
+        conversations.append(KEY, [counted("a", "aaaa"), counted("b", "bbbb")])
+        index.catch_up(KEY)
+        index.embed(KEY)
+        conversations.append(KEY, [counted("a", "zzzz")])
+        index.catch_up(KEY, edited=["a"])
+        index.embed(KEY)
+        near = find_messages(index, KEY, "zzzz", limit=5).near
+        best = max(near, key=lambda place: near[place])
+        assert best.seq == conversations.find(KEY, ["a"])[0].seq
+        assert near[best] > 0.999
+
+
+def test_entries_hold_no_text(stores: tuple[ConversationStore, IndexStore]) -> None:
+    """What a message says is in the conversation store alone."""
+    conversations, store = stores
+    conversations.append(KEY, [counted("a", "the harbour is closed")])
+    index = index_of(conversations, store)
+    index.catch_up(KEY)
+    (entry,) = store.scan(index.scope(KEY), "message", limit=5)
+    assert isinstance(entry, IndexEntry)
+    assert "harbour" not in entry.text
+    assert "harbour" not in str(entry.metadata)
+
+
+def test_giving_way_between_messages() -> None:
+    """The work is done in small steps."""
+    steps: list[int] = []
+    give_way: Callable[[], None] = lambda: steps.append(1)  # noqa: E731 - counted below
+    conversations = InMemoryStore()
+    conversations.append(KEY, [counted(f"m{n}", "gravel") for n in range(50)])
+    index = MessageIndex(
+        InMemoryIndexStore,
+        conversations,
+        window_terms=0,
+        embedder=None,
+        user_wide=False,
+        observer=SilentObserver(),
+        give_way=give_way,
+    )
+    index.catch_up(KEY)
+    assert len(steps) >= 50
