@@ -35,6 +35,7 @@ QUESTION = "What is the secret codeword, and where is the depot?"
 
 SETTINGS = ArcSettings(
     summary={"high_water_tokens": 0},
+    budget={"facts": 60},
     rag={"top_k": 50},
     artifacts={"tool_relevance": 0.1},
     memory={"min_importance": 1.0},
@@ -44,6 +45,8 @@ by hand: what a session is remembered for is meant to reach its user's other ses
 
 _MARKER = re.compile(r"ZQ-\d{5}")
 _TURNS = 13
+_THINGS = ("order", "locker", "flight", "badge", "parcel")
+"""What has a number: each is a fact, some of them pinned, the others recalled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +107,10 @@ def fill(engine: ContextEngine) -> None:
         session = engine.session(party.session, user_id=party.user, caller_id=party.caller)
         own = marker(party, "session")
         for n in range(_TURNS):
+            thing = _THINGS[n] if n < len(_THINGS) else None
             text = f"Question {n} about the weather, the depot and the harbour?"
-            if n in (0, _TURNS - 1):
-                text = f"My order number is {own}, it is the secret codeword. It must not be sent to the depot."
+            if thing or n == _TURNS - 1:
+                text = f"My {thing or 'order'} number is {own}, it is the secret codeword. It must not leave the depot."
             session.append([Message("user", text, id=f"m{2 * n}"), Message("assistant", "Noted.", id=f"m{2 * n + 1}")])
         session.summarize()
         session.add_artifact(f"The secret codeword is {own}. The depot is in Busan.", source="web")
