@@ -16,12 +16,15 @@ __all__ = ["Claim", "claims_of", "conflict", "contradicts", "is_negated"]
 _SENTENCES = 4
 """A memory has one or two; what is longer is read no further."""
 
+_LONGEST = 300
+"""Characters of a sentence that is read: longer ones are told in too many ways to be compared."""
+
 
 def claims_of(text: str) -> tuple[Claim, ...]:
     """What a text claims, each slot once; deterministic, linear in the text."""
     claims: dict[str, Claim] = {}
     for sentence in sentences_of(text)[:_SENTENCES]:
-        for claim in _claims(sentence):
+        for claim in _claims(sentence) if len(sentence) <= _LONGEST else ():
             claims.setdefault(claim.slot, claim)
     return tuple(claims.values())
 
@@ -29,7 +32,7 @@ def claims_of(text: str) -> tuple[Claim, ...]:
 def conflict(one: Iterable[Claim], other: Iterable[Claim]) -> bool:
     """Whether two texts' claims can't both be so."""
     held = {claim.slot: claim for claim in other}
-    return any(claim.slot in held and not are_compatible(claim.value, held[claim.slot].value) for claim in one)
+    return any(claim.slot in held and not are_compatible(claim, held[claim.slot]) for claim in one)
 
 
 def contradicts(one: str, other: str) -> bool:

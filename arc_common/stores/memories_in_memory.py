@@ -75,6 +75,8 @@ class InMemoryMemories:
             shelf = self._shelves.get(scope)
             if shelf is None:
                 return MemoryUpdates(0, (), is_whole=True)
+            if shelf.version == after:
+                return MemoryUpdates(after, (), is_whole=False)
             since = 0 if shelf.purged > after else after
             changed = [MemoryOutline.of(kept.memory) for kept in shelf.kept.values() if kept.version > since]
             return MemoryUpdates(shelf.version, tuple(changed), is_whole=not since)

@@ -1,0 +1,156 @@
+"""MemoryIndex: what finds memories for questions, and those that mean the same."""
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+from arc_common.documents import ScoredDocument
+from arc_common.exceptions import InvalidInputError, StoreError
+from arc_common.indexing import IndexEntry, IndexStore, Scope
+from arc_common.memories import Memory
+from arc_common.observability import Observer
+from arc_common.protocols import Embedder
+from arc_common.retrieval import HybridIndex
+from arc_common.retrieval.embedding import GuardedEmbedder
+from arc_common.settings import ArcSettings
+
+__all__ = ["MemoryIndex"]
+
+_log = logging.getLogger("arc.memory")
+
+_NEAREST = 3
+_PAGE = 256
+
+
+class MemoryIndex:
+    """The memories that hold, in the hybrid index (kind "memory"), each in its own scope. Thread-safe.
+
+    - A text is embedded once: its vector finds what means the same, and is stored.
+    - A failing embedder, or vectors of another one, leave the search by words.
+    - What is put or removed beside a change of the store never fails that change: it is logged and counted
+      (`memory.index_errors`), and mended when a process uses the scope for the first time.
+
+    Args:
+        store: Gives the index's store.
+        embedder: Makes vectors.
+        settings: The knobs (`memory`, `embeddings`).
+        observer: Receives counts.
+    """
+
+    def __init__(
+        self, store: Callable[[], IndexStore], *, embedder: Embedder | None, settings: ArcSettings, observer: Observer
+    ) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._guarded = None if embedder is None else GuardedEmbedder(embedder, observer)
+        self._settings = settings
+        self._observer = observer
+
+    def entry(self, memory: Memory) -> IndexEntry:
+        """What is stored of a memory, with its vector if there is an embedder that works."""
+        vector = None if self._guarded is None else self._guarded.of_query(memory.text)
+        name = None if vector is None or self._guarded is None else self._guarded.name
+        return IndexEntry(memory.id, memory.text, metadata={"type": memory.type.value}, vector=vector, embedder=name)
+
+    def alike(self, scope: Scope, entry: IndexEntry) -> list[str]:
+        """The ids of the memories that are near enough to mean the same, the nearest first."""
+        if entry.vector is None:
+            return []
+        try:
+            found = self._index(scope).search(
+                entry.text,
+                top_k=_NEAREST,
+                mode="dense",
+                vector=entry.vector.tolist(),
+                threshold=self._settings.memory.merge_cosine,
+            )
+        except (InvalidInputError, StoreError) as error:
+            self._say(error)
+            return []
+        return [str(one.document.id) for one in found]
+
+    def search(self, scope: Scope, query: str, *, top_k: int) -> list[ScoredDocument]:
+        """What a question finds.
+
+        Raises:
+            StoreError: The store failed.
+        """
+        index = self._index(scope)
+        try:
+            return index.search(query, top_k=top_k)
+        except InvalidInputError as error:  # vectors of another embedder
+            self._say(error)
+            return index.search(query, top_k=top_k, mode="lexical")
+
+    def put(self, scope: Scope, entries: Sequence[IndexEntry]) -> None:
+        """Store entries."""
+        if not entries:
+            return
+        try:
+            try:
+                self._index(scope, embeds=False).add(entries)
+            except InvalidInputError as error:
+                self._say(error)
+                plain = [IndexEntry(entry.id, entry.text, metadata=entry.metadata) for entry in entries]
+                self._index(scope, embeds=False).add(plain)
+        except StoreError as error:
+            self._say(error)
+
+    def drop(self, scope: Scope, ids: Collection[str]) -> None:
+        """Remove entries of memories that no longer hold."""
+        if not ids:
+            return
+        try:
+            self._index(scope, embeds=False).delete(ids)
+        except StoreError as error:
+            self._say(error)
+
+    def erase(self, places: Iterable[tuple[Scope, str]]) -> None:
+        """Remove entries for good.
+
+        Raises:
+            StoreError: The store failed: they may be there still.
+        """
+        by_scope: dict[Scope, list[str]] = {}
+        for scope, memory_id in places:
+            by_scope.setdefault(scope, []).append(memory_id)
+        for scope, ids in by_scope.items():
+            self._index(scope, embeds=False).delete(ids)
+
+    def erase_within(self, scope: Scope) -> None:
+        """Remove the entries of a scope and of every scope within it. Raises as `erase`."""
+        self._store().erase(scope, kind="memory")
+
+    def mend(self, scope: Scope, holding: Collection[str], read: Callable[[Sequence[str]], Sequence[Memory]]) -> None:
+        """Put right what a process, or the index, failed at between two changes.
+
+        Args:
+            scope: Whose.
+            holding: The ids of the memories that hold.
+            read: Reads those of these ids.
+        """
+        try:
+            index = self._index(scope)
+            if index.count() == len(holding):
+                return
+            there = {str(document.id) for document in index.get(sorted(holding))}
+            self.put(scope, [self.entry(memory) for memory in read(sorted(set(holding) - there))])
+            after = ""
+            while page := self._store().scan(scope, "memory", after=after, limit=_PAGE):
+                after = page[-1].id
+                self.drop(scope, [entry.id for entry in page if entry.id not in holding])
+        except StoreError as error:
+            self._say(error)
+
+    def _index(self, scope: Scope, *, embeds: bool = True) -> HybridIndex:
+        return HybridIndex(
+            self._store(),
+            scope=scope,
+            kind="memory",
+            embedder=self._embedder if embeds else None,
+            batch_size=self._settings.embeddings.batch_size,
+            observer=self._observer,
+        )
+
+    def _say(self, error: Exception) -> None:
+        _log.warning("the index of memories does not do all it should: %s", error, exc_info=error)
+        self._observer.count("memory.index_errors", error=type(error).__name__)

@@ -1,0 +1,119 @@
+"""What adding to a scope of many memories costs beside a bare edit-distance scan, and a search beside the index's own.
+
+    python benchmarks/memories.py [--memories 10000] [--store memory|sqlite]
+
+- The bare scan is one call of rapidfuzz over the texts of all memories, with the cutoff at which two are merged.
+- The index's own search finds as many candidates as the search of memories ranks.
+- Processor time of the calling thread, the best of 30 calls each with another text.
+"""
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rapidfuzz import process
+from rapidfuzz.distance import Levenshtein
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from arc_common import ArcSettings
+from arc_common.indexing import Scope
+from arc_common.memories import ProposedMemory
+from arc_common.memory.keeping import MemoryKeeper
+from arc_common.observability import SilentObserver
+from arc_common.retrieval import HybridIndex
+from arc_common.stores import InMemoryStore
+from arc_common.stores.sql import SqlStore
+
+SCOPE = Scope("benchmark", "user")
+ROUNDS = 30
+CANDIDATES = 20
+_SUBJECTS = ("user", "user's brother", "user's manager", "user's neighbour", "user's daughter", "user's dentist")
+_VERBS = ("visits", "talks about", "collects", "writes about", "photographs", "paints", "repairs", "studies", "sells")
+_SYLLABLES = ("ka", "ro", "min", "tal", "ve", "shi", "do", "pra", "len", "gu", "nor", "eth", "is", "ba", "qui")
+
+
+def texts(count: int, *, seed: int = 1) -> list[str]:
+    """That many different memories of 40 to 110 characters."""
+    choose = random.Random(seed)
+
+    def words(least: int, most: int) -> str:
+        return " ".join(
+            "".join(choose.choices(_SYLLABLES, k=choose.randint(2, 4))) for _ in range(choose.randint(least, most))
+        )
+
+    return [
+        f"The {choose.choice(_SUBJECTS)} {choose.choice(_VERBS)} {words(3, 9)} ({number})" for number in range(count)
+    ]
+
+
+def filled(store: InMemoryStore | SqlStore, count: int) -> MemoryKeeper:
+    """A keeper over a store with so many memories in one scope."""
+    keeper = MemoryKeeper(
+        store.memories,
+        index_store=lambda: store.index,
+        embedder=None,
+        settings=ArcSettings(memory={"max_per_scope": 10 * count + 1_000}),
+        observer=SilentObserver(),
+        clock=lambda: datetime.now(UTC),
+    )
+    for text in texts(count):
+        keeper.add(SCOPE, ProposedMemory(text))
+    return keeper
+
+
+def best(call: Callable[[str], object], asked: Iterable[str]) -> float:
+    """The least processor time of a call, in milliseconds."""
+    times = []
+    for text in asked:
+        start = time.thread_time()
+        call(text)
+        times.append(time.thread_time() - start)
+    return 1_000 * min(times)
+
+
+@contextmanager
+def opened(kind: str) -> Iterator[InMemoryStore | SqlStore]:
+    """An empty store."""
+    if kind == "memory":
+        yield InMemoryStore()
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        store = SqlStore(f"sqlite:///{Path(folder) / 'arc.db'}")
+        yield store
+        store.close()
+
+
+def main() -> None:
+    """Print a line for adding and one for searching."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--memories", type=int, default=10_000)
+    parser.add_argument("--store", choices=["memory", "sqlite"], default="memory")
+    asked = parser.parse_args()
+    with opened(asked.store) as store:
+        keeper = filled(store, asked.memories)
+        index = HybridIndex(store.index, scope=SCOPE, kind="memory")
+        known, new = texts(asked.memories), texts(2 * ROUNDS, seed=2)
+        queries = [" ".join(text.split()[2:6]) for text in known[:ROUNDS]]
+
+        def scan(text: str) -> object:
+            return process.extractOne(text, known, scorer=Levenshtein.normalized_similarity, score_cutoff=0.8)
+
+        scanning = best(scan, new[:ROUNDS])
+        adding = best(lambda text: keeper.add(SCOPE, ProposedMemory(text)), new[ROUNDS:])
+        finding = best(lambda query: index.search(query, top_k=CANDIDATES), queries)
+        searching = best(lambda query: keeper.search(SCOPE, query, limit=5), queries)
+        keeper.close()
+    print(f"{asked.memories:,} memories in one scope, store: {asked.store}")
+    print(f"  bare scan {scanning:.2f} ms   add    {adding:.2f} ms   {adding / scanning:.2f}x")
+    print(f"  index     {finding:.2f} ms   search {searching:.2f} ms   {searching / finding:.2f}x")
+
+
+if __name__ == "__main__":
+    main()
