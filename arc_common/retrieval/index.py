@@ -14,6 +14,7 @@ from arc_common.indexing import KINDS, EntryKind, IndexEntry, IndexStore, Scope,
 from arc_common.observability import Observer, SilentObserver
 from arc_common.protocols import Embedder
 from arc_common.ranking import best_places
+from arc_common.retrieval.agreement import credibility
 from arc_common.retrieval.embedding import GuardedEmbedder
 from arc_common.retrieval.fusion import Ranking, fused_scores
 from arc_common.retrieval.lexical import BM25
@@ -29,6 +30,11 @@ SearchMode = Literal["hybrid", "lexical", "dense"]
 
 _CANDIDATES = 100
 """Of each part, at least: with 50, 100 and 200 the fused order was as good (nDCG@10 within .003)."""
+
+_ANSWERED = 0.25
+"""Of the query's terms, by weight, that the best text by words must have to be worth 1: one word in common by chance
+outweighs no vector. Where a third of the words are the text's own and the others are not, nDCG@10 is .01 to .07 above
+that of measuring by the best alone; where words serve, it is the same."""
 
 _BATCH = 64
 _MAX_TERMS = 256
@@ -65,7 +71,8 @@ class Found:
 class HybridIndex:
     """Texts of one scope and kind, on any `IndexStore`.
 
-    - Ranking is arc's own BM25 over the scope's statistics, fused with cosines: the same on every store.
+    - Ranking is arc's own BM25 over the scope's statistics, fused with cosines: the same on every store. Cosines count
+      as far as the words bear them out (see `credibility`), words as far as they answer the query.
     - A failing embedder loses nothing: what is added is stored without vectors, what is searched is searched by words,
       and both are counted ("index.embedder_errors"), logged and said.
     - Thread-safe if embedder and store are. Making one does no I/O.
@@ -226,39 +233,44 @@ class HybridIndex:
         rankings: dict[str, Ranking] = {}
         notes: list[str] = []
         wanted = None if vector is None else unit_vector("vector", vector)
+        near: dict[str, float] = {}
         if stored is not None:
             if wanted is None and self._embedder is not None and (wanted := self._embedder.of_query(query)) is None:
                 notes.append("no vector for the query: searched by words only")
             if wanted is not None:
-                rankings["vector"] = self._nearest(wanted, stored[0], asked, threshold, limit)
+                where = self._scope, self._kind
+                near = dict(self._store.dense(*where, wanted, embedder=stored[0], filters=asked, limit=limit))
+                rankings["vector"] = self._nearest(near, threshold)
         if mode != "dense" or notes:
-            rankings["bm25"] = self._matching(query, asked, limit)
+            words, answered = self._matching(query, asked, limit)
+            rankings["bm25"] = words
+            if near and words.weight:
+                vectors = rankings["vector"]
+                weight = vectors.weight * credibility(near, words.scores, answered=answered)
+                rankings["vector"] = replace(vectors, weight=weight)
         return Found(tuple(self._documents(rankings, top_k, fuse=mode == "hybrid")), tuple(notes))
 
-    def _matching(self, query: str, filters: Filter | None, limit: int) -> Ranking:
+    def _matching(self, query: str, filters: Filter | None, limit: int) -> tuple[Ranking, float]:
+        """What is found by words, and how much of the query the best of it answers."""
         analysed = analyze_query(query, drop_stop_words=self._drop_stop_words)
         terms = dict.fromkeys(list(dict.fromkeys(analysed))[:_MAX_TERMS], 1.0)
         weight = self._weights["bm25"]
         if not terms:
-            return Ranking({}, weight=weight)
+            return Ranking({}, weight=weight), 0.0
         found = self._store.lexical(self._scope, self._kind, terms, filters=filters, limit=limit)
-        scores = self._bm25.scores(found, list(terms.values()))
+        weights = list(terms.values())
+        scores = self._bm25.scores(found, weights)
         best = {found.ids[place]: float(scores[place]) for place in best_places(found.ids, scores, limit)}
+        if not best:
+            return Ranking({}, weight=weight), 0.0
+        highest, full = max(best.values()), self._bm25.full_score(found, weights)
         # What has none of the terms scores 0; when more than the limit have one, the rest is as good as the last.
-        return Ranking(best, weight=weight, floor=None if len(best) == limit else 0.0)
+        floor = min(best.values()) if len(best) == limit else 0.0
+        return Ranking(best, weight=weight, floor=floor, ideal=max(highest, _ANSWERED * full)), min(1.0, highest / full)
 
-    def _nearest(
-        self,
-        vector: "NDArray[np.float32]",
-        embedder: str,
-        filters: Filter | None,
-        threshold: float | None,
-        limit: int,
-    ) -> Ranking:
-        found = self._store.dense(self._scope, self._kind, vector, embedder=embedder, filters=filters, limit=limit)
-        near = {entry_id: cosine for entry_id, cosine in found if threshold is None or cosine >= threshold}
-        floor = found[-1][1] if found else None
-        return Ranking(near, weight=self._weights["vector"], floor=floor, ideal=1.0)
+    def _nearest(self, near: Mapping[str, float], threshold: float | None) -> Ranking:
+        kept = {entry_id: cosine for entry_id, cosine in near.items() if threshold is None or cosine >= threshold}
+        return Ranking(kept, weight=self._weights["vector"], floor=min(near.values(), default=None), ideal=1.0)
 
     def _documents(self, rankings: Mapping[str, Ranking], top_k: int, *, fuse: bool) -> list[ScoredDocument]:
         parts = {name: ranking for name, ranking in rankings.items() if ranking.scores and ranking.weight}

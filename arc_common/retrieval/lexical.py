@@ -4,6 +4,7 @@ Robertson & Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (
 document frequency that is never negative, and no constant factor (k1 + 1), which changes no ranking.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -55,6 +56,16 @@ class BM25:
         for column, (weight, rarity) in enumerate(zip(weights, idf.tolist(), strict=True)):
             total += weight * rarity * _saturated(candidates.frequencies[:, column], norms)
         return total
+
+    def full_score(self, candidates: LexicalCandidates, weights: Sequence[float]) -> float:
+        """The score of a text of mean length that has each term asked for once, also those that no text has.
+
+        Args:
+            candidates: What a backend found; only its statistics count.
+            weights: What each term weighs, in the order of the terms asked for.
+        """
+        idf = inverse_document_frequencies(candidates.document_frequencies, candidates.count)
+        return math.fsum(weight * rarity for weight, rarity in zip(weights, idf.tolist(), strict=True)) / (1 + self.k1)
 
     def norms(self, lengths: "NDArray[Any]", *, mean: float) -> "NDArray[Any]":
         """What a term's frequency is measured against in texts of these lengths: k1 × (1 − b + b × length / mean)."""

@@ -1,6 +1,7 @@
 """HybridIndex: what it finds, what it stores, and what becomes of both when the embedder fails."""
 
 import logging
+import random
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -315,6 +316,38 @@ def test_weights_say_what_each_part_counts(embedder: WordEmbedder) -> None:
     assert ids(by_words) == ids(HybridIndex(store).search(query, mode="lexical"))
     by_vectors = HybridIndex(store, embedder=embedder, weights={"bm25": 0}).search(query)
     assert ids(by_vectors) == ids(HybridIndex(store, embedder=embedder).search(query, mode="dense"))
+
+
+class GuessingEmbedder:
+    """A vector that has nothing to do with what the text says: it can't read."""
+
+    name = "guessing"
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        chances = [random.Random(text) for text in texts]
+        return [[chance.gauss(0, 1) for _ in range(8)] for chance in chances]
+
+
+def test_an_embedder_that_can_t_read_changes_little() -> None:
+    """Of texts that have what a query asks for, the one that has most of it stays first."""
+    texts = {f"{n:03}": f"topic{n % 60} subject{7 * n % 45} filler{n}" for n in range(600)}
+    index = HybridIndex(InMemoryIndexStore(), embedder=GuessingEmbedder())
+    index.add([Document(text, name) for name, text in texts.items()])
+    kept = 0
+    for n in range(0, 600, 20):
+        query = f"topic{n % 60} subject{7 * n % 45}"
+        kept += ids(index.search(query, top_k=1)) == ids(index.search(query, top_k=1, mode="lexical"))
+    assert kept >= 27
+
+
+def test_one_word_in_common_does_not_outweigh_a_vector(embedder: WordEmbedder) -> None:
+    """A text that has next to nothing of what is asked is no perfect match for being the only one that has any."""
+    index = HybridIndex(InMemoryIndexStore(), embedder=embedder)
+    others = [Document(f"A truck in lane {n}.", f"truck{n}") for n in range(20)]
+    index.add([Document("A kitten purrs softly.", "kitten"), Document("The dog barks at dawn.", "dawn"), *others])
+    found = index.search("whiskered feline cat companion slumbering peacefully until dawn")
+    assert ids(found)[0] == "kitten"
+    assert found[1].document.id == "dawn"
 
 
 @given(

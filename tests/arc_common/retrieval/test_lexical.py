@@ -33,6 +33,14 @@ def test_the_score_is_the_formula_s() -> None:
     assert score(2, weight=0.3) == pytest.approx(0.3 * score(2))
 
 
+def test_the_full_score_is_that_of_a_text_with_every_term() -> None:
+    """Once, at mean length; a term that no text has counts too."""
+    both = LexicalCandidates((), np.zeros((0, 2)), np.zeros(0), np.array([1, 0]), 10, 40.0)
+    rarities = np.log(1 + 9.5 / 1.5), np.log(1 + 10.5 / 0.5)
+    assert BM25().full_score(both, [1.0, 0.5]) == pytest.approx((rarities[0] + 0.5 * rarities[1]) / 2.5)
+    assert BM25().full_score(candidates(1), [1.0]) == pytest.approx(score(1))
+
+
 def test_the_parameters_do_what_they_say() -> None:
     """k1 = 0 counts a term once; b = 0 does not look at the length; rarer terms weigh more, common ones still count."""
     assert score(1, k1=0) == score(9, k1=0) > 0
