@@ -1,0 +1,336 @@
+"""Compare what is found: arc's index by words, by vectors and by both, its rerankers, and their peers, in one run.
+
+    python benchmarks/retrieval.py --data PATH… [--queries N] [--keep FOLDER]
+
+Each file is a collection in gzipped JSON: {documents: {id: text}, queries: {id: text}, qrels: {query: {document:
+grade}}}. For each it prints nDCG@10 (of all queries, and of every other one, so that a choice made on one half shows on
+the other), recall@100, and the median milliseconds of a query with its ratio to arc's hybrid search. All are asked for
+the first 100 and have the same vectors, which all-MiniLM-L6-v2 (see minilm.py) made beforehand, in no one's time.
+
+The peers: rank-bm25 on what stands between white space, and bm25s, each as its manual begins; LangChain's
+EnsembleRetriever of its BM25Retriever and its in-memory vector store; LlamaIndex's QueryFusionRetriever of its
+BM25Retriever and its in-memory vector index, by reciprocal ranks and by relative scores. Needs the extras `langchain`,
+`llamaindex` and `bench`; a peer that is not installed is left out, and said to be.
+"""
+
+import argparse
+import gzip
+import json
+import os
+import sys
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import mean, median, stdev
+from time import perf_counter
+from typing import Any, Protocol
+
+# Two threads on a busy machine take longer than one; numpy asks when it is imported.
+os.environ.update({"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"})
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from ranking_quality import ndcg, recall
+
+from arc_common.documents import Document, ScoredDocument
+from arc_common.protocols import Reranker
+from arc_common.rerankers import BM25Reranker, DiversityReranker, KeywordWeightedReranker, RerankerChain
+from arc_common.retrieval import HybridIndex, InMemoryIndexStore
+
+DEPTH = 100
+FUSED = "arc hybrid"
+PARTS = ("arc words", "arc vectors")
+
+Search = Callable[[str], list[str]]
+
+
+class _Embedder(Protocol):
+    name: str
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        """One vector for each text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """Documents, queries, and how well the one answers the other."""
+
+    name: str
+    documents: Mapping[str, str]
+    queries: Mapping[str, str]
+    grades: Mapping[str, Mapping[str, float]]
+
+    @classmethod
+    def read(cls, path: Path, queries: int | None = None) -> "Collection":
+        """A file's collection, of its queries only the first ones that have an answer."""
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            data = json.load(file)
+        there = data["documents"].keys()
+        grades = {
+            asked: {name: grade for name, grade in judged.items() if name in there}
+            for asked, judged in data["qrels"].items()
+        }
+        answered = [name for name in data["queries"] if any(grade > 0 for grade in grades.get(name, {}).values())]
+        kept = {name: data["queries"][name] for name in answered[:queries]}
+        return cls(path.name.split(".")[0], data["documents"], kept, grades)
+
+
+@dataclass(slots=True)
+class Remembered:
+    """An embedder that has embedded everything before it is asked.
+
+    Args:
+        embedder: Makes the vectors.
+        folder: Where they are kept from one run to the next; `None` keeps none.
+    """
+
+    embedder: _Embedder
+    folder: Path | None = None
+    vectors: dict[str, list[float]] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The embedder's."""
+        return self.embedder.name
+
+    def learn(self, texts: Sequence[str]) -> None:
+        """Embed the texts, or read what a former run made of them."""
+        digest = sha256("\0".join([self.name, *texts]).encode()).hexdigest()[:24]
+        kept = self.folder / f"{digest}.npy" if self.folder else None
+        if kept is not None and kept.exists():
+            made = np.load(kept)
+        else:
+            made = np.asarray(self.embedder.embed(texts), dtype=np.float32)
+            if kept is not None:
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                np.save(kept, made)
+        self.vectors |= dict(zip(texts, made.tolist(), strict=True))
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """The vectors of texts that were learned."""
+        return [self.vectors[text] for text in texts]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one contestant did: for each query, in their order."""
+
+    ndcg: list[float]
+    recall: list[float]
+    milliseconds: list[float]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Read, ask, compare, and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, nargs="+", required=True, help="collections")
+    parser.add_argument("--queries", type=int, help="of each collection, at most")
+    parser.add_argument("--keep", type=Path, help="a folder for vectors, so that a second run need not make them")
+    options = parser.parse_args(arguments)
+    from minilm import MiniLM
+
+    embedder, console = Remembered(MiniLM(), options.keep), Console()
+    for path in options.data:
+        collection = Collection.read(path, options.queries)
+        show(collection, compare(collection, embedder), console)
+
+
+def compare(collection: Collection, embedder: Remembered) -> dict[str, Row]:
+    """What each contestant finds."""
+    embedder.learn(list(dict.fromkeys(collection.documents.values())))
+    embedder.learn(list(dict.fromkeys(collection.queries.values())))
+    contestants = {**_arc(collection, embedder), **_peers(collection, embedder)}
+    return {name: _row(collection, search) for name, search in contestants.items()}
+
+
+def show(collection: Collection, rows: Mapping[str, Row], console: Console) -> None:
+    """Print a collection's table, and the hybrid search's distance to the better of its parts."""
+    size = f"{len(collection.documents):,} documents, {len(collection.queries):,} queries"
+    table = Table("", title=f"{collection.name}: {size}")
+    for heading in ("nDCG@10", "odd", "even", "recall@100", "ms", "ratio"):
+        table.add_column(heading, justify="right")
+    own = median(rows[FUSED].milliseconds)
+    for name, row in rows.items():
+        took = median(row.milliseconds)
+        qualities = (mean(row.ndcg), mean(row.ndcg[::2]), mean(row.ndcg[1::2] or row.ndcg), mean(row.recall))
+        table.add_row(name, *(f"{one:.4f}" for one in qualities), f"{took:.2f}", f"{took / own:.2f}×")
+    console.print(table)
+    better = max(PARTS, key=lambda part: mean(rows[part].ndcg))
+    gains = [fused - part for fused, part in zip(rows[FUSED].ndcg, rows[better].ndcg, strict=True)]
+    error = stdev(gains) / len(gains) ** 0.5 if len(gains) > 1 else 0.0
+    console.print(f"{FUSED} less {better}: {mean(gains):+.4f} (standard error {error:.4f})")
+    for name, package in _PEERS.items():
+        if not _is_installed(package):
+            console.print(f"left out: {name} ({package} is not installed)")
+
+
+def _row(collection: Collection, search: Search) -> Row:
+    row = Row([], [], [])
+    search(next(iter(collection.queries.values())))  # what is made at first use
+    for query_id, query in collection.queries.items():
+        start = perf_counter()
+        found = search(query)
+        row.milliseconds.append(1_000 * (perf_counter() - start))
+        grades = collection.grades[query_id]
+        row.ndcg.append(ndcg(found, grades))
+        row.recall.append(recall(found, grades, depth=DEPTH))
+    return row
+
+
+def _arc(collection: Collection, embedder: Remembered) -> dict[str, Search]:
+    index = HybridIndex(InMemoryIndexStore(), embedder=embedder)
+    index.add([Document(text, id=name) for name, text in collection.documents.items()])
+    vectors = {name: embedder.vectors[text] for name, text in collection.documents.items()}
+
+    def searching(mode: Any, reranker: Reranker | None = None) -> Search:
+        def search(query: str) -> list[str]:
+            found: Sequence[ScoredDocument] = index.search(query, top_k=DEPTH, mode=mode)
+            if reranker is not None:
+                found = reranker.rerank(query, found, top_k=DEPTH)
+            return [scored.document.id or "" for scored in found]
+
+        return search
+
+    rerankers: dict[str, Reranker] = {
+        "keyword": KeywordWeightedReranker(),
+        "bm25": BM25Reranker(),
+        "diversity": DiversityReranker(vectors=vectors),
+        "diversity, λ .9": DiversityReranker(vectors=vectors, trade_off=0.9),
+        "both": RerankerChain([KeywordWeightedReranker(), DiversityReranker(vectors=vectors, trade_off=0.9)]),
+    }
+    searches = {PARTS[0]: searching("lexical"), PARTS[1]: searching("dense"), FUSED: searching("hybrid")}
+    return searches | {f"  + {name}": searching("hybrid", reranker) for name, reranker in rerankers.items()}
+
+
+def _peers(collection: Collection, embedder: Remembered) -> dict[str, Search]:
+    ids, texts = list(collection.documents), list(collection.documents.values())
+    peers = {}
+    for name, package in _PEERS.items():
+        if _is_installed(package):
+            peers |= _MAKERS[name](ids, texts, embedder)
+    return peers
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:  # not even what it is a part of
+        return False
+
+
+def _rank_bm25(ids: Sequence[str], texts: Sequence[str], _: Remembered) -> dict[str, Search]:
+    from rank_bm25 import BM25Okapi
+
+    index = BM25Okapi([text.split() for text in texts])
+
+    def search(query: str) -> list[str]:
+        best = np.argsort(-index.get_scores(query.split()), kind="stable")[:DEPTH]
+        return [ids[place] for place in best.tolist()]
+
+    return {"rank-bm25, split()": search}
+
+
+def _bm25s(ids: Sequence[str], texts: Sequence[str], _: Remembered) -> dict[str, Search]:
+    import bm25s
+
+    index = bm25s.BM25()
+    index.index(bm25s.tokenize(list(texts), show_progress=False), show_progress=False)
+    depth = min(DEPTH, len(ids))
+
+    def search(query: str) -> list[str]:
+        asked = bm25s.tokenize([query], show_progress=False, return_ids=False)
+        places, _ = index.retrieve(asked, k=depth, show_progress=False)
+        return [ids[place] for place in places[0].tolist()]
+
+    return {"bm25s": search}
+
+
+def _langchain(ids: Sequence[str], texts: Sequence[str], embedder: Remembered) -> dict[str, Search]:
+    from langchain_classic.retrievers import EnsembleRetriever
+    from langchain_core.documents import Document as LangChainDocument
+    from langchain_core.embeddings import Embeddings
+    from langchain_core.vectorstores import InMemoryVectorStore
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the package says when it is imported that nobody keeps it any more
+        from langchain_community.retrievers import BM25Retriever
+
+    class Vectors(Embeddings):
+        def embed_documents(self, texts: list[str]) -> list[list[float]]:
+            return embedder.embed(texts)
+
+        def embed_query(self, text: str) -> list[float]:
+            return embedder.embed([text])[0]
+
+    documents = [
+        LangChainDocument(id=name, page_content=text, metadata={"id": name})
+        for name, text in zip(ids, texts, strict=True)
+    ]
+    store = InMemoryVectorStore(Vectors())
+    store.add_documents(documents)
+    words = BM25Retriever.from_documents(documents, k=DEPTH)
+    both = EnsembleRetriever(retrievers=[words, store.as_retriever(search_kwargs={"k": DEPTH})], id_key="id")
+    return {"LangChain ensemble": lambda query: [document.metadata["id"] for document in both.invoke(query)]}
+
+
+def _llamaindex(ids: Sequence[str], texts: Sequence[str], embedder: Remembered) -> dict[str, Search]:
+    from llama_index.core import VectorStoreIndex
+    from llama_index.core.base.embeddings.base import BaseEmbedding
+    from llama_index.core.llms import MockLLM
+    from llama_index.core.retrievers import QueryFusionRetriever
+    from llama_index.core.schema import TextNode
+    from llama_index.retrievers.bm25 import BM25Retriever
+
+    class Vectors(BaseEmbedding):
+        def _get_text_embedding(self, text: str) -> list[float]:
+            return embedder.embed([text])[0]
+
+        def _get_query_embedding(self, query: str) -> list[float]:
+            return embedder.embed([query])[0]
+
+        async def _aget_query_embedding(self, query: str) -> list[float]:
+            return self._get_query_embedding(query)
+
+    nodes = [
+        TextNode(id_=name, text=text, embedding=embedder.vectors[text]) for name, text in zip(ids, texts, strict=True)
+    ]
+    depth = min(DEPTH, len(ids))
+    words = BM25Retriever.from_defaults(nodes=nodes, similarity_top_k=depth)
+    vectors = VectorStoreIndex(nodes, embed_model=Vectors()).as_retriever(similarity_top_k=depth)
+
+    def fusing(mode: Any) -> Search:
+        both = QueryFusionRetriever(
+            [words, vectors], llm=MockLLM(), mode=mode, similarity_top_k=depth, num_queries=1, use_async=False
+        )
+        return lambda query: [found.node.node_id for found in both.retrieve(query)]
+
+    return {
+        "LlamaIndex, ranks": fusing("reciprocal_rerank"),
+        "LlamaIndex, scores": fusing("relative_score"),
+    }
+
+
+_MAKERS = {
+    "rank-bm25": _rank_bm25,
+    "bm25s": _bm25s,
+    "LangChain's ensemble": _langchain,
+    "LlamaIndex's fusion": _llamaindex,
+}
+
+_PEERS = {
+    "rank-bm25": "rank_bm25",
+    "bm25s": "bm25s",
+    "LangChain's ensemble": "langchain_community",
+    "LlamaIndex's fusion": "llama_index.retrievers.bm25",
+}
+"""What each is known by, and the package without which it can't take part."""
+
+if __name__ == "__main__":
+    main()
