@@ -6,8 +6,8 @@ MMR over vectors: 1,000 candidates of 384 dimensions, 10 taken; against LangChai
 LlamaIndex's `get_top_k_mmr_embeddings` on the same arrays. MMR over terms: the same number of texts; against the plain
 form, which compares every candidate with everything taken. BM25: 100 raw texts; against what LangChain's
 `BM25Retriever` does with them (split at white space, rank-bm25's BM25Okapi, the best four), without the framework
-around it. "new texts" forgets what was analysed before each run, "seen before" is a later question about the same
-candidates.
+around it. "new texts" is a reranker's first question, whose words have been seen before; "seen before" is its next one
+about the same candidates.
 
 With --data (the folder of the shared data) also nDCG@10 of the first 100 of a lexical search, re-ranked.
 """
@@ -39,7 +39,7 @@ from arc_common.rerankers import (
     jaccard_mmr,
     query_mmr,
 )
-from arc_common.rerankers.terms import analysed, forget
+from arc_common.text import analyze
 
 CANDIDATES, DIMENSIONS, TAKEN = 1_000, 384, 10
 
@@ -81,7 +81,7 @@ def _terms(repeat: int) -> None:
     texts = _texts(CANDIDATES)
     generator = random.Random(0)
     relevance = [generator.random() for _ in texts]
-    sets = [frozenset(analysed(text).counts) for text in texts]
+    sets = [frozenset(analyze(text)) for text in texts]
 
     def plain() -> list[int]:
         taken: list[int] = []
@@ -103,13 +103,12 @@ def _bm25(repeat: int) -> None:
     texts, question = _texts(100), "which vessels may moor beside the northern quay at night"
     reranker = BM25Reranker(top_k=4)
 
-    def arc() -> list[str]:
+    def arc(reranker: BM25Reranker = reranker) -> list[str]:
         found = reranker.rerank(question, [ScoredDocument(Document(text)) for text in texts])
         return [ranked.document.text for ranked in found]
 
     def arc_anew() -> list[str]:
-        forget()
-        return arc()
+        return arc(BM25Reranker(top_k=4))
 
     def langchain() -> list[str]:
         documents = [LangChainDocument(page_content=text, metadata={}) for text in texts]

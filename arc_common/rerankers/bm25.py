@@ -1,12 +1,13 @@
 """BM25Reranker: the words of the question, each by how rare it is."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from arc_common.documents import ScoredDocument
 from arc_common.rerankers.ranking import DEFAULT_TOP_K, best_first, check_min_score, check_top_k, rescored
-from arc_common.rerankers.terms import analysed, query_terms
+from arc_common.rerankers.terms import Analyses, counts_among, query_terms
+from arc_common.text import analyze
 
 __all__ = ["BM25Reranker", "TermStatistics"]
 
@@ -51,6 +52,7 @@ class BM25Reranker:
         min_score: float | None = None,
     ) -> None:
         self._statistics = statistics
+        self._analyses = Analyses()
         self.top_k = check_top_k(top_k)
         self.min_score = check_min_score(min_score)
 
@@ -60,23 +62,31 @@ class BM25Reranker:
         """The documents that match the query's words best, best first (see `Reranker`)."""
         most = self.top_k if top_k is None else check_top_k(top_k)
         places = best_first([found.score for found in documents], top_k=len(documents))
-        scores = bm25_scores(query, [documents[place].document.text for place in places], statistics=self._statistics)
+        texts = [documents[place].document.text for place in places]
+        scores = bm25_scores(query, texts, statistics=self._statistics, terms_of=self._analyses.terms)
         return [
             rescored(documents[places[rank]], scores[rank], {"bm25": scores[rank]})
             for rank in best_first(scores, top_k=most, min_score=self.min_score)
         ]
 
 
-def bm25_scores(query: str, texts: Sequence[str], *, statistics: TermStatistics | None = None) -> list[float]:
+def bm25_scores(
+    query: str,
+    texts: Sequence[str],
+    *,
+    statistics: TermStatistics | None = None,
+    terms_of: Callable[[str], Sequence[str]] = analyze,
+) -> list[float]:
     """The BM25 score of each text, 0 or more; k1 is 1.5 and b 0.75."""
     from rank_bm25 import BM25Plus  # noqa: PLC0415 - brings numpy, which importing arc must not cost
 
     terms = query_terms(query)
-    analyses = [analysed(text) for text in texts]
-    counts = [{term: found.counts[term] for term in terms if term in found.counts} for found in analyses]
+    wanted = frozenset(terms)
+    found = list(map(terms_of, texts))
+    counts = [counts_among(wanted, own) for own in found]
     if not any(counts):
         return [0.0] * len(texts)
-    lengths = [found.length for found in analyses]
+    lengths = list(map(len, found))
     # BM25Plus with delta 0 is Okapi's BM25 with an idf above zero. It is given only the terms asked for, and told the
     # rest: building it from whole texts would take most of the time.
     bm25 = BM25Plus([list(present) for present in counts], k1=_K1, b=_B, delta=0)

@@ -12,7 +12,7 @@ from arc_common.rerankers.ranking import (
     min_max,
     rescored,
 )
-from arc_common.rerankers.terms import analysed, query_terms
+from arc_common.rerankers.terms import Analyses, query_terms
 
 __all__ = ["KeywordWeightedReranker"]
 
@@ -36,14 +36,15 @@ class KeywordWeightedReranker:
         self.weight = check_share("weight", weight)
         self.top_k = check_top_k(top_k)
         self.min_score = check_min_score(min_score)
+        self._analyses = Analyses()
 
     def rerank(
         self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None
     ) -> list[ScoredDocument]:
         """The documents that score best with their keywords, best first (see `Reranker`)."""
         most = self.top_k if top_k is None else check_top_k(top_k)
-        terms = query_terms(query)
-        keywords = [_coverage(terms, found.document.text) for found in documents]
+        wanted = frozenset(query_terms(query))
+        keywords = [_coverage(wanted, self._analyses.terms(found.document.text)) for found in documents]
         scores = min_max([found.score for found in documents])
         mixed = [
             score * (1 - self.weight) + keyword * self.weight for score, keyword in zip(scores, keywords, strict=True)
@@ -54,9 +55,6 @@ class KeywordWeightedReranker:
         ]
 
 
-def _coverage(terms: Sequence[str], text: str) -> float:
-    """The share of the terms that the text has."""
-    if not terms:
-        return 0.0
-    counts = analysed(text).counts
-    return sum(term in counts for term in terms) / len(terms)
+def _coverage(wanted: frozenset[str], terms: Sequence[str]) -> float:
+    """The share of what is wanted that a text's terms have."""
+    return len(wanted.intersection(terms)) / len(wanted) if wanted else 0.0

@@ -7,7 +7,7 @@ from arc_common.documents import ScoredDocument
 from arc_common.protocols import Embedder
 from arc_common.rerankers.marginal_relevance import jaccard_mmr, query_mmr, vector_mmr
 from arc_common.rerankers.ranking import DEFAULT_TOP_K, check_min_score, check_share, check_top_k, min_max, rescored
-from arc_common.rerankers.terms import analysed, query_terms
+from arc_common.rerankers.terms import Analyses, query_terms
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,6 +51,7 @@ class DiversityReranker:
         self.trade_off = check_share("trade_off", trade_off)
         self.top_k = check_top_k(top_k)
         self.min_score = check_min_score(min_score)
+        self._analyses = Analyses()
         self._embedder = embedder
         self._vectors = vectors
 
@@ -82,15 +83,19 @@ class DiversityReranker:
         else:
             normalised = min_max(scores)  # with those left out: a threshold must not make the next one worthless
             relevance = [
-                normalised[place] if is_scored else _likeness(query, documents[place].document.text) for place in places
+                normalised[place] if is_scored else _likeness(query, self._terms(documents[place])) for place in places
             ]
             if self._embedder is not None or self._vectors is not None:
                 vectors = self._vectors_of(candidates)
                 taken = vector_mmr(relevance, vectors, top_k=top_k, trade_off=self.trade_off)
             else:
-                terms = [analysed(found.document.text).counts for found in candidates]
-                taken = jaccard_mmr(relevance, terms, top_k=top_k, trade_off=self.trade_off)
+                taken = jaccard_mmr(
+                    relevance, list(map(self._terms, candidates)), top_k=top_k, trade_off=self.trade_off
+                )
         return [(places[place], value) for place, value in taken]
+
+    def _terms(self, found: ScoredDocument) -> frozenset[str]:
+        return frozenset(self._analyses.terms(found.document.text))
 
     def _vectors_of(self, candidates: Sequence[ScoredDocument]) -> "Sequence[ArrayLike]":
         if self._vectors is None:
@@ -102,7 +107,7 @@ class DiversityReranker:
         return [[0.0] * dimension if vector is None else vector for vector in vectors]
 
 
-def _likeness(query: str, text: str) -> float:
+def _likeness(query: str, terms: frozenset[str]) -> float:
     """Jaccard's similarity of a query's terms and a text's."""
-    asked, own = set(query_terms(query)), analysed(text).counts.keys()
-    return len(asked & own) / len(asked | own) if asked else 0.0
+    asked = set(query_terms(query))
+    return len(asked & terms) / len(asked | terms) if asked else 0.0

@@ -1,6 +1,10 @@
 """BM25Reranker, against rank-bm25 over whole texts."""
 
+import copy
 import math
+import pickle
+import sys
+from collections import Counter
 from collections.abc import Sequence
 
 import pytest
@@ -8,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rank_bm25 import BM25Plus
 
-from arc_common.rerankers import BM25Reranker
+from arc_common.documents import Document, ScoredDocument
+from arc_common.rerankers import BM25Reranker, DiversityReranker, KeywordWeightedReranker
 from arc_common.rerankers.bm25 import bm25_scores
-from arc_common.rerankers.terms import analysed
+from arc_common.rerankers.terms import Analyses, counts_among
 from arc_common.text import analyze, analyze_query
 from tests.arc_common.rerankers.documents import ids, scored, texts
 
@@ -28,22 +33,44 @@ def test_scores_are_those_of_rank_bm25(corpus, query):
     assert bm25_scores(query, corpus) == pytest.approx(list(expected))
 
 
-@given(st.text(max_size=300) | st.lists(st.sampled_from(["Ab-1", "é", "좋아요", "\u0301x", "…", "ǅ"])).map(" ".join))
-def test_a_text_is_analysed_as_the_analyzer_does(text):
-    """Word by word or whole, the terms are the same."""
-    found = analysed(text)
-    assert sorted(term for term, count in found.counts.items() for _ in range(count)) == sorted(analyze(text))
-    assert found.length == len(analyze(text))
+@given(
+    st.text(max_size=300) | st.lists(st.sampled_from(["Ab-1", "é", "좋아요", "茶", "x"] * 5)).map(" ".join), st.data()
+)
+def test_terms_are_counted(text, data):
+    """Few or many: each of those wanted that occurs, as often as it does."""
+    terms = Analyses().terms(text)
+    assert list(terms) == analyze(text)
+    wanted = data.draw(st.frozensets(st.sampled_from([*terms, "other"])))
+    assert counts_among(wanted, terms) == {term: terms.count(term) for term in terms if term in wanted}
 
 
-def test_long_words_and_texts_are_analysed_too():
-    """What is not remembered has the same terms."""
-    for text in ("x" * 500 + " harbour", "harbour lantern " * 1000):
-        assert found_terms(text) == sorted(analyze(text))
+def test_many_terms_are_counted_in_one_walk():
+    """The same numbers as for few."""
+    terms = [f"t{n % 40}" for n in range(100)]
+    assert counts_among(frozenset(terms), terms) == Counter(terms)
 
 
-def found_terms(text: str) -> list[str]:
-    return sorted(term for term, count in analysed(text).counts.items() for _ in range(count))
+@pytest.mark.parametrize("kind", [BM25Reranker, KeywordWeightedReranker, DiversityReranker])
+def test_what_is_remembered_goes_with_the_reranker(kind):
+    """No text of a candidate stays anywhere once the reranker is gone."""
+    found = [ScoredDocument(Document(f"the harbour lantern of quay {number}")) for number in range(3)]
+    text = found[0].document.text
+    before = sys.getrefcount(text)
+    reranker = kind()
+    ranked = [reranker.rerank("harbour", found) for _ in range(2)]
+    assert ranked[0] == ranked[1]
+    assert sys.getrefcount(text) > before
+    del reranker
+    assert sys.getrefcount(text) == before
+
+
+def test_a_copy_ranks_the_same():
+    """Deep copies and pickles have what their reranker was made with, and remember nothing."""
+    reranker = BM25Reranker(top_k=2, min_score=0.1)
+    documents = scored(("nothing", 0.1), ("harbour", 0.2), ("harbour lantern", 0.1))
+    ranked = reranker.rerank("harbour lantern", documents)
+    for same in (copy.deepcopy(reranker), pickle.loads(pickle.dumps(reranker))):  # noqa: S301 - its own bytes
+        assert same.rerank("harbour lantern", documents) == ranked
 
 
 def test_words_decide_and_scores_settle_ties():

@@ -1,5 +1,6 @@
 """The analyzer: what matches what, in which scripts, and at what cost."""
 
+import itertools
 import json
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arc_common.text import analyze, analyze_query, query_words
+from arc_common.text import analyze, analyze_query, analyzer, query_words
 
 anything = st.text(st.characters(), max_size=200)
 words = st.text(st.characters(categories=["Ll", "Lu", "Lo", "Nd"]), min_size=1, max_size=12)
@@ -28,10 +29,47 @@ def test_any_text_gives_the_same_terms_again(text):
         assert not any(map(str.isspace, term))
 
 
-@given(st.lists(words, max_size=8))
+@given(st.lists(words.filter(lambda word: len(word) > 1), max_size=8))
 def test_words_are_analysed_each_for_itself(given_words):
     """The terms of a text are those of its words, in order: adding text never changes what was there."""
     assert analyze(" ".join(given_words)) == [term for word in given_words for term in analyze(word)]
+
+
+@given(st.lists(st.sampled_from(["茶", "井", "龙，", "(の", "ก", "。", "tea", "龙井", "차", "-", "3"]), max_size=8))
+def test_characters_that_stand_alone_come_in_pairs_too(given_words):
+    """Behind each pair of neighbours stands the pair, and nothing else is added."""
+    pairs, before = [], ""
+    for terms in filter(None, map(analyze, given_words)):
+        alone = terms[0] if len(terms) == 1 and terms[0] in {"茶", "井", "龙", "の", "ก"} else ""
+        pairs += [before + alone] if before and alone else []
+        before = alone
+    together = analyze(" ".join(given_words))
+    assert sorted(together) == sorted([*pairs, *(term for word in given_words for term in analyze(word))])
+    assert analyze("\u3000".join(given_words)) == together
+
+
+@pytest.mark.parametrize("query", ["龙 井 茶", "龙、井、茶", "龙　井　茶？", "「龙」「井」「茶」", "龙-井 茶"])
+def test_a_query_of_single_characters_finds_the_word(query):
+    """However it is taken apart; and a text that is taken apart is found by the word."""
+    asked = analyze_query(query)
+    assert {"龙井", "井茶"} & set(asked) & set(analyze("西湖的龙井茶很有名"))
+    assert set(analyze("龙井茶")) & set(analyze(query))
+    assert analyze_query(query, drop_stop_words=False) == analyze(query)
+
+
+def test_ordinary_words_alone_are_remembered():
+    """No code, address or long number stays in the process; what is remembered changes nothing, nor does its bound."""
+    secrets = ["ord-77314", "lena@postbox.example", "010-5550-7788", "1,284,000.00", "a" * 40, "hunter2hunter"]
+    text = " ".join(["an ordinary well-known house, isn't it? 1,240", *secrets])
+    first = analyze(text)
+    assert {"house,", "isn't", "1,240"} <= analyzer._remembered.keys()
+    assert not analyzer._remembered.keys() & set(secrets)
+    assert analyze(text) == first == analyze(text.upper())
+    many = " ".join("".join(letters) for letters in itertools.product("abcdefghijklmnopqrstuvwxyz", repeat=3))
+    for prefix in "qrstuv":
+        analyze(" ".join(prefix + word for word in many.split()))
+    assert 1 << 15 <= len(analyzer._remembered) <= 1 << 16
+    assert analyze(text) == first
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=60))
