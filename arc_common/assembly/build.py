@@ -140,8 +140,10 @@ class _Builder:
         recalled = sum(costs.corrected(line.tokens) + 1 for lines in blocks for line in lines)
         recalled += costs.text(layers.idle_note) + _BLOCK * sum(map(bool, (layers.idle_note, *blocks)))
         documents = sum(costs.text(plain(document).text) + _FRAMING for document in self._request.documents)
+        facts = costs.text("\n".join(layers.facts))
+        recalled += max(facts - self._request.budget.ceiling("facts"), 0)
         return {
-            "facts": costs.text("\n".join(layers.facts)),
+            "facts": facts,
             "narrative": costs.text(layers.narrative),
             "memory": recalled,
             "running": sum(costs.messages(step.messages) for step in self._running),
@@ -166,40 +168,47 @@ class _Builder:
         return added
 
     def remember(self) -> None:
-        """Pinned facts and summary, each within its share and both within half of the room: facts outlast the rest."""
+        """Pinned facts and summary, each within its share and both within half of the room: facts outlast the rest.
+
+        Facts that their own share has no room for take what the memory section lends them.
+        """
         costs, layers = self._costs, self._layers
         room_facts, room_narrative = self._room("facts"), self._room("narrative")
-        facts, narrative = layers.facts, layers.narrative_lines
-        while facts and costs.text("\n".join(facts)) > room_facts:
-            facts = facts[max(len(facts) // 4, 1) :]
+        lent = min(self._room("memory"), self._request.budget.lent_to_facts())
+        narrative = layers.narrative_lines
+        while layers.facts and costs.text("\n".join(layers.facts)) > room_facts + lent:
+            layers = layers.with_fewer_facts()
         while narrative and costs.text("\n".join(narrative)) > room_narrative:
             narrative = narrative[1:]
-        while facts or narrative:
-            filled = replace(self._draft, facts=facts, narrative=narrative)
+        while layers.facts or narrative:
+            filled = replace(self._draft, facts=layers.facts, narrative=narrative)
             if filled.tokens(costs) - self._carried <= self._left // 2:
                 break
             if narrative:
                 narrative = narrative[1:]
             else:
-                facts = facts[max(len(facts) // 4, 1) :]
-        added = self._fill(replace(self._draft, facts=facts, narrative=narrative))
+                layers = layers.with_fewer_facts()
+        added = self._fill(replace(self._draft, facts=layers.facts, narrative=narrative))
         summary = min(costs.text("\n".join(narrative)), added)
-        ids = layers.fact_ids[len(layers.fact_ids) - len(facts) :] if facts else ()
-        shown = [Item("fact", line, name) for line, name in zip(facts, ids, strict=False)]
-        self._close("facts", tokens=added - summary, allotted=max(room_facts, added - summary), items=shown)
+        self._borrowed = min(max(added - summary - room_facts, 0), lent)
+        own = added - summary - self._borrowed
+        shown = [Item("fact", line, name) for line, name in zip(layers.facts, layers.fact_ids, strict=False)]
+        self._close("facts", tokens=own, allotted=max(room_facts, own), items=shown)
         lines = [Item("summary", line) for line in narrative]
         self._close("narrative", tokens=summary, allotted=room_narrative, items=lines)
         missed = layers.narrative_lines[: len(layers.narrative_lines) - len(narrative)]
+        self._pinned = frozenset(layers.fact_ids)
         self._omissions += [Omission("summary", None, costs.text(line), TOO_LARGE) for line in reversed(missed)]
-        unshown = zip(layers.facts, layers.fact_ids, strict=False)
+        pinned = zip(self._layers.facts, self._layers.fact_ids, strict=False)
         self._omissions += [
             Omission("fact", name, costs.text(line), TOO_LARGE)
-            for line, name in list(unshown)[: len(layers.facts) - len(facts)][::-1]
+            for line, name in list(pinned)[::-1]
+            if name not in self._pinned
         ]
 
     def recall(self) -> None:
         """What the question asks for of what is not always shown; and how long the conversation rested."""
-        room = self._room("memory")
+        room = self._room("memory") - self._borrowed
         noted = replace(self._draft, idle_note=self._layers.idle_note)
         spent = noted.tokens(self._costs) - self._carried
         if self._layers.idle_note and spent <= room:
@@ -209,7 +218,8 @@ class _Builder:
         layers, quarter = self._layers, room // _KINDS
         spent += self._recall(layers.memories, "memories", min(room - spent, quarter))
         spent += self._recall(layers.artifacts, "artifacts", min(room - spent, quarter))
-        spent += self._recall(layers.recalled, "recalled", min(room - spent, quarter if layers.messages else room))
+        facts = [fact for fact in layers.recalled if fact.id not in self._pinned]
+        spent += self._recall(facts, "recalled", min(room - spent, quarter if layers.messages else room))
         spent += self._recall(layers.messages, "said", room - spent)
         draft = self._draft
         note = [Item("note", draft.idle_note)] if draft.idle_note else []
@@ -223,7 +233,7 @@ class _Builder:
             )
             for one in lines
         ]
-        self._close("memory", tokens=spent, allotted=room, items=[*note, *items])
+        self._close("memory", tokens=spent + self._borrowed, allotted=room + self._borrowed, items=[*note, *items])
 
     def _recall(self, lines: Sequence[RecalledLine], kind: RecalledKind, room: int) -> int:
         """Show the best of these lines, as far as there is room; what they cost."""
@@ -372,7 +382,7 @@ class _Builder:
 
     def _not_shown(self) -> LeftOut:
         """The facts that are neither pinned nor recalled."""
-        shown = {fact.id for fact in self._draft.recalled}
+        shown = {fact.id for fact in self._draft.recalled}.union(self._layers.fact_ids)
         missed = [fact.tokens for fact in self._layers.recalled if fact.id not in shown]
         others = self._layers.not_recalled
         return LeftOut(others.count + len(missed), others.tokens + sum(map(self._costs.corrected, missed)))
@@ -415,19 +425,19 @@ def memory_message(layers: Layers, *, max_tokens: int, count: Callable[[Message]
 
     Facts and summary are shortened until they fit; instructions never are.
     """
-    facts, narrative = layers.facts, layers.narrative_lines
+    narrative = layers.narrative_lines
     while True:
-        draft = Draft(Request(), None, layers.instructions, facts=facts, narrative=narrative)
+        draft = Draft(Request(), None, layers.instructions, facts=layers.facts, narrative=narrative)
         message = draft.system
         if message is None:
             return None
         message = replace(message, metadata={ARC_MARK: "memory"})
-        if not (facts or narrative) or count(message) <= max_tokens:
+        if not (layers.facts or narrative) or count(message) <= max_tokens:
             return message
         if narrative:
             narrative = narrative[1:]
         else:
-            facts = facts[max(len(facts) // 4, 1) :]
+            layers = layers.with_fewer_facts()
 
 
 def _document(document: Document | ScoredDocument, costs: Costs) -> Item:

@@ -1,7 +1,7 @@
 """What is remembered of a conversation besides the messages that are shown."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
@@ -39,10 +39,11 @@ class Layers:
         fact_ids: Their ids.
         narrative: The summary.
         instructions: System messages that summaries stand for.
-        recalled: Further facts for this question, best first.
+        recalled: Facts for this question, best first; pinned ones too.
         memories: Long-term memories for this question, best first.
         artifacts: What tools brought, for this question, best first.
         messages: Earlier messages for this question, best first.
+        importance: How much each of the pinned facts matters, from 0 to 1; none where that is not known.
         not_recalled: The facts that are neither pinned nor recalled.
         not_narrated: The summary's parts that its ceiling left no room for.
         boundary: The place of the last message that all this stands for; 0 for none.
@@ -57,6 +58,7 @@ class Layers:
     memories: tuple[RecalledLine, ...] = ()
     artifacts: tuple[RecalledLine, ...] = ()
     messages: tuple[RecalledLine, ...] = ()
+    importance: tuple[float, ...] = ()
     not_recalled: LeftOut = NOTHING
     not_narrated: LeftOut = NOTHING
     boundary: int = 0
@@ -66,6 +68,18 @@ class Layers:
     def narrative_lines(self) -> tuple[str, ...]:
         """The summary's lines, the oldest time first."""
         return tuple(self.narrative.splitlines())
+
+    def with_fewer_facts(self) -> "Layers":
+        """Without a quarter of the pinned facts, the least important; of equal ones the earlier leave."""
+        weights = dict(enumerate(self.importance))
+        order = sorted(range(len(self.facts)), key=lambda place: (weights.get(place, 0.0), place))
+        kept = sorted(order[max(len(order) // 4, 1) :])
+        return replace(
+            self,
+            facts=tuple(self.facts[place] for place in kept),
+            fact_ids=tuple(self.fact_ids[place] for place in kept if place < len(self.fact_ids)),
+            importance=tuple(self.importance[place] for place in kept if place < len(self.importance)),
+        )
 
 
 NO_LAYERS = Layers()

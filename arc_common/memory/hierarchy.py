@@ -237,6 +237,7 @@ class HierarchicalMemory:
             return layers
         return replace(
             layers,
+            importance=facts.importance(view.fact_ids),
             recalled=tuple(found),
             not_recalled=LeftOut(others, 0),
         )

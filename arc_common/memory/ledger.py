@@ -1,6 +1,8 @@
 """The facts ledger: how what was read from a leaf changes what is known, and which facts are always shown. Pure."""
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from datetime import datetime
 
 from arc_common.facts import Fact, ProposedFact
@@ -10,6 +12,8 @@ from arc_common.text import analyze
 __all__ = ["folded", "merged", "pinned", "related"]
 
 _MOST_MISSES = 16
+_RELATED = 0.5
+"""The share of a fact's key or value, by weight, that a text has which may change it."""
 
 
 def folded(text: str) -> str:
@@ -95,17 +99,30 @@ def _superseding(proposal: ProposedFact, later: Sequence[Fact]) -> str | None:
 
 
 def related(facts: Sequence[Fact], text: str, *, max_tokens: int, count: Callable[[str], int]) -> list[Fact]:
-    """The facts that a text may be about: those that share the most words with it, as long as their lines fit.
+    """The facts that a text may change: those of which it says most, as long as their lines fit.
 
-    Facts that share none are left out: showing all of them to every summary would cost the square of the conversation.
+    - It says at least half of what they are about, or half of what they say; a word that many facts have weighs less,
+      as idf does.
+    - All others are left out: showing them to every summary would cost the square of the conversation.
     """
     words = set(analyze(text))
-    shared = [(len(words.intersection(analyze(f"{fact.key} {fact.value}"))), fact) for fact in facts]
+    sides = [(set(analyze(fact.key)), set(analyze(fact.value))) for fact in facts]
+    spread = Counter(term for key, value in sides for term in key | value)
+    weight = {term: math.log(1 + len(facts) / number) for term, number in spread.items()}
+
+    def said(terms: Set[str]) -> float:
+        whole = sum(weight[term] for term in sorted(terms))
+        return sum(weight[term] for term in sorted(terms & words)) / whole if whole else 0.0
+
+    ranked = sorted(
+        ((max(map(said, pair)), fact) for pair, fact in zip(sides, facts, strict=True)),
+        key=lambda pair: (-pair[0], pair[1].segment, pair[1].line),
+    )
     chosen: list[Fact] = []
     total = 0
-    for overlap, fact in sorted(shared, key=lambda pair: (-pair[0], pair[1].segment, pair[1].line)):
-        tokens = count(fact.line + "\n")
-        if overlap == 0 or total + tokens > max_tokens:
+    for share, fact in ranked:
+        tokens = count(fact.line + "\n") if share >= _RELATED else 0
+        if share < _RELATED or total + tokens > max_tokens:
             break
         chosen.append(fact)
         total += tokens
@@ -115,16 +132,18 @@ def related(facts: Sequence[Fact], text: str, *, max_tokens: int, count: Callabl
 def pinned(facts: Sequence[Fact], *, max_tokens: int, count: Callable[[str], int]) -> list[Fact]:
     """The facts that are always shown: the most important, then the newest, as long as their lines fit.
 
-    A fact that doesn't fit is passed over for the next, sixteen times in a row at most. They are shown in the order in
-    which they were said; those of one message, in the order of their lines, so that the same conversation gives the
-    same bytes.
+    - One whose value stands already in what rules took from the same message is passed over: that is its sentence.
+    - One that doesn't fit is passed over for the next, sixteen times in a row at most.
+    - They are shown in the order in which they were said; those of one message, in the order of their lines, so that
+      the same conversation gives the same bytes.
     """
     chosen: list[Fact] = []
     lines: set[str] = set()
+    sentences: dict[str, list[str]] = {}
     total = misses = 0
     for fact in sorted(facts, key=lambda fact: (-fact.importance, -fact.valid_from.timestamp(), fact.line)):
         line = folded(fact.line)
-        if line in lines:
+        if line in lines or _is_said(fact, sentences):
             continue
         tokens = count(fact.line + "\n")
         if total + tokens > max_tokens:
@@ -134,6 +153,30 @@ def pinned(facts: Sequence[Fact], *, max_tokens: int, count: Callable[[str], int
             continue
         misses = 0
         lines.add(line)
+        for source in fact.sources if fact.made_by == "rules" else ():
+            sentences.setdefault(source, []).append(line)
         chosen.append(fact)
         total += tokens
     return sorted(chosen, key=lambda fact: (fact.valid_from, fact.line))
+
+
+def _is_said(fact: Fact, sentences: Mapping[str, Sequence[str]]) -> bool:
+    """Whether each message that it comes from has a sentence with its value."""
+    value = folded(fact.value)
+    said = [sentences.get(source, ()) for source in fact.sources]
+    return bool(said) and all(any(_stands_in(value, line) for line in lines) for lines in said)
+
+
+def _stands_in(value: str, line: str) -> bool:
+    """Whether a line has a value, not within a longer number or word; Korean words go on with particles."""
+    start = line.find(value)
+    while start >= 0:
+        end = start + len(value)
+        if not _is_one(line[max(start - 1, 0) : start + 1]) and not _is_one(line[end - 1 : end + 1]):
+            return True
+        start = line.find(value, start + 1)
+    return False
+
+
+def _is_one(pair: str) -> bool:
+    return len(pair) == 2 and pair.isascii() and pair.isalnum()

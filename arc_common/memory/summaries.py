@@ -25,6 +25,8 @@ _LEAF_TOKENS = 2_000
 """A leaf ends with the turn that reaches these, also with few messages: four leaves make one call for their block."""
 _OUTLINES = 64
 _UNFINISHED = 64
+_RELATED_PART = 2
+"""Known facts that a leaf may change take half as many tokens as its messages at most: they were a third of all."""
 _KNOWN_FACTS = 300
 """How many of the ledger's facts are looked through for those related to a leaf: the most important ones."""
 
@@ -195,7 +197,7 @@ class SummaryWriter:
         near = related(
             self.courtesy.between([fact for fact in known if fact.segment != plan.start]),
             " ".join(message.text for message in messages),
-            max_tokens=self._related_tokens,
+            max_tokens=min(self._related_tokens, sum(stored.tokens for stored in sources) // _RELATED_PART),
             count=self._counter.count,
         )
         summary = self._ask(key, plan, lambda model: model.leaf(messages, related=near))

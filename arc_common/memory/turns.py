@@ -1,7 +1,7 @@
 """What a turn reads of its session, and when it adopts summaries."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import count
 from threading import Lock
@@ -20,6 +20,7 @@ from arc_common.observability import Observer
 from arc_common.protocols import ConversationStore, SessionKey, StoredMessage, TokenCounter
 from arc_common.settings import ArcSettings
 from arc_common.summaries import Outline, SessionState, SummaryStore
+from arc_common.tokens.budget import DEFAULT_SECTIONS, TokenBudget
 from arc_common.tokens.correction import Correcting
 
 __all__ = ["Background", "Remembered", "TurnReader"]
@@ -138,9 +139,9 @@ class TurnReader:
             soft_room: Above these tokens what is written is adopted, and nothing is waited for.
             input_tokens: The tokens of the whole request, of which facts get their share.
         """
-        knobs, budget = self._settings.summary, self._settings.budget
+        knobs = self._settings.summary
         limit = room if knobs.trigger_tokens is None else min(room, knobs.trigger_tokens)
-        facts_tokens = min(budget.facts, int(budget.facts_share * input_tokens))
+        facts_tokens = self._pinned_tokens(input_tokens)
         with self._lock:
             self._facts_tokens[key] = facts_tokens
         view = tail.state.view
@@ -178,6 +179,16 @@ class TurnReader:
         """Keep nothing of this session."""
         with self._lock:
             self._materials.pop(key, None)
+
+    def _pinned_tokens(self, input_tokens: int) -> int:
+        """What pinned facts may take of a request."""
+        knobs = self._settings.budget
+        sections = {
+            "facts": replace(DEFAULT_SECTIONS["facts"], ceiling=knobs.facts, share=knobs.facts_share),
+            "memory": replace(DEFAULT_SECTIONS["memory"], ceiling=knobs.memory),
+        }
+        budget = TokenBudget(max(input_tokens, 1), 0, sections)
+        return budget.ceiling("facts") + budget.lent_to_facts()
 
     def _least_to_adopt(self, tail: Tail, *, soft: int) -> int:
         """How many segments an adoption must take to be made while there is room without; 0 for none now."""

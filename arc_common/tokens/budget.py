@@ -121,6 +121,17 @@ class TokenBudget:
         """The most tokens that a section takes of this request's input."""
         return self.section(name).most(self.input_tokens)
 
+    def lent_to_facts(self) -> int:
+        """The tokens that pinned facts may take of the memory section: half of it, while their own ceiling is not full.
+
+        In a small window their share of the input is less than that ceiling. Facts that matter whatever is asked stand
+        better with the pinned ones: there they are sent once at the full price, and then as a prefix that providers
+        have cached. Brought back with every question they made up most of what a request cost.
+        """
+        ceiling = self.section("facts").ceiling
+        missing = 0 if ceiling is None else ceiling - self.ceiling("facts")
+        return max(min(missing, self.ceiling("memory") // 2), 0)
+
     def allot(self, wanted: Mapping[str, int], available: int) -> dict[str, int]:
         """Share out what there is.
 

@@ -1,5 +1,7 @@
 """What a context window guarantees, whatever goes in."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +18,7 @@ from arc_common import (
     TokenBudget,
     ToolCall,
 )
-from arc_common.assembly import Costs, Request, as_documents, build_context_window
+from arc_common.assembly import Costs, Layers, RecalledLine, Request, as_documents, build_context_window
 from arc_common.messages import exchanges_of
 from arc_common.tokens.correction import corrected
 from arc_common.tokens.counting import REQUEST_OVERHEAD, message_tokens, schema_tokens, tools_tokens
@@ -236,3 +238,62 @@ def test_wrong_documents_are_refused(wrong):
     """A single document is not a sequence of them."""
     with pytest.raises(InvalidInputError, match="documents"):
         as_documents(wrong)
+
+
+def pinned(count):
+    """Layers with so many pinned facts, every third of which matters."""
+    ids = tuple(f"f{n}" for n in range(count))
+    lines = tuple(f"- key {n}: the value of number {n}" for n in range(count))
+    return Layers(lines, ids, "", importance=tuple(0.9 if n % 3 == 0 else 0.3 for n in range(count)))
+
+
+def shown(window, name):
+    """The ids of a section's items."""
+    return [item.id for section in window.sections if section.name == name for item in section.items]
+
+
+@pytest.mark.parametrize("size", [300, 400, 500])
+def test_the_least_important_facts_leave_first_and_come_back_with_their_question(size):
+    """Of equal ones the earlier leave; order stays that in which they were said."""
+    counter = HeuristicTokenCounter()
+    line = "- key 4: the value of number 4"
+    layers = replace(pinned(60), recalled=(RecalledLine("f4", line, counter.count(line)),))
+    request = Request(query=Message("user", "What of number 4?"), budget=TokenBudget(size, 0))
+
+    window = build_context_window(request, [], costs=Costs(counter, {}), layers=layers)
+
+    facts = shown(window, "facts")
+    assert facts
+    assert all(int(name[1:]) % 3 == 0 for name in facts), "those that matter less have left"
+    assert facts == [f"f{n}" for n in range(60) if n % 3 == 0][-len(facts) :]
+    assert shown(window, "memory") == ["f4"]
+    assert window.messages[-1].text.count(line) == 1
+
+
+def test_facts_beyond_their_share_take_what_the_memory_section_lends_them():
+    """In a small window; and what is borrowed is not there for anything else."""
+    counter = HeuristicTokenCounter()
+    budget = TokenBudget(2_000, 0)
+    request = Request(query=Message("user", "hi"), budget=budget)
+
+    window = build_context_window(request, [], costs=Costs(counter, {}), layers=pinned(60))
+
+    tokens = {section.name: section.tokens for section in window.sections}
+    assert 0 < tokens["memory"] <= budget.lent_to_facts() == 250
+    assert budget.ceiling("facts") == 300
+    assert tokens["facts"] <= 300 + 48, "the heading and the fence come on top"
+    assert counter.count(window.messages[0].text) > 400
+    assert sum(tokens.values()) + REQUEST_OVERHEAD == window.total_tokens <= 2_000
+
+
+def test_a_pinned_fact_that_is_shown_does_not_come_back_beside_itself():
+    """It is in the prompt once."""
+    line = RecalledLine("f4", "- key 4: the value of number 4", 12)
+    request = Request(query=Message("user", "What of number 4?"), budget=TokenBudget(4_000, 0))
+
+    window = build_context_window(
+        request, [], costs=Costs(HeuristicTokenCounter(), {}), layers=replace(pinned(6), recalled=(line,))
+    )
+
+    assert "f4" in shown(window, "facts")
+    assert shown(window, "memory") == []

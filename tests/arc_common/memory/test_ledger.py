@@ -185,3 +185,21 @@ def test_which_facts_are_pinned() -> None:
     assert shown(2 * line) == ["c", "b"]
     assert shown(3 * line) == ["c", "a", "b"]
     assert shown(500) == ["c", "a", "b", "d"]
+
+
+def test_a_model_s_note_of_a_pinned_sentence_is_not_pinned_beside_it() -> None:
+    """What the sentence has no word of is; so is a number that is only part of another one."""
+    sentence = known("s", "court set", "Court is set for the 22nd, room 7", maker="rules", importance=0.9)
+    notes = [known("day", "when is court", "the 22nd"), known("who", "judge", "Amari"), known("part", "floor", "22")]
+    elsewhere = known("other", "when is court", "the 22nd", sources=("m2",))
+
+    shown = pinned([sentence, *notes, elsewhere], max_tokens=500, count=characters)
+
+    assert {fact.id for fact in shown} == {"s", "who", "part", "other"}
+
+
+def test_a_note_in_korean_is_found_before_its_particle() -> None:
+    """`수요일 정오` stands in `수요일 정오까지`."""
+    sentence = known("s", "서류", "수요일 정오까지 서류 내야 해요", maker="rules", importance=0.9)
+
+    assert pinned([sentence, known("n", "언제", "수요일 정오")], max_tokens=500, count=characters) == [sentence]

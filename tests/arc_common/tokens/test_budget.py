@@ -129,3 +129,21 @@ def test_wrong_budgets_are_refused(wrong):
     """Unknown sections, and what is no number of tokens."""
     with pytest.raises(InvalidInputError, match="sections"):
         TokenBudget(sections=wrong)
+
+
+@pytest.mark.parametrize(
+    ("budget", "lent"),
+    [
+        (TokenBudget(4_000, 0), 400),
+        (TokenBudget(2_000, 0), 250),
+        (TokenBudget(6_000, 0), 100),
+        (TokenBudget(16_000, 0), 0),
+        (TokenBudget(4_000, 0, {"memory": 0}), 0),
+        (TokenBudget(4_000, 0, {"facts": 0}), 0),
+        (TokenBudget(4_000, 0, {"facts": SectionBudget(share=0.1)}), 0),
+    ],
+    ids=["small", "smaller", "nearly full", "large", "no memory", "no facts", "no ceiling"],
+)
+def test_facts_borrow_of_memory_until_their_ceiling_is_full(budget, lent):
+    """Half of it at most, and only where their share of the input is less than their ceiling."""
+    assert budget.lent_to_facts() == lent
