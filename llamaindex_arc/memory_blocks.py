@@ -5,11 +5,10 @@ from typing import ClassVar, Unpack
 
 from arc_common.engine import ContextEngine
 from arc_common.exceptions import MissingDependencyError
-from arc_common.memory.artifacts import excerpts_of
-from arc_common.messages import Message
 from arc_common.prompts import render_fence, render_recalled
 from arc_common.prompts.memories import render_memories
 from arc_common.protocols import SessionKey
+from arc_common.recollection import message_line
 from arc_common.session import Session
 from llamaindex_arc.session_blocks import BlockOptions, SessionBlock
 
@@ -19,9 +18,6 @@ except ImportError as error:
     raise MissingDependencyError("llamaindex_arc.blocks", package="llama-index-core", extra="llamaindex") from error
 
 __all__ = ["ArcLongTermBlock", "ArcRecallBlock"]
-
-_LONG = 600
-"""Characters. Of a longer message the sentences are shown that match the question best."""
 
 
 class ArcRecallBlock(SessionBlock):
@@ -54,7 +50,7 @@ class ArcRecallBlock(SessionBlock):
         most = settings.recall.top_k
         found = [one.message for one in session.recall(question, top_k=most + len(messages))]
         lines = {
-            message.id or "": _line(message, question)
+            message.id or "": message_line(message, question)
             for message in [one for one in found if one.text.strip() and one.text not in shown][:most]
         }
         fitting = self._fitting(lines, settings.budget.memory)
@@ -115,10 +111,3 @@ class ArcLongTermBlock(SessionBlock):
 def _question(messages: Sequence[ChatMessage]) -> str:
     """What the user said last."""
     return next((one.content or "" for one in reversed(messages) if one.role == MessageRole.USER), "")
-
-
-def _line(message: Message, question: str) -> str:
-    """A message as an item of a list, in one line: `- 2026-03-01, user: …`."""
-    said = message.text if len(message.text) <= _LONG else " … ".join(excerpts_of(message.text, question))
-    when = f"{message.created_at:%Y-%m-%d}, " if message.created_at else ""
-    return f"- {when}{message.role.value}: {' '.join(said.split())}"
