@@ -215,7 +215,7 @@ class _Builder:
             self._fill(noted)
         else:
             spent = 0
-        layers, quarter = self._layers, room // _KINDS
+        layers, quarter = self._layers, self._request.budget.ceiling("memory") // _KINDS
         spent += self._recall(layers.memories, "memories", min(room - spent, quarter))
         spent += self._recall(layers.artifacts, "artifacts", min(room - spent, quarter))
         facts = [fact for fact in layers.recalled if fact.id not in self._pinned]

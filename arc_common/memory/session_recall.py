@@ -24,7 +24,7 @@ __all__ = ["FactSearch", "RecalledMessage", "SessionRecall"]
 
 _log = logging.getLogger("arc.recall")
 
-_CANDIDATES = 100
+_CANDIDATES = 200
 _LEAST_SHARE = 0.1
 _LEAST_COSINE = 0.25
 _AT_ONCE = 8
@@ -220,7 +220,7 @@ class SessionRecall:
         }
         texts = {place: stored.message.text for place, stored in known.items()}
         ranked = _best(rank_found(question, found.said, texts=texts, near=near), key)
-        chosen = [one for one in ranked if one.place in known and _is_about(one)]
+        chosen = _about([one for one in ranked if one.place in known])
         chosen = _diverse(chosen, texts, question, diversity)[:top_k] if diversity else chosen[:top_k]
         recalled = {one.place: RecalledMessage(one.place, known[one.place], one.score, one.parts) for one in chosen}
         for one in chosen:  # a question is little without its answer, and an answer without its question
@@ -254,9 +254,19 @@ def _best(ranked: Sequence[Recalled[MessagePlace]], key: SessionKey) -> list[Rec
     )
 
 
-def _is_about(one: Recalled[MessagePlace]) -> bool:
-    """Whether a message has enough to do with the question to be worth its tokens."""
-    return one.parts.get("message", 0.0) >= _LEAST_SHARE or one.parts.get("vector", 0.0) >= _LEAST_COSINE
+def _about(ranked: Sequence[Recalled[MessagePlace]]) -> list[Recalled[MessagePlace]]:
+    """Those that have enough to do with the question to be worth their tokens.
+
+    By words a share of a perfect match, or half of what the best one has (of long messages none has a large share); by
+    meaning a cosine.
+    """
+    best = max((one.parts.get("message", 0.0) for one in ranked), default=0.0)
+    least = min(_LEAST_SHARE, best / 2)
+    return [
+        one
+        for one in ranked
+        if one.parts.get("message", 0.0) >= least > 0 or one.parts.get("vector", 0.0) >= _LEAST_COSINE
+    ]
 
 
 def _diverse(
