@@ -1,0 +1,417 @@
+"""How much of the evidence for a question comes back, and how much of it stands in the context within a budget.
+
+    OMP_NUM_THREADS=1 python benchmarks/recall.py --data PATH… [--most 40] [--vectors FILE]
+
+PATH: files of the shared data: recall_locomo, recall_longmemeval (questions with the turns that answer them) and
+facts_sgd, facts_crosswoz (questions for a value that was said once). Each of a file's conversations is one user's; each
+of its dates, or dialogues, is a session. Questions come in a new session.
+
+- "@k": the share of a question's evidence turns among the first k that come back.
+- "in N": the share that stands in the context within N tokens; for facts_*, whether the value does. Of arc what
+  `session.context` returns with a memory section of N tokens (an excerpt of a long message counts only if the file
+  marks no more precisely than the turn, as LongMemEval does); of the others the best turns as lines, as many as fit.
+- "all@10": the share of questions whose whole evidence is among the first ten.
+
+Contestants: the newest turns ("window"); BM25 over single turns with stemming and stop words (bm25s, Lucene's form);
+cosines of single turns ("dense"); LlamaIndex's `VectorMemoryBlock` on a store in memory; arc without an embedder and
+with it. One run, the same embedder (MiniLM in numpy, see minilm.py), the same counter (o200k_base). Vectors are kept in
+`--vectors`, since they take most of the time. Long-term memories are off: recall alone is measured. Counts, no times.
+"""
+
+import argparse
+import asyncio
+import gzip
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import bm25s
+import numpy as np
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.memory import VectorMemoryBlock
+from llama_index.core.schema import BaseNode
+from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQuery, VectorStoreQueryResult
+from minilm import MiniLM
+from pydantic import PrivateAttr
+from rich.console import Console
+from rich.table import Table
+
+from arc_common import ArcSettings, ContextEngine, Message, SectionBudget, TiktokenCounter, TokenBudget
+from arc_common.text import analyze, analyze_query
+
+KS = (5, 10, 25, 50)
+MOST = max(KS)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question, and what answers it."""
+
+    text: str
+    category: str
+    evidence: frozenset[str] = frozenset()
+    value: str | None = None
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """What one user said, session by session, oldest first."""
+
+    sessions: Sequence[tuple[str, Sequence[Message]]]
+    questions: Sequence[Question]
+
+    @property
+    def messages(self) -> list[Message]:
+        """All messages, oldest first."""
+        return [message for _, messages in self.sessions for message in messages]
+
+
+def conversations(path: Path) -> Iterator[Conversation]:
+    """A file's conversations, whatever its form."""
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        data = json.load(file)
+    read = _locomo if "locomo" in path.name else _longmemeval if "longmemeval" in path.name else _facts
+    for one in data:
+        conversation = read(one)
+        if conversation.questions:
+            yield conversation
+
+
+def _locomo(one: Mapping[str, Any]) -> Conversation:
+    sessions: dict[str, list[Message]] = {}
+    first = one["turns"][0]["speaker"]
+    for turn in one["turns"]:
+        when = turn["date"].replace(" am ", " AM ").replace(" pm ", " PM ")
+        at = datetime.strptime(when, "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
+        role = "user" if turn["speaker"] == first else "assistant"
+        message = Message(role, turn["text"], id=turn["id"], name=turn["speaker"], created_at=at)
+        sessions.setdefault(str(turn["session"]), []).append(message)
+    questions = [
+        Question(asked["question"], asked["category"], frozenset(asked["evidence"]))
+        for asked in one["questions"]
+        if asked["category"] != "adversarial" and asked["evidence"]
+    ]
+    return Conversation(list(sessions.items()), questions)
+
+
+def _longmemeval(one: Mapping[str, Any]) -> Conversation:
+    sessions, evidence = [], set()
+    for session in sorted(one["sessions"], key=lambda session: session["date"]):
+        at = datetime.strptime(session["date"], "%Y/%m/%d (%a) %H:%M").replace(tzinfo=UTC)
+        messages = []
+        for place, turn in enumerate(session["turns"]):
+            if turn["content"].strip():
+                name = f"{session['id']}:{place}"
+                messages.append(Message(turn["role"], turn["content"], id=name, created_at=at))
+                if turn.get("evidence"):
+                    evidence.add(name)
+        if messages:
+            sessions.append((session["id"], messages))
+    asked = [Question(one["question"], one["type"], frozenset(evidence))] if evidence else []
+    return Conversation(sessions, asked)
+
+
+def _facts(one: Mapping[str, Any]) -> Conversation:
+    sessions: dict[str, list[Message]] = {}
+    for place, turn in enumerate(one["turns"]):
+        sessions.setdefault(str(turn["dialogue"]), []).append(Message(turn["role"], turn["text"], id=f"t{place}"))
+    asked = [Question(probe["question"], "values", value=str(probe["value"])) for probe in one["probes"]]
+    return Conversation(list(sessions.items()), asked)
+
+
+class KeptVectors:
+    """An embedder that asks another for what it does not know, and keeps it in a file."""
+
+    name = MiniLM.name
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._model = MiniLM()
+        self._known: dict[str, Any] = {}
+        if path is not None and path.exists():
+            with np.load(path) as stored:
+                self._known = dict(zip(stored["names"].tolist(), stored["vectors"], strict=True))
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """The texts' vectors."""
+        names = [sha256(text.encode()).hexdigest()[:24] for text in texts]
+        new = {name: text for name, text in zip(names, texts, strict=True) if name not in self._known}
+        if new:
+            self._known.update(zip(new, self._model.embed(list(new.values())).astype(np.float16), strict=True))
+        return [self._known[name].astype(np.float32).tolist() for name in names]
+
+    def save(self) -> None:
+        """Keep what is known."""
+        if self._path is not None and self._known:
+            np.savez(self._path, names=np.array(list(self._known)), vectors=np.array(list(self._known.values())))
+
+
+class LlamaIndexEmbedding(BaseEmbedding):
+    """The same embedder for LlamaIndex."""
+
+    _embedder: KeptVectors = PrivateAttr()
+
+    def __init__(self, embedder: KeptVectors) -> None:
+        super().__init__(model_name=embedder.name)
+        self._embedder = embedder
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return self._embedder.embed([text])[0]
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return self._embedder.embed([query])[0]
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return self._embedder.embed([query])[0]
+
+
+class NodesInMemory(BasePydanticVectorStore):
+    """The least that `VectorMemoryBlock` asks of a vector store: cosines over all nodes."""
+
+    stores_text: bool = True
+    _nodes: list[BaseNode] = PrivateAttr(default_factory=list)
+
+    @property
+    def client(self) -> None:
+        """None: it is in memory."""
+        return
+
+    def add(self, nodes: Sequence[BaseNode], **_: Any) -> list[str]:
+        """Keep nodes."""
+        self._nodes += nodes
+        return [node.node_id for node in nodes]
+
+    @property
+    def newest(self) -> str:
+        """The text that came last."""
+        return self._nodes[-1].get_content()
+
+    def delete(self, ref_doc_id: str, **_: Any) -> None:
+        """Nothing asks for it here."""
+        raise NotImplementedError
+
+    def query(self, query: VectorStoreQuery, **_: Any) -> VectorStoreQueryResult:
+        """The nodes nearest to the query."""
+        matrix = np.array([node.get_embedding() for node in self._nodes], dtype=np.float32)
+        similarities = matrix @ np.array(query.query_embedding, dtype=np.float32)
+        best = np.argsort(-similarities, kind="stable")[: query.similarity_top_k]
+        nodes = [self._nodes[place] for place in best]
+        return VectorStoreQueryResult(nodes, similarities[best].tolist(), [node.node_id for node in nodes])
+
+
+Ask = Callable[[Question], tuple[Sequence[str], Mapping[int, tuple[frozenset[str], str]]]]
+"""What comes back for a question: the ids of messages, best first; and for each budget the ids and text shown."""
+
+
+class Peers:
+    """The ways that rank single turns, and show as many of them as fit."""
+
+    def __init__(self, conversation: Conversation, counter: TiktokenCounter, budgets: Sequence[int]) -> None:
+        self.messages = conversation.messages
+        self.ids = [message.id or "" for message in self.messages]
+        self._texts = [f"{m.name or m.role.value}: {m.text}" for m in self.messages]
+        self._tokens = counter.count_batch(self._texts)
+        self._budgets = budgets
+
+    def shown(self, places: Sequence[int]) -> tuple[Sequence[str], Mapping[int, tuple[frozenset[str], str]]]:
+        """The ids, and those that fit into each budget, best first."""
+        fitting = {}
+        for budget in self._budgets:
+            chosen, left = [], budget
+            for place in places:
+                if self._tokens[place] <= left:
+                    chosen.append(place)
+                    left -= self._tokens[place]
+            text = "\n".join(self._texts[place] for place in chosen)
+            fitting[budget] = frozenset(self.ids[place] for place in chosen), text
+        return [self.ids[place] for place in places[:MOST]], fitting
+
+    def window(self) -> Ask:
+        """The newest turns."""
+        places = list(range(len(self.messages)))[::-1]
+        return lambda _: self.shown(places)
+
+    def bm25(self) -> Ask:
+        """BM25 over single turns."""
+        index = bm25s.BM25(method="lucene", k1=1.5, b=0.75)
+        index.index([analyze(text) or [""] for text in self._texts], show_progress=False)
+
+        def ask(question: Question) -> tuple[Sequence[str], Mapping[int, tuple[frozenset[str], str]]]:
+            terms = [term for term in analyze_query(question.text) if term in index.vocab_dict]
+            scores = index.get_scores(terms) if terms else np.zeros(len(self.ids))
+            return self.shown([int(p) for p in np.argsort(-scores, kind="stable") if scores[p] > 0])
+
+        return ask
+
+    def dense(self, embedder: KeptVectors) -> Ask:
+        """Cosines of single turns."""
+        matrix = np.array(embedder.embed(self._texts), dtype=np.float32)
+
+        def ask(question: Question) -> tuple[Sequence[str], Mapping[int, tuple[frozenset[str], str]]]:
+            scores = matrix @ np.array(embedder.embed([question.text])[0], dtype=np.float32)
+            return self.shown([int(p) for p in np.argsort(-scores, kind="stable")])
+
+        return ask
+
+    def vector_memory_block(self, conversation: Conversation, embedder: KeptVectors) -> Ask:
+        """LlamaIndex's block: it keeps each session's messages as one text each time they are put."""
+        store = NodesInMemory()
+        model = LlamaIndexEmbedding(embedder)
+        block = VectorMemoryBlock(vector_store=store, embed_model=model)
+        by_text: dict[str, set[str]] = defaultdict(set)
+        for _, messages in conversation.sessions:
+            for start in range(0, len(messages), 2):  # a chat engine hands it a turn at a time
+                turn = messages[start : start + 2]
+                asyncio.run(
+                    block.aput(
+                        [ChatMessage(role=m.role.value, content=f"{m.name or m.role.value}: {m.text}") for m in turn]
+                    )
+                )
+                by_text[store.newest] |= {m.id or "" for m in turn}
+
+        def ask(question: Question) -> tuple[Sequence[str], Mapping[int, tuple[frozenset[str], str]]]:
+            query = VectorStoreQuery(model.get_query_embedding(question.text), similarity_top_k=MOST * 4)
+            nodes = store.query(query).nodes or []
+            ids = [name for node in nodes for name in sorted(by_text[node.get_content()])]
+            places = {name: place for place, name in enumerate(self.ids)}
+            return self.shown([places[name] for name in dict.fromkeys(ids)])
+
+        return ask
+
+
+def arc(
+    conversation: Conversation, counter: TiktokenCounter, budgets: Sequence[int], embedder: KeptVectors | None
+) -> tuple[Ask, Callable[[], None]]:
+    """arc: what `session.recall` finds, and what `session.context` shows; and what closes it."""
+    settings = ArcSettings(
+        memory={"enabled": False},
+        recall={"scope": "user", "top_k": 200},
+        storage={"max_sessions_in_memory": 100_000},
+    )
+    engine = ContextEngine.open(embedder=embedder, token_counter=counter, settings=settings)
+    for session_id, messages in conversation.sessions:
+        engine.session(session_id, user_id="user").append(messages)
+    asking = engine.session("asking", user_id="user")
+    for session_id, _ in conversation.sessions:
+        engine.session(session_id, user_id="user").recall("anything")  # all of it is indexed
+    engine._runtime.recall.queue.wait(3_600)  # noqa: SLF001 - so that what is measured has its vectors
+
+    def ask(question: Question) -> tuple[Sequence[str], Mapping[int, tuple[frozenset[str], str]]]:
+        found = [one.message.id or "" for one in asking.recall(question.text, top_k=MOST)]
+        shown = {}
+        for budget in budgets:
+            room = TokenBudget(sections={"memory": SectionBudget(ceiling=budget)})
+            window = asking.context(question.text, budget=room)
+            section = next(section for section in window.sections if section.name == "memory")
+            if section.tokens > budget:
+                raise SystemExit(f"{section.tokens} tokens where {budget} are allowed")
+            items = [item for item in section.items if item.kind == "recalled"]
+            shown[budget] = frozenset(i.id or "" for i in items), "\n".join(i.text for i in items)
+        return found, shown
+
+    return ask, engine.close
+
+
+def main() -> None:
+    """Read the conversations, ask, and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, nargs="+", required=True)
+    parser.add_argument("--most", type=int, default=1_000, help="conversations of a file")
+    parser.add_argument("--vectors", type=Path, help="a file that keeps vectors (.npz)")
+    parser.add_argument("--budgets", type=int, nargs="+", default=[800, 2_000, 4_000])
+    parser.add_argument("--only", nargs="+", help="contestants, by their names")
+    parser.add_argument("--without-embedder", action="store_true", help="leave out whoever needs one")
+    arguments = parser.parse_args()
+    counter = TiktokenCounter("o200k_base")
+    embedder = None if arguments.without_embedder else KeptVectors(arguments.vectors)
+    for path in arguments.data:
+        results: dict[str, dict[str, list[tuple[str, float]]]] = defaultdict(lambda: defaultdict(list))
+        for number, conversation in enumerate(conversations(path)):
+            if number >= arguments.most:
+                break
+            budgets = [600] if conversation.questions[0].value is not None else arguments.budgets
+            for name, enter in contestants(conversation, counter, budgets, embedder).items():
+                if arguments.only and name not in arguments.only:
+                    continue
+                ask, close = enter()
+                for question in conversation.questions:
+                    note(results[name], question, *ask(question))
+                close()
+            if embedder is not None:
+                embedder.save()
+        show(path.name, results)
+
+
+def contestants(
+    conversation: Conversation, counter: TiktokenCounter, budgets: Sequence[int], embedder: KeptVectors | None
+) -> Mapping[str, Callable[[], tuple[Ask, Callable[[], None]]]]:
+    """Each by its name: what lets it read the conversation, and then gives what asks it and what closes it."""
+    peers = Peers(conversation, counter, budgets)
+
+    def nothing() -> None:
+        return
+
+    without: dict[str, Callable[[], tuple[Ask, Callable[[], None]]]] = {
+        "window": lambda: (peers.window(), nothing),
+        "BM25": lambda: (peers.bm25(), nothing),
+        "arc, no embedder": lambda: arc(conversation, counter, budgets, None),
+    }
+    if embedder is None:
+        return without
+    return without | {
+        "dense": lambda: (peers.dense(embedder), nothing),
+        "VectorMemoryBlock": lambda: (peers.vector_memory_block(conversation, embedder), nothing),
+        "arc": lambda: arc(conversation, counter, budgets, embedder),
+    }
+
+
+def note(
+    result: dict[str, list[tuple[str, float]]],
+    question: Question,
+    found: Sequence[str],
+    shown: Mapping[int, tuple[frozenset[str], str]],
+) -> None:
+    """Add what a question brought to the columns."""
+    wanted = question.evidence
+    if wanted:
+        for k in KS:
+            result[f"@{k}"].append((question.category, len(wanted.intersection(found[:k])) / len(wanted)))
+        result["all@10"].append((question.category, float(wanted.issubset(found[:10]))))
+    for budget, (ids, text) in shown.items():
+        share = len(wanted & ids) / len(wanted) if wanted else float(question.value in text)  # type: ignore[operator]
+        result[f"in {budget:,}"].append((question.category, share))
+
+
+def show(title: str, results: Mapping[str, Mapping[str, Sequence[tuple[str, float]]]]) -> None:
+    """A table of all questions, and one by category for the budgets."""
+    columns = list(next(iter(results.values())))
+    table = Table(title=f"{title}: % of evidence", show_lines=False)
+    for column in ("", *columns):
+        table.add_column(column, justify="left" if not column else "right")
+    for name, by_column in results.items():
+        table.add_row(name, *(f"{100 * mean(v for _, v in by_column[column]):.1f}" for column in columns))
+    Console().print(table)
+    categories = sorted({category for category, _ in next(iter(results.values()))[columns[-1]]})
+    if len(categories) > 1:
+        shown = [column for column in columns if column == "@10" or column.startswith("in ")]
+        table = Table(title=f"{title}: by category ({', '.join(shown)})")
+        for column in ("", *categories):
+            table.add_column(column, justify="left" if not column else "right")
+        for name, by_column in results.items():
+            cells = [
+                " / ".join(f"{100 * mean(v for c, v in by_column[column] if c == category):.0f}" for column in shown)
+                for category in categories
+            ]
+            table.add_row(name, *cells)
+        Console().print(table)
+
+
+if __name__ == "__main__":
+    main()
