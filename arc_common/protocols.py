@@ -16,6 +16,7 @@ __all__ = [
     "ConversationStore",
     "CountedMessage",
     "Embedder",
+    "QueryEmbedder",
     "QueryTransformer",
     "Reranker",
     "Retriever",
@@ -43,6 +44,14 @@ class Embedder(Protocol):
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """One vector for each text, in their order."""
+
+
+@runtime_checkable
+class QueryEmbedder(Embedder, Protocol):
+    """An embedder that embeds questions otherwise than the texts that answer them, as E5's and Cohere's models do."""
+
+    def embed_query(self, text: str) -> list[float]:
+        """The vector of a question; it is compared with those that `embed` makes of texts."""
 
 
 @runtime_checkable

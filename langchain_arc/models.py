@@ -50,7 +50,7 @@ class LangChainChatModel:
 
 
 class LangChainEmbedder:
-    """LangChain embeddings as arc's `Embedder`.
+    """LangChain embeddings as arc's `QueryEmbedder`.
 
     Args:
         embeddings: The embeddings.
@@ -71,6 +71,10 @@ class LangChainEmbedder:
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """One vector for each text, in their order."""
         return [list(map(float, vector)) for vector in self._embeddings.embed_documents(list(texts))]
+
+    def embed_query(self, text: str) -> list[float]:
+        """The vector of a question, which some models make otherwise."""
+        return list(map(float, self._embeddings.embed_query(text)))
 
 
 class ArcChatModel(BaseChatModel):

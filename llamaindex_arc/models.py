@@ -55,7 +55,7 @@ class LlamaIndexChatModel:
 
 
 class LlamaIndexEmbedder:
-    """A LlamaIndex embedding model as arc's `Embedder`.
+    """A LlamaIndex embedding model as arc's `QueryEmbedder`.
 
     Args:
         embed_model: The model.
@@ -76,6 +76,10 @@ class LlamaIndexEmbedder:
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """One vector for each text, in their order."""
         return [list(map(float, vector)) for vector in self._embed_model.get_text_embedding_batch(list(texts))]
+
+    def embed_query(self, text: str) -> list[float]:
+        """The vector of a question, which some models make otherwise."""
+        return list(map(float, self._embed_model.get_query_embedding(text)))
 
 
 class ArcLLM(LLM):

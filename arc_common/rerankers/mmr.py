@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from arc_common.documents import ScoredDocument
-from arc_common.protocols import Embedder
+from arc_common.protocols import Embedder, QueryEmbedder
 from arc_common.rerankers.marginal_relevance import jaccard_mmr, query_mmr, vector_mmr
 from arc_common.rerankers.ranking import DEFAULT_TOP_K, check_min_score, check_share, check_top_k, min_max, rescored
 from arc_common.rerankers.terms import Analyses, query_terms
@@ -78,7 +78,7 @@ class DiversityReranker:
         candidates = [documents[place] for place in places]
         is_scored = any(score is not None for score in scores)
         if self._embedder is not None and not is_scored:
-            (asked,) = self._embedder.embed([query])
+            asked = _embedded_query(self._embedder, query)
             taken = query_mmr(asked, self._vectors_of(candidates), top_k=top_k, trade_off=self.trade_off)
         else:
             normalised = min_max(scores)  # with those left out: a threshold must not make the next one worthless
@@ -111,3 +111,10 @@ def _likeness(query: str, terms: frozenset[str]) -> float:
     """Jaccard's similarity of a query's terms and a text's."""
     asked = set(query_terms(query))
     return len(asked & terms) / len(asked | terms) if asked else 0.0
+
+
+def _embedded_query(embedder: Embedder, query: str) -> Sequence[float]:
+    if isinstance(embedder, QueryEmbedder):
+        return embedder.embed_query(query)
+    (vector,) = embedder.embed([query])
+    return vector

@@ -19,6 +19,9 @@ _AT_ONCE = 4096
 _ROUNDING = 1e-5
 """Far above that of a float32 product of unit vectors: rows so close to the last place may belong before it."""
 
+_STRETCH = 128
+"""Scores in a row whose highest is found at once."""
+
 _FEW = 0.1
 """Of the rows. So few are faster copied and multiplied than picked from the product with all of them."""
 
@@ -42,6 +45,8 @@ class VectorTable:
         self._there = np.zeros(_FIRST_ROWS, dtype=np.bool_)
         self._size = 0
         self._count = 0
+        # Used again by each search: what numpy allocates anew costs a page fault for every 4 KB.
+        self._scores = np.empty(0, dtype=np.float32)
 
     @property
     def count(self) -> int:
@@ -100,8 +105,7 @@ class VectorTable:
             else:
                 scores = self._product(vector)[rows]
         if limit < len(scores):
-            last = np.partition(scores, len(scores) - limit)[len(scores) - limit]
-            chosen = np.flatnonzero(scores >= last - _ROUNDING)
+            chosen = _highest(scores, limit)
             rows = chosen if rows is None else rows[chosen]
         elif rows is None:
             rows = np.arange(self._size)
@@ -110,7 +114,9 @@ class VectorTable:
         return rows, np.concatenate(exact) if exact else np.zeros(0)
 
     def _product(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
-        scores = np.empty(self._size, dtype=np.float32)
+        if len(self._scores) < self._size:
+            self._scores = np.empty(len(self._there), dtype=np.float32)
+        scores = self._scores[: self._size]
         for start in range(0, self._size, self._full):
             part = scores[start : start + self._full]
             np.dot(self._blocks[start // self._full][: len(part)], vector, out=part)
@@ -133,3 +139,22 @@ class VectorTable:
             rows = min(self._full, len(last) + max(_FIRST_ROWS, len(last) // 8))
             self._blocks[-1] = np.zeros((rows, self.dimension), dtype=np.float32)
             self._blocks[-1][: len(last)] = last
+
+
+def _highest(scores: NDArray[np.float32], limit: int) -> NDArray[np.intp]:
+    """The places of the `limit` highest scores and of those about as high, ascending.
+
+    The highest score of each of many stretches is found at the speed of memory; the `limit` best of these are a bound
+    that few of all scores reach.
+    """
+    whole = len(scores) // _STRETCH * _STRETCH
+    tops = scores[:whole].reshape(-1, _STRETCH).max(axis=1)
+    if len(tops) > limit:
+        bound = np.partition(tops, len(tops) - limit)[len(tops) - limit]
+        places = np.flatnonzero(scores >= bound - _ROUNDING)
+        reached = scores[places]
+    else:
+        places, reached = np.arange(len(scores)), scores
+    last = np.partition(reached, len(reached) - limit)[len(reached) - limit]
+    highest: NDArray[np.intp] = places[reached >= last - _ROUNDING]
+    return highest

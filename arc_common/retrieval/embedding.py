@@ -1,14 +1,14 @@
 """An embedder whose failures cost vectors and nothing else."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.indexing import IndexEntry, unit_vector
 from arc_common.observability import Observer
-from arc_common.protocols import Embedder
+from arc_common.protocols import Embedder, QueryEmbedder
 
 if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must not cost
     import numpy as np
@@ -47,25 +47,34 @@ class GuardedEmbedder:
             raise InvalidInputError("embedder", self.name, expected)
 
     def of_query(self, text: str) -> "NDArray[np.float32] | None":
-        """A text's vector; `None` if there is none."""
-        made = self._vectors([text])
+        """A question's vector; `None` if there is none."""
+        made = self._vectors([text], embed=self._embed_queries)
         return None if made is None else made[0]
 
     def of_entries(self, entries: Sequence[IndexEntry]) -> tuple[list[IndexEntry], bool]:
         """The entries, with vectors where they have none, and whether the embedder works."""
         # Some services refuse a whole batch for one empty text.
         places = [place for place, entry in enumerate(entries) if entry.vector is None and entry.text.strip()]
-        made = self._vectors([entries[place].text for place in places]) if places else []
+        texts = [entries[place].text for place in places]
+        made = self._vectors(texts, embed=self._embedder.embed) if places else []
         embedded = list(entries)
         for place, vector in zip(places, made or (), strict=False):
             if vector is not None:
                 embedded[place] = replace(entries[place], vector=vector, embedder=self.name)
         return embedded, made is not None
 
-    def _vectors(self, texts: Sequence[str]) -> "list[NDArray[np.float32] | None] | None":
+    def _embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
+        embedder = self._embedder
+        if isinstance(embedder, QueryEmbedder):
+            return [embedder.embed_query(text) for text in texts]
+        return embedder.embed(texts)
+
+    def _vectors(
+        self, texts: Sequence[str], *, embed: Callable[[Sequence[str]], list[list[float]]]
+    ) -> "list[NDArray[np.float32] | None] | None":
         """For each text a vector, or `None` (models give NaN for a text without known words); `None` if it failed."""
         try:
-            made = list(self._embedder.embed(texts))
+            made = list(embed(texts))
             if len(made) != len(texts):
                 raise ValueError(f"{len(made)} vectors for {len(texts)} texts")  # noqa: TRY301 - a failure like others
         except Exception as error:  # noqa: BLE001 - whatever a model's client raises: words must still be found

@@ -18,7 +18,9 @@ from langchain_core.runnables import RunnableLambda
 from langgraph.graph import START, MessagesState, StateGraph
 
 from arc_common import ConfigurationError, ContextEngine, HeuristicTokenCounter, InvalidInputError, Message, ToolCall
-from arc_common.protocols import ChatModel, Embedder
+from arc_common.documents import Document
+from arc_common.protocols import ChatModel, Embedder, QueryEmbedder
+from arc_common.retrieval import HybridIndex, InMemoryIndexStore
 from langchain_arc import ArcChatModel, LangChainChatModel, LangChainEmbedder, open_engine
 from tests.langchain_arc.helpers import Echo
 
@@ -102,8 +104,25 @@ def test_embeddings() -> None:
     assert vectors == [list(map(float, vector)) for vector in embeddings.embed_documents(["a", "b"])]
     assert {type(number) for vector in vectors for number in vector} == {float}
     assert embedder.embed([]) == []
+    assert embedder.embed_query("a") == embeddings.embed_query("a")
     assert embedder.name == "DeterministicFakeEmbedding"
     assert LangChainEmbedder(embeddings, name="mine").name == "mine"
+
+
+def test_questions_are_embedded_by_their_own_way() -> None:
+    """As LangChain's stores do; what is found in arc is what the model means to be found."""
+
+    class Asymmetric(DeterministicFakeEmbedding):
+        def embed_query(self, text: str) -> list[float]:
+            return super().embed_query(f"answer to {text}")
+
+    embedder = LangChainEmbedder(Asymmetric(size=8))
+    assert isinstance(embedder, QueryEmbedder)
+    index = HybridIndex(InMemoryIndexStore(), embedder=embedder)
+    index.add([Document("x", "same words"), Document("answer to x", "answer")])
+    (best,) = index.search("x", mode="dense", top_k=1)
+    assert best.document.id == "answer"
+    assert best.score == pytest.approx(1)
 
 
 @pytest.mark.parametrize("field", ["model", "model_name", "model_id"])

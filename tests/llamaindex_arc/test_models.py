@@ -14,7 +14,7 @@ from llama_index.core.llms.mock import MockFunctionCallingLLM
 
 from arc_common.exceptions import ConfigurationError, InvalidInputError
 from arc_common.messages import Message, Role
-from arc_common.protocols import ChatModel, Embedder
+from arc_common.protocols import ChatModel, Embedder, QueryEmbedder
 from llamaindex_arc import ArcLLM, LlamaIndexChatModel, LlamaIndexEmbedder, open_engine
 from tests.llamaindex_arc.helpers import Numbered, Ones, system, user
 
@@ -83,6 +83,19 @@ def test_a_llama_index_embedding_model_embeds_in_order() -> None:
     assert embedder.embed([]) == []
     assert embedder.name == "MockEmbedding/unknown"
     assert LlamaIndexEmbedder(MockEmbedding(embed_dim=3, model_name="m"), name="mine").name == "mine"
+
+
+def test_questions_are_embedded_by_their_own_way() -> None:
+    """As LlamaIndex's retrievers do."""
+
+    class Asymmetric(MockEmbedding):
+        def _get_query_embedding(self, query: str) -> list[float]:
+            return [1.0, 0.0, 0.0]
+
+    embedder = LlamaIndexEmbedder(Asymmetric(embed_dim=3))
+    assert isinstance(embedder, QueryEmbedder)
+    assert embedder.embed_query("a") == [1.0, 0.0, 0.0]
+    assert embedder.embed(["a"]) == [[0.5, 0.5, 0.5]]
 
 
 async def _gathered(stream: Any) -> list[Any]:

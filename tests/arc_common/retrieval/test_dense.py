@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arc_common.indexing import unit_vector
-from arc_common.retrieval.dense import VectorTable
+from arc_common.retrieval.dense import VectorTable, _highest
 
 vectors = st.lists(st.integers(-2, 2), min_size=2, max_size=2).filter(any)
 changes = st.lists(st.tuples(st.integers(0, 40), st.one_of(st.none(), vectors)), max_size=40)
@@ -37,6 +37,36 @@ def test_the_nearest_are_found_after_any_changes(
     assert np.allclose([expected[row] for row in rows.tolist()], cosines, atol=1e-6)
     assert table.count == len(left)
     assert all(table.has(row) is (row in left) for row in range(60))
+
+
+@given(
+    count=st.integers(1, 1_000),
+    limit=st.integers(1, 40),
+    levels=st.integers(1, 2_000),
+    seed=st.integers(0, 2**32 - 1),
+    is_sorted=st.booleans(),
+)
+def test_the_highest_scores_are_found(count: int, limit: int, levels: int, seed: int, is_sorted: bool) -> None:
+    """Wherever they stand, and however many are the same: all that are as high as the last."""
+    scores = (np.random.default_rng(seed).integers(0, levels, count) / levels).astype(np.float32)
+    if is_sorted:
+        scores.sort()
+    limit = min(limit, count)
+    last = np.sort(scores)[-limit]
+    assert _highest(scores, limit).tolist() == np.flatnonzero(scores >= last - 1e-5).tolist()
+
+
+def test_a_search_leaves_what_another_found() -> None:
+    """What a search gives is its own, though the table's room for scores is used again."""
+    table = VectorTable("e", 2)
+    for row in range(300):
+        table.put(row, unit_vector("v", [float(row + 1), 1.0]))
+    rows, cosines = table.best(unit_vector("q", [1.0, 0.0]), 3, allowed=None)
+    kept = rows.tolist(), cosines.tolist()
+    table.best(unit_vector("q", [0.0, 1.0]), 300, allowed=None)
+    table.put(400, unit_vector("v", [1.0, 0.0]))
+    table.best(unit_vector("q", [-1.0, 0.0]), 5, allowed=np.ones(401, dtype=np.bool_))
+    assert (rows.tolist(), cosines.tolist()) == kept
 
 
 def test_it_holds_little_more_than_its_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
