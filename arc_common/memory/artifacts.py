@@ -56,20 +56,27 @@ def relevance(terms: Sequence[str], text: str) -> float:
 def excerpts_of(text: str, question: str) -> tuple[str, ...]:
     """The sentences of a text that match a question best, in the text's order: two or three, if it has so many.
 
-    What matches comes first (BM25 among the sentences); only where fewer than two do, what follows the first of them
-    is there too, so that an answer that points at the sentence before it is not lost.
+    - What matches comes first (BM25 among the sentences); only where fewer than two do, what follows the first of them
+      is there too: an answer often stands behind the sentence with the question's words.
+    - Neighbours are one excerpt, so that between two of them something is left out.
     """
-    sentences = list(dict.fromkeys(sentences_of(text)))
-    if len(sentences) <= _LEAST_EXCERPTS:
-        return tuple(sentences)
+    sentences = sentences_of(text)
+    if not sentences:
+        return ()
     found = BM25Reranker(top_k=_EXCERPTS).rerank(
         question, [ScoredDocument(Document(sentence, id=str(place))) for place, sentence in enumerate(sentences)]
     )
-    matching = [int(one.document.id or 0) for one in found if one.score]
-    first = matching[0] if matching else 0
-    following = first + 1 if first + 1 < len(sentences) else first - 1
-    places = matching if len(matching) >= _LEAST_EXCERPTS else [first, following]
-    return tuple(sentences[place] for place in sorted(places))
+    places = sorted(int(one.document.id or 0) for one in found if one.score)
+    if len(places) < _LEAST_EXCERPTS:
+        first = places[0] if places else 0
+        places = sorted({first, first + 1 if first + 1 < len(sentences) else max(first - 1, 0)})
+    excerpts: list[str] = []
+    for before, place in zip([-2, *places], places, strict=False):
+        if place == before + 1:
+            excerpts[-1] += f" {sentences[place]}"
+        else:
+            excerpts.append(sentences[place])
+    return tuple(excerpts)
 
 
 def choose(

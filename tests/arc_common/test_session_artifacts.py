@@ -53,7 +53,7 @@ def test_what_was_looked_up_comes_back_when_it_is_asked_for(engine):
     session = engine.session("s", user_id="ann")
     artifact_id = session.add_artifact(WEATHER, source="weather.example", metadata={"tool": "web_search"})
     (found,) = of_turn(session, "How sunny is Seoul, how many degrees?")
-    assert found.line == "- [weather.example, 2026-03-01] Seoul is sunny. … The high in Seoul is 21 degrees."
+    assert found.line == "- [weather.example, 2026-03-01] Seoul is sunny. The high in Seoul is 21 degrees."
     metadata = dict(found.artifact.metadata)
     assert metadata.pop("created_at") == found.artifact.created_at.isoformat()
     assert metadata == {
