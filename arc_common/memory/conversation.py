@@ -20,6 +20,8 @@ USAGE = "usage"
 """The metadata key where adapters note what a provider reported: `{"output_tokens": 12, "reasoning_tokens": 0}`."""
 
 _FIRST_CHUNK = 32
+_USED = 0.9
+"""The share of the tokens from which no part of an older turn is looked for: `select_window` leaves a tenth at most."""
 _LEADING = 4
 """How many messages at a conversation's very start are looked at for system messages."""
 
@@ -115,7 +117,8 @@ class ConversationLog:
 
         Reads by chunks from the end, twice as many rows as needed at most (and 32); what was counted by the same
         counter is not counted again. With `count`, tokens are what that says. System messages at the conversation's
-        very start come first, however long ago that is: instructions are not forgotten.
+        very start come first, however long ago that is: instructions are not forgotten. Where the newest turns alone
+        would leave tokens unused, the newest part of the turn before them stands behind its question.
         """
         loaded: list[StoredMessage] = []
         tokens: dict[int, int] = {}
@@ -132,6 +135,13 @@ class ConversationLog:
         exhausted = len(chunk) < size
         if not exhausted:
             whole = _whole_turns(loaded)
+            used = sum(tokens[id(kept.message)] for kept in whole)
+            used = used if count else corrected(self._counter, used)
+            if len(whole) < len(loaded) and _has_room(whole, used, max_turns, max_messages, max_tokens):
+                question = self.newest_question(before=loaded[0].seq)
+                if question is not None:
+                    whole = [question, *loaded]
+                    tokens.update(self.raw_tokens([question], count))
             leading = self._leading(before=whole[0].seq)
             loaded = [*leading, *whole]
             tokens = {id(kept.message): tokens[id(kept.message)] for kept in whole} | self.raw_tokens(leading, count)
@@ -223,6 +233,22 @@ def _enough(
         (max_turns is not None and turns > max_turns)
         or (max_messages is not None and len(loaded) > max_messages)
         or (max_tokens is not None and tokens > max_tokens)
+    )
+
+
+def _has_room(
+    whole: Sequence[StoredMessage],
+    tokens: int,
+    max_turns: int | None,
+    max_messages: int | None,
+    max_tokens: int | None,
+) -> bool:
+    """Whether only tokens keep the turn before these out, and more than a tenth of them is left."""
+    return (
+        max_tokens is not None
+        and tokens < max_tokens * _USED
+        and (max_turns is None or sum(map(opens_a_turn, whole)) < max_turns)
+        and (max_messages is None or len(whole) < max_messages)
     )
 
 

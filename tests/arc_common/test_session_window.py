@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
+from threading import get_ident
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from arc_common.engine import ContextEngine
 from arc_common.exceptions import BudgetExceededError, InvalidInputError
 from arc_common.messages import Message, Role, ToolCall, exchanges_of
 from arc_common.settings import ArcSettings
+from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.call_ids import with_distinct_call_ids
 from arc_common.tokens.window import says_something, select_window
 from tests.arc_common.strategies import conversations
@@ -248,7 +250,13 @@ def test_costs_the_same_however_long_the_conversation(tmp_path: Path, length: in
     counter = Ones()
     database = create_engine(f"sqlite:///{tmp_path / 'c.db'}")
     statements: list[str] = []
-    event.listen(database, "connect", lambda connection, _: connection.set_trace_callback(statements.append))
+    me = get_ident()
+
+    def note(sql: str) -> None:
+        if get_ident() == me:  # not those of the background
+            statements.append(sql)
+
+    event.listen(database, "connect", lambda connection, _: connection.set_trace_callback(note))
     with ContextEngine.open(database, token_counter=counter, settings=PLAIN) as engine:
         session = engine.session("s")
         session.append(turns(length // 2))
@@ -288,3 +296,33 @@ def test_hands_out_what_was_stored(engine: ContextEngine) -> None:
     session = engine.session("s")
     stored = session.append(replace(turns(1)[0], metadata={"a": 1}))
     assert session.window(max_turns=1) == stored
+
+
+@pytest.mark.parametrize("steps", [40, 200])
+def test_the_newest_part_of_a_giant_older_turn_is_shown_behind_its_question(steps: int) -> None:
+    """Where the newest turns alone would leave most tokens unused; pairs stay whole, and the user speaks first."""
+    with ContextEngine.open(token_counter=Ones(), settings=PLAIN) as engine:
+        session = engine.session("s")
+        session.append([*turns(3), *tool_turn("giant", steps), *turns(4)[6:]])
+        budget = TokenBudget(150, 0)
+        window = session.context("And now?", budget=budget)
+
+    shown = [message for message in window.messages if message.role is not Role.SYSTEM]
+    assert window.total_tokens <= 150
+    assert window.total_tokens >= 0.8 * 150
+    assert shown[0].role is Role.USER
+    assert len([message for message in shown if message.role is Role.TOOL]) > 1
+    exchanges, orphans = exchanges_of(shown)
+    assert not orphans
+    assert all(exchange.complete for exchange in exchanges)
+
+
+def test_a_limit_of_turns_holds_against_a_giant_older_turn() -> None:
+    """Only tokens make room for a part of a turn."""
+    limited = ArcSettings(summary={"enabled": False}, conversation={"max_turns": 1})
+    with ContextEngine.open(token_counter=Ones(), settings=limited) as engine:
+        session = engine.session("s")
+        session.append([*tool_turn("giant", 100), *turns(1)])
+        window = session.context("And now?", budget=TokenBudget(150, 0))
+
+    assert [message.role for message in window.messages] == [Role.USER, Role.ASSISTANT, Role.USER]
