@@ -181,7 +181,7 @@ class Receipt:
         return [f": {topic} {json.dumps(content)}" for topic, content in topics.items()]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ContextWindow:
     """The messages of a request, ready for a model, with the account of them.
 
@@ -194,6 +194,13 @@ class ContextWindow:
     sections: tuple[Section, ...]
     total_tokens: int
     receipt: Receipt
+
+    def __repr__(self) -> str:
+        """One line: the tokens of how many, the messages, and what each section takes."""
+        sections = ", ".join(f"{section.name} {section.tokens:,}" for section in self.sections if section.tokens)
+        used = f"{self.total_tokens:,} of {self.receipt.input_tokens:,} tokens"
+        count = len(self.messages)
+        return f"<ContextWindow {used}, {count} message{'' if count == 1 else 's'}: {sections or 'nothing'}>"
 
     def _repr_html_(self) -> str:
         """How notebooks show it: the budget by section, what is in each, and what was left out."""

@@ -2,7 +2,9 @@
 
 from copy import deepcopy
 
-from arc_common.context_window import Item, MessageItems, Section
+import pytest
+
+from arc_common.context_window import ContextWindow, Item, MessageItems, Receipt, Section
 from arc_common.messages import Message, Role
 
 SAID = (Message(Role.USER, "hello", id="m0"), Message(Role.ASSISTANT, "hi", id="m1"))
@@ -27,3 +29,25 @@ def test_the_items_of_messages_are_the_same_objects_each_time():
     items = MessageItems(SAID, [3, 2])
 
     assert items[0] is items[0] is next(iter(items))
+
+
+@pytest.mark.parametrize(
+    ("messages", "sections", "shown"),
+    [
+        (
+            SAID,
+            (Section("system", 0, 9), Section("history", 1_500, 9)),
+            "1,500 of 4,000 tokens, 2 messages: history 1,500",
+        ),
+        (SAID[:1], (Section("query", 3, 9), Section("facts", 7, 9)), "10 of 4,000 tokens, 1 message: query 3, facts 7"),
+        ((), (), "0 of 4,000 tokens, 0 messages: nothing"),
+    ],
+    ids=["two", "one", "none"],
+)
+def test_a_window_says_on_one_line_what_it_takes(messages, sections, shown):
+    """Nothing of what anybody said: windows end up in logs."""
+    total = sum(section.tokens for section in sections)
+
+    window = ContextWindow(messages, sections, total, Receipt((), input_tokens=4_000))
+
+    assert repr(window) == f"<ContextWindow {shown}>"
