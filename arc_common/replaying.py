@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from arc_common.assembly import NO_LAYERS, Costs, Layers, Request, build_context_window
+from arc_common.assembly import NO_LAYERS, Costs, Layers, build_context_window
 from arc_common.context_window import ContextWindow
 from arc_common.exceptions import InvalidInputError, SessionNotFoundError
 from arc_common.messages import Role
@@ -67,7 +67,9 @@ def replay(runtime: Runtime, key: SessionKey, *, turn: int | None, budget: Token
     boundary = view.boundary if view else 0
     shown = [one for one in stored[: _before_the_answer(stored, start, end)] if one.seq > boundary]
     messages = [one.message for one in shown]
-    request = _request(runtime, budget, limited=view is None)
+    request = runtime.request(budget)
+    if view is not None:
+        request = replace(request, max_turns=None, max_messages=None)
     layers = replace(_layers(runtime, key, view, asked.message.text), idle_note=idle_note(runtime, request, messages))
     if shown[-1] is asked:  # without tools at work the question comes to a stored history, as `Session.context` has it
         request = replace(request, query=messages.pop())
@@ -126,18 +128,3 @@ def _tokens(runtime: Runtime, stored: Sequence[StoredMessage]) -> dict[int, int]
     others = [one.message for one in stored if one.counter != runtime.token_counter.name]
     counts = message_tokens_batch(runtime.context_counter, others)
     return {id(one.message): one.tokens for one in stored} | dict(zip(map(id, others), counts, strict=True))
-
-
-def _request(runtime: Runtime, budget: TokenBudget, *, limited: bool) -> Request:
-    settings = runtime.settings
-    max_turns, max_messages = settings.conversation.window_limits
-    return Request(
-        budget=budget,
-        max_turns=max_turns if limited else None,
-        max_messages=max_messages if limited else None,
-        placement=settings.context.placement,
-        facts_placement=settings.context.facts_placement,
-        nearest=settings.context.receipt_misses,
-        compression=runtime.compression,
-        compress_from=settings.conversation.compression_threshold,
-    )

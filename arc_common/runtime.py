@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from cachetools import LRUCache, TTLCache
 
+from arc_common.assembly import Request
 from arc_common.context_window import Receipt
 from arc_common.exceptions import EngineClosedError, InvalidInputError
 from arc_common.messages import Message
@@ -220,6 +221,21 @@ class Runtime:
     def memory(self) -> "HierarchicalMemory | None":
         """What summarises its conversations, if summaries are on."""
         return None if self.closed else self.hierarchy
+
+    def request(self, budget: TokenBudget | None = None) -> Request:
+        """A request as the settings have it, before a caller brings anything: its budget, limits and layout."""
+        settings = self.settings
+        max_turns, max_messages = settings.conversation.window_limits
+        return Request(
+            budget=budget or self.default_budget(),
+            max_turns=max_turns,
+            max_messages=max_messages,
+            placement=settings.context.placement,
+            facts_placement=settings.context.facts_placement,
+            nearest=settings.context.receipt_misses,
+            compression=self.compression,
+            compress_from=settings.conversation.compression_threshold,
+        )
 
     def default_budget(self) -> TokenBudget:
         """The settings' budget."""

@@ -4,9 +4,10 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
-from arc_common.assembly import Request, as_documents
+from arc_common.assembly import as_documents
 from arc_common.context_window import ContextWindow
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import EngineClosedError, InvalidInputError
@@ -256,21 +257,13 @@ class Session:
             SessionNotFoundError: The session belongs to another user.
             StoreError: The store failed.
         """
-        max_turns, max_messages = self._runtime.settings.conversation.window_limits
-        request = Request(
+        request = replace(
+            self._runtime.request(budget),
             query=None if query is None else _as_message(query, Role.USER),
             system_prompt=system_prompt,
             documents=as_documents(documents),
             tools=tools,
             response_format=response_format,
-            budget=budget or self._runtime.default_budget(),
-            max_turns=max_turns,
-            max_messages=max_messages,
-            placement=self._runtime.settings.context.placement,
-            facts_placement=self._runtime.settings.context.facts_placement,
-            nearest=self._runtime.settings.context.receipt_misses,
-            compression=self._runtime.compression,
-            compress_from=self._runtime.settings.conversation.compression_threshold,
         )
         with self._runtime.reply():
             return self._reader().context(request, history, retrieve=documents is None)
