@@ -80,16 +80,15 @@ def with_recollections(
 
 
 def message_line(message: Message, question: str) -> str:
-    """How a recalled message is shown: when it was said, by whom, and what, in one paragraph.
+    """How a recalled message is shown: who said it, and what, in one paragraph. Its day stands above it.
 
     Of a long one, the sentences that match the question best.
     """
-    when = f"{message.created_at:%Y-%m-%d} " if message.created_at else ""
     who = message.name or {Role.USER: "user", Role.ASSISTANT: "assistant"}.get(message.role, message.role.value)
     text = message.text
     if len(text) > _LONG:
         text = " … ".join(excerpts_of(text, question))[:_LONG]
-    return f"- [{when}{' '.join(who.split())}] {' '.join(text.split())}"
+    return f"{' '.join(who.split())}: {' '.join(text.split())}"
 
 
 def _lines(

@@ -7,7 +7,7 @@ facts_sgd, facts_crosswoz (questions for a value that was said once). Each of a 
 of its dates, or dialogues, is a session. Questions come in a new session.
 
 - "@k": the share of a question's evidence turns among the first k that come back.
-- "in N": the share that stands in the context within N tokens; for facts_*, whether the value does. Of arc what
+- "in N": the share that stands in the context within N tokens; for facts_*, whether the value does, in any case of its letters. Of arc what
   `session.context` returns with a memory section of N tokens (an excerpt of a long message counts only if the file
   marks no more precisely than the turn, as LongMemEval does); of the others the best turns as lines, as many as fit.
 - "all@10": the share of questions whose whole evidence is among the first ten.
@@ -385,7 +385,9 @@ def note(
             result[f"@{k}"].append((question.category, len(wanted.intersection(found[:k])) / len(wanted)))
         result["all@10"].append((question.category, float(wanted.issubset(found[:10]))))
     for budget, (ids, text) in shown.items():
-        share = len(wanted & ids) / len(wanted) if wanted else float(question.value in text)  # type: ignore[operator]
+        share = (
+            len(wanted & ids) / len(wanted) if wanted else float((question.value or "").casefold() in text.casefold())
+        )
         result[f"in {budget:,}"].append((question.category, share))
 
 

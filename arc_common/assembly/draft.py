@@ -1,6 +1,7 @@
 """The messages around the history: which block stands in which message, and what they cost so far."""
 
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import Literal
 
 from arc_common.assembly.costs import Costs
@@ -90,11 +91,16 @@ class Draft:
             render_memory_lines([memory.line for memory in self.memories]),
             render_artifacts([artifact.line for artifact in self.artifacts]),
             render_recalled(
-                [fact.line for fact in self.recalled] + [one.line for one in sorted(self.said, key=_order)]
+                [fact.line for fact in self.recalled],
+                [(_day(one), one.line) for one in sorted(self.said, key=_order)],
             ),
             render_documents([plain(document) for document in self.documents]),
         )
         return [block for block in blocks if block]
+
+
+def _day(one: RecalledLine) -> date | None:
+    return one.order[0].date() if one.order and one.order[0].year > 1 else None
 
 
 def _order(one: RecalledLine) -> tuple[bool, object]:

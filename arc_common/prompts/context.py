@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from datetime import date
 
 from arc_common.documents import Document
 from arc_common.prompts.passages import defused_markers, render_passage, render_passages
@@ -85,9 +86,20 @@ def holds_memory(text: str) -> bool:
     return f"<arc:memory>\n{MEMORY_HEADING}" in text
 
 
-def render_recalled(lines: Sequence[str]) -> str:
-    """The fenced block of recalled facts; `""` for none."""
-    return render_fence("recalled", "\n".join([RECALLED_HEADING, *lines])) if lines else ""
+def render_recalled(lines: Sequence[str], said: Sequence[tuple[date | None, str]] = ()) -> str:
+    """The fenced block of recalled facts (their lines) and messages; `""` for neither.
+
+    Args:
+        lines: The facts.
+        said: The messages' days and lines, in the order of the conversation; a day is named once.
+    """
+    shown, day = [RECALLED_HEADING, *lines], None
+    for when, line in said:
+        if when is not None and when != day:
+            shown.append(f"[{when:%Y-%m-%d}]")
+            day = when
+        shown.append(line)
+    return render_fence("recalled", "\n".join(shown)) if lines or said else ""
 
 
 def render_memory_lines(lines: Sequence[str]) -> str:

@@ -63,12 +63,13 @@ class TestMessages:
             long_talk(session)
             window = session.context("What is my boat called?")
         (line,) = [item for item in recalled(window) if item.id == "q2"]
-        assert line.text == "- [2026-03-03 user] The boat that I rented is called Marabou."
+        assert line.text == "user: The boat that I rented is called Marabou."
         assert line.score_parts["message"] > 0
         text = window.messages[-1].text
         assert text.startswith("What is my boat called?\n\n<arc:")
         block = text[text.index("<arc:recalled>") : text.index("</arc:recalled>")]
-        assert block.index("Marabou") < block.index("- [2026-03-03 assistant] Reply 2.")
+        assert block.index("[2026-03-03]\nuser: The boat") < block.index("\nassistant: Reply 2.")
+        assert block.count("[2026-03-03]") == 1
         said = [item.id for item in recalled(window)]
         assert "a2" in said
 
