@@ -85,14 +85,14 @@ def artifacts_of_turn(
         return []
     stated = [
         ScoredArtifact(Artifact(fact.id, "facts", fact.line.removeprefix("- ")), 0.0, (fact.line.removeprefix("- "),))
-        for fact in facts
+        for fact in facts[: settings.max_facts]
     ]
     try:
         return choose(query, _found(runtime, key, query) if key else [], stated, settings)
     except Exception as error:  # noqa: BLE001 - artifacts are a help, no condition of a reply
         _log.warning("a turn goes on without tool snippets: %s", error, exc_info=error)
         runtime.observer.count("artifacts.errors")
-        return stated[: min(settings.max_facts, settings.top_k, settings.final_top_k)]
+        return stated[: min(settings.top_k, settings.final_top_k)]
 
 
 def forget_artifacts(runtime: "Runtime", key: SessionKey) -> int:
