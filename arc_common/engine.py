@@ -308,6 +308,8 @@ def _open_store(
         busy_timeout_seconds=storage.busy_timeout_seconds,
         synchronous=storage.synchronous,
         secure_delete=storage.secure_delete,
+        index_cache_bytes=storage.index_cache_bytes,
+        index_graph_from=storage.index_graph_from,
     )
     store = SqlStore(address, clock=clock, auto_migrate=storage.auto_migrate, options=options)
     sqlite = store.engine.dialect.name == "sqlite"

@@ -59,6 +59,16 @@ class StorageSettings(Group):
         default="full", description="SQLite's synchronous mode: normal may lose the last commits when the power fails."
     )
     secure_delete: bool = Field(default=True, description="Whether SQLite overwrites what is deleted with zeros.")
+    index_cache_bytes: int = Field(
+        default=2**30,
+        ge=0,
+        description="Bytes: of vectors and lengths that the index over SQLite keeps in memory, of all scopes together.",
+    )
+    index_graph_from: int = Field(
+        default=10_000,
+        ge=1,
+        description="Vectors: PostgreSQL compares up to so many one by one; for more it walks pgvector's HNSW graph.",
+    )
     max_sessions_in_memory: int = Field(
         default=1_000, ge=1, description="Sessions: kept by the in-memory store; the least recently used one leaves."
     )

@@ -17,6 +17,8 @@ class SqlOptions:
         busy_timeout_seconds: The longest wait for another SQLite writer (with eight writers 2 s were seen).
         synchronous: SQLite's mode: "full" has each commit on the disk, "normal" may lose the last ones with the power.
         secure_delete: Whether SQLite overwrites what is deleted.
+        index_cache_bytes: What the index over SQLite keeps in memory (see `SqlIndexStore`).
+        index_graph_from: From how many vectors on PostgreSQL's index walks a graph (see `SqlIndexStore`).
     """
 
     pool_size: int = 16
@@ -25,3 +27,5 @@ class SqlOptions:
     busy_timeout_seconds: float = 30.0
     synchronous: Literal["full", "normal"] = "full"
     secure_delete: bool = True
+    index_cache_bytes: int = 2**30
+    index_graph_from: int = 10_000

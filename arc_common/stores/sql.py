@@ -81,7 +81,8 @@ class SqlStore:
         auto_migrate: bool = True,
         options: SqlOptions | None = None,
     ) -> None:
-        self._database = Database(url, auto_migrate=auto_migrate, options=options or SqlOptions())
+        self._options = options or SqlOptions()
+        self._database = Database(url, auto_migrate=auto_migrate, options=self._options)
         self._clock = clock or (lambda: datetime.now(UTC))
         self._sql = statements_for(self._database.dialect)
         self._edits = SummaryEdits(self._database)
@@ -111,7 +112,11 @@ class SqlStore:
         if self._index is None:
             from arc_common.stores.index_sql import SqlIndexStore  # noqa: PLC0415 - numpy takes a tenth of a second
 
-            self._index = SqlIndexStore(self._database)
+            self._index = SqlIndexStore(
+                self._database,
+                cache_bytes=self._options.index_cache_bytes,
+                graph_from=self._options.index_graph_from,
+            )
         return self._index
 
     def append(

@@ -34,6 +34,39 @@ def test_the_pool_is_as_large_as_the_settings_say():
         assert (pool.size(), pool.timeout()) == (3, 2)
 
 
+@pytest.mark.parametrize(("index_cache_bytes", "is_kept"), [(0, False), (2**30, True)], ids=["nothing", "all"])
+def test_the_index_keeps_in_memory_what_the_settings_allow(tmp_path, index_cache_bytes, is_kept):
+    """Over SQLite; what is found is the same."""
+    settings = ArcSettings(storage={"index_cache_bytes": index_cache_bytes})
+    with ContextEngine.open(f"sqlite:///{tmp_path}/arc.db", embedder=Counting(), settings=settings) as engine:
+        engine.documents.add([f"{'a' * n} text" for n in range(30)])
+        assert engine.documents.search("a" * 7 + " text", top_k=1)[0].document.text == "a" * 7 + " text"
+        copies = engine._runtime.conversations.index._finder._copies
+        assert any(copy.vectors is not None for copy in copies._copies.values()) is is_kept
+
+
+def test_postgres_walks_a_graph_from_the_number_that_the_settings_say(postgres_database):
+    """A scope with more vectors than that gets one."""
+    graphs = {}
+    for index_graph_from in (10, 10_000):
+        settings = ArcSettings(storage={"index_graph_from": index_graph_from})
+        with ContextEngine.open(postgres_database(), embedder=Counting(), settings=settings) as engine:
+            engine.documents.add([f"{'a' * n} text" for n in range(30)])
+            with engine._runtime.conversations.engine.connect() as connection:
+                found = connection.execute(text("SELECT indexdef FROM pg_indexes WHERE indexdef LIKE '%hnsw%'"))
+                graphs[index_graph_from] = len(found.all())
+    assert graphs == {10: 1, 10_000: 0}
+
+
+class Counting:
+    """A vector of how often a letter occurs."""
+
+    name = "counting"
+
+    def embed(self, texts):
+        return [[text.count("a") + 0.1, 1.0] for text in texts]
+
+
 def test_the_counter_is_the_one_that_the_settings_name(tmp_path):
     """By name, with its vocabulary's place."""
     names = {}
