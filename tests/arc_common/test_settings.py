@@ -32,6 +32,7 @@ DESCRIBED = {description.name: description for description in describe_settings(
 UNITS = {
     "Artifacts",
     "Bullets",
+    "Bytes",
     "Calls",
     "Connections",
     "Cosine",
@@ -52,6 +53,7 @@ UNITS = {
     "Threads",
     "Tokens",
     "Turns",
+    "Vectors",
 }
 ALIASES = [
     ("CONVERSATION_STORAGE_MODE", "sql", "storage.mode", "sql"),
