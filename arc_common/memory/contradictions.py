@@ -6,6 +6,7 @@ so. What can be many at once (pets, languages, journeys, hobbies) fills no slot 
 """
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from arc_common.memory.rules import claims_english, claims_korean
 from arc_common.memory.rules.claims import Claim, are_compatible
@@ -20,6 +21,7 @@ _LONGEST = 300
 """Characters of a sentence that is read: longer ones are told in too many ways to be compared."""
 
 
+@lru_cache(256)  # a new memory's are asked for twice
 def claims_of(text: str) -> tuple[Claim, ...]:
     """What a text claims, each slot once; deterministic, linear in the text."""
     claims: dict[str, Claim] = {}

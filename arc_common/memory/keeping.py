@@ -236,7 +236,7 @@ class MemoryKeeper:
             if not self._commit(scope, holdings, MemoryChange((memory,))):
                 return None
             if memory.text != found[0].text and memory.holds:
-                self._index.put(scope, [self._index.entry(memory)])
+                self._put(scope, holdings, self._index.entry(memory))
         return Added(decision.outcome, memory)
 
     def _insert(
@@ -257,8 +257,16 @@ class MemoryKeeper:
             self._has_any[scope] = True
         self._index.drop(scope, {*decision.superseded, *gone})
         if new.holds:
-            self._index.put(scope, [entry])
+            self._put(scope, holdings, entry)
         return Added(Outcome.NEW, new)
+
+    def _put(self, scope: Scope, holdings: Holdings, entry: IndexEntry) -> None:
+        """Index a memory that was stored, unless another has removed it meanwhile: nothing of it may stay."""
+        self._index.put(scope, [entry])
+        holdings.apply(self._store.updates(scope, after=holdings.version))
+        outline = holdings.get(entry.id)
+        if outline is None or not outline.holds:
+            self._index.drop(scope, [entry.id])
 
     def _leaving(self, holdings: Holdings, put: Sequence[Memory], *, keep: str) -> list[str]:
         most = self._settings.max_per_scope
@@ -281,7 +289,7 @@ class MemoryKeeper:
         holdings.apply(self._store.updates(scope, after=holdings.version))
         if is_first and holdings.version:
             holding = {outline.id for outline in holdings.outlines if outline.holds}
-            self._index.mend(scope, holding, lambda ids: self._store.get(scope, ids))
+            self._index.mend(scope, holding, lambda ids: [one for one in self._store.get(scope, ids) if one.holds])
 
     def _holdings(self, scope: Scope) -> tuple[Lock, Holdings]:
         with self._caches():

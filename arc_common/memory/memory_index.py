@@ -126,20 +126,29 @@ class MemoryIndex:
         Args:
             scope: Whose.
             holding: The ids of the memories that hold.
-            read: Reads those of these ids.
+            read: Reads those of these ids that hold now.
         """
         try:
             index = self._index(scope)
             if index.count() == len(holding):
                 return
             there = {str(document.id) for document in index.get(sorted(holding))}
-            self.put(scope, [self.entry(memory) for memory in read(sorted(set(holding) - there))])
+            missing = sorted(set(holding) - there)
+            self.put(scope, [self.entry(memory) for memory in read(missing)])
+            self._drop_unless_holding(scope, missing, read)
             after = ""
             while page := self._store().scan(scope, "memory", after=after, limit=_PAGE):
                 after = page[-1].id
-                self.drop(scope, [entry.id for entry in page if entry.id not in holding])
+                self._drop_unless_holding(scope, [entry.id for entry in page if entry.id not in holding], read)
         except StoreError as error:
             self._say(error)
+
+    def _drop_unless_holding(
+        self, scope: Scope, ids: Sequence[str], read: Callable[[Sequence[str]], Sequence[Memory]]
+    ) -> None:
+        """Remove entries, but not those of memories that another has stored, or not yet removed, meanwhile."""
+        hold = {memory.id for memory in read(ids)} if ids else set()
+        self.drop(scope, [name for name in ids if name not in hold])
 
     def _index(self, scope: Scope, *, embeds: bool = True) -> HybridIndex:
         return HybridIndex(

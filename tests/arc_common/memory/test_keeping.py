@@ -1,0 +1,402 @@
+"""Memories added, found and forgotten, in the store and in the index; on stores in memory, SQLite and PostgreSQL."""
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from itertools import count
+
+import pytest
+
+from arc_common import InvalidInputError
+from arc_common.exceptions import StoreError
+from arc_common.indexing import Scope
+from arc_common.memories import ProposedMemory
+from arc_common.memory.keeping import MemoryKeeper
+from arc_common.memory.long_term import Outcome
+from arc_common.protocols import SessionKey
+from arc_common.settings import ArcSettings
+from arc_common.stores import InMemoryStore
+from arc_common.stores.sql import SqlStore
+
+SCOPE = Scope("caller", "ann")
+KEY = SessionKey("s", "caller", "ann")
+
+
+class Counting:
+    """An observer that adds up."""
+
+    def __init__(self):
+        self.counts = Counter()
+
+    def count(self, name, value=1, **tags):
+        """Add."""
+        self.counts[name] += value
+
+    def timing(self, name, seconds, **tags):
+        """Nothing."""
+
+
+class WordEmbedder:
+    """A vector per set of words, made by hand; counts what it is asked."""
+
+    name = "words"
+
+    def __init__(self, **vectors):
+        self.vectors, self.asked, self.broken = vectors, [], False
+
+    def embed(self, texts):
+        """By the first word that is known."""
+        self.asked += texts
+        if self.broken:
+            raise ConnectionError("down")
+        return [next((vector for word, vector in self.vectors.items() if word in text), [1, 0, 0]) for text in texts]
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def store(request, tmp_path):
+    """One of each kind."""
+    if request.param == "memory":
+        yield InMemoryStore()
+        return
+    url = (
+        f"sqlite:///{tmp_path}/arc.db" if request.param == "sqlite" else request.getfixturevalue("postgres_database")()
+    )
+    sql = SqlStore(url)
+    yield sql
+    sql.close()
+
+
+@pytest.fixture
+def make(store):
+    """Makes keepers on the store."""
+    numbers, made, time = count(1), [], [datetime(2026, 1, 1, tzinfo=UTC)]
+
+    def clock():
+        time[0] += timedelta(seconds=1)
+        return time[0]
+
+    def keeper(embedder=None, observer=None, index_store=None, memories=None, **knobs):
+        made.append(
+            MemoryKeeper(
+                memories or store.memories,
+                index_store=index_store or (lambda: store.index),
+                embedder=embedder,
+                settings=ArcSettings(memory=knobs),
+                observer=observer or Counting(),
+                clock=clock,
+                new_id=lambda: f"m{next(numbers)}",
+            )
+        )
+        return made[-1]
+
+    yield keeper
+    for one in made:
+        one.close()
+
+
+def said(text, *sources, **values):
+    """A proposal."""
+    return ProposedMemory(text, sources=sources, **values)
+
+
+def texts(keeper, scope=SCOPE, **asked):
+    """What it holds, by text."""
+    return sorted(memory.text for memory in keeper.store.newest(scope, **asked))
+
+
+def found(keeper, query, scope=SCOPE):
+    """The texts that a question finds."""
+    return [one.memory.text for one in keeper.search(scope, query, limit=5)]
+
+
+def indexed(store, scope=SCOPE):
+    """The ids in the index."""
+    return sorted(entry.id for entry in store.index.scan(scope, "memory", limit=100))
+
+
+def test_what_is_added_is_found_at_once(make, store):
+    """In its scope, and nowhere else."""
+    keeper = make()
+    added = keeper.add(SCOPE, said("User has a cottage in Gangneung", importance=0.9))
+    assert added.outcome is Outcome.NEW
+    keeper.add(SCOPE, said("User collects stamps"))
+    assert found(keeper, "the cottage") == ["User has a cottage in Gangneung"]
+    assert found(keeper, "the cottage", Scope("caller")) == []
+    assert found(keeper, "the cottage", Scope("caller", "bob")) == []
+    assert keeper.search(SCOPE, "", limit=5) == []
+    assert indexed(store) == ["m1", "m2"]
+
+
+def test_the_same_again_is_one_memory(make, store):
+    """Word for word it gains a source; nearly so, importance too."""
+    keeper = make()
+    first = keeper.add(SCOPE, said("User collects old stamps", ("s", "1"))).memory
+    again = keeper.add(SCOPE, said("user collects old stamps.", ("s", "2")))
+    assert (again.outcome, again.memory.sources) == (Outcome.KNOWN, (("s", "1"), ("s", "2")))
+    near = keeper.add(SCOPE, said("The user collects old stamps", ("t", "1")))
+    assert (near.outcome, near.memory.id, near.memory.text) == (
+        Outcome.MERGED,
+        first.id,
+        "The user collects old stamps",
+    )
+    assert near.memory.importance > first.importance
+    assert texts(keeper) == ["The user collects old stamps"]
+    assert store.index.fetch(SCOPE, "memory", [first.id])[0].text == "The user collects old stamps"
+
+
+def test_a_contradiction_supersedes(make, store):
+    """History stays, and is neither found nor in the index; what was said before what holds is history at once."""
+    keeper = make()
+    old = keeper.add(SCOPE, said("User lives in Seoul")).memory
+    new = keeper.add(SCOPE, said("User lives in Busan")).memory
+    early = datetime(2020, 1, 1, tzinfo=UTC)
+    earlier = keeper.add(SCOPE, said("User lives in Daegu", valid_from=early)).memory
+    assert texts(keeper) == ["User lives in Busan"]
+    history = {memory.id: memory.superseded_by for memory in keeper.store.newest(SCOPE, include_superseded=True)}
+    assert history == {old.id: new.id, new.id: None, earlier.id: new.id}
+    assert found(keeper, "User") == ["User lives in Busan"]
+    assert indexed(store) == [new.id]
+    again = keeper.add(SCOPE, said("User lives in Seoul"))
+    assert again.outcome is Outcome.NEW
+    assert texts(keeper) == ["User lives in Seoul"]
+
+
+def test_no_more_than_the_bound(make, store):
+    """The weakest leaves, from the index too; the new one never does."""
+    keeper = make(max_per_scope=3)
+    for number, importance in enumerate((0.9, 0.2, 0.8)):
+        keeper.add(SCOPE, said(f"Thing number {number} is {'abcdef'[number] * 9}", importance=importance))
+    keeper.add(SCOPE, said("Quite another statement", importance=0.0))
+    assert texts(keeper) == ["Quite another statement", "Thing number 0 is aaaaaaaaa", "Thing number 2 is ccccccccc"]
+    assert len(indexed(store)) == 3
+
+
+def test_meaning(make, store):
+    """What is near enough by its vector is merged; a text is embedded once."""
+    embedder = WordEmbedder(walks=[0, 1, 0], hiking=[0, 0.99, 0.14], tea=[0, 0, 1])
+    keeper = make(embedder)
+    first = keeper.add(SCOPE, said("User enjoys long walks")).memory
+    assert keeper.add(SCOPE, said("User is fond of hiking")).memory.id == first.id
+    assert keeper.add(SCOPE, said("User drinks tea")).outcome is Outcome.NEW
+    assert embedder.asked == ["User enjoys long walks", "User is fond of hiking", "User drinks tea"]
+    assert found(keeper, "hiking")[0] == "User enjoys long walks"
+
+
+def test_an_embedder_that_fails_and_another_one(make, store):
+    """Memories are stored and found by their words."""
+    embedder = WordEmbedder()
+    keeper = make(embedder)
+    keeper.add(SCOPE, said("User keeps bees"))
+    embedder.broken = True
+    keeper.add(SCOPE, said("User keeps goats"))
+    assert found(keeper, "goats") == ["User keeps goats"]
+    other, observer = WordEmbedder(), Counting()
+    other.name = "other"
+    keeper = make(other, observer)
+    assert keeper.add(SCOPE, said("User keeps sheep")).outcome is Outcome.NEW
+    assert found(keeper, "sheep") == ["User keeps sheep"]
+    assert observer.counts["memory.index_errors"] > 0
+
+
+def test_a_search_notes_what_it_returned(make, store):
+    """Only that; who reads sees it."""
+    observer = Counting()
+    keeper = make(observer=observer)
+    bees = keeper.add(SCOPE, said("User keeps bees")).memory
+    goats = keeper.add(SCOPE, said("User keeps goats")).memory
+    assert found(keeper, "bees") == ["User keeps bees"]
+    after = {memory.id: memory.last_accessed_at for memory in keeper.get(SCOPE, [bees.id, goats.id])}
+    assert after[bees.id] is not None
+    assert after[goats.id] is None
+    assert observer.counts == {"memory.saved.count": 2, "memory.retrieved.count": 1}
+
+
+def test_deleting(make, store):
+    """From store and index; what is not there is not counted."""
+    keeper = make()
+    keeper.add(SCOPE, said("User keeps bees"))
+    other = keeper.add(SCOPE, said("User keeps goats")).memory
+    assert keeper.delete(SCOPE, ["m1", "none"]) == 1
+    assert keeper.delete(SCOPE, ["m1"]) == 0
+    assert keeper.delete(Scope("caller"), [other.id]) == 0
+    assert (texts(keeper), indexed(store), found(keeper, "bees")) == (["User keeps goats"], [other.id], [])
+    assert keeper.add(SCOPE, said("User keeps bees")).outcome is Outcome.NEW
+
+
+def test_forgetting_a_session(make, store):
+    """What rests on it alone goes, and what it had taken the place of is found again."""
+    keeper = make()
+    keeper.add(SCOPE, said("User lives in Seoul", ("t", "1")))
+    keeper.add(SCOPE, said("User lives in Busan", ("s", "1")))
+    keeper.add(SCOPE, said("User keeps bees", ("s", "1"), ("t", "1")))
+    keeper.add(Scope("caller", "ann", "s"), said("Something of its own"))
+    assert keeper.forget(KEY) == 2
+    assert texts(keeper) == ["User keeps bees", "User lives in Seoul"]
+    assert found(keeper, "Seoul Busan") == ["User lives in Seoul"]
+    assert indexed(store, Scope("caller", "ann", "s")) == []
+    assert keeper.add(SCOPE, said("User lives in Busan", ("t", "2"))).outcome is Outcome.NEW
+
+
+def test_forgetting_messages(make, store):
+    """The same for some of them."""
+    keeper = make()
+    keeper.add(SCOPE, said("User keeps bees", ("s", "1")))
+    keeper.add(SCOPE, said("User keeps goats", ("s", "2")))
+    assert keeper.forget(KEY, ["1"]) == 1
+    assert (texts(keeper), len(indexed(store))) == (["User keeps goats"], 1)
+
+
+def test_erasing(make, store):
+    """A user with all sessions; the rest of the caller stays."""
+    keeper = make()
+    for scope in (SCOPE, Scope("caller", "ann", "s"), Scope("caller", "bob")):
+        keeper.add(scope, said("User keeps bees"))
+    assert keeper.erase(SCOPE) == 2
+    assert indexed(store) == indexed(store, Scope("caller", "ann", "s")) == []
+    assert found(keeper, "bees", Scope("caller", "bob")) == ["User keeps bees"]
+    keeper.add(SCOPE, said("User keeps goats"))
+    assert texts(keeper) == ["User keeps goats"]
+
+
+def test_keepers_at_once_lose_and_double_nothing(make, store):
+    """Two of them, as in two processes, on one scope: each decides by what is really there."""
+    keepers = [make(max_per_scope=500), make(max_per_scope=500)]
+    statements = [f"Statement {'abcdefghij'[n % 10] * 8} {n}" for n in range(20)]
+    with ThreadPoolExecutor(4) as pool:
+        done = list(
+            pool.map(lambda n: keepers[n % 2].add(SCOPE, said(statements[n // 2], ("s", str(n)))).outcome, range(40))
+        )
+    assert Counter(done) == {Outcome.NEW: 20, Outcome.KNOWN: 20}
+    assert texts(keepers[0]) == texts(keepers[1]) == sorted(statements)
+    assert all(len(memory.sources) == 2 for memory in keepers[0].store.newest(SCOPE))
+    assert len(indexed(store)) == 20
+
+
+def test_each_sees_what_the_other_did(make, store):
+    """Additions, contradictions and removals."""
+    one, other = make(), make()
+    first = one.add(SCOPE, said("User lives in Seoul")).memory
+    assert other.add(SCOPE, said("User lives in Seoul")).memory.id == first.id
+    second = other.add(SCOPE, said("User lives in Busan")).memory
+    assert one.add(SCOPE, said("User lives in Busan")).memory.id == second.id
+    one.delete(SCOPE, [second.id])
+    assert other.add(SCOPE, said("User lives in Busan")).outcome is Outcome.NEW
+
+
+class Reading:
+    """A store of memories that notes what is read of it."""
+
+    def __init__(self, memories):
+        self._memories, self.outlines, self.whole = memories, 0, 0
+
+    def updates(self, scope, *, after=0):
+        """Count the outlines."""
+        updates = self._memories.updates(scope, after=after)
+        self.outlines += len(updates.outlines)
+        return updates
+
+    def get(self, scope, ids):
+        """Count the memories."""
+        found = self._memories.get(scope, ids)
+        self.whole += len(found)
+        return found
+
+    def __getattr__(self, name):
+        return getattr(self._memories, name)
+
+
+def test_neither_adding_nor_searching_loads_what_it_does_not_need(make, store):
+    """A scope is read once; after that an addition reads what others changed, a search its candidates."""
+    reading = Reading(store.memories)
+    filling = make(max_per_scope=9_999)
+    for number in range(60):
+        filling.add(SCOPE, said(f"Note {number}: {'abcdefghij'[number % 10] * (5 + number // 10)} of the archive"))
+    keeper = make(memories=reading, max_per_scope=9_999)
+    keeper.add(SCOPE, said("User lives in Seoul"))
+    assert (reading.outlines, reading.whole) == (60, 0)
+    for statement in ("User keeps bees", "User speaks Welsh", "User plays the harp"):
+        keeper.add(SCOPE, said(statement))
+    assert (reading.outlines, reading.whole) == (60, 0)
+    keeper.add(SCOPE, said("User lives in Busan"))
+    assert (reading.outlines, reading.whole) == (60, 1)
+    filling.add(SCOPE, said("Another wrote this meanwhile"))
+    keeper.add(SCOPE, said("User owns a kayak"))
+    assert (reading.outlines, reading.whole) == (61, 1)
+    assert len(keeper.search(SCOPE, "notes of the archive", limit=5)) == 5
+    assert (reading.outlines, reading.whole) == (61, 21)
+
+
+class Failing:
+    """An index store that is down while `broken`."""
+
+    def __init__(self, index):
+        self._index, self.broken = index, False
+
+    def __getattr__(self, name):
+        if self.broken:
+            raise StoreError("down")
+        return getattr(self._index, name)
+
+
+def test_an_index_that_failed_is_mended(make, store):
+    """By the next process that uses the scope: what it lacks comes, what it has too much goes."""
+    failing, observer = Failing(store.index), Counting()
+    keeper = make(index_store=lambda: failing, observer=observer)
+    keeper.add(SCOPE, said("User lives in Seoul"))
+    failing.broken = True
+    keeper.add(SCOPE, said("User lives in Busan"))
+    keeper.add(SCOPE, said("User keeps bees"))
+    assert observer.counts["memory.index_errors"] > 0
+    failing.broken = False
+    assert found(keeper, "bees") == []
+    later = make()
+    later.add(SCOPE, said("User plays the harp"))
+    assert found(later, "bees") == ["User keeps bees"]
+    assert len(indexed(store)) == 3
+
+
+def test_whether_there_are_any(make, store):
+    """Known for a while; at once after adding."""
+    keeper = make()
+    assert not keeper.has_any(SCOPE)
+    store.memories.erase(SCOPE)
+    keeper.add(SCOPE, said("User keeps bees"))
+    assert keeper.has_any(SCOPE)
+    assert not keeper.has_any(Scope("caller"))
+
+
+@pytest.mark.parametrize(("query", "limit"), [(7, 5), ("q", 0), ("q", True), ("q", 1.5)])
+def test_bad_input(make, query, limit):
+    """Refused by name."""
+    with pytest.raises(InvalidInputError):
+        make().search(SCOPE, query, limit=limit)
+
+
+def test_nothing_is_written_of_what_can_t_be_stored(make, store):
+    """Neither in the store nor in the index."""
+    with pytest.raises(InvalidInputError):
+        make().add(SCOPE, said("text", metadata={"x": object()}))
+    assert store.memories.updates(SCOPE).version == 0
+    assert indexed(store) == []
+
+
+class Meddling:
+    """An index store in front of which somebody forgets the session just before a memory is put."""
+
+    def __init__(self, store):
+        self._store = store
+
+    def put(self, scope, kind, entries):
+        """Forget, then put."""
+        self._store.memories.forget_session(KEY)
+        self._store.index.put(scope, kind, entries)
+
+    def __getattr__(self, name):
+        return getattr(self._store.index, name)
+
+
+def test_what_is_removed_while_it_is_added_leaves_nothing(make, store):
+    """Not in the index either."""
+    keeper = make(index_store=lambda: Meddling(store))
+    keeper.add(SCOPE, said("User keeps bees", ("s", "1")))
+    assert (texts(keeper), indexed(store)) == ([], [])

@@ -1,0 +1,216 @@
+"""What becomes of new memories, which leave, and how they are ranked."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arc_common.memories import Memory, MemoryOutline, MemoryStatus, ProposedMemory
+from arc_common.memory.holdings import Holdings
+from arc_common.memory.long_term import Decision, Outcome, decide, leaving, merged, ranked, recency
+from arc_common.memory_stores import MemoryUpdates
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+
+
+def a_memory(memory_id, text="text", *, days=0, **values):
+    """A memory that was said so many days ago."""
+    said = NOW - timedelta(days=days)
+    return Memory(memory_id, text, said, said, **values)
+
+
+def holding(*memories):
+    """A scope that holds them."""
+    held = Holdings()
+    held.apply(MemoryUpdates(1, tuple(map(MemoryOutline.of, memories)), is_whole=True))
+    return held
+
+
+def decided(text, *memories, alike=(), similarity=0.8, heeds=True, **values):
+    """What becomes of a text."""
+    return decide(
+        ProposedMemory(text, **values),
+        holding(*memories),
+        now=NOW,
+        merge_similarity=similarity,
+        alike=alike,
+        heeds_rejected=heeds,
+    )
+
+
+SEOUL = a_memory("seoul", "User lives in Seoul", days=10)
+
+
+def test_the_same_words_are_known():
+    """In any case, with any space, with or without a full stop."""
+    assert decided("user lives  in seoul.", SEOUL) == Decision(Outcome.KNOWN, "seoul")
+
+
+@pytest.mark.parametrize(
+    ("new", "old"),
+    [
+        ("User likes coffee in the mornings", "User likes coffee in the morning"),
+        ("The user's favourite composer is Bach", "The user's favorite composer is Bach"),
+        ("사용자는 아침에 커피를 마시는 것을 좋아한다", "사용자가 아침에 커피를 마시는 것을 좋아한다"),
+    ],
+)
+def test_almost_the_same_words_are_merged(new, old):
+    """More than 0.8 alike."""
+    assert decided(new, a_memory("a", old)) == Decision(Outcome.MERGED, "a")
+    assert decided(new, a_memory("a", old), similarity=1.0).outcome is Outcome.NEW
+
+
+@pytest.mark.parametrize(
+    ("new", "old"),
+    [
+        ("User likes toffee", "User likes coffee"),
+        ("User went to the dentist on May 3, 2024", "User went to the dentist on May 3, 2025"),
+        ("사용자는 아침에 홍차를 마시는 것을 좋아한다", "사용자는 아침에 커피를 마시는 것을 좋아한다"),
+    ],
+)
+def test_other_words_and_other_numbers_are_not(new, old):
+    """However much alike the letters are: something would be lost."""
+    assert decided(new, a_memory("a", old)) == Decision(Outcome.NEW)
+
+
+def test_what_means_the_same_is_merged():
+    """By vectors, as long as numbers, names and negations agree, and nothing contradicts."""
+    old = a_memory("a", "User enjoys long walks")
+    assert decided("User is fond of hiking", old, alike=["a"]) == Decision(Outcome.MERGED, "a")
+    assert decided("User doesn't enjoy hikes", old, alike=["a"]).outcome is Outcome.NEW
+    assert decided("User is moving with Anna", a_memory("a", "User is moving with Tom"), alike=["a"]).twin is None
+    assert decided("User lives in Busan", SEOUL, alike=["seoul"]) == Decision(Outcome.NEW, superseded=("seoul",))
+    assert decided("anything", alike=["gone"]) == Decision(Outcome.NEW)
+
+
+def test_what_was_said_later_holds():
+    """Whichever of two is stored first."""
+    assert decided("User lives in Busan", SEOUL) == Decision(Outcome.NEW, superseded=("seoul",))
+    earlier = NOW - timedelta(days=20)
+    assert decided("User lives in Busan", SEOUL, valid_from=earlier) == Decision(Outcome.NEW, superseded_by="seoul")
+
+
+def test_only_what_holds_is_superseded():
+    """Neither history nor what waits; and what waits takes nobody's place."""
+    history = replace(SEOUL, superseded_by="x")
+    pending = replace(SEOUL, status=MemoryStatus.PENDING)
+    assert decided("User lives in Busan", history) == Decision(Outcome.NEW)
+    assert decided("User lives in Busan", pending) == Decision(Outcome.NEW)
+    assert decided("User lives in Busan", SEOUL, status=MemoryStatus.PENDING) == Decision(Outcome.NEW)
+    assert decided("User lives in Seoul", history) == Decision(Outcome.NEW)
+
+
+def test_what_was_rejected_is_not_stored_again():
+    """Unless somebody enters it by hand."""
+    rejected = replace(SEOUL, status=MemoryStatus.REJECTED)
+    assert decided("User lives in Seoul", rejected) == Decision(Outcome.REJECTED, "seoul")
+    assert decided("The user lives in Seoul", rejected) == Decision(Outcome.REJECTED, "seoul")
+    assert decided("User lives in Seoul", rejected, heeds=False) == Decision(Outcome.NEW)
+
+
+def test_merging_raises_importance_and_loses_nothing():
+    """Sources and metadata of both, the longer text, the later time."""
+    old = a_memory("a", "short", days=5, importance=0.5, sources=(("s", "1"),), metadata={"a": 1, "b": 1})
+    new = ProposedMemory("longer", importance=0.6, sources=(("s", "1"), ("t", "1")), metadata={"b": 2})
+    assert merged(old, new, now=NOW) == replace(
+        old,
+        text="longer",
+        importance=0.64,
+        sources=(("s", "1"), ("t", "1")),
+        valid_from=NOW,
+        metadata={"a": 1, "b": 2},
+    )
+    assert merged(old, ProposedMemory("x", importance=9), now=NOW).importance == 1.0
+
+
+def test_the_same_words_add_their_source_and_nothing_else():
+    """And what the assistant repeats adds nothing at all."""
+    old = a_memory("a", importance=0.5)
+    said = ProposedMemory("text", importance=0.9, sources=(("t", "1"),))
+    assert merged(old, said, now=NOW, known=True) == replace(old, sources=(("t", "1"),))
+    assert merged(old, ProposedMemory("text"), now=NOW, known=True) is old
+    assert merged(old, replace(said, reinforces=False), now=NOW) is old
+
+
+importances = st.floats(0, 1)
+
+
+@given(importances, st.lists(importances, max_size=20))
+def test_importance_only_grows_and_stays_below_one(first, others):
+    """However often something is said again."""
+    memory = a_memory("a", importance=first)
+    for importance in others:
+        after = merged(memory, ProposedMemory("text", importance=importance), now=NOW)
+        assert max(memory.importance, importance) - 1e-4 <= after.importance <= 1.0
+        memory = after
+
+
+def test_the_weakest_leave():
+    """Of little importance, or not said for long; what is kept in any case stays."""
+    held = [
+        a_memory("weak", importance=0.1, days=200),
+        a_memory("old", importance=0.5, days=400),
+        a_memory("new", importance=0.5),
+        a_memory("strong", importance=0.9, days=200),
+    ]
+    outlines = [MemoryOutline.of(memory) for memory in held]
+    assert leaving(outlines, now=NOW, most=4) == []
+    assert leaving(outlines, now=NOW, most=2) == ["weak", "old"]
+    assert leaving(outlines, now=NOW, most=2, keep={"weak"}) == ["old", "strong"]
+
+
+def test_history_has_a_bound_of_its_own():
+    """It takes nobody's place."""
+    held = [a_memory("now"), *(a_memory(f"h{days}", days=days, superseded_by="now") for days in (3, 1, 2))]
+    assert leaving([MemoryOutline.of(memory) for memory in held], now=NOW, most=2) == ["h3"]
+
+
+@given(
+    st.lists(st.tuples(importances, st.integers(0, 900), st.sampled_from(MemoryStatus), st.booleans()), max_size=20),
+    st.integers(1, 10),
+)
+def test_leaving_keeps_the_bound(drawn, most):
+    """No more than so many hold or wait afterwards, or are history; and nothing leaves without need."""
+    held = [
+        MemoryOutline.of(
+            a_memory(str(n), importance=importance, days=days, status=status, superseded_by="x" if gone else None)
+        )
+        for n, (importance, days, status, gone) in enumerate(drawn)
+    ]
+    gone = leaving(held, now=NOW, most=most)
+    assert len(set(gone)) == len(gone)
+    for is_history in (True, False):
+        kind = [
+            one.id
+            for one in held
+            if (one.superseded_by is not None or one.status is MemoryStatus.REJECTED) is is_history
+        ]
+        assert len([name for name in kind if name not in gone]) == min(len(kind), most)
+
+
+def test_ranking_by_relevance_importance_and_recency():
+    """Each of the three decides where the others are equal; what doesn't hold is passed over."""
+    held = [
+        a_memory("plain", importance=0.5, days=100),
+        a_memory("relevant", importance=0.5, days=100),
+        a_memory("important", importance=0.9, days=100),
+        a_memory("recent", importance=0.5, days=1),
+        a_memory("was", superseded_by="plain"),
+    ]
+    relevance = {"plain": 0.5, "relevant": 0.9, "important": 0.5, "recent": 0.5, "was": 1.0}
+    found = ranked(held, relevance, now=NOW, limit=9)
+    assert [one.memory.id for one in found][-1] == "plain"
+    assert {one.memory.id for one in found} == {"plain", "relevant", "important", "recent"}
+    assert ranked(held, relevance, now=NOW, limit=1) == found[:1]
+    for one in found:
+        assert set(one.score_parts) == {"relevance", "importance", "recency"}
+        assert 0 <= one.score <= 1
+
+
+def test_recency():
+    """Half after thirty days since it was said or returned, whichever is later; never more than 1."""
+    assert recency(a_memory("a", days=30), NOW) == pytest.approx(0.5)
+    assert recency(a_memory("a", days=90, last_accessed_at=NOW - timedelta(days=60)), NOW) == pytest.approx(0.25)
+    assert recency(a_memory("a", days=-5), NOW) == 1.0

@@ -1,0 +1,181 @@
+"""What of an exchange is worth remembering: by a model, and by rules."""
+
+from collections import Counter
+from datetime import UTC, datetime
+
+import pytest
+
+from arc_common import Message
+from arc_common.memories import MemoryType, ProposedMemory
+from arc_common.memory.memory_extraction import Extractor, as_said, memories_by_rules
+from arc_common.messages import ARC_MARK
+from arc_common.prompts import render_fence
+from arc_common.settings import ArcSettings
+from arc_common.testing import FailingChatModel, ReplyingChatModel
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Counting:
+    """An observer that adds up."""
+
+    def __init__(self):
+        self.counts = Counter()
+
+    def count(self, name, value=1, **tags):
+        self.counts[name] += value
+
+    def timing(self, name, seconds, **tags):
+        pass
+
+
+def extractor(model=None, observer=None, **knobs):
+    settings = ArcSettings(memory=knobs, model_calls={"attempts": 1})
+    return Extractor(model, settings=settings, observer=observer or Counting())
+
+
+def user(text, message_id="u1"):
+    return Message("user", text, id=message_id, created_at=NOW)
+
+
+def assistant(text, message_id="a1"):
+    return Message("assistant", text, id=message_id, created_at=NOW)
+
+
+def test_by_a_model():
+    """With the messages that say it, and when that was."""
+    answer = '[{"type": "fact", "content": "The user lives in Seoul.", "importance": 0.9}]'
+    observer = Counting()
+    found = extractor(ReplyingChatModel([answer]), observer).extract(
+        [user("I live in Seoul."), assistant("Nice!")], session_id="s"
+    )
+    assert found.by_model
+    (memory,) = found.memories
+    assert memory == ProposedMemory("The user lives in Seoul.", importance=0.9, sources=(("s", "u1"),), valid_from=NOW)
+    assert observer.counts["memory.extraction.count"] == observer.counts["memory.extraction.success"] == 1
+
+
+def test_what_was_not_said_is_left_out():
+    """And counted."""
+    answer = '[{"content": "The user lives in Tokyo and has 3 cats."}, {"content": "The user lives in Seoul."}]'
+    observer = Counting()
+    found = extractor(ReplyingChatModel([answer]), observer).extract([user("I live in Seoul.")])
+    assert [memory.text for memory in found.memories] == ["The user lives in Seoul."]
+    assert (found.ungrounded, observer.counts["memory.extraction.ungrounded"]) == (1, 1)
+
+
+def test_what_is_not_important_enough_is_left_out():
+    """Below the setting; at it, not."""
+    answer = '[{"content": "likes tea", "importance": 0.29}, {"content": "likes jam", "importance": 0.3}]'
+    said = [user("I like tea. I like jam.")]
+    found = extractor(ReplyingChatModel([answer])).extract(said)
+    assert [memory.text for memory in found.memories] == ["likes jam"]
+    assert len(extractor(ReplyingChatModel([answer]), min_importance=0).extract(said).memories) == 2
+
+
+def test_what_only_the_assistant_says_makes_nothing_more_important():
+    """It may only repeat what it was told."""
+    answer = '[{"content": "The meeting room is booked for Friday."}]'
+    said = [user("Book a room, please."), assistant("The meeting room is booked for Friday.")]
+    (memory,) = extractor(ReplyingChatModel([answer])).extract(said, session_id="s").memories
+    assert not memory.reinforces
+    assert memory.sources == (("s", "a1"),)
+
+
+@pytest.mark.parametrize("model", [FailingChatModel(ConnectionError("down")), ReplyingChatModel(["I refuse."])])
+def test_a_model_that_fails_leaves_it_to_the_rules(model):
+    """Counted."""
+    observer = Counting()
+    found = extractor(model, observer).extract([user("I love hiking in the mountains.")])
+    assert [memory.text for memory in found.memories] == ["I love hiking in the mountains."]
+    assert found.failed
+    assert observer.counts["memory.extraction.errors"] == 1
+    assert observer.counts["memory.extraction.success"] == 0
+
+
+def test_a_model_that_is_down_is_left_alone():
+    """After so many failures it is not asked for a while."""
+    model = FailingChatModel(ConnectionError("down"))
+    settings = ArcSettings(model_calls={"attempts": 1, "breaker_failures": 2})
+    one = Extractor(model, settings=settings, observer=Counting())
+    for _ in range(5):
+        one.extract([user("I love hiking.")])
+    assert len(model.requests) == 2
+
+
+def test_nothing_is_asked_about_nothing():
+    """Without a user's words there is nothing to remember."""
+    model, observer = ReplyingChatModel(["[]"]), Counting()
+    one = extractor(model, observer)
+    for said in ([], [assistant("hello")], [user("  ")], [Message("tool", "42", tool_call_id="c")]):
+        assert one.extract(said).memories == ()
+    assert not model.requests
+    assert not observer.counts
+
+
+BLOCK = (
+    "Relevant memories from this session:\n- [FACT] User lives in Oslo (importance: 0.9)\n"
+    "Use these memories to provide contextually aware responses."
+)
+
+
+def test_what_arc_put_there_is_not_read():
+    """Its fences, its messages, and memories that somebody repeats."""
+    said = [
+        user(f"I keep bees.\n\n{render_fence('memories', BLOCK)}"),
+        Message("user", f"I keep goats.\n\n{render_fence('memory', 'Facts: x')}", metadata={ARC_MARK: "context"}),
+        Message("user", "Facts about Oslo", metadata={ARC_MARK: "memory"}),
+        Message("system", "User lives in Oslo"),
+        assistant(f"You told me:\n{BLOCK}"),
+        assistant("Noted."),
+    ]
+    texts = [message.text for message in as_said(said)]
+    assert texts == ["I keep bees.", "I keep goats.", "You told me:", "Noted."]
+    model = ReplyingChatModel(["[]"])
+    extractor(model).extract(said)
+    assert "Oslo" not in "".join(message.text for message in model.requests[0])
+
+
+def test_a_message_without_fences_stays_as_it_is():
+    """To the letter."""
+    assert as_said([user("a [b] <c>\n\n d ")])[0].text == "a [b] <c>\n\n d"
+    assert as_said([user("plain ")])[0].text == "plain "
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I love hiking in the mountains.",
+        "I'd prefer short answers.",
+        "I can't stand cilantro.",
+        "I'm allergic to peanuts.",
+        "My favourite colour is green.",
+        "저는 매운 음식을 좋아해요.",
+        "오이는 싫어합니다.",
+        "땅콩 알레르기가 있어요.",
+    ],
+)
+def test_preferences_by_rules(text):
+    """In English and Korean, in the user's own words."""
+    (memory,) = memories_by_rules([user(text)])
+    assert memory.type is MemoryType.PREFERENCE
+    assert memory.text.rstrip(".") == text.rstrip(".")
+
+
+@pytest.mark.parametrize("text", ["Do you like tea?", "Hello, how are you?", "Thanks a lot!", "커피 좋아하세요?", ""])
+def test_nothing_by_rules(text):
+    """Questions and courtesies."""
+    assert memories_by_rules([user(text)]) == []
+
+
+def test_facts_by_rules():
+    """What the user states; what the assistant says is not the user's."""
+    said = [user("My sister's birthday is May 4, 1990."), assistant("Your order number is 7731.")]
+    (memory,) = memories_by_rules(said)
+    assert (memory.type, "May 4, 1990" in memory.text) == (MemoryType.FACT, True)
+    assert memories_by_rules(said) == memories_by_rules(said)
+
+
+def test_an_enormous_message():
+    """Gives a bounded number of memories."""
+    assert len(memories_by_rules([user("I like tea number one. " * 20_000)])) <= 50

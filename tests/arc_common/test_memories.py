@@ -1,0 +1,73 @@
+"""Memories as values."""
+
+import math
+from datetime import UTC, datetime
+
+import pytest
+
+from arc_common import InvalidInputError
+from arc_common.memories import MAX_MEMORY_CHARACTERS, Memory, MemoryStatus, MemoryType, ProposedMemory
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def a_memory(**values):
+    return Memory(**{"id": "m", "text": "text", "created_at": NOW, "valid_from": NOW, **values})
+
+
+def test_what_is_read_tolerantly():
+    """Names in any case; an importance outside 0 and 1 is brought inside; sources come once."""
+    memory = a_memory(type="Preference", status="pending", importance=7, sources=[["s", "m"], ("s", "m"), ("s", "n")])
+    assert (memory.type, memory.status, memory.importance) == (MemoryType.PREFERENCE, MemoryStatus.PENDING, 1.0)
+    assert memory.sources == (("s", "m"), ("s", "n"))
+    assert a_memory(importance=-1).importance == 0.0
+    assert a_memory(importance=math.inf).importance == 1.0
+
+
+@pytest.mark.parametrize(
+    ("values", "field"),
+    [
+        ({"id": ""}, "memory.id"),
+        ({"text": " \n"}, "memory.text"),
+        ({"text": 7}, "memory.text"),
+        ({"text": "a\x00b"}, "memory.text"),
+        ({"text": "\ud800"}, "memory.text"),
+        ({"text": "x" * (MAX_MEMORY_CHARACTERS + 1)}, "memory.text"),
+        ({"type": "opinion"}, "memory.type"),
+        ({"status": "maybe"}, "memory.status"),
+        ({"importance": math.nan}, "memory.importance"),
+        ({"importance": "high"}, "memory.importance"),
+        ({"importance": True}, "memory.importance"),
+        ({"sources": "s"}, "memory.sources"),
+        ({"sources": ["sm"]}, "memory.sources"),
+        ({"sources": [("s", "")]}, "memory.sources"),
+        ({"created_at": datetime(2026, 1, 1)}, "memory.created_at"),  # noqa: DTZ001 - that is what is wrong
+        ({"valid_from": None}, "memory.valid_from"),
+        ({"last_accessed_at": "now"}, "memory.last_accessed_at"),
+        ({"superseded_by": ""}, "memory.superseded_by"),
+        ({"metadata": [1]}, "memory.metadata"),
+    ],
+)
+def test_bad_input(values, field):
+    """What is not acceptable is refused by name."""
+    with pytest.raises(InvalidInputError) as raised:
+        a_memory(**values)
+    assert raised.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("values", "holds"),
+    [({}, True), ({"status": "PENDING"}, False), ({"status": "REJECTED"}, False), ({"superseded_by": "n"}, False)],
+)
+def test_what_holds(values, holds):
+    """What may be used and has no successor."""
+    assert a_memory(**values).holds is holds
+
+
+def test_a_proposal_becomes_a_memory():
+    """Said now, unless it says when."""
+    said = datetime(2025, 1, 1, tzinfo=UTC)
+    assert ProposedMemory("text").stored_as("m", NOW) == a_memory()
+    assert ProposedMemory("text", valid_from=said).stored_as("m", NOW).valid_from == said
+    with pytest.raises(InvalidInputError):
+        ProposedMemory("").stored_as("m", NOW)
