@@ -20,6 +20,8 @@ from tests.integration.leak_world import PARTIES, SETTINGS, Letters, Party, fill
 
 FACES = (ContextEngine, Session, Admin, Corpus, HybridIndex, RagPipeline, Memories)
 ADAPTERS = (langchain_arc, llamaindex_arc)
+CASES = list({read.run: name for name, read in reversed(READS.items())}.values())[::-1]
+"""Each function that reads once, by the first of its names."""
 PACKAGES = ("arc_common", "langchain_arc", "llamaindex_arc")
 
 
@@ -41,45 +43,43 @@ def engines(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
             yield [warm, cold]
 
 
-@pytest.mark.parametrize("name", READS)
+@pytest.mark.parametrize("name", CASES)
 def test_everybody_reads_their_own_and_nothing_else(engines: list[ContextEngine], name: str) -> None:
     """One after the other through the same engine, so that what it keeps of one can't be shown to the next."""
     read = READS[name]
     for engine in engines:
-        for party in PARTIES:
+        for party in PARTIES if engine is engines[0] else PARTIES[::3]:
             found = markers_in(read.run(engine, party))
             allowed = {marker(party, level) for level in read.reaches}
             assert found <= allowed, f"{party} sees what is not theirs"
             assert {marker(party, level) for level in read.finds} <= found, f"{party} does not see their own"
 
 
-@pytest.mark.parametrize("name", READS)
+@pytest.mark.parametrize("name", CASES)
 def test_who_only_knows_a_sessions_name_reads_nothing_of_it(engines: list[ContextEngine], name: str) -> None:
     """The caller's other user, and nobody in particular: an error, or only what is theirs anyway."""
     read = READS[name]
-    for engine in engines:
-        for party in PARTIES[::2]:
-            for intruder in intruders(party):
-                allowed = {marker(intruder, level) for level in read.reaches} - {None}
-                try:
-                    found = markers_in(read.run(engine, intruder))
-                except ArcError as error:
-                    found = markers_in([str(error), error.__dict__])
-                assert found <= allowed, f"{intruder} sees what is not theirs"
+    for party in PARTIES[::2]:
+        for intruder in intruders(party):
+            allowed = {marker(intruder, level) for level in read.reaches} - {None}
+            try:
+                found = markers_in(read.run(engines[0], intruder))
+            except ArcError as error:
+                found = markers_in([str(error), error.__dict__])
+            assert found <= allowed, f"{intruder} sees what is not theirs"
 
 
 def test_an_unknown_caller_reads_nothing(engines: list[ContextEngine]) -> None:
     """Under the same names of user and session."""
-    for name, read in READS.items():
-        if name in ("Admin.sessions", "llamaindex_arc.ArcChatStore.get_keys") or read.reaches == ():
+    for name in CASES:
+        if not READS[name].reaches:
             continue  # these count what the known callers have
-        for engine in engines:
-            for party in PARTIES[:4]:
-                try:
-                    found = markers_in(read.run(engine, Party("nobody", party.user, party.session)))
-                except ArcError as error:
-                    found = markers_in(str(error))
-                assert not found, name
+        for party in PARTIES[:4:2]:
+            try:
+                found = markers_in(READS[name].run(engines[0], Party("nobody", party.user, party.session)))
+            except ArcError as error:
+                found = markers_in(str(error))
+            assert not found, name
 
 
 # --- is there a case for everything? ----------------------------------------------------------------------------------
