@@ -1,0 +1,292 @@
+"""Memories gathered in the background from what sessions save."""
+
+import time
+from collections import Counter
+
+import pytest
+
+from arc_common import ContextEngine, Message
+from arc_common.exceptions import StoreError
+from arc_common.indexing import Scope
+from arc_common.memory.gathering import long_term_memory, scope_of
+from arc_common.protocols import SessionKey
+from arc_common.remembered import memories_of_session, memories_of_turn
+from arc_common.settings import ArcSettings
+from arc_common.testing import FailingChatModel, ReplyingChatModel, SlowChatModel
+
+LONG = 20.0
+"""Seconds that nothing here takes."""
+
+KEY = SessionKey("s", user_id="ann")
+SEOUL = '[{"content": "The user lives in Seoul.", "importance": 0.9}]'
+
+
+class Counting:
+    """An observer that adds up."""
+
+    def __init__(self):
+        self.counts = Counter()
+
+    def count(self, name, value=1, **tags):
+        self.counts[name] += value
+
+    def timing(self, name, seconds, **tags):
+        pass
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def opened(request, tmp_path):
+    """Opens engines; summaries are off, so that only memories ask the model."""
+    engines = []
+
+    def open_engine(model=None, observer=None, embedder=None, **knobs):
+        url = None if request.param == "memory" else f"sqlite:///{tmp_path}/arc.db"
+        settings = ArcSettings(
+            memory=knobs, summary={"enabled": False}, recall={"enabled": False}, model_calls={"attempts": 1}
+        )
+        engines.append(
+            ContextEngine.open(url, chat_model=model, embedder=embedder, observer=observer, settings=settings)
+        )
+        return engines[-1]
+
+    yield open_engine
+    for engine in engines:
+        engine.close()
+
+
+def saved(engine, *texts, key=KEY):
+    """Store messages, user and assistant in turn, and have them read; as they were stored."""
+    roles = ["user", "assistant"]
+    session = engine.session(key.session_id, user_id=key.user_id, caller_id=key.caller_id)
+    stored = session.append([Message(roles[n % 2], text) for n, text in enumerate(texts)])
+    service = engine._runtime.long_term
+    service.schedule(key, stored)
+    assert service.wait(LONG, key=key)
+    return stored
+
+
+def texts(engine, **whose):
+    return [memory.text for memory in engine.memories(**whose).list()]
+
+
+def test_an_exchange_is_read_in_the_background(opened):
+    """Its memory names the message that says it."""
+    engine = opened(ReplyingChatModel([SEOUL]))
+    stored = saved(engine, "I live in Seoul.", "Nice!")
+    (memory,) = engine.memories(user_id="ann").list()
+    assert memory.text == "The user lives in Seoul."
+    assert memory.sources == (("s", stored[0].id),)
+    assert memory.valid_from == stored[0].created_at
+
+
+def test_a_message_is_read_once_and_with_its_answer(opened):
+    """However often it is saved, and also when its answer comes later."""
+    model = ReplyingChatModel(["[]"])
+    engine = opened(model)
+    stored = saved(engine, "I live in Seoul.")
+    assert not model.requests
+    answered = engine.session("s", user_id="ann").append(Message("assistant", "Nice!"))
+    service = engine._runtime.long_term
+    service.schedule(KEY, answered)
+    service.schedule(KEY, [*stored, *answered])
+    assert service.wait(LONG)
+    assert len(model.requests) == 1
+    assert "I live in Seoul." in model.requests[0][1].text
+    assert "Nice!" in model.requests[0][1].text
+
+
+def test_user_messages_without_answers_are_read_in_the_end(opened):
+    """When several wait."""
+    model = ReplyingChatModel(["[]"])
+    engine = opened(model)
+    session = engine.session("s", user_id="ann")
+    for number in range(8):
+        engine._runtime.long_term.schedule(KEY, session.append(Message("user", f"note {number}")))
+    assert engine._runtime.long_term.wait(LONG)
+    assert len(model.requests) == 1
+
+
+def test_what_comes_meanwhile_is_one_request(opened):
+    """Coalesced per session."""
+    inner = ReplyingChatModel(["[]"])
+    model = SlowChatModel(inner)
+    engine = opened(model)
+    session, service = engine.session("s", user_id="ann"), engine._runtime.long_term
+    service.schedule(KEY, session.append([Message("user", "first"), Message("assistant", "ok")]))
+    assert model.asked.wait(LONG)
+    for number in range(5):
+        service.schedule(KEY, session.append([Message("user", f"then {number}"), Message("assistant", "ok")]))
+    model.may_answer.set()
+    assert service.wait(LONG)
+    assert len(inner.requests) == 2
+    assert all(f"then {number}" in inner.requests[1][1].text for number in range(5))
+
+
+@pytest.mark.parametrize("end", ["delete", "clear", "remove"])
+def test_what_was_removed_meanwhile_does_not_come_back(opened, end):
+    """The session, or the message, went while the model was at work."""
+    model = SlowChatModel(ReplyingChatModel([SEOUL]))
+    engine = opened(model)
+    session, service = engine.session("s", user_id="ann"), engine._runtime.long_term
+    stored = session.append([Message("user", "I live in Seoul."), Message("assistant", "Nice!")])
+    service.schedule(KEY, stored)
+    assert model.asked.wait(LONG)
+    if end == "remove":
+        session.remove([stored[0].id])
+        service.forget(KEY, [stored[0].id])
+    else:
+        getattr(session, end)()
+        service.forget(KEY)
+    model.may_answer.set()
+    assert service.wait(LONG)
+    assert texts(engine, user_id="ann") == []
+    assert engine._runtime.index_store.count(Scope("default", "ann"), "memory") == 0
+
+
+def test_what_waits_of_a_session_that_is_removed_is_not_read(opened):
+    """Its messages are dropped."""
+    model = ReplyingChatModel([SEOUL])
+    engine = opened(model)
+    session, service = engine.session("s", user_id="ann"), engine._runtime.long_term
+    service.schedule(KEY, session.append(Message("user", "I live in Seoul.")))
+    session.delete()
+    service.forget(KEY)
+    service.schedule(KEY, session.append(Message("assistant", "Nice!")))
+    assert service.wait(LONG)
+    assert texts(engine, user_id="ann") == []
+
+
+def test_a_model_that_fails_costs_nothing_but_its_memories(opened):
+    """The rules serve; the failure is counted."""
+    observer = Counting()
+    engine = opened(FailingChatModel(ConnectionError("down")), observer)
+    saved(engine, "I love hiking in the mountains.", "Great!")
+    assert texts(engine, user_id="ann") == ["I love hiking in the mountains."]
+    assert observer.counts["memory.extraction.errors"] == 1
+    assert observer.counts["memory.saved.count"] == 1
+
+
+class BrokenEmbedder:
+    """Fails."""
+
+    name = "broken"
+
+    def embed(self, texts):
+        raise ConnectionError("down")
+
+
+def test_an_embedder_that_fails_costs_vectors(opened):
+    """Memories are stored and found by words."""
+    engine = opened(embedder=BrokenEmbedder())
+    saved(engine, "I love hiking in the mountains.", "Great!")
+    assert memories_of_turn(engine._runtime, KEY, "mountains")
+
+
+class Watched:
+    """A store of memories that notes what it is asked for, and is down while `broken`."""
+
+    def __init__(self, memories):
+        self._memories, self.asked, self.broken = memories, Counter(), False
+
+    def __getattr__(self, name):
+        self.asked[name] += 1
+        if self.broken:
+            raise StoreError("down")
+        return getattr(self._memories, name)
+
+
+@pytest.fixture
+def watched(opened):
+    """Opens an engine whose memories are in a watched store."""
+
+    def open_engine(observer=None):
+        engine = opened(observer=observer)
+        runtime = engine._runtime
+        store = Watched(runtime.store.memories)
+        runtime.own_long_term = long_term_memory(
+            store,
+            conversations=runtime.store,
+            index_store=lambda: runtime.index_store,
+            chat_model=None,
+            embedder=None,
+            settings=runtime.settings,
+            observer=runtime.observer,
+            clock=runtime.clock,
+        )
+        return engine, store
+
+    return open_engine
+
+
+def test_a_store_that_fails_is_counted(watched):
+    """And logged; nothing is raised."""
+    observer = Counting()
+    engine, store = watched(observer)
+    store.broken = True
+    saved(engine, "I love hiking in the mountains.", "Great!")
+    assert observer.counts["memory.extraction.errors"] == 1
+
+
+def test_closing_while_a_model_is_at_work(opened):
+    """What it says then is not stored, and nobody waits for it long."""
+    model = SlowChatModel(ReplyingChatModel([SEOUL]))
+    engine = opened(model)
+    stored = engine.session("s", user_id="ann").append([Message("user", "I live in Seoul."), Message("assistant", "k")])
+    service = engine._runtime.long_term
+    service.schedule(KEY, stored)
+    assert model.asked.wait(LONG)
+    service.queue.close(timeout=0)
+    model.may_answer.set()
+    assert model.answered.wait(LONG)
+    time.sleep(0.05)
+    assert texts(engine, user_id="ann") == []
+
+
+@pytest.mark.parametrize(
+    ("scope", "user", "expected"),
+    [
+        ("caller", "ann", Scope("default")),
+        ("user", "ann", Scope("default", "ann")),
+        ("session", "ann", Scope("default", "ann", "s")),
+        ("caller", None, Scope("default")),
+        ("user", None, Scope("default", None, "s")),
+        ("session", None, Scope("default", None, "s")),
+    ],
+)
+def test_whose_memories_a_session_has(opened, scope, user, expected):
+    """As the setting says; without a user, its own rather than everybody's."""
+    key = SessionKey("s", user_id=user)
+    assert scope_of(key, ArcSettings(memory={"scope": scope})) == expected
+    engine = opened(scope=scope)
+    saved(engine, "I love hiking in the mountains.", "Great!", key=key)
+    assert memories_of_session(engine._runtime, key).scope == expected
+    assert [one.memory.text for one in memories_of_turn(engine._runtime, key, "hiking")] == [
+        "I love hiking in the mountains."
+    ]
+    whose = {"user_id": expected.user_id, "session_id": expected.session_id}
+    assert texts(engine, **whose) == ["I love hiking in the mountains."]
+
+
+def test_memories_of_a_turn_are_cheap_where_there_are_none(watched, opened):
+    """Whether there are any is asked once; switched off, or without a question, nothing is."""
+    engine, store = watched()
+    for _ in range(5):
+        assert memories_of_turn(engine._runtime, KEY, "hiking") == []
+    assert store.asked == {"count": 1}
+    assert memories_of_turn(engine._runtime, None, "hiking") == memories_of_turn(engine._runtime, KEY, " ") == []
+    assert store.asked == {"count": 1}
+    engine.memories(user_id="ann").add("User likes hiking")
+    assert len(memories_of_turn(engine._runtime, KEY, "hiking")) == 1
+    off = opened(enabled=False)
+    off.memories(user_id="ann").add("User likes hiking")
+    assert memories_of_turn(off._runtime, KEY, "hiking") == []
+
+
+def test_memories_of_a_turn_never_raise(watched):
+    """The turn goes on without them, counted."""
+    observer = Counting()
+    engine, store = watched(observer)
+    engine.memories(user_id="ann").add("User likes hiking")
+    store.broken = True
+    assert memories_of_turn(engine._runtime, KEY, "hiking") == []
+    assert observer.counts["memory.errors"] == 1

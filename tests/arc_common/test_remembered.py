@@ -1,0 +1,173 @@
+"""Long-term memories as their users see them."""
+
+import asyncio
+import inspect
+
+import pytest
+
+from arc_common import ContextEngine, InvalidInputError, MemoryNotFoundError, Message
+from arc_common.remembered import Memories
+from arc_common.settings import ArcSettings
+from arc_common.testing import ReplyingChatModel
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def engine(request, tmp_path):
+    url = None if request.param == "memory" else f"sqlite:///{tmp_path}/arc.db"
+    with ContextEngine.open(url, settings=ArcSettings()) as opened:
+        yield opened
+
+
+@pytest.fixture
+def memories(engine):
+    return engine.memories(user_id="ann")
+
+
+def test_every_method_has_an_async_form_of_the_same_signature():
+    """The whole public face, both ways."""
+    public = {name for name, one in vars(Memories).items() if inspect.isfunction(one) and not name.startswith("_")}
+    twins = {name for name in public if inspect.iscoroutinefunction(getattr(Memories, name))}
+    assert {name[1:] for name in twins} == public - twins
+    for name in twins:
+        sync, twin = getattr(Memories, name[1:]), getattr(Memories, name)
+        assert inspect.signature(sync).parameters == inspect.signature(twin).parameters, name
+        assert twin.__doc__.startswith(f"Async form of `{name[1:]}`"), name
+
+
+def test_a_round_through_all_of_it(memories):
+    """Add, get, list, search, show, delete."""
+    bees = memories.add("User keeps bees", type="fact", importance=0.9, metadata={"from": "me"})
+    memories.add("User prefers short answers", type="preference")
+    assert memories.get(bees.id) == bees
+    assert [memory.id for memory in memories.list(type="fact")] == [bees.id]
+    assert memories.count() == 2
+    (found,) = memories.search("bees")
+    assert found.memory.id == bees.id
+    assert memories.get(bees.id).last_accessed_at is not None
+    assert memories.context("bees") == (
+        "Relevant memories from this session:\n"
+        "- [FACT] User keeps bees (importance: 0.9)\n"
+        "Use these memories to provide contextually aware responses."
+    )
+    assert memories.context("zebra") == ""
+    memories.delete(bees.id)
+    with pytest.raises(MemoryNotFoundError, match=bees.id):
+        memories.get(bees.id)
+    with pytest.raises(MemoryNotFoundError):
+        memories.delete(bees.id)
+    assert memories.context("bees") == ""
+
+
+def test_the_async_forms_do_the_same(engine):
+    """One after the other."""
+
+    async def everything(memories):
+        bees = await memories.aadd("User keeps bees")
+        assert await memories.aget(bees.id) == bees
+        assert [memory.id for memory in await memories.alist()] == [bees.id]
+        assert [one.memory.id for one in await memories.asearch("bees", 3)] == [bees.id]
+        assert "bees" in await memories.acontext("bees")
+        assert len(await memories.aextract("I love hiking in the mountains.", "Great!")) == 1
+        assert await memories.acount() == 2
+        await memories.adelete(bees.id)
+        with pytest.raises(MemoryNotFoundError):
+            await memories.aget(bees.id)
+
+    asyncio.run(everything(engine.memories(user_id="bob")))
+
+
+def test_extracting(memories):
+    """By rules without a model; said again, it is the same memory."""
+    (found,) = memories.extract("I love hiking in the mountains.", "Great!")
+    (again,) = memories.extract(Message("user", "I love hiking in the mountains."))
+    assert again.id == found.id
+    assert memories.count() == 1
+    assert memories.extract("Hello!", "Hi!") == []
+
+
+def test_extracting_by_a_model():
+    """Its answer, as far as it was said; with the messages as sources, where they have ids and a session is named."""
+    answer = '[{"type": "insight", "content": "The user commutes to Seoul.", "importance": 2}]'
+    with ContextEngine.open(chat_model=ReplyingChatModel([answer]), settings=ArcSettings()) as engine:
+        said = Message("user", "I commute to Seoul.", id="m1")
+        (memory,) = engine.memories(user_id="ann").extract(said, "ok", mode="agent", session_id="s")
+        assert (memory.type.value, memory.importance, memory.sources) == ("insight", 1.0, (("s", "m1"),))
+        (own,) = engine.memories(session_id="s").extract(said)
+        assert own.sources == (("s", "m1"),)
+
+
+def test_a_review_can_hold_memories_back(memories):
+    """What waits is neither found nor listed with the others, and takes nobody's place."""
+    memories.add("User lives in Seoul")
+    waiting = memories.add("User lives in Busan", status="PENDING")
+    assert [one.memory.text for one in memories.search("User lives")] == ["User lives in Seoul"]
+    assert [memory.text for memory in memories.list()] == ["User lives in Seoul"]
+    assert memories.list(status="pending") == [waiting]
+    assert len(memories.list(status=None)) == 2
+
+
+def test_each_scope_is_a_place_of_its_own(engine):
+    """A caller's, its users' and their sessions' memories are not among each other's."""
+    places = [
+        engine.memories(),
+        engine.memories(user_id="ann"),
+        engine.memories(user_id="ann", session_id="s"),
+        engine.memories(session_id="s"),
+        engine.memories(user_id="bob"),
+        engine.memories(caller_id="other", user_id="ann"),
+    ]
+    ids = [place.add(f"User keeps bees, {number}").id for number, place in enumerate(places)]
+    for number, place in enumerate(places):
+        assert [one.memory.text for one in place.search("bees")] == [f"User keeps bees, {number}"]
+        assert place.count() == 1
+        for other in ids[:number] + ids[number + 1 :]:
+            with pytest.raises(MemoryNotFoundError):
+                place.get(other)
+            with pytest.raises(MemoryNotFoundError):
+                place.delete(other)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda memories: memories.add(""),
+        lambda memories: memories.add("x", type="poem"),
+        lambda memories: memories.add("x", status="?"),
+        lambda memories: memories.add("x", importance=float("nan")),
+        lambda memories: memories.add("x", sources=["s"]),
+        lambda memories: memories.add("x", metadata={"x": object()}),
+        lambda memories: memories.get(""),
+        lambda memories: memories.search(7),
+        lambda memories: memories.search("x", 0),
+        lambda memories: memories.list(limit=-1),
+        lambda memories: memories.list(status="?"),
+        lambda memories: memories.extract(7),
+        lambda memories: memories.extract("x", "y", mode="poem"),
+    ],
+)
+def test_bad_input(memories, call):
+    """Refused by name; nothing was written."""
+    with pytest.raises(InvalidInputError):
+        call(memories)
+    assert memories.count() == 0
+
+
+def test_a_caller_must_be_named_where_settings_say_so():
+    """As for sessions."""
+    with ContextEngine.open(settings=ArcSettings(require_scope=True)) as engine:
+        with pytest.raises(InvalidInputError, match="caller_id"):
+            engine.memories(user_id="ann")
+        engine.memories(caller_id="one").add("text")
+
+
+def test_memories_outlast_the_process(tmp_path):
+    """What one engine stored, the next one finds."""
+    url = f"sqlite:///{tmp_path}/arc.db"
+    with ContextEngine.open(url, settings=ArcSettings()) as engine:
+        engine.memories(user_id="ann").add("User keeps bees")
+        engine.memories(user_id="ann").search("bees")
+    with ContextEngine.open(url, settings=ArcSettings()) as engine:
+        memories = engine.memories(user_id="ann")
+        assert memories.list()[0].last_accessed_at is not None
+        assert memories.add("user keeps bees").id == memories.list()[0].id
+        assert memories.context("bees")
