@@ -5,6 +5,7 @@ from typing import ClassVar, Unpack
 
 from arc_common.engine import ContextEngine
 from arc_common.exceptions import MissingDependencyError
+from arc_common.messages import Message
 from arc_common.prompts import render_fence, render_recalled
 from arc_common.prompts.memories import render_memories
 from arc_common.protocols import SessionKey
@@ -49,21 +50,12 @@ class ArcRecallBlock(SessionBlock):
         shown = {message.content for message in messages}
         most = settings.recall.top_k
         found = [one.message for one in session.recall(question, top_k=most + len(messages))]
-        lines = {
-            message.id or "": message_line(message, question)
-            for message in [one for one in found if one.text.strip() and one.text not in shown][:most]
-        }
-        fitting = self._fitting(lines, settings.budget.memory)
-        return render_recalled([lines[one.id] for one in session.find(fitting) if one.id])
-
-    def _fitting(self, lines: dict[str, str], most: int) -> list[str]:
-        """The first of the lines that fit together, block and all."""
-        fitting: list[str] = []
-        for key in lines:
-            block = render_recalled([lines[one] for one in [*fitting, key]])
-            if self._engine.token_counter.count(block) <= most:
-                fitting.append(key)
-        return fitting
+        best = [one for one in found if one.text.strip() and one.text not in shown][:most]
+        fitting: list[Message] = []
+        for message in best:
+            if self._engine.token_counter.count(_rendered([*fitting, message], question)) <= settings.budget.memory:
+                fitting.append(message)
+        return _rendered(session.find([message.id or "" for message in fitting]), question)
 
 
 class ArcLongTermBlock(SessionBlock):
@@ -111,3 +103,9 @@ class ArcLongTermBlock(SessionBlock):
 def _question(messages: Sequence[ChatMessage]) -> str:
     """What the user said last."""
     return next((one.content or "" for one in reversed(messages) if one.role == MessageRole.USER), "")
+
+
+def _rendered(messages: Sequence[Message], question: str) -> str:
+    """Recalled messages as a block, in the order given."""
+    said = [(one.created_at.date() if one.created_at else None, message_line(one, question)) for one in messages]
+    return render_recalled((), said)

@@ -24,6 +24,7 @@ from llamaindex_arc import ArcLongTermBlock, ArcRecallBlock, open_engine
 from tests.llamaindex_arc.helpers import assistant, said, user
 
 TOPICS = ["tea", "chess", "running", "opera", "pottery", "sailing", "origami", "knitting", "beekeeping", "fencing"]
+SPEAKERS = ("user: ", "assistant: ")
 
 
 @pytest.fixture
@@ -113,8 +114,10 @@ def test_what_left_the_queue_comes_back_for_its_question(
         question = ""
     text = asyncio.run(memory.aget(input=question or None))[0].content or ""
     assert "<ArcRecall>" in text
-    (line,) = [line for line in text.splitlines() if "hall 100" in line]
-    assert line.startswith(f"- [{engine.session('s').messages()[0].created_at:%Y-%m-%d} user] On Mondays I practise")
+    lines = text.splitlines()
+    (place,) = [place for place, line in enumerate(lines) if "hall 100" in line]
+    assert lines[place].startswith("user: On Mondays I practise tea in hall 100")
+    assert f"[{engine.session('s').messages()[0].created_at:%Y-%m-%d}]" in lines[:place]
 
 
 def test_recalled_messages_stand_in_their_order_each_once() -> None:
@@ -124,14 +127,14 @@ def test_recalled_messages_stand_in_their_order_each_once() -> None:
         asyncio.run(block.aput(hobbies(), session_id="s"))
         question = user("Which old shop is near the halls where I practise?")
         text = asyncio.run(block.aget([question], session_id="s"))
-        lines = [line for line in text.splitlines() if line.startswith("- ")]
+        lines = [line for line in text.splitlines() if line.startswith(SPEAKERS)]
         told = [message.text for message in engine.session("s").messages()]
         places = [next(n for n, one in enumerate(told) if one in line) for line in lines]
         assert len(places) == 5
         assert places == sorted(set(places))
         again = asyncio.run(block.aget([ChatMessage(role="user", content=told[places[0]]), question], session_id="s"))
         assert told[places[0]] not in again
-        assert sum(line.startswith("- ") for line in again.splitlines()) == 5
+        assert sum(line.startswith(SPEAKERS) for line in again.splitlines()) == 5
 
 
 def test_it_keeps_within_its_tokens_and_shows_sentences_of_long_messages() -> None:
@@ -181,7 +184,7 @@ def test_what_is_recalled_is_no_template(engine: ContextEngine) -> None:
     text = asyncio.run(block.aget([user("What does my sign say?")], session_id="s"))
     assert "{context_str}" not in text
     assert text.count("</arc:recalled>") == 1
-    assert len(text.splitlines()) == 4
+    assert [line for line in text.splitlines() if "forged" in line] == text.splitlines()[-2:-1]
 
 
 def test_a_copy_works_on_the_same_engine(engine: ContextEngine) -> None:
