@@ -140,7 +140,6 @@ class ChainTurn:
                 max_tokens=options.max_tokens,
                 max_turns=options.max_turns,
                 max_messages=options.max_messages,
-                keep_opening=True,
                 layers=options.layers,
             )
         except StoreError as error:

@@ -112,7 +112,8 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
     def messages(self) -> list[BaseMessage]:  # type: ignore[override]  # the base class asks for "a property or attribute"
         """The view: facts and summary, then the newest whole turns within the limits.
 
-        A greeting stands before them while everything fits.
+        A greeting stands before them while everything fits: user interfaces show this list too. Anthropic and Gemini
+        refuse a request that begins with it: what `with_arc_memory` and `ArcMemoryMiddleware` send does not.
 
         Raises:
             SessionNotFoundError: The session belongs to another user.

@@ -184,7 +184,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         """Facts and summary, then the newest whole turns, all within the limit.
 
         - Reads and counts as much as it returns, however long the conversation is.
-        - A greeting before the first question is there as long as the whole conversation fits.
+        - Begins with the user, as providers ask for; a greeting is there until then, and always in `get_all`.
 
         Args:
             input: Not used: what is remembered does not depend on the question.

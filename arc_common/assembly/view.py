@@ -138,7 +138,7 @@ class _Builder:
             max_messages=_less(limits.max_messages, len(newest.messages)),
             max_tokens=None if limits.max_tokens is None else max(self._available - spent, 0),
             count=self._costs.message,
-            keep_opening=limits.keep_opening and is_whole and memory is None,
+            keep_opening=limits.keep_opening and is_whole and memory is None and newest.user is None,
             continued=newest.user is not None,
             shorten=self._shorten,
         )

@@ -1,9 +1,10 @@
 """What the tests of LlamaIndex's memory and engines share."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
+from threading import get_ident
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock, ToolCallBlock
 from llama_index.core.retrievers import BaseRetriever
@@ -32,6 +33,17 @@ class Ones:
         """One each."""
         self.counted += len(texts)
         return [1] * len(texts)
+
+
+def own_statements(statements: list[str]) -> Callable[[str], None]:
+    """Notes the statements of the thread that asks for this: not the background's, nor a connection's set-up."""
+    me = get_ident()
+
+    def note(sql: str) -> None:
+        if get_ident() == me and not sql.startswith("PRAGMA"):
+            statements.append(sql)
+
+    return note
 
 
 class Numbered:

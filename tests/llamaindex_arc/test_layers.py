@@ -28,6 +28,7 @@ from tests.llamaindex_arc.helpers import (
     assistant,
     break_writes,
     mend_writes,
+    own_statements,
     said,
     settle,
     system,
@@ -134,7 +135,8 @@ def test_get_costs_the_same_for_any_length(tmp_path: Path, length: int) -> None:
     """Once its summary is adopted, a conversation of 2,000 messages is read by as many statements as one of 60."""
     statements: list[str] = []
     database = create_engine(f"sqlite:///{tmp_path / 'c.db'}")
-    event.listen(database, "connect", lambda connection, _: connection.set_trace_callback(statements.append))
+    note = own_statements(statements)
+    event.listen(database, "connect", lambda connection, _: connection.set_trace_callback(note))
     with open_engine(database) as engine:
         memory = summarised(engine, told(length // 2))
         memory.get()

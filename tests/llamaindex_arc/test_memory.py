@@ -36,6 +36,7 @@ from tests.llamaindex_arc.helpers import (
     break_writes,
     calling,
     mend_writes,
+    own_statements,
     result,
     said,
     system,
@@ -111,12 +112,14 @@ def test_a_question_too_long_is_refused(engine: ContextEngine) -> None:
         memory.get()
 
 
-def test_the_greeting_is_shown_while_everything_fits(engine: ContextEngine) -> None:
-    """A conversation that the assistant opens keeps its opening as long as nothing has to leave."""
+def test_a_greeting_is_shown_until_the_user_speaks(engine: ContextEngine) -> None:
+    """Then `get` is what a model is sent: Anthropic and Gemini refuse what the assistant begins. `get_all` has it."""
     memory = memory_over(engine, token_limit=15)
-    memory.put_messages([assistant("Welcome!"), user("q"), assistant("a")])
-    assert said(memory.get()) == ["Welcome!", "q", "a"]
-    assert said(memory.get(initial_token_count=1)) == ["q", "a"]
+    memory.put(assistant("Welcome!"))
+    assert said(memory.get()) == ["Welcome!"]
+    memory.put_messages([user("q"), assistant("a")])
+    assert said(memory.get()) == ["q", "a"]
+    assert said(memory.get_all()) == ["Welcome!", "q", "a"]
 
 
 def test_tool_results_never_stand_without_their_calls(engine: ContextEngine) -> None:
@@ -230,7 +233,8 @@ def test_get_costs_the_same_for_any_length(tmp_path: Path, length: int, own: boo
 
     statements: list[str] = []
     database = create_engine(f"sqlite:///{tmp_path / 'c.db'}")
-    event.listen(database, "connect", lambda connection, _: connection.set_trace_callback(statements.append))
+    note = own_statements(statements)
+    event.listen(database, "connect", lambda connection, _: connection.set_trace_callback(note))
     with open_engine(database, token_counter=counter, settings=NO_SUMMARIES) as engine:
         memory = memory_over(engine, token_limit=100, tokenizer_fn=tokenizer if own else None)
         memory.put_messages(turns(length // 2))
@@ -323,7 +327,8 @@ def test_put_messages_is_one_append(tmp_path: Path) -> None:
     """A scratchpad is stored in one transaction."""
     statements: list[str] = []
     database = create_engine(f"sqlite:///{tmp_path / 'c.db'}")
-    event.listen(database, "connect", lambda connection, _: connection.set_trace_callback(statements.append))
+    note = own_statements(statements)
+    event.listen(database, "connect", lambda connection, _: connection.set_trace_callback(note))
     with open_engine(database, settings=NO_SUMMARIES) as engine:
         memory = memory_over(engine)
         memory.put(user("q"))

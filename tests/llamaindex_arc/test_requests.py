@@ -35,12 +35,6 @@ class Asked:
     def spoken(self) -> list[Message]:
         return [message for message in self.given if message.role is not Role.SYSTEM]
 
-    @property
-    def opens_with_greeting(self) -> bool:
-        """Whether the assistant spoke first, and is shown because everything fits."""
-        said = [one for one in self.conversation if says_something(one) and one.role is not Role.SYSTEM]
-        return bool(self.spoken) and self.spoken[0].role is Role.ASSISTANT and said[0].role is not Role.USER
-
 
 def asked(engine: ContextEngine, seeds: range, *, summarised: bool = False) -> Iterator[Asked]:
     """Each seed's conversation, at a limit from far too small to ample; nothing where a question is refused."""
@@ -86,8 +80,6 @@ def check(case: Asked) -> None:
     assert newest[-1].text.endswith(questions[-1].text)
     assert case.tokens <= max(case.limit - case.taken, 0) or len(newest) == 1
     request = case.given
-    if case.opens_with_greeting:  # see `get`: the one message that stands before the user's
-        request = [one for one in case.given if one.role is Role.SYSTEM] + case.spoken[case.spoken.index(newest[0]) :]
     if case.spoken[-1].role is Role.ASSISTANT:
         request = [*request, Message(Role.USER, "And now?")]
     for provider in (openai, anthropic, gemini):

@@ -16,7 +16,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables import ConfigurableFieldSpec, Runnable, RunnableLambda, RunnablePassthrough
 
-from arc_common import ContextEngine, InvalidInputError
+from arc_common import ContextEngine, InvalidInputError, Message
 from langchain_arc import with_arc_memory
 from tests.langchain_arc.helpers import WAYS, run, said
 
@@ -118,6 +118,23 @@ async def test_a_chat_model_without_a_prompt(engine: ContextEngine, way: str) ->
         await run(way, chain, text)
     assert said(engine)[-1] == ("assistant", "you said: hello\ngood bye\nhi again")
     assert len(said(engine)) == 6
+
+
+def test_a_conversation_that_the_assistant_opened(engine: ContextEngine) -> None:
+    """The model is shown what begins with the user: Anthropic and Gemini refuse a greeting there. It stays stored."""
+    roles: list[list[str]] = []
+
+    def answering(messages: list[BaseMessage]) -> AIMessage:
+        roles.append([message.type for message in messages])
+        return AIMessage("noted")
+
+    engine.session("s").append(Message("assistant", "How can I help?"))
+    chain = with_arc_memory(RunnableLambda(answering), engine)
+    chain.invoke("hello", config())
+    chain.invoke("good bye", config())
+
+    assert roles == [["human"], ["human", "ai", "human"]]
+    assert [text for _, text in said(engine)] == ["How can I help?", "hello", "noted", "good bye", "noted"]
 
 
 @pytest.mark.parametrize("way", WAYS)
