@@ -49,7 +49,10 @@ class ArcRecallBlock(SessionBlock):
             return ""
         shown = {message.content for message in messages}
         most = settings.recall.top_k
-        found = [one.message for one in session.recall(question, top_k=most + len(messages))]
+        recalled = session.recall(question, top_k=most + len(messages))
+        found = [
+            one.message for one in recalled if one.session_id in (None, session.id)
+        ]  # whatever `recall.scope` says
         best = [one for one in found if one.text.strip() and one.text not in shown][:most]
         fitting: list[Message] = []
         for message in best:

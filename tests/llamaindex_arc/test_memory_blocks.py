@@ -281,6 +281,17 @@ def test_no_memory_recalls_what_another_one_was_told(engine: ContextEngine, memo
         assert "Ann" not in shown(other, "Where do I practise tea?")
 
 
+def test_another_session_of_the_same_user_stays_out_whatever_the_settings_say() -> None:
+    """`Memory` asks for one session, and gets that one."""
+    with open_engine(settings=ArcSettings(recall={"scope": "user"})) as engine:
+        block = ArcRecallBlock(engine, user_id="ann")
+        for session_id, place in (("one", "hall 1"), ("two", "hall 2")):
+            asyncio.run(block.aput([user(f"I practise tea in {place}.")], session_id=session_id))
+        text = asyncio.run(block.aget([user("Where do I practise tea?")], session_id="one"))
+        assert "hall 1" in text
+        assert "hall 2" not in text
+
+
 def test_callers_and_users_recall_their_own(engine: ContextEngine) -> None:
     """Another caller's session of the same id is another one; another user's is not found."""
     asyncio.run(ArcRecallBlock(engine, user_id="ann").aput(hobbies(), session_id="s"))
