@@ -1,7 +1,8 @@
 """LongTermMemory: gathers memories from what is said, in the background, and knows where each session's are kept."""
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Lock
 
@@ -35,6 +36,9 @@ _MOST_WAITING = 64
 _MOST_WITHOUT_ANSWER = 8
 """User messages that wait for their answer; then they are read without one."""
 
+_LAST_SECONDS = 1.0
+"""Seconds that closing waits for a memory that is being stored. What a model says later is not stored."""
+
 
 def scope_of(key: SessionKey, settings: ArcSettings) -> Scope:
     """Whose memories a session reads and adds to, by `settings.memory.scope`; without a user, its own."""
@@ -45,11 +49,33 @@ def scope_of(key: SessionKey, settings: ArcSettings) -> Scope:
     return Scope(key.caller_id, key.user_id, key.session_id)
 
 
+@dataclass(slots=True)
+class _Waiting:
+    """What a session saved and nobody has read yet."""
+
+    messages: dict[str, Message] = field(default_factory=dict)
+    edited: set[str] = field(default_factory=set)
+
+    def add(self, message_id: str, message: Message, *, is_edited: bool) -> None:
+        self.messages[message_id] = message
+        if is_edited:
+            self.edited.add(message_id)
+        for oldest in list(self.messages)[: max(0, len(self.messages) - _MOST_WAITING)]:
+            del self.messages[oldest]
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it has an answer, or has waited for one long enough."""
+        answered = any(one.role is Role.ASSISTANT and one.text.strip() for one in self.messages.values())
+        return bool(self.messages) and (answered or bool(self.edited) or len(self.messages) >= _MOST_WITHOUT_ANSWER)
+
+
 class LongTermMemory:
     """Gathers memories from what sessions save. Thread-safe; nothing of it raises into a reply.
 
     - Coalesced per session: what was saved while a model was at work is one request.
-    - A message is read once by this process, whenever it is saved again, and not before it has its answer.
+    - A message is read once by this process, whenever it is saved again, and not before it has its answer. One that was
+      edited is read anew, and what rested on its old words alone goes.
     - Nothing comes back after a session, or a message, was removed: sources are looked for before a memory is stored
       and once more after it.
     - A failing model, store or embedder costs memories and nothing else; each failure is counted.
@@ -77,8 +103,8 @@ class LongTermMemory:
         self._settings = settings
         self._observer = observer
         self._lock = Lock()
-        self._waiting: LRUCache[SessionKey, dict[str, Message]] = LRUCache(_SESSIONS)
-        self._read: LRUCache[tuple[SessionKey, str], bool] = LRUCache(_MESSAGES)
+        self._waiting: LRUCache[SessionKey, _Waiting] = LRUCache(_SESSIONS)
+        self._read: LRUCache[tuple[SessionKey, str], int] = LRUCache(_MESSAGES)
         self.queue: BackgroundQueue[SessionKey] = BackgroundQueue(
             self._work, threads=settings.background.threads, on_error=self._count_error
         )
@@ -95,19 +121,18 @@ class LongTermMemory:
             messages: As they were stored: with their ids.
         """
         with self._lock:
-            waiting = self._waiting.get(key) or {}
+            waiting = self._waiting.get(key) or _Waiting()
             for message in messages:
                 if message.id is None or message.role not in (Role.USER, Role.ASSISTANT):
                     continue
-                if (key, message.id) not in self._read:
-                    self._read[key, message.id] = True
-                    waiting[message.id] = message
-            for message_id in list(waiting)[: max(0, len(waiting) - _MOST_WAITING)]:
-                del waiting[message_id]
-            if not waiting:
+                words, before = hash(message.text), self._read.get((key, message.id))
+                if before != words:
+                    self._read[key, message.id] = words
+                    waiting.add(message.id, message, is_edited=before is not None)
+            if not waiting.messages:
                 return
             self._waiting[key] = waiting
-            is_due = _is_due(waiting.values())
+            is_due = waiting.is_due
         if is_due:
             self.queue.schedule(key)
 
@@ -144,8 +169,9 @@ class LongTermMemory:
         with self._lock:
             waiting = self._waiting.pop(key, None)
             if waiting is not None and message_ids is not None:
-                gone = set(message_ids)
-                self._waiting[key] = {name: message for name, message in waiting.items() if name not in gone}
+                for message_id in message_ids:
+                    waiting.messages.pop(message_id, None)
+                self._waiting[key] = waiting
         return self.keeper.forget(key, message_ids)
 
     def wait(self, timeout: float | None = None, *, key: SessionKey | None = None) -> bool:
@@ -154,18 +180,19 @@ class LongTermMemory:
 
     def close(self) -> None:
         """Drop what waits, give what runs a moment to end, and write what searches noted."""
-        self.queue.close()
+        self.queue.close(timeout=_LAST_SECONDS)
         self.keeper.close()
 
     def _work(self, key: SessionKey) -> None:
         with self._lock:
             waiting = self._waiting.get(key)
-            if not waiting or not _is_due(waiting.values()):
+            if waiting is None or not waiting.is_due:
                 return
             del self._waiting[key]
-        messages = list(waiting.values())
+        if waiting.edited:
+            self.keeper.forget(key, sorted(waiting.edited))
         scope = self.scope_of(key)
-        extracted = self.extractor.extract(messages, session_id=key.session_id)
+        extracted = self.extractor.extract(list(waiting.messages.values()), session_id=key.session_id)
         for proposed in extracted.memories:
             if self.queue.stopping:
                 return
@@ -209,9 +236,3 @@ def long_term_memory(
     )
     extractor = Extractor(chat_model, settings=settings, observer=observer)
     return LongTermMemory(keeper, extractor, conversations=conversations, settings=settings, observer=observer)
-
-
-def _is_due(messages: Collection[Message]) -> bool:
-    """Whether what waits has an answer, or has waited for one long enough."""
-    answered = any(message.role is Role.ASSISTANT and message.text.strip() for message in messages)
-    return answered or len(messages) >= _MOST_WITHOUT_ANSWER

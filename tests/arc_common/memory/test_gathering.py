@@ -143,6 +143,17 @@ def test_what_was_removed_meanwhile_does_not_come_back(opened, end):
     assert engine._runtime.index_store.count(Scope("default", "ann"), "memory") == 0
 
 
+def test_a_message_that_was_edited_is_read_anew(opened):
+    """What rested on its old words alone goes; its new words are remembered."""
+    engine = opened()
+    stored = saved(engine, "I love hiking in the mountains.", "Great!")
+    edited = engine.session("s", user_id="ann").append(Message("user", "I love sailing on lakes.", id=stored[0].id))
+    service = engine._runtime.long_term
+    service.schedule(KEY, edited)
+    assert service.wait(LONG)
+    assert texts(engine, user_id="ann") == ["I love sailing on lakes."]
+
+
 def test_what_waits_of_a_session_that_is_removed_is_not_read(opened):
     """Its messages are dropped."""
     model = ReplyingChatModel([SEOUL])
