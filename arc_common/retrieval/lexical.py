@@ -26,10 +26,15 @@ class BM25:
     Args:
         k1: How much a term's second occurrence adds, and its third; at 0 only its first one counts. Above 1 is usual.
         b: How much long texts pay for their length, from 0 (nothing) to 1 (in proportion).
+
+    The defaults are the low ends of what the source above finds good in many circumstances (1.2 < k1 < 2,
+    0.5 < b < 0.8): chunks and messages that are longer than others say more, where whole documents may only be wordier.
+    nDCG@10 beside 1.5 and 0.75, by words and fused: chats +.02 to +.03, paragraphs in three languages +.001 to +.003,
+    abstracts −.004 and +.002.
     """
 
-    k1: float = 1.5
-    b: float = 0.75
+    k1: float = 1.2
+    b: float = 0.5
 
     def __post_init__(self) -> None:
         if not 0 <= self.k1 <= 100:

@@ -62,7 +62,7 @@ def bm25(texts: Mapping[str, Mapping[str, float]], query: Mapping[str, float], k
             holders = sum(term in terms for terms in texts.values())
             idf = math.log(1 + (len(texts) - holders + 0.5) / (holders + 0.5))
             frequency = texts[key][term]
-            score += weight * idf * frequency / (frequency + 1.5 * (0.25 + 0.75 * sum(texts[key].values()) / mean))
+            score += weight * idf * frequency / (frequency + 1.2 * (0.5 + 0.5 * sum(texts[key].values()) / mean))
     return score
 
 

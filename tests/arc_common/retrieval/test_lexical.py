@@ -37,8 +37,8 @@ def test_the_full_score_is_that_of_a_text_with_every_term() -> None:
     """Once, at mean length; a term that no text has counts too."""
     both = LexicalCandidates((), np.zeros((0, 2)), np.zeros(0), np.array([1, 0]), 10, 40.0)
     rarities = np.log(1 + 9.5 / 1.5), np.log(1 + 10.5 / 0.5)
-    assert BM25().full_score(both, [1.0, 0.5]) == pytest.approx((rarities[0] + 0.5 * rarities[1]) / 2.5)
-    assert BM25().full_score(candidates(1), [1.0]) == pytest.approx(score(1))
+    assert BM25(k1=1.5).full_score(both, [1.0, 0.5]) == pytest.approx((rarities[0] + 0.5 * rarities[1]) / 2.5)
+    assert BM25(k1=1.5).full_score(candidates(1), [1.0]) == pytest.approx(score(1))
 
 
 def test_the_parameters_do_what_they_say() -> None:

@@ -86,5 +86,5 @@ def _score(corpus: list[dict[str, float]], n: int, term: str, weight: float, mea
         return 0.0
     holders = sum(term in text for text in corpus)
     rarity = np.log1p((len(corpus) - holders + 0.5) / (holders + 0.5))
-    norm = 1.5 * (0.25 + 0.75 * sum(corpus[n].values()) / mean)
+    norm = 1.2 * (0.5 + 0.5 * sum(corpus[n].values()) / mean)
     return float(weight * rarity * frequency / (frequency + norm))
