@@ -125,8 +125,8 @@ def test_what_comes_meanwhile_is_one_request(opened):
 @pytest.mark.parametrize("end", ["delete", "clear", "remove"])
 def test_what_was_removed_meanwhile_does_not_come_back(opened, end):
     """The session, or the message, went while the model was at work."""
-    model = SlowChatModel(ReplyingChatModel([SEOUL]))
-    engine = opened(model)
+    model, observer = SlowChatModel(ReplyingChatModel([SEOUL])), Counting()
+    engine = opened(model, observer)
     session, service = engine.session("s", user_id="ann"), engine._runtime.long_term
     stored = session.append([Message("user", "I live in Seoul."), Message("assistant", "Nice!")])
     service.schedule(KEY, stored)
@@ -141,6 +141,7 @@ def test_what_was_removed_meanwhile_does_not_come_back(opened, end):
     assert service.wait(LONG)
     assert texts(engine, user_id="ann") == []
     assert engine._runtime.index_store.count(Scope("default", "ann"), "memory") == 0
+    assert not observer.counts["memory.saved.count"]
 
 
 def test_a_message_that_was_edited_is_read_anew(opened):
@@ -198,6 +199,11 @@ class Watched:
 
     def __init__(self, memories):
         self._memories, self.asked, self.broken = memories, Counter(), False
+        self.before_commit = lambda: None
+
+    def commit(self, scope, change, *, version):
+        self.before_commit()
+        return self._memories.commit(scope, change, version=version)
 
     def __getattr__(self, name):
         self.asked[name] += 1
@@ -236,6 +242,21 @@ def test_a_store_that_fails_is_counted(watched):
     store.broken = True
     saved(engine, "I love hiking in the mountains.", "Great!")
     assert observer.counts["memory.extraction.errors"] == 1
+
+
+def test_what_was_removed_at_the_last_moment_does_not_come_back(watched):
+    """By another process, after its message had been looked for and before its memory was stored."""
+    engine, store = watched()
+    session = engine.session("s", user_id="ann")
+
+    def delete():
+        session.delete()
+        store.forget_session(KEY)
+
+    store.before_commit = delete
+    saved(engine, "I love hiking in the mountains.", "Great!")
+    assert texts(engine, user_id="ann") == []
+    assert engine._runtime.index_store.count(Scope("default", "ann"), "memory") == 0
 
 
 def test_closing_while_a_model_is_at_work(opened):

@@ -283,6 +283,27 @@ def test_each_sees_what_the_other_did(make, store):
     assert other.add(SCOPE, said("User lives in Busan")).outcome is Outcome.NEW
 
 
+class Late:
+    """A store in which what rests on a session came only after it was looked for."""
+
+    def __init__(self, memories):
+        self._memories = memories
+
+    def resting_on(self, key, message_ids=None):
+        return []
+
+    def __getattr__(self, name):
+        return getattr(self._memories, name)
+
+
+def test_what_came_while_a_session_was_forgotten_leaves_nothing(make, store):
+    """In the index either."""
+    keeper = make(memories=Late(store.memories))
+    keeper.add(SCOPE, said("User keeps bees", ("s", "1")))
+    assert keeper.forget(KEY) == 1
+    assert (texts(keeper), indexed(store)) == ([], [])
+
+
 class Reading:
     """A store of memories that notes what is read of it."""
 
