@@ -58,7 +58,9 @@ def with_recollections(
     others = settings.recall.scope == "user" and key.user_id is not None
     if settings.recall.enabled and (others or not all_shown):
         top_k, diversity = settings.recall.top_k, settings.recall.diversity
-        found, notes = runtime.recall.for_turn(key, query, shown=shown, top_k=top_k, diversity=diversity)
+        found, notes = runtime.recall.for_turn(
+            key, query, shown=shown, top_k=top_k, diversity=diversity, boundary=layers.boundary
+        )
     chosen = tuple(fact for fact in layers.recalled if fact.id in facts)
     count = runtime.context_counter.count
     recollected = replace(

@@ -107,9 +107,16 @@ class MessageIndex:
         """Whether a search for this session covers all sessions of its user."""
         return self._user_wide and key.user_id is not None
 
-    def place(self, entry: IndexEntry, key: SessionKey) -> MessagePlace:
-        """Where the message of an entry lies."""
-        return MessagePlace(entry.metadata.get("session", key.session_id), int(entry.id.rpartition("-")[2]))
+    def places(self, key: SessionKey, entry_ids: Sequence[str]) -> dict[str, MessagePlace]:
+        """Where the messages of entries lie; only those of other sessions are looked up.
+
+        Raises:
+            StoreError: The store failed.
+        """
+        if not self.is_user_wide(key):
+            return {entry_id: MessagePlace(key.session_id, _seq(entry_id)) for entry_id in entry_ids}
+        found = self.store.fetch(self.scope(key), "message", entry_ids) if entry_ids else ()
+        return {one.id: MessagePlace(one.metadata.get("session", key.session_id), _seq(one.id)) for one in found}
 
     def catch_up(self, key: SessionKey, *, edited: Collection[str] = (), stop: Callable[[], bool] = bool) -> int:
         """Index what has come since, and what was edited; how many entries were written.
@@ -205,7 +212,7 @@ class MessageIndex:
             ids = [_entry_id(key.session_id, seq) for seq in range(first, last + 1)]
             found = self.store.fetch(self.scope(key), "message", ids)
             if found:
-                return max(self.place(entry, key).seq for entry in found)
+                return max(_seq(entry.id) for entry in found)
             last, step = last - step, step * 2
         return 0
 
@@ -233,7 +240,7 @@ class MessageIndex:
         changed = [
             entry
             for entry in entries
-            if there.get(entry.id) != entry.text and (entry.id in there or self.place(entry, key).seq <= last)
+            if there.get(entry.id) != entry.text and (entry.id in there or _seq(entry.id) <= last)
         ]
         if changed:
             self.store.put(scope, "message", changed)
@@ -283,7 +290,7 @@ class MessageIndex:
 
     def _vectors(self, key: SessionKey, page: Sequence[IndexEntry]) -> "dict[str, NDArray[np.float32]] | None":
         """The entries' vectors, each averaged with its neighbours'; `None` if the embedder fails."""
-        wanted = {self.place(entry, key).seq for entry in page}
+        wanted = {_seq(entry.id) for entry in page}
         reach = {seq + d for seq in wanted for d in range(-NEIGHBOURS, NEIGHBOURS + 1)}
         read = self._conversations.at(key, sorted(place for place in reach if place > 0))
         spoken = {stored.seq: stored.message for stored in read if _is_spoken(stored.message)}
@@ -340,6 +347,10 @@ def _said_by(message: Message) -> str:
 
 def _is_spoken(message: Message) -> bool:
     return message.role is not Role.SYSTEM and bool(message.text.strip())
+
+
+def _seq(entry_id: str) -> int:
+    return int(entry_id.rpartition("-")[2])
 
 
 def _entry_id(session_id: str, seq: int) -> str:

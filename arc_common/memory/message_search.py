@@ -49,7 +49,7 @@ def find_messages(index: MessageIndex, key: SessionKey, question: str, *, limit:
         said = _shares(asked, index.store.lexical(scope, "message", sought, limit=limit), list(sought), limit)
     near, notes = _near(index, key, question, limit)
     ids = list({**said, **near})
-    places = {entry.id: index.place(entry, key) for entry in index.store.fetch(scope, "message", ids)} if ids else {}
+    places = index.places(key, ids)
     return FoundMessages(
         {places[entry_id]: score for entry_id, score in said.items() if entry_id in places},
         {places[entry_id]: score for entry_id, score in near.items() if entry_id in places},

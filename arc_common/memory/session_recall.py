@@ -124,7 +124,14 @@ class SessionRecall:
         ]
 
     def for_turn(
-        self, key: SessionKey, question: str, *, shown: Collection[str], top_k: int, diversity: float = 0.0
+        self,
+        key: SessionKey,
+        question: str,
+        *,
+        shown: Collection[str],
+        top_k: int,
+        diversity: float = 0.0,
+        boundary: int = 0,
     ) -> tuple[list[RecalledMessage], tuple[str, ...]]:
         """What comes back for a turn: the best first, behind them their neighbours; and what went wrong.
 
@@ -134,10 +141,11 @@ class SessionRecall:
             shown: The ids of messages of this session that the turn shows anyway.
             top_k: At most so many, neighbours not counted.
             diversity: What differing from those before counts, from 0 (nothing) to 1.
+            boundary: The place in this session behind which all is shown; 0 where only `shown` says so.
         """
         try:
             with self._reply():
-                return self._for_turn(key, question, shown, top_k, diversity)
+                return self._for_turn(key, question, shown=shown, top_k=top_k, diversity=diversity, boundary=boundary)
         except Exception as error:  # noqa: BLE001 - what comes back is a help, no condition of a reply
             _log.warning("messages of session %r are not recalled: %s", key.session_id, error, exc_info=error)
             self._observer.count("recall.errors", error=type(error).__name__)
@@ -205,30 +213,40 @@ class SessionRecall:
         return stated, newest
 
     def _for_turn(
-        self, key: SessionKey, question: str, shown: Collection[str], top_k: int, diversity: float = 0.0
+        self, key: SessionKey, question: str, *, shown: Collection[str], top_k: int, diversity: float, boundary: int
     ) -> tuple[list[RecalledMessage], tuple[str, ...]]:
         found = find_messages(self._index, key, question, limit=_CANDIDATES + len(shown))
         near = found.near if self._index.embedder else None
-        places = [one.place for one in _best(rank_found(question, found.said, texts={}, near=near), key)]
-        around = {
-            MessagePlace(p.session_id, p.seq + step) for p in places[: len(shown) + 2 * top_k] for step in (-1, 0, 1)
-        }
-        known = {
-            place: stored
-            for place, stored in self._read(key, around).items()
-            if place.session_id != key.session_id or stored.message.id not in shown
-        }
+        first = [Recalled(place, share) for place, share in found.said.items()]
+        if near is not None:
+            first = rank_found(question, found.said, texts={}, near=near)
+        places = [one.place for one in _best(first, key)]
+        if boundary:  # what is shown needs no reading: with 500 messages it made up most of a turn
+            places = [place for place in places if place.session_id != key.session_id or place.seq <= boundary]
+        known = self._not_shown(key, places[: (0 if boundary else len(shown)) + 2 * top_k], shown)
         texts = {place: stored.message.text for place, stored in known.items()}
-        ranked = _best(rank_found(question, found.said, texts=texts, near=near), key)
+        said = found.said if near is not None else {place: found.said[place] for place in known}
+        ranked = _best(rank_found(question, said, texts=texts, near=near), key)
         chosen = _about([one for one in ranked if one.place in known])
         chosen = _diverse(chosen, texts, question, diversity)[:top_k] if diversity else chosen[:top_k]
         recalled = {one.place: RecalledMessage(one.place, known[one.place], one.score, one.parts) for one in chosen}
-        for one in chosen:  # a question is little without its answer, and an answer without its question
-            step = 1 if known[one.place].message.role is Role.USER else -1
-            beside = MessagePlace(one.place.session_id, one.place.seq + step)
-            if beside in known and beside not in recalled and known[beside].message.text.strip():
-                recalled[beside] = RecalledMessage(beside, known[beside], None, {})
+        # a question is little without its answer, and an answer without its question
+        beside = [_beside(one.place, known[one.place]) for one in chosen]
+        known |= self._not_shown(key, [place for place in beside if place not in known], shown)
+        for place in beside:
+            if place in known and place not in recalled and known[place].message.text.strip():
+                recalled[place] = RecalledMessage(place, known[place], None, {})
         return list(recalled.values()), found.notes
+
+    def _not_shown(
+        self, key: SessionKey, places: Sequence[MessagePlace], shown: Collection[str]
+    ) -> dict[MessagePlace, StoredMessage]:
+        """The messages at these places that the turn doesn't show anyway."""
+        return {
+            place: stored
+            for place, stored in self._read(key, places).items()
+            if place.session_id != key.session_id or stored.message.id not in shown
+        }
 
     def _read(self, key: SessionKey, places: Iterable[MessagePlace]) -> dict[MessagePlace, StoredMessage]:
         """The messages at these places, as far as they are there, in one statement for each session."""
@@ -244,6 +262,10 @@ class SessionRecall:
                 continue  # deleted, and begun by somebody else
             found.update((MessagePlace(session_id, one.seq), one) for one in stored)
         return found
+
+
+def _beside(place: MessagePlace, stored: StoredMessage) -> MessagePlace:
+    return MessagePlace(place.session_id, place.seq + (1 if stored.message.role is Role.USER else -1))
 
 
 def _best(ranked: Sequence[Recalled[MessagePlace]], key: SessionKey) -> list[Recalled[MessagePlace]]:
