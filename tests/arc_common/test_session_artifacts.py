@@ -88,6 +88,9 @@ def test_long_content_is_cut_and_each_part_is_found(engine):
     assert "colour c377." in found.line
     assert found.artifact.metadata["chunk_index"] > 5
     assert engine.token_counter.count(found.artifact.text) <= engine.settings.rag.chunk_size
+    kept = engine._runtime.index_store.scan(_scope(session), "artifact", limit=1_000)
+    parts = sorted(kept, key=lambda entry: entry.metadata["chunk_index"])
+    assert " ".join(part.text for part in parts) == text  # none says what another says
 
 
 def test_no_session_sees_another_ones(engine):
