@@ -12,6 +12,7 @@ from arc_common.messages import check_identifier
 
 __all__ = [
     "MAX_MEMORY_CHARACTERS",
+    "SAID_BY",
     "Memory",
     "MemoryOutline",
     "MemorySource",
@@ -27,6 +28,9 @@ MemorySource = tuple[str, str]
 
 MAX_MEMORY_CHARACTERS = 4_000
 """A memory is one or two sentences. What is longer is a document."""
+
+SAID_BY = "said_by"
+"""The metadata key that names who speaks in a memory whose text is their own words ("user")."""
 
 
 class MemoryType(StrEnum):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from arc_common.memories import Memory, MemoryOutline, MemoryStatus, ProposedMemory, ScoredMemory
+from arc_common.memories import SAID_BY, Memory, MemoryOutline, MemoryStatus, ProposedMemory, ScoredMemory
 from arc_common.memory.holdings import Holdings
 from arc_common.memory.likeness import may_be_the_same
 
@@ -123,14 +123,17 @@ def merged(memory: Memory, proposed: ProposedMemory, *, now: datetime, known: bo
     sources = tuple(dict.fromkeys((*memory.sources, *proposed.sources)))
     if known:
         return memory if sources == memory.sources else replace(memory, sources=sources)
+    is_longer = len(proposed.text) > len(memory.text)
+    others = memory.metadata if not is_longer else {k: v for k, v in memory.metadata.items() if k != SAID_BY}
+    added = proposed.metadata if is_longer else {k: v for k, v in proposed.metadata.items() if k != SAID_BY}
     least = max(memory.importance, min(1.0, max(0.0, proposed.importance)))
     return replace(
         memory,
-        text=proposed.text if len(proposed.text) > len(memory.text) else memory.text,
+        text=proposed.text if is_longer else memory.text,
         importance=round(least + RAISE * (1.0 - least), 4),
         sources=sources,
         valid_from=max(memory.valid_from, proposed.valid_from or now),
-        metadata={**memory.metadata, **proposed.metadata},
+        metadata={**others, **added},
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from arc_common.exceptions import ModelCallError
 from arc_common.facts import FactCategory, ProposedFact
-from arc_common.memories import MemorySource, MemoryType, ProposedMemory
+from arc_common.memories import SAID_BY, MemorySource, MemoryType, ProposedMemory
 from arc_common.memory.extraction import extract_facts, is_grounded
 from arc_common.memory.mood import Mood, parts_of
 from arc_common.memory.rules.languages import rules_for
@@ -175,12 +175,16 @@ def memories_by_rules(messages: Sequence[Message]) -> list[ProposedMemory]:
     users = [message for message in messages if message.role is Role.USER]
     found: dict[str, ProposedMemory] = {}
     for text in _preferences(users):
-        found[text.casefold()] = ProposedMemory(text, MemoryType.PREFERENCE, _PREFERENCE_IMPORTANCE)
+        found[text.casefold()] = _in_own_words(text, MemoryType.PREFERENCE, _PREFERENCE_IMPORTANCE)
     told = " ".join(found)
     for fact in extract_facts(users):
         if fact.value.casefold() not in told:
-            found[fact.value.casefold()] = ProposedMemory(fact.value, MemoryType.FACT, fact.importance)
+            found[fact.value.casefold()] = _in_own_words(fact.value, MemoryType.FACT, fact.importance)
     return list(found.values())
+
+
+def _in_own_words(text: str, kind: MemoryType, importance: float) -> ProposedMemory:
+    return ProposedMemory(text, kind, importance, metadata={SAID_BY: Role.USER.value})
 
 
 def _preferences(messages: Sequence[Message]) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from arc_common.exceptions import InvalidInputError
-from arc_common.memories import MAX_MEMORY_CHARACTERS, MemoryType, ProposedMemory, ScoredMemory
+from arc_common.memories import MAX_MEMORY_CHARACTERS, SAID_BY, MemoryType, ProposedMemory, ScoredMemory
 from arc_common.messages import Message, Role
 from arc_common.prompts.context import render_fence
 from arc_common.prompts.conversation import render_conversation
@@ -76,9 +76,16 @@ class MemoryFormatError(Exception):
 
 
 def render_memory_line(memory: ScoredMemory) -> str:
-    """A memory as one line: `- [FACT] … (importance: 0.9)`; its text is data and makes no other line."""
-    text = _MARKER.sub(r"&lt;\1", " ".join(memory.memory.text.split()))
-    return f"- [{memory.memory.type.value.upper()}] {text} (importance: {memory.memory.importance:.1f})"
+    """A memory as one line: `- [FACT] … (importance: 0.9)`.
+
+    Its text is data and makes no other line; somebody's own words are said to be theirs, so that no model takes the
+    "I" in them for itself.
+    """
+    known = memory.memory
+    text = _MARKER.sub(r"&lt;\1", " ".join(known.text.split()))
+    if known.metadata.get(SAID_BY) == Role.USER.value:
+        text = f"The user said: {text}"
+    return f"- [{known.type.value.upper()}] {text} (importance: {known.importance:.1f})"
 
 
 def render_memories(memories: Sequence[ScoredMemory]) -> str:

@@ -125,6 +125,15 @@ def test_merging_raises_importance_and_loses_nothing():
     assert merged(old, ProposedMemory("x", importance=9), now=NOW).importance == 1.0
 
 
+def test_whose_words_they_are_goes_with_the_words():
+    """Those of the text that is kept."""
+    own = {"said_by": "user"}
+    old = a_memory("a", "I keep bees", metadata=own)
+    assert merged(old, ProposedMemory("User keeps bees!"), now=NOW).metadata == {}
+    assert merged(old, ProposedMemory("Bees"), now=NOW).metadata == own
+    assert merged(a_memory("a", "User keeps bees"), ProposedMemory("I keep bees", metadata=own), now=NOW).metadata == {}
+
+
 def test_the_same_words_add_their_source_and_nothing_else():
     """And what the assistant repeats adds nothing at all."""
     old = a_memory("a", importance=0.5)

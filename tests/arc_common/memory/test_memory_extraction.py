@@ -160,6 +160,7 @@ def test_preferences_by_rules(text):
     (memory,) = memories_by_rules([user(text)])
     assert memory.type is MemoryType.PREFERENCE
     assert memory.text.rstrip(".") == text.rstrip(".")
+    assert memory.metadata == {"said_by": "user"}
 
 
 @pytest.mark.parametrize("text", ["Do you like tea?", "Hello, how are you?", "Thanks a lot!", "커피 좋아하세요?", ""])

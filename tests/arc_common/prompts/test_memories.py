@@ -38,6 +38,16 @@ def test_memories_as_a_block():
     assert render_memories([]) == ""
 
 
+def test_somebody_s_own_words_are_said_to_be_theirs():
+    """No model takes their "I" for itself; what else is in the metadata changes nothing."""
+    assert "- [FACT] The user said: I keep bees (importance: 0.5)" in render_memories(
+        [scored("I keep bees", metadata={"said_by": "user"})]
+    )
+    assert "- [FACT] I keep bees (importance: 0.5)" in render_memories(
+        [scored("I keep bees", metadata={"said_by": []})]
+    )
+
+
 @given(st.text(min_size=1, max_size=80).filter(lambda text: text.strip() and "\x00" not in text))
 def test_a_memory_is_one_line_of_data(text):
     """Whatever it holds: no line of its own, no marker of arc's."""
