@@ -86,15 +86,15 @@ class Asked:
     alternatives: Likely
 
     @classmethod
-    def of(cls, question: str) -> "Asked":
-        """Take a question apart."""
+    def of(cls, question: str, *, kin: bool = True) -> "Asked":
+        """Take a question apart, with what may stand for its words or without."""
         about = _SPEAKERS.sub(" ", question)
         every = analyze(about)
         if not every:
             about, every = question, analyze(question)
         terms = dict.fromkeys(analyze_query(about))
         weights = dict.fromkeys(every, _STOP_WORD_WEIGHT) | dict.fromkeys(terms, 1.0)
-        return cls(weights, tuple(terms), alternatives(about))
+        return cls(weights, tuple(terms), alternatives(about) if kin else ())
 
     def mistyped(self, known: Collection[str]) -> Likely:
         """For each term that is not known, the known ones that it may be a misspelling of."""

@@ -35,14 +35,25 @@ class FoundMessages:
     notes: tuple[str, ...] = ()
 
 
-def find_messages(index: MessageIndex, key: SessionKey, question: str, *, limit: int) -> FoundMessages:
+def find_messages(
+    index: MessageIndex, key: SessionKey, question: str, *, limit: int, kin: bool = True
+) -> FoundMessages:
     """The messages that a question is about, as far as they are indexed: the best so many of each part.
+
+    Args:
+        index: Where they are.
+        key: The session that asks.
+        question: In any words.
+        limit: How many of each part.
+        kin: Whether words that an answer may use instead of the question's count too: ninety terms to look up in
+            place of five. With them 1.7 of a hundred pieces of evidence more are among the first ten of LoCoMo, and 3
+            fewer of LongMemEval.
 
     Raises:
         StoreError: The store failed.
     """
     scope = index.scope(key)
-    asked = Asked.of(question)
+    asked = Asked.of(question, kin=kin)
     sought = dict(list(asked.sought().items())[:_MOST_TERMS])
     said: dict[str, float] = {}
     if sought:

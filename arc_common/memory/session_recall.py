@@ -25,6 +25,7 @@ __all__ = ["FactSearch", "RecalledMessage", "SessionRecall"]
 _log = logging.getLogger("arc.recall")
 
 _CANDIDATES = 200
+_OF_A_TURN = 100
 _LEAST_SHARE = 0.1
 _LEAST_COSINE = 0.25
 _AT_ONCE = 8
@@ -215,7 +216,7 @@ class SessionRecall:
     def _for_turn(
         self, key: SessionKey, question: str, *, shown: Collection[str], top_k: int, diversity: float, boundary: int
     ) -> tuple[list[RecalledMessage], tuple[str, ...]]:
-        found = find_messages(self._index, key, question, limit=_CANDIDATES + len(shown))
+        found = find_messages(self._index, key, question, limit=max(_OF_A_TURN, 2 * top_k), kin=False)
         near = found.near if self._index.embedder else None
         first = [Recalled(place, share) for place, share in found.said.items()]
         if near is not None:
