@@ -46,6 +46,7 @@ _PREFERENCE_KOREAN = re.compile(
     r"|못 먹|안 먹|알레르기|채식|비건"
     r"|(?:항상|언제나|절대|앞으로)\s.*(?:답|대답|말|써|알려|불러|보내)(?:해|하|줘|주|지))"
 )
+_JOINT = re.compile(r",?\s(?:and|but)\s(?=(?:i|i'm|i've|i'd|my|we)\s)", re.IGNORECASE)
 _PREFERENCE_IMPORTANCE = 0.6
 _LONGEST = 300
 _MOST_SENTENCES = 40
@@ -171,20 +172,31 @@ def as_said(messages: Sequence[Message]) -> list[Message]:
 
 
 def memories_by_rules(messages: Sequence[Message]) -> list[ProposedMemory]:
-    """Facts and preferences that users state, in their own words, in the order said; deterministic."""
+    """Facts and preferences that users state, in their own words, in the order said; deterministic.
+
+    Statements that are joined ("I'm allergic to nuts and I live in Seoul") come one by one, so that each can be
+    superseded without the others.
+    """
     users = [message for message in messages if message.role is Role.USER]
-    found: dict[str, ProposedMemory] = {}
-    for text in _preferences(users):
-        found[text.casefold()] = _in_own_words(text, MemoryType.PREFERENCE, _PREFERENCE_IMPORTANCE)
-    told = " ".join(found)
+    found = {text.casefold(): (text, MemoryType.PREFERENCE, _PREFERENCE_IMPORTANCE) for text in _preferences(users)}
+    preferences = list(found)
     for fact in extract_facts(users):
-        if fact.value.casefold() not in told:
-            found[fact.value.casefold()] = _in_own_words(fact.value, MemoryType.FACT, fact.importance)
-    return list(found.values())
+        for text in _joined(fact.value):
+            same = [name for name in preferences if name in text.casefold() or text.casefold() in name]
+            for name in same:
+                said, kind, importance = found[name]
+                found[name] = said, kind, max(importance, fact.importance)
+            if not same:
+                found[text.casefold()] = text, MemoryType.FACT, fact.importance
+    return [
+        ProposedMemory(text, kind, importance, metadata={SAID_BY: Role.USER.value})
+        for text, kind, importance in found.values()
+    ]
 
 
-def _in_own_words(text: str, kind: MemoryType, importance: float) -> ProposedMemory:
-    return ProposedMemory(text, kind, importance, metadata={SAID_BY: Role.USER.value})
+def _joined(text: str) -> list[str]:
+    """The statements about oneself that "and" joins in a text, each to be understood alone."""
+    return [part for part in (part.strip(" ,;:") for part in _JOINT.split(text)) if part]
 
 
 def _preferences(messages: Sequence[Message]) -> list[str]:
@@ -194,9 +206,9 @@ def _preferences(messages: Sequence[Message]) -> list[str]:
         for sentence in sentences_of(message.text)[:_MOST_SENTENCES]:
             rules = rules_for(sentence)
             for part in parts_of(sentence, rules):
-                text = part.text.strip(" ,;:")
-                if part.mood is Mood.STATED and len(text) <= _LONGEST and _is_preference(text):
-                    found[text] = None
+                for text in _joined(part.text) if part.mood is Mood.STATED else ():
+                    if len(text) <= _LONGEST and _is_preference(text):
+                        found[text] = None
     return list(found)
 
 

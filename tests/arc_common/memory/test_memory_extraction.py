@@ -177,6 +177,16 @@ def test_facts_by_rules():
     assert memories_by_rules(said) == memories_by_rules(said)
 
 
+def test_joined_statements_come_one_by_one():
+    """Each can be superseded without the others; a preference is not stored as a fact once more."""
+    found = memories_by_rules([user("I'm allergic to peanuts and I live in Seoul, but my office is in Suwon.")])
+    assert [(memory.text.rstrip("."), memory.type.value) for memory in found] == [
+        ("I'm allergic to peanuts", "preference"),
+        ("I live in Seoul", "fact"),
+        ("my office is in Suwon", "fact"),
+    ]
+
+
 def test_an_enormous_message():
     """Gives a bounded number of memories."""
     assert len(memories_by_rules([user("I like tea number one. " * 20_000)])) <= 50
