@@ -1,13 +1,14 @@
 """What summaries add to a turn: `context` over a long conversation, with and without them, on SQLite.
 
-    python benchmarks/context_latency.py [--turns 1000] [--model-seconds 3] [--think-seconds 0.02]
+    python benchmarks/context_latency.py [--turns 1000] [--model-seconds 3] [--think-seconds 0.02] [--no-recall]
 
 Each turn appends a question and an answer and then asks for the context. "plain" has summaries switched off, "rules"
 has no model, "model" one that takes so many seconds for each call. CPU is the calling thread's own: it shows what a
 turn does, whatever else the machine is doing; wall also has its waiting for the disk, for other threads and for the
 interpreter. "statements" are those that the turn's own thread ran. The last column is what is added to plain.
 
-With no time to think the model falls behind from the first minute on, and everything it has not seen yet is shown
+A turn also looks for older messages that its question is about, with summaries and without; `--no-recall` leaves that
+out. With no time to think the model falls behind from the first minute on, and everything it has not seen yet is shown
 verbatim while there is room: a turn then shows up to all of the conversation, which plain never does.
 """
 
@@ -58,7 +59,9 @@ def turn(number: int) -> list[Message]:
     ]
 
 
-def measure(turns: int, *, enabled: bool, model: SlowModel | None, think: float) -> dict[str, list[float]]:
+def measure(
+    turns: int, *, enabled: bool, model: SlowModel | None, think: float, recall: bool
+) -> dict[str, list[float]]:
     """Milliseconds of each turn, of its thread and by the clock, and the statements it ran."""
     figures: dict[str, list[float]] = {"cpu": [], "wall": [], "statements": [], "shown": []}
     me = threading.get_ident()
@@ -71,7 +74,7 @@ def measure(turns: int, *, enabled: bool, model: SlowModel | None, think: float)
             note: Callable[[str], None] = lambda sql: ran.append(sql) if threading.get_ident() == me else None  # noqa: E731
             connection.set_trace_callback(note)  # type: ignore[attr-defined]  # sqlite3's own
 
-        settings = ArcSettings(summary={"enabled": enabled})
+        settings = ArcSettings(summary={"enabled": enabled}, recall={"enabled": recall})
         with ContextEngine.open(database, chat_model=model, settings=settings) as engine:
             session = engine.session("s")
             for number in range(1, turns + 1):
@@ -99,6 +102,7 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=1_000)
     parser.add_argument("--model-seconds", type=float, default=3.0)
     parser.add_argument("--think-seconds", type=float, default=0.02)
+    parser.add_argument("--no-recall", action="store_true", help="look for no older messages")
     given = parser.parse_args()
     columns = (
         "CPU p50",
@@ -117,7 +121,9 @@ def main() -> None:
         ("rules", True, None),
         ("model", True, SlowModel(given.model_seconds)),
     ):
-        figures = measure(given.turns, enabled=enabled, model=model, think=given.think_seconds)
+        figures = measure(
+            given.turns, enabled=enabled, model=model, think=given.think_seconds, recall=not given.no_recall
+        )
         cpu, wall, statements = figures["cpu"], figures["wall"], figures["statements"]
         p99 = quantile(cpu, 0.99), quantile(wall, 0.99)
         plain = plain or p99

@@ -13,6 +13,9 @@ second turn. Each is replayed turn by turn, and each way of keeping a history bu
 - "held": the values said so far (in turns before this one) that are found in the request: at the end, on average.
 - "in the way": model calls that a reply waited for.
 
+Arc also runs without recalling older messages ("nothing recalled": what comes back with each question is never cached,
+and in these conversations nobody asks for it) and without a model ("by rules": its summaries cost nothing).
+
 All count exactly (o200k_base) and all summarise by one model: it reports the values that it is shown, and no others.
 The peers run as their documentation says, told the budget: `trim_messages` by last tokens, from a user message on;
 `SummarizationMiddleware` triggered by the budget, once with its defaults (20 messages stay, the summariser sees 4,000
@@ -211,11 +214,13 @@ class Keeper(Protocol):
 class Arc:
     """A session, whose background has caught up before each turn."""
 
-    def __init__(self, budget: int, summariser: Summariser) -> None:
+    def __init__(self, budget: int, summariser: Summariser, *, recall: bool = True, by_rules: bool = False) -> None:
         self._budget = TokenBudget(budget, 0)
         self._summariser = summariser
         self._engine = ContextEngine.open(
-            chat_model=summariser, token_counter=TiktokenCounter("o200k_base"), settings=ArcSettings()
+            chat_model=None if by_rules else summariser,
+            token_counter=TiktokenCounter("o200k_base"),
+            settings=ArcSettings(recall={"enabled": recall}),
         )
         self._session = self._engine.session("replay")
 
@@ -352,6 +357,12 @@ def keepers(budget: int) -> Iterator[tuple[str, Callable[[Summariser], Keeper]]]
     yield "LlamaIndex Memory", lambda _: LlamaIndexMemory(budget)
 
 
+def variants(budget: int) -> Iterator[tuple[str, Callable[[Summariser], Keeper]]]:
+    """Arc otherwise."""
+    yield "… nothing recalled", lambda summariser: Arc(budget, summariser, recall=False)
+    yield "… and by rules", lambda summariser: Arc(budget, summariser, recall=False, by_rules=True)
+
+
 def replay(conversation: Conversation, make: Callable[[Summariser], Keeper], summariser: Summariser) -> dict[str, Any]:
     """Live through a conversation."""
     usage, shares = Usage(), []
@@ -384,10 +395,13 @@ def replay(conversation: Conversation, make: Callable[[Summariser], Keeper], sum
     }
 
 
-def compare(conversation: Conversation, budget: int, *, output_price: float) -> Iterator[tuple[str, dict[str, Any]]]:
+def compare(
+    conversation: Conversation, budget: int, *, output_price: float, with_variants: bool = False
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Each way of keeping it, by name."""
     most = TokenBudget(budget, 0).ceiling("facts")
-    for name, make in keepers(budget):
+    first, *others = keepers(budget)
+    for name, make in (first, *(variants(budget) if with_variants else ()), *others):
         yield name, replay(conversation, make, Summariser(conversation.said, output_price=output_price, most=most))
 
 
@@ -474,7 +488,7 @@ def main() -> None:
             "calls", "in the way", "held", "average", title=f"{conversation.name}: {len(conversation.turns)} turns",
         )  # fmt: skip
         for budget in arguments.budgets:
-            for name, row in compare(conversation, budget, output_price=price):
+            for name, row in compare(conversation, budget, output_price=price, with_variants=True):
                 table.add_row(name, f"{budget:,}", *_cells(row))
             table.add_section()
         table.add_row("full history", "–", *_cells(full_history(conversation, output_price=price)))
