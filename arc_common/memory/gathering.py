@@ -1,6 +1,7 @@
 """LongTermMemory: gathers memories from what is said, in the background, and knows where each session's are kept."""
 
 import logging
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -102,6 +103,7 @@ class LongTermMemory:
         self._conversations = conversations
         self._settings = settings
         self._observer = observer
+        self._process = os.getpid()
         self._lock = Lock()
         self._waiting: LRUCache[SessionKey, _Waiting] = LRUCache(_SESSIONS)
         self._read: LRUCache[tuple[SessionKey, str], int] = LRUCache(_MESSAGES)
@@ -120,7 +122,7 @@ class LongTermMemory:
             key: The session.
             messages: As they were stored: with their ids.
         """
-        with self._lock:
+        with self._guard():
             waiting = self._waiting.get(key) or _Waiting()
             for message in messages:
                 if message.id is None or message.role not in (Role.USER, Role.ASSISTANT):
@@ -166,7 +168,7 @@ class LongTermMemory:
         Raises:
             StoreError: The store failed.
         """
-        with self._lock:
+        with self._guard():
             waiting = self._waiting.pop(key, None)
             if waiting is not None and message_ids is not None:
                 for message_id in message_ids:
@@ -183,8 +185,13 @@ class LongTermMemory:
         self.queue.close(timeout=_LAST_SECONDS)
         self.keeper.close()
 
+    def _guard(self) -> Lock:
+        if self._process != os.getpid():  # a lock that another thread of the parent held would stay held for good
+            self._lock, self._process = Lock(), os.getpid()
+        return self._lock
+
     def _work(self, key: SessionKey) -> None:
-        with self._lock:
+        with self._guard():
             waiting = self._waiting.get(key)
             if waiting is None or not waiting.is_due:
                 return

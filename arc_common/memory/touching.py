@@ -1,6 +1,7 @@
 """When memories were returned for the last time: noted at once, written in the background."""
 
 import logging
+import os
 from collections.abc import Sequence
 from datetime import datetime
 from threading import Lock
@@ -29,19 +30,20 @@ class Touches:
     def __init__(self, store: MemoryStore, *, observer: Observer) -> None:
         self._store = store
         self._observer = observer
+        self._process = os.getpid()
         self._lock = Lock()
         self._noted: dict[Scope, dict[str, datetime]] = {}
         self._queue: BackgroundQueue[Scope] = BackgroundQueue(self._write, threads=1, on_error=self._count)
 
     def note(self, scope: Scope, ids: Sequence[str], *, at: datetime) -> None:
         """Note that memories were returned."""
-        with self._lock:
+        with self._guard():
             self._noted.setdefault(scope, {}).update(dict.fromkeys(ids, at))
         self._queue.schedule(scope)
 
     def flush(self, scope: Scope | None = None) -> None:
         """Write what was noted (in this scope) and wait for what is being written; never raises."""
-        with self._lock:
+        with self._guard():
             scopes = list(self._noted) if scope is None else [scope] if scope in self._noted else []
         for place in scopes:
             try:
@@ -56,8 +58,13 @@ class Touches:
         self.flush()
         self._queue.close()
 
+    def _guard(self) -> Lock:
+        if self._process != os.getpid():  # a lock that another thread of the parent held would stay held for good
+            self._lock, self._process = Lock(), os.getpid()
+        return self._lock
+
     def _write(self, scope: Scope) -> None:
-        with self._lock:
+        with self._guard():
             noted = self._noted.pop(scope, {})
         by_time: dict[datetime, list[str]] = {}
         for memory_id, at in noted.items():

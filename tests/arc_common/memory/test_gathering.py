@@ -1,5 +1,6 @@
 """Memories gathered in the background from what sessions save."""
 
+import os
 import time
 from collections import Counter
 
@@ -322,3 +323,23 @@ def test_memories_of_a_turn_never_raise(watched):
     store.broken = True
     assert memories_of_turn(engine._runtime, KEY, "hiking") == []
     assert observer.counts["memory.errors"] == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_gathers_too(opened):
+    """Also when another thread of the parent held the locks."""
+    engine = opened()
+    engine.memories(user_id="ann").add("User keeps bees")
+    service = engine._runtime.long_term
+    with service._lock, service.keeper._lock, service.keeper._touches._lock:
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                saved(engine, "I love hiking in the mountains.", "Great!")
+                found = memories_of_turn(engine._runtime, KEY, "hiking")
+                code = 0 if len(found) == 1 and service.wait(LONG) else 2
+            finally:
+                os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
