@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from arc_common.exceptions import SummaryFailedError
@@ -25,6 +26,8 @@ _LEAF_TOKENS = 2_000
 """A leaf ends with the turn that reaches these, also with few messages: four leaves make one call for their block."""
 _OUTLINES = 64
 _UNFINISHED = 64
+_LEFT_OUT = 0.7
+"""What a rule's fact that a model left out counts beside the model's own: that has read what each was said for."""
 _RELATED_PART = 2
 """Known facts that a leaf may change take half as many tokens as its messages at most: they were a third of all."""
 _KNOWN_FACTS = 300
@@ -224,6 +227,7 @@ class SummaryWriter:
         # The narrative doesn't count: it gives way to its block's, and that to an era's.
         missing = missing_facts(self.courtesy.between(self._extracted(messages)), facts=grounded)
         self._observer.count("facts.guarded", len(missing))
+        missing = [replace(fact, importance=_LEFT_OUT * fact.importance) for fact in missing]
         return [*((fact, "model") for fact in grounded), *((fact, "rules") for fact in missing)], ungrounded
 
     def _extracted(self, messages: Sequence[Message]) -> list[ProposedFact]:

@@ -203,6 +203,34 @@ def test_inventions_are_marked_and_gaps_are_filled() -> None:
     assert [fact.made_by for fact in facts if "ORD-5" in fact.value] == ["rules"]
 
 
+def test_what_a_model_left_out_matters_less_than_by_rules_alone() -> None:
+    """The model has read what each was said for; its own facts come first where there is no room for all."""
+    by_rules = Bench(None)
+    read = Bench(Scripted())
+    for bench in (by_rules, read):
+        bench.say(12)
+        bench.work()
+
+    before = {fact.line: fact.importance for fact in by_rules.summaries.facts(KEY)}
+    after = {fact.line: fact.importance for fact in read.summaries.facts(KEY)}
+    assert after.keys() == before.keys()
+    assert all(0 < after[line] < before[line] for line in before)
+
+
+def test_known_facts_take_half_of_what_a_leaf_takes_at_most() -> None:
+    """They were a third of all that summaries cost; each is one that the leaf's messages may change."""
+    model = Scripted()
+    bench = Bench(model)
+    text = "My order is ORD-7, it goes to Berlin, and the box must not be opened before May."
+    bench.store.append(KEY, [bench.message(n, f"{text} It is number {n}." if n % 2 else "") for n in range(1, 101)])
+    bench.work()
+
+    counter = HeuristicTokenCounter()
+    sizes = [sum(counter.count(fact.line) for fact in facts) for facts in model.related]
+    assert max(sizes) > 0
+    assert max(sizes) <= 16 * 10 // 2
+
+
 def test_inventions_are_not_shown_to_the_model() -> None:
     """Neither is a fact of the next leaf merged with them, under the same key or not."""
     model = Scripted()
