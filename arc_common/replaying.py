@@ -9,6 +9,7 @@ from arc_common.exceptions import InvalidInputError, SessionNotFoundError
 from arc_common.messages import Role
 from arc_common.protocols import SessionKey, StoredMessage
 from arc_common.reading import idle_note
+from arc_common.recollection import with_recollections
 from arc_common.runtime import Runtime
 from arc_common.summaries import View
 from arc_common.tokens.budget import TokenBudget
@@ -71,6 +72,17 @@ def replay(runtime: Runtime, key: SessionKey, *, turn: int | None, budget: Token
     if view is not None:
         request = replace(request, max_turns=None, max_messages=None)
     layers = replace(_layers(runtime, key, view, asked.message.text), idle_note=idle_note(runtime, request, messages))
+    if view is not None and budget.ceiling("memory"):  # without one, what the turn showed itself is not known any more
+        layers, missed = with_recollections(
+            runtime,
+            key,
+            asked.message.text,
+            layers,
+            shown={message.id for message in messages if message.id},
+            all_shown=False,
+            room=budget.ceiling("memory"),
+        )
+        notes = (*notes, *missed)
     if shown[-1] is asked:  # without tools at work the question comes to a stored history, as `Session.context` has it
         request = replace(request, query=messages.pop())
     window = build_context_window(

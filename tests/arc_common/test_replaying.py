@@ -53,6 +53,7 @@ def talk(session, turns, *, first=1):
         shown[n] = session.context(question)
         session.save_turn(question, f"Answer {n}: on day {n}.")
         session.summarize()
+        session.recall(question)  # what is recalled on a turn then depends on no thread's pace
     return shown
 
 
