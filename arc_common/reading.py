@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from arc_common.assembly import Costs, Request, ViewLimits, build_context_window, build_view, history_room
+from arc_common.assembly import Costs, Layers, Request, ViewLimits, build_context_window, build_view, history_room
 from arc_common.context_window import ContextWindow, LeftOut, Receipt
 from arc_common.corpus import can_retrieve, documents_of_turn
 from arc_common.memory.conversation import ConversationLog, LoadedHistory, as_messages, opens_a_turn
@@ -64,7 +64,7 @@ class Reader:
         return window
 
     def view(
-        self, limits: ViewLimits, *, following: Sequence[Message], count: Callable[[Message], int] | None
+        self, limits: ViewLimits, *, following: Sequence[Message], count: Callable[[Message], int] | None, query: str
     ) -> list[Message]:
         """The newest whole turns within the limits, behind facts and summary: see `Session.window`."""
         runtime = self._runtime
@@ -82,7 +82,7 @@ class Reader:
         most = runtime.default_budget().input_tokens if limits.max_tokens is None else limits.max_tokens
         available = max(most - limits.reserved, 0)
         with timed(runtime.observer, "context.load"):
-            loaded = self._summarised(available)[0] if limits.layers else None
+            loaded = self._summarised(available, query=query)[0] if limits.layers else None
             if loaded is None and self._log is not None:
                 loaded = self._log.load(
                     max_turns=limits.max_turns,
@@ -92,6 +92,8 @@ class Reader:
                 )
         if loaded is None:
             return []
+        if limits.layers:
+            loaded = self._recollected_in_view(loaded, query, room=available // 4)
         if loaded.summarised and not limited:
             limits = replace(limits, max_turns=None, max_messages=None)
         recount = count is not None and loaded.summarised  # a plain load has counted by it already
@@ -112,6 +114,29 @@ class Reader:
         )
         self._keep(view.receipt)
         return list(view.messages)
+
+    def _recollected_in_view(self, loaded: LoadedHistory, query: str, *, room: int) -> LoadedHistory:
+        """What was loaded, with what comes back for a question in at most so many tokens; nothing without one."""
+        room = min(room, self._runtime.default_budget().ceiling("memory"))
+        if not query.strip() or not room:
+            return replace(loaded, layers=replace(loaded.layers, recalled=()))
+        layers, notes = self._recollections(query, loaded, is_whole=True, room=room)
+        costs = Costs(self._runtime.context_counter, {})
+        layers = layers.recollecting(lambda line: costs.corrected(line.tokens) + 1, room)
+        return replace(loaded, layers=layers, notes=(*loaded.notes, *notes))
+
+    def _recollections(
+        self, query: str, loaded: LoadedHistory, *, is_whole: bool, room: int
+    ) -> tuple[Layers, tuple[str, ...]]:
+        return with_recollections(
+            self._runtime,
+            self._key,
+            query,
+            loaded.layers,
+            shown={message.id for message in loaded.messages if message.id},
+            all_shown=is_whole and not loaded.unread.count and not loaded.layers.boundary,
+            room=room,
+        )
 
     def _retrieved(self, request: Request, history: Sequence[Message] | None) -> RagContext:
         """The documents for this turn, where there are any to be found."""
@@ -160,15 +185,7 @@ class Reader:
         if self._key is None or not room:
             return loaded
         query = request.query or current_turn(loaded.messages).user
-        layers, notes = with_recollections(
-            self._runtime,
-            self._key,
-            query.text if query else "",
-            loaded.layers,
-            shown={message.id for message in loaded.messages if message.id},
-            all_shown=is_whole and not loaded.unread.count and not loaded.layers.boundary,
-            room=room,
-        )
+        layers, notes = self._recollections(query.text if query else "", loaded, is_whole=is_whole, room=room)
         return replace(loaded, layers=layers, notes=(*loaded.notes, *notes))
 
     def _summarised(

@@ -159,6 +159,7 @@ class Session:
         following: Sequence[Message] = (),
         count: Callable[[Message], int] | None = None,
         layers: bool = True,
+        query: str = "",
     ) -> list[Message]:
         """The newest whole turns that fit all limits together: see `select_window` for what holds.
 
@@ -179,6 +180,8 @@ class Session:
             following: Messages behind the stored ones that aren't stored themselves.
             count: Counts a message; by default the engine's counter does, once, when the message is stored.
             layers: Whether facts and summary stand in front, in place of the messages that they were made from.
+            query: What the user asks, where it is known: behind facts and summary stands what comes back for it, within
+                the budget's ceiling for memories and a quarter of the limit. None of it without layers.
 
         Raises:
             BudgetExceededError: With `keep_newest`: the newest user message, with the system messages at the start, is
@@ -200,7 +203,7 @@ class Session:
             layers=layers,
         )
         with self._runtime.reply():
-            return self._reader().view(limits, following=following, count=count)
+            return self._reader().view(limits, following=following, count=count, query=query)
 
     async def awindow(
         self,
@@ -214,6 +217,7 @@ class Session:
         following: Sequence[Message] = (),
         count: Callable[[Message], int] | None = None,
         layers: bool = True,
+        query: str = "",
     ) -> list[Message]:
         """Async form of `window`."""
         return await self._runtime.workers.run(
@@ -227,6 +231,7 @@ class Session:
             following=following,
             count=count,
             layers=layers,
+            query=query,
         )
 
     def context(

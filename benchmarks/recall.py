@@ -7,9 +7,9 @@ facts_sgd, facts_crosswoz (questions for a value that was said once). Each of a 
 of its dates, or dialogues, is a session. Questions come in a new session.
 
 - "@k": the share of a question's evidence turns among the first k that come back.
-- "in N": the share that stands in the context within N tokens; for facts_*, whether the value does, in any case of its letters. Of arc what
-  `session.context` returns with a memory section of N tokens (an excerpt of a long message counts only if the file
-  marks no more precisely than the turn, as LongMemEval does); of the others the best turns as lines, as many as fit.
+- "in N": the share that stands in the context within N tokens; for facts_*, whether the value does, in upper or lower
+  case. Of arc what `session.context` returns with a memory section of N tokens (of messages over 1,200 characters it
+  shows an excerpt, which counts as the message); of the others the best turns as lines, as many as fit.
 - "all@10": the share of questions whose whole evidence is among the first ten.
 
 Contestants: the newest turns ("window"); BM25 over single turns with stemming and stop words (bm25s, Lucene's form);

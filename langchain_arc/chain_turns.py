@@ -75,7 +75,7 @@ class ChainTurn:
         options = self._options
         given = input_messages(picked(value, options.input_key, field="input", usual=("input",)))
         instructions, said = split_instructions(given)
-        view = self._view()
+        view = self._view("\n".join(message.text for message in stored_batch(said)))
         self._known = set(ids_of(view))
         view = self._ask(view, stored_batch(said))
         history: list[BaseMessage] = [*instructions, *map(from_arc, view)]
@@ -133,7 +133,7 @@ class ChainTurn:
         else:
             self.fail()
 
-    def _view(self) -> list[Message]:
+    def _view(self, question: str) -> list[Message]:
         options = self._options
         try:
             return self._session.window(
@@ -141,6 +141,7 @@ class ChainTurn:
                 max_turns=options.max_turns,
                 max_messages=options.max_messages,
                 layers=options.layers,
+                query=question,
             )
         except StoreError as error:
             if options.raise_store_errors:

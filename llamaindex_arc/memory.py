@@ -181,13 +181,13 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         initial_token_count: int = 0,
         **kwargs: Any,
     ) -> list[ChatMessage]:
-        """Facts and summary, then the newest whole turns, all within the limit.
+        """Facts, summary and what comes back for the question, then the newest whole turns, all within the limit.
 
         - Reads and counts as much as it returns, however long the conversation is.
         - Begins with the user, as providers ask for; a greeting is there until then, and always in `get_all`.
 
         Args:
-            input: Not used: what is remembered does not depend on the question.
+            input: What the user asks: memories, earlier messages and what tools brought come back for it.
             initial_token_count: Tokens of the limit that are taken already; more than the limit is no error.
             **kwargs: Not used.
 
@@ -198,7 +198,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
             SessionNotFoundError: The session belongs to another user.
             StoreError: The store failed.
         """
-        return shown(self.session.window(**self._limits(initial_token_count)), facts_placement=self._placement)
+        return shown(self.session.window(**self._limits(initial_token_count, input)), facts_placement=self._placement)
 
     @override
     async def aget(
@@ -208,7 +208,9 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         **kwargs: Any,
     ) -> list[ChatMessage]:
         """Async form of `get`."""
-        return shown(await self.session.awindow(**self._limits(initial_token_count)), facts_placement=self._placement)
+        return shown(
+            await self.session.awindow(**self._limits(initial_token_count, input)), facts_placement=self._placement
+        )
 
     def get_all(self) -> list[ChatMessage]:
         """The whole conversation."""
@@ -359,7 +361,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
     def _placement(self) -> FactsPlacement:
         return self.facts_placement or self.chat_store.engine.settings.context.facts_placement
 
-    def _limits(self, initial_token_count: int) -> dict[str, Any]:
+    def _limits(self, initial_token_count: int, question: str | None) -> dict[str, Any]:
         if type(initial_token_count) is not int or initial_token_count < 0:
             raise InvalidInputError("initial_token_count", initial_token_count, "a whole number of at least 0")
         moved = PLACEMENT_TOKENS if self._placement == "user" and self.layers == "all" else 0
@@ -371,6 +373,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
             "following": self._unsaved,
             "count": self._count if self._own_counter else None,
             "layers": self.layers == "all",
+            "query": question if isinstance(question, str) else "",
         }
 
     def _count(self, message: Message) -> int:

@@ -7,7 +7,7 @@ from typing import Literal
 from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
 
 from arc_common.messages import Message, Role
-from arc_common.prompts import MEMORY_HEADING, holds_memory
+from arc_common.prompts import MEMORY_HEADING, holds_memory, parse_fences
 from llamaindex_arc.escaping import without_fields
 from llamaindex_arc.messages import from_arc
 
@@ -18,7 +18,7 @@ FactsPlacement = Literal["system", "user"]
 PLACEMENT_TOKENS = 4
 """What it may cost, at most, to show in two messages what was counted as one."""
 
-_OPENING, _CLOSING = "<arc:memory>\n", "\n</arc:memory>\n\n"
+_OPENING = "<arc:memory>\n"
 
 
 def shown(window: Iterable[Message], *, facts_placement: FactsPlacement) -> list[ChatMessage]:
@@ -62,4 +62,5 @@ def _carries_memory(message: object) -> bool:
     block = message.blocks[0]
     if not isinstance(block, TextBlock):
         return False
-    return holds_memory(block.text) and block.text.startswith(_OPENING) and block.text.endswith(_CLOSING)
+    outside, _ = parse_fences(block.text)
+    return holds_memory(block.text) and block.text.startswith(_OPENING) and block.text.endswith("\n\n") and not outside

@@ -423,18 +423,31 @@ def history_room(request: Request, costs: Costs) -> int:
 def memory_message(layers: Layers, *, max_tokens: int, count: Callable[[Message], int]) -> Message | None:
     """Older instructions, facts and summary as one leading system message, for views that have no prompt of their own.
 
-    Facts and summary are shortened until they fit; instructions never are.
+    Behind them stands what comes back for the question, where there is one: it leaves first. Facts and summary are
+    shortened until they fit; instructions never are.
     """
     narrative = layers.narrative_lines
     while True:
-        draft = Draft(Request(), None, layers.instructions, facts=layers.facts, narrative=narrative)
+        draft = Draft(
+            Request(),
+            None,
+            layers.instructions,
+            facts=layers.facts,
+            narrative=narrative,
+            memories=layers.memories,
+            artifacts=layers.artifacts,
+            recalled=layers.recalled,
+            said=layers.messages,
+        )
         message = draft.system
         if message is None:
             return None
         message = replace(message, metadata={ARC_MARK: "memory"})
-        if not (layers.facts or narrative) or count(message) <= max_tokens:
+        if not (layers.facts or narrative or layers.has_recollections) or count(message) <= max_tokens:
             return message
-        if narrative:
+        if layers.has_recollections:
+            layers = layers.with_fewer_recollections()
+        elif narrative:
             narrative = narrative[1:]
         else:
             layers = layers.with_fewer_facts()

@@ -1,6 +1,6 @@
 """What is remembered of a conversation besides the messages that are shown."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
@@ -69,6 +69,35 @@ class Layers:
         """The summary's lines, the oldest time first."""
         return tuple(self.narrative.splitlines())
 
+    @property
+    def has_recollections(self) -> bool:
+        """Whether anything comes back for this question."""
+        return bool(self.memories or self.artifacts or self.recalled or self.messages)
+
+    def recollecting(self, count: Callable[[RecalledLine], int], room: int) -> "Layers":
+        """With as much of what comes back as there is room for: memories, artifacts, facts, then messages."""
+        kept: list[tuple[RecalledLine, ...]] = []
+        for lines in (self.memories, self.artifacts, self.recalled, self.messages):
+            chosen = []
+            for line in lines:
+                tokens = count(line)
+                if tokens <= room:
+                    chosen.append(line)
+                    room -= tokens
+            kept.append(tuple(chosen))
+        memories, artifacts, recalled, messages = kept
+        return replace(self, memories=memories, artifacts=artifacts, recalled=recalled, messages=messages)
+
+    def with_fewer_recollections(self) -> "Layers":
+        """Without a quarter of the messages, or where there are none, of the facts, artifacts or memories."""
+        if self.messages:
+            return replace(self, messages=_fewer(self.messages))
+        if self.recalled:
+            return replace(self, recalled=_fewer(self.recalled))
+        if self.artifacts:
+            return replace(self, artifacts=_fewer(self.artifacts))
+        return replace(self, memories=_fewer(self.memories))
+
     def with_fewer_facts(self) -> "Layers":
         """Without a quarter of the pinned facts, the least important; of equal ones the earlier leave."""
         weights = dict(enumerate(self.importance))
@@ -80,6 +109,10 @@ class Layers:
             fact_ids=tuple(self.fact_ids[place] for place in kept if place < len(self.fact_ids)),
             importance=tuple(self.importance[place] for place in kept if place < len(self.importance)),
         )
+
+
+def _fewer(lines: tuple[RecalledLine, ...]) -> tuple[RecalledLine, ...]:
+    return lines[: len(lines) - max(len(lines) // 4, 1)]
 
 
 NO_LAYERS = Layers()

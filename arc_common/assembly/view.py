@@ -176,7 +176,7 @@ class _Builder:
 
     def _instructions(self) -> Message | None:
         """The system message without facts and summary."""
-        layers = replace(self._layers, facts=(), narrative="")
+        layers = replace(NO_LAYERS, instructions=self._layers.instructions)
         return memory_message(layers, max_tokens=0, count=self._costs.message)
 
     def _room(self, newest: _Newest) -> int:

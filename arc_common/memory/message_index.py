@@ -85,7 +85,8 @@ class MessageIndex:
     ) -> None:
         self._index_of = index
         self._conversations = conversations
-        self._window_terms = window_terms
+        self.window_terms = window_terms
+        """Terms: a message is indexed with neighbours until it has these."""
         self.embedder = None if embedder is None else GuardedEmbedder(embedder, observer)
         """What makes vectors, if anything does."""
         self._user_wide = user_wide
@@ -274,7 +275,7 @@ class MessageIndex:
     def _neighbours(self, seq: int, lengths: Mapping[int, float]) -> dict[int, float]:
         """What the messages next to a place count in its window, by their places; where none is, there is a gap."""
         near = range(seq - NEIGHBOURS, seq + NEIGHBOURS + 1)
-        weights = neighbour_weights([lengths.get(s, 0) for s in near], NEIGHBOURS, window_terms=self._window_terms)
+        weights = neighbour_weights([lengths.get(s, 0) for s in near], NEIGHBOURS, window_terms=self.window_terms)
         return {near[place]: weight for place, weight in weights.items()}
 
     def _pages(self, key: SessionKey, *, unembedded: bool = False) -> Iterator[list[IndexEntry]]:

@@ -12,7 +12,17 @@ from arc_common.memory.session_index import Ranked, SessionIndex
 from arc_common.messages import Message, Role
 from arc_common.retrieval.fusion import Ranking, fused_scores
 
-__all__ = ["MOST_READ_ANEW", "Recalled", "SessionIndex", "Stated", "rank", "rank_found", "recall", "stated_anew"]
+__all__ = [
+    "MOST_READ_ANEW",
+    "Recalled",
+    "SessionIndex",
+    "Stated",
+    "rank",
+    "rank_found",
+    "recall",
+    "said_by_words",
+    "stated_anew",
+]
 
 # Measured on five sets of 60 planted facts and on the shared conversations (benchmarks/session_recall.py): up to
 # twice as much makes little difference, four times as much puts the kind of an answer before what it is about.
@@ -91,11 +101,10 @@ def recall(
         raise InvalidInputError("top_k", top_k, "1 or more")
     known = max((place for _, sources in facts for place in sources), default=-1)
     facts = [*facts, *_read(messages, range(max(known + 1, len(messages) - MOST_READ_ANEW), len(messages)))]
-    index = SessionIndex((("", text) for text in messages), window_terms=window_terms)
     lines = SessionIndex((("", text) for text, _ in facts), window_terms=0)
     shares = _shares(lines.ranked(question))
     stated = [Stated(text, places, shares.get(i, 0.0)) for i, (text, places) in enumerate(facts)]
-    said = _shares(index.ranked(question))
+    said = said_by_words(question, messages, window_terms=window_terms)
     found = rank_found(question, said, texts=dict(enumerate(messages)), stated=stated)
     return sorted(found, key=lambda one: (-one.score, -one.place))[:top_k]
 
@@ -151,6 +160,11 @@ def _fused(words: Mapping[P, float], near: Mapping[P, float]) -> dict[P, float]:
         ),
     )
     return {names[name]: score for name, score in fused_scores([r for r in rankings if r.scores]).items()}
+
+
+def said_by_words(question: str, messages: Sequence[str], *, window_terms: int) -> dict[int, float]:
+    """How well each message matches with its neighbours, as a share of a perfect match; those that do, by place."""
+    return _shares(SessionIndex((("", text) for text in messages), window_terms=window_terms).ranked(question))
 
 
 def stated_anew(question: str, messages: Sequence[str]) -> list[Stated[int]]:

@@ -16,7 +16,8 @@ NAMES = {
         EngineClosedError Fact FactCategory HeuristicTokenCounter InvalidInputError Item LeftOut Memory
         MemoryNotFoundError MemoryStatus MemoryType Message MissingDependencyError ModelCallError NotFoundError Omission
         Origin Receipt Role ScoredDocument ScoredMemory ScoredMessage Section SectionBudget Session SessionDebug
-        SessionNotFoundError StoreError StoreUnavailableError SummaryFailedError TiktokenCounter TokenBudget ToolCall __version__
+        SessionNotFoundError StoreError StoreUnavailableError SummaryFailedError TiktokenCounter
+        TokenBudget ToolCall __version__
     """,
     langchain_arc: """
         ArcChatMessageHistory ArcChatModel ArcContext ArcDocumentCompressor ArcMemoryMiddleware ArcRetriever

@@ -1,0 +1,126 @@
+"""What comes back for a question reaches the model through each adapter, and through none without a question."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import RunnableLambda
+from llama_index.core.base.llms.types import ChatMessage
+from pydantic import Field
+
+from arc_common import ArcSettings, ContextEngine, HeuristicTokenCounter, Message
+from langchain_arc import ArcContext, ArcMemoryMiddleware, with_arc_memory
+from llamaindex_arc import ArcChatMemoryBuffer
+
+QUESTION = "What is my boat called?"
+BEGIN = datetime(2026, 3, 1, 9, tzinfo=UTC)
+
+
+@pytest.fixture
+def engine() -> Iterator[ContextEngine]:
+    """An engine with a session in which a boat was named long ago, a memory and a snippet of a tool."""
+    settings = ArcSettings(summary={"high_water_tokens": 0}, conversation={"resume_note_days": None})
+    with ContextEngine.open(token_counter=HeuristicTokenCounter(), settings=settings) as opened:
+        session = opened.session("s", user_id="mina")
+        for number in range(30):
+            text = f"We spoke about subject{number} for a while."
+            said = "The boat that I rented is called Marabou." if number == 2 else text
+            at = BEGIN + timedelta(days=number)
+            session.append([
+                Message("user", said, id=f"q{number}", created_at=at),
+                Message("assistant", f"Reply {number}.", id=f"a{number}", created_at=at),
+            ])  # fmt: skip
+        opened.memories(user_id="mina").add("Mina's boat lies in Jeju.", importance=0.9)
+        session.add_artifact("The boat Marabou is called at noon today.", source="port")
+        session.summarize()
+        session.recall("anything")
+        yield opened
+
+
+def blocks(text: str) -> list[str]:
+    """The names of the fenced blocks in a text."""
+    return [name for name in ("memories", "artifacts", "recalled") if f"<arc:{name}>\n" in text]
+
+
+def test_llamaindex_buffer(engine: ContextEngine) -> None:
+    """`get(input)` brings it behind facts and summary, within the limit; `get()` brings none."""
+    memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s", user_id="mina", token_limit=3_000)
+    text = memory.get(input=f"{QUESTION} now")[0].content or ""
+    assert blocks(text) == ["memories", "artifacts", "recalled"]
+    assert "Marabou" in text
+    assert "Jeju" in text
+    assert blocks(memory.get()[0].content or "") == []
+
+
+def test_llamaindex_buffer_with_facts_beside_the_user(engine: ContextEngine) -> None:
+    """What is handed back is known again as arc's own, with all that came back."""
+    memory = ArcChatMemoryBuffer.from_defaults(
+        engine=engine, session_id="s", user_id="mina", token_limit=3_000, facts_placement="user"
+    )
+    before = [message.content for message in memory.get_all()]
+    view = memory.get(input=QUESTION)
+    assert "recalled" in blocks(next(m for m in view if m.role.value == "user").content or "")
+    memory.set(view)
+    assert [message.content for message in memory.get_all()] == before
+
+
+def test_a_tiny_buffer_stays_within_its_limit(engine: ContextEngine) -> None:
+    """What comes back leaves first."""
+    memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s", user_id="mina", token_limit=120)
+    for message in memory.get(input=QUESTION):
+        assert isinstance(message, ChatMessage)
+    counter = engine.token_counter
+    assert counter.count("\n".join(message.content or "" for message in memory.get(input=QUESTION))) <= 120
+
+
+def test_langchain_chain(engine: ContextEngine) -> None:
+    """`with_arc_memory` knows the input."""
+    seen: list[Any] = []
+
+    def model(messages: list[BaseMessage]) -> AIMessage:
+        seen.append(messages)
+        return AIMessage("Marabou.")
+
+    chain = with_arc_memory(RunnableLambda(model), engine, user_id="mina")
+    config = {"configurable": {"session_id": "s", "user_id": "mina"}}
+    chain.invoke([HumanMessage(QUESTION)], config=config)
+    assert "recalled" in blocks(str(seen[0][0].content))
+    assert "Marabou" in str(seen[0][0].content)
+
+
+def test_langchain_prompt_variable(engine: ContextEngine) -> None:
+    """`ArcContext` gives the block as a variable."""
+    runnable = ArcContext(engine=engine, user_id="mina")
+    value = runnable.invoke({"input": QUESTION}, config={"configurable": {"session_id": "s", "user_id": "mina"}})
+    assert "Marabou" in str(value)
+
+
+class Listening(BaseChatModel):
+    """Answers, and keeps what it was shown."""
+
+    seen: list[list[BaseMessage]] = Field(default_factory=list)
+
+    @property
+    def _llm_type(self) -> str:
+        return "listening"
+
+    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
+        self.seen.append(messages)
+        return ChatResult(generations=[ChatGeneration(message=AIMessage("Marabou."))])
+
+
+def test_langchain_agent(engine: ContextEngine) -> None:
+    """The middleware shows it behind the user's text, and keeps it out of the state."""
+    model = Listening()
+    agent = create_agent(model, middleware=[ArcMemoryMiddleware(engine, user_id="mina")])
+    config = {"configurable": {"thread_id": "s", "session_id": "s", "user_id": "mina"}}
+    state = agent.invoke({"messages": [HumanMessage(QUESTION)]}, config=config)
+    shown = "\n".join(str(message.content) for message in model.seen[0])
+    assert "Marabou" in shown
+    assert "recalled" in blocks(shown)
+    assert not any(blocks(str(message.content)) for message in state["messages"])
