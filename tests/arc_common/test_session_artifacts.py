@@ -187,7 +187,7 @@ def test_settings_switch_them_off_and_bound_them(clock):
         ({"kind": None}, "kind"),
         ({"metadata": [1]}, "metadata"),
         ({"metadata": {"chunk_index": 3}}, "metadata"),
-        ({"metadata": {"x": object()}}, "metadata"),
+        ({"metadata": {"x": len}}, "metadata"),
     ],
     ids=str,
 )
