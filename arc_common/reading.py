@@ -134,7 +134,7 @@ class Reader:
             query,
             loaded.layers,
             shown={message.id for message in loaded.messages if message.id},
-            all_shown=is_whole and not loaded.unread.count and not loaded.layers.boundary,
+            hidden=loaded.unread.count + loaded.layers.covered if is_whole else None,
             room=room,
         )
 

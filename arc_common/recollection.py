@@ -33,7 +33,7 @@ def with_recollections(
     layers: Layers,
     *,
     shown: Collection[str],
-    all_shown: bool,
+    hidden: int | None,
     room: int,
 ) -> tuple[Layers, tuple[str, ...]]:
     """The layers with what comes back for the turn's question, and what went wrong; never raises.
@@ -44,7 +44,8 @@ def with_recollections(
         query: What the user says.
         layers: What is shown of the session anyway, with the facts that the question may need.
         shown: The ids of the messages that the turn shows.
-        all_shown: Whether those are all messages of the session: then it has nothing to recall.
+        hidden: How many further messages the session has, if that is known: with none it has nothing to recall, and of
+            few a quarter comes back at most, so that a turn never costs more than the whole conversation would.
         room: The tokens that there are for all of it.
     """
     if key is None or not query.strip():
@@ -56,8 +57,10 @@ def with_recollections(
     found: Sequence[RecalledMessage] = ()
     notes: tuple[str, ...] = ()
     others = settings.recall.scope == "user" and key.user_id is not None
-    if settings.recall.enabled and (others or not all_shown):
+    if settings.recall.enabled and (others or hidden != 0):
         top_k, diversity = settings.recall.top_k, settings.recall.diversity
+        if hidden is not None and not others:
+            top_k = min(top_k, max(hidden // 4, 1))
         found, notes = runtime.recall.for_turn(
             key, query, shown=shown, top_k=top_k, diversity=diversity, boundary=layers.boundary
         )

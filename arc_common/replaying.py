@@ -79,7 +79,7 @@ def replay(runtime: Runtime, key: SessionKey, *, turn: int | None, budget: Token
             asked.message.text,
             layers,
             shown={message.id for message in messages if message.id},
-            all_shown=False,
+            hidden=view.covered,
             room=budget.ceiling("memory"),
         )
         notes = (*notes, *missed)

@@ -327,8 +327,10 @@ class Session:
         return await self._runtime.workers.run(self.summary)
 
     def summarize(self) -> ConversationSummary | None:
-        """Have what is due written now, wait for it, and give the summary."""
+        """Have what is due written now (and what was said indexed for recall), wait for it, and give the summary."""
         memory = self._runtime.memory
+        if self._key is not None and self._runtime.settings.recall.enabled:
+            self._runtime.recall.catch_up(self._key)
         if memory is None or self._key is None:
             return None
         memory.summarize(self._key)

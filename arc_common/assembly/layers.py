@@ -47,6 +47,7 @@ class Layers:
         not_recalled: The facts that are neither pinned nor recalled.
         not_narrated: The summary's parts that its ceiling left no room for.
         boundary: The place of the last message that all this stands for; 0 for none.
+        covered: How many messages those are.
         idle_note: A word on how long ago the conversation was last active, if that is to be said.
     """
 
@@ -62,6 +63,7 @@ class Layers:
     not_recalled: LeftOut = NOTHING
     not_narrated: LeftOut = NOTHING
     boundary: int = 0
+    covered: int = 0
     idle_note: str = ""
 
     @property

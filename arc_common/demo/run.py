@@ -14,7 +14,7 @@ from arc_common.exceptions import ConfigurationError
 from arc_common.messages import Message, Role
 from arc_common.protocols import ChatModel
 from arc_common.settings import ArcSettings
-from arc_common.settings.content import BudgetSettings, ConversationSettings, SummarySettings
+from arc_common.settings.content import BudgetSettings, ConversationSettings, RecallSettings, SummarySettings
 from arc_common.settings.services import BackgroundSettings
 from arc_common.tokens.counting import REQUEST_OVERHEAD, message_tokens_batch
 
@@ -38,13 +38,17 @@ _LEASE_SECONDS = 0.5
 
 
 def demo_settings() -> ArcSettings:
-    """The defaults, whatever the environment says, for a model of few tokens."""
+    """The defaults, whatever the environment says, for a model of few tokens.
+
+    Facts and summary alone: how far the index of earlier messages has come by a turn differs from run to run.
+    """
     return ArcSettings(
         require_scope=False,
         budget=BudgetSettings(context_window=CONTEXT_WINDOW),
         conversation=ConversationSettings(),
         summary=SummarySettings(),
         background=BackgroundSettings(lease_seconds=_LEASE_SECONDS),
+        recall=RecallSettings(enabled=False),
         storage={"max_messages_per_session": None},
     )
 

@@ -226,6 +226,7 @@ class HierarchicalMemory:
             view.instructions,
             not_narrated=LeftOut(view.unshown, view.unshown_tokens),
             boundary=view.boundary,
+            covered=view.covered,
         )
         try:
             with self._courtesy.reply():

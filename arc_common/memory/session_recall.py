@@ -102,6 +102,15 @@ class SessionRecall:
         if due:
             self.queue.schedule(key)
 
+    def catch_up(self, key: SessionKey) -> None:
+        """Index what is not indexed yet, and wait for it; vectors are made in the background.
+
+        Raises:
+            SessionNotFoundError: The session belongs to another user.
+            StoreError: A store failed.
+        """
+        self._catch_up(key)
+
     def recall(self, key: SessionKey, question: str, *, top_k: int) -> list[ScoredMessage]:
         """The messages that a question is about, best first; a fact finds the messages that say it.
 
