@@ -12,10 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
-from llama_index.core.memory import BaseMemoryBlock, InsertMethod, Memory
+from llama_index.core.memory import InsertMethod, Memory
 from llama_index.core.utils import get_tokenizer
-from sqlalchemy.ext.asyncio import create_async_engine
-from sqlalchemy.pool import NullPool
 
 from arc_common.engine import ContextEngine
 from arc_common.exceptions import InvalidInputError, SessionNotFoundError
@@ -43,35 +41,9 @@ def told(number: int, *, about: str = "A") -> list[ChatMessage]:
     ]
 
 
-@pytest.fixture(autouse=True)
-def _loop() -> Iterator[None]:
-    """The loop that `Memory`'s blocking methods would make and leave open."""
-    loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)
-    yield
-    loop.close()
-    asyncio.set_event_loop(None)
-
+pytestmark = pytest.mark.usefixtures("memory_loop")
 
 MakeMemory = Callable[..., Memory]
-
-
-@pytest.fixture
-def memory_of(tmp_path: Path) -> MakeMemory:
-    """Makes small memories: six messages or so stay in the queue. Their connections close after each use."""
-    database = create_async_engine(f"sqlite+aiosqlite:///{tmp_path / 'memory.db'}", poolclass=NullPool)
-    numbers = itertools.count()
-
-    def make(session_id: str, *blocks: BaseMemoryBlock[Any], **given: Any) -> Memory:
-        return Memory.from_defaults(
-            session_id=session_id,
-            memory_blocks=list(blocks),
-            async_engine=database,
-            table_name=f"queue_{next(numbers)}",
-            **{"token_limit": 2_000, "token_flush_size": 60, "chat_history_token_ratio": 0.1, **given},
-        )
-
-    return make
 
 
 def put(memory: Memory, messages: list[ChatMessage]) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import copy
-import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,9 @@ import pytest
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.bridge.pydantic import Field
-from llama_index.core.memory import BaseMemoryBlock, Memory, VectorMemoryBlock
+from llama_index.core.memory import Memory, VectorMemoryBlock
 from llama_index.core.schema import BaseNode
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQuery, VectorStoreQueryResult
-from sqlalchemy.ext.asyncio import create_async_engine
-from sqlalchemy.pool import NullPool
 
 from arc_common.engine import ContextEngine
 from arc_common.exceptions import SessionNotFoundError
@@ -33,35 +30,9 @@ def engine(tmp_path: Path) -> Iterator[ContextEngine]:
         yield opened
 
 
-@pytest.fixture(autouse=True)
-def _loop() -> Iterator[None]:
-    """The loop that `Memory`'s blocking methods would make and leave open."""
-    loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)
-    yield
-    loop.close()
-    asyncio.set_event_loop(None)
-
+pytestmark = pytest.mark.usefixtures("memory_loop")
 
 MakeMemory = Callable[..., Memory]
-
-
-@pytest.fixture
-def memory_of(tmp_path: Path) -> MakeMemory:
-    """Makes small memories: six messages or so stay in the queue. Their connections close after each use."""
-    database = create_async_engine(f"sqlite+aiosqlite:///{tmp_path / 'memory.db'}", poolclass=NullPool)
-    numbers = itertools.count()
-
-    def make(session_id: str, *blocks: BaseMemoryBlock[Any], **given: Any) -> Memory:
-        return Memory.from_defaults(
-            session_id=session_id,
-            memory_blocks=list(blocks),
-            async_engine=database,
-            table_name=f"queue_{next(numbers)}",
-            **{"token_limit": 2_000, "token_flush_size": 60, "chat_history_token_ratio": 0.1, **given},
-        )
-
-    return make
 
 
 def hobbies(of: str = "I") -> list[ChatMessage]:

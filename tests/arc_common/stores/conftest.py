@@ -32,3 +32,18 @@ def helper() -> Iterator[Helper]:
     """Starts jobs in processes of their own."""
     with workers.helper() as started:
         yield started
+
+
+@pytest.fixture(scope="module", params=["file", "memory", "postgres"])
+def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlStore]:
+    """A store on each kind of database, one for all tests of a module."""
+    if request.param == "postgres":
+        make: Callable[[], str] = request.getfixturevalue("postgres_database")
+        url = make()
+    elif request.param == "file":
+        url = f"sqlite:///{tmp_path_factory.mktemp('sqlite') / 'arc.db'}"
+    else:
+        url = "sqlite://"
+    store = SqlStore(url)
+    yield store
+    store.close()
