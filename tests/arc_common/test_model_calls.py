@@ -2,7 +2,6 @@
 
 import contextvars
 import time
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
@@ -12,28 +11,17 @@ from arc_common import ArcSettings, Message
 from arc_common.exceptions import ModelCallError
 from arc_common.model_calls import GuardedChatModel
 from arc_common.protocols import ChatModel
+from arc_common.testing import CountingObserver
 from arc_common.testing.models import FailingChatModel, ReplyingChatModel, SlowChatModel
 
 ASK = [Message("user", "hello?")]
 
 
-class Counts:
-    """An observer that remembers."""
-
-    def __init__(self) -> None:
-        self.counts = Counter()
-        self.timings = Counter()
-
-    def count(self, name, value=1, **tags):
-        self.counts[name] += value
-
-    def timing(self, name, seconds, **tags):
-        self.timings[name] += 1
-
-
 def guarded(model, *, observer=None, **knobs):
     settings = ArcSettings(model_calls={"timeout_seconds": 20, "attempts": 1, **knobs})
-    return GuardedChatModel(model, settings=settings, observer=observer or Counts(), name="test", pause_seconds=0)
+    return GuardedChatModel(
+        model, settings=settings, observer=observer or CountingObserver(), name="test", pause_seconds=0
+    )
 
 
 def test_the_fakes_are_chat_models():
@@ -44,16 +32,16 @@ def test_the_fakes_are_chat_models():
 
 def test_an_answer_comes_back():
     """Counted and timed."""
-    observer, model = Counts(), ReplyingChatModel(["hi"])
+    observer, model = CountingObserver(), ReplyingChatModel(["hi"])
     assert guarded(model, observer=observer).complete(ASK) == "hi"
     assert model.requests == [tuple(ASK)]
     assert observer.counts == {"test.calls": 1}
-    assert observer.timings == {"test.call": 1}
+    assert observer.timings == ["test.call"]
 
 
 def test_what_fails_is_tried_again():
     """Until it succeeds, up to the number of attempts."""
-    observer, model = Counts(), ReplyingChatModel([OSError("one"), OSError("two"), "hi"])
+    observer, model = CountingObserver(), ReplyingChatModel([OSError("one"), OSError("two"), "hi"])
     assert guarded(model, observer=observer, attempts=3).complete(ASK) == "hi"
     assert observer.counts == {"test.calls": 3, "test.errors": 2}
 
@@ -91,7 +79,7 @@ def test_a_call_that_hangs_is_given_up_and_its_late_answer_ignored():
 
 def test_a_model_that_is_down_is_left_alone():
     """After so many failures in a row calls fail at once, without asking and without retries."""
-    observer, model = Counts(), FailingChatModel(OSError("down"))
+    observer, model = CountingObserver(), FailingChatModel(OSError("down"))
     calls = guarded(model, observer=observer, breaker_failures=3, attempts=2)
     for _ in range(4):
         with pytest.raises(ModelCallError):

@@ -18,25 +18,12 @@ from arc_common import (
     TokenBudget,
     ToolCall,
 )
-
-
-class Recorder:
-    """An observer that remembers."""
-
-    def __init__(self):
-        self.counts = {}
-        self.timings = []
-
-    def count(self, name, value=1, **tags):
-        self.counts[name] = self.counts.get(name, 0) + value
-
-    def timing(self, name, seconds, **tags):
-        self.timings.append(name)
+from arc_common.testing import CountingObserver
 
 
 @pytest.fixture
 def observer():
-    return Recorder()
+    return CountingObserver()
 
 
 PLAIN = ArcSettings(summary={"enabled": False})

@@ -9,21 +9,9 @@ import pytest
 from arc_common import ArcSettings, ContextEngine, InvalidInputError, SessionNotFoundError
 from arc_common.assembly import RecalledLine
 from arc_common.session_artifacts import artifacts_of_turn
+from arc_common.testing import CountingObserver
 
 WEATHER = "Cookies. Seoul is sunny. The high in Seoul is 21 degrees. Subscribe. Busan has rain."
-
-
-class Counting:
-    """An observer that keeps its counts."""
-
-    def __init__(self):
-        self.counts = Counter()
-
-    def count(self, name, value=1, **tags):
-        self.counts[name] += value
-
-    def timing(self, name, seconds, **tags):
-        """Not of interest."""
 
 
 @pytest.fixture
@@ -222,7 +210,7 @@ def test_an_index_that_fails_leaves_the_turn_its_facts():
         def __getattr__(self, name):
             raise ConnectionError("down")
 
-    observer = Counting()
+    observer = CountingObserver()
     with ContextEngine.open(settings=ArcSettings(), observer=observer) as engine:
         session = engine.session("s")
         session.add_artifact(WEATHER, source="web")

@@ -21,27 +21,10 @@ from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.call_ids import with_distinct_call_ids
 from arc_common.tokens.window import says_something, select_window
 from tests.arc_common.strategies import conversations
+from tests.counters import Ones
 
 PLAIN = ArcSettings(summary={"enabled": False})
 """Windows as they are while nothing is summarised."""
-
-
-class Ones:
-    """Counts each text as one token, and how many it was asked for."""
-
-    name = "ones"
-
-    def __init__(self) -> None:
-        self.counted = 0
-
-    def count(self, text: str) -> int:
-        """One."""
-        return self.count_batch([text])[0]
-
-    def count_batch(self, texts: Sequence[str]) -> list[int]:
-        """One each."""
-        self.counted += len(texts)
-        return [1] * len(texts)
 
 
 @pytest.fixture

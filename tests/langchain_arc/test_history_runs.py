@@ -15,6 +15,7 @@ from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables import ConfigurableFieldSpec, RunnableLambda
 
 from arc_common import ContextEngine, Message
+from arc_common.testing import CountingObserver
 from langchain_arc import ArcChatMessageHistory, ArcChatModel, open_engine
 from tests.langchain_arc.helpers import WAYS, Echo, echo_model, run, said, with_history
 
@@ -261,23 +262,10 @@ async def test_a_user_fixed_for_all_runs(engine: ContextEngine) -> None:
     assert (conversation.key.user_id, conversation.key.account_id) == ("ann", "acme")
 
 
-class Recorder:
-    """An observer that counts."""
-
-    def __init__(self) -> None:
-        self.counts: dict[str, int] = {}
-
-    def count(self, name: str, value: int = 1, **tags: str) -> None:
-        self.counts[name] = self.counts.get(name, 0) + value
-
-    def timing(self, name: str, seconds: float, **tags: str) -> None:
-        pass
-
-
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
 async def test_a_failed_write_is_reported_and_the_reply_stands(tmp_path: Any, way: str) -> None:
     """LangChain swallows the error of a failed write: the engine's counter and handler hear of it all the same."""
-    observer, failures = Recorder(), []
+    observer, failures = CountingObserver(), []
     engine = open_engine(
         f"sqlite:///{tmp_path}/arc.db", observer=observer, on_save_error=lambda error, turn: failures.append(turn)
     )

@@ -25,6 +25,7 @@ from pydantic import BaseModel
 
 from arc_common import ContextEngine, Message, StoreUnavailableError, TokenBudget
 from arc_common.stores.in_memory import InMemoryStore
+from arc_common.testing import CountingObserver
 from langchain_arc import open_engine
 from langchain_arc.middleware import ArcMemoryMiddleware
 from tests.langchain_arc.helpers import said
@@ -34,19 +35,6 @@ from tests.langchain_arc.test_middleware import ask, config, multiply, shown
 
 def asking(*, name: str = "multiply", call_id: str = "c1", **args: Any) -> AIMessage:
     return AIMessage("", tool_calls=[call(name, call_id, **(args or {"a": 2, "b": 3}))])
-
-
-class Counts:
-    """An observer that keeps counts."""
-
-    def __init__(self) -> None:
-        self.counts: dict[str, int] = {}
-
-    def count(self, name: str, value: int = 1, **tags: str) -> None:
-        self.counts[name] = self.counts.get(name, 0) + value
-
-    def timing(self, name: str, seconds: float, **tags: str) -> None:
-        pass
 
 
 DECISIONS: dict[str, tuple[dict[str, Any], str]] = {
@@ -215,7 +203,7 @@ class Unreliable(InMemoryStore):
 @pytest.mark.parametrize("failing", ["reading", "writing"])
 async def test_a_store_that_fails(failing: str, way: str, caplog: pytest.LogCaptureFixture) -> None:
     """The agent goes on with its own state, cut to the budget; the failure is logged, counted and healed later."""
-    observer = Counts()
+    observer = CountingObserver()
     with open_engine(observer=observer) as engine:
         store = Unreliable()
         engine._runtime.conversations = store

@@ -13,8 +13,8 @@ from sqlalchemy.pool import NullPool
 
 
 @pytest.fixture
-def memory_loop() -> Iterator[None]:
-    """The loop that `Memory`'s blocking methods would make and leave open."""
+def blocking_loop() -> Iterator[None]:
+    """The loop that LlamaIndex's blocking methods would make and leave open."""
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     yield

@@ -17,24 +17,6 @@ from arc_common.settings import ArcSettings, SummarySettings
 NO_SUMMARIES = ArcSettings(summary=SummarySettings(enabled=False))
 
 
-class Ones:
-    """Counts each text as one token, and how many it was asked for."""
-
-    name = "ones"
-
-    def __init__(self) -> None:
-        self.counted = 0
-
-    def count(self, text: str) -> int:
-        """One."""
-        return self.count_batch([text])[0]
-
-    def count_batch(self, texts: Sequence[str]) -> list[int]:
-        """One each."""
-        self.counted += len(texts)
-        return [1] * len(texts)
-
-
 def own_statements(statements: list[str]) -> Callable[[str], None]:
     """Notes the statements of the thread that asks for this: not the background's, nor a connection's set-up."""
     me = get_ident()

@@ -41,7 +41,7 @@ def told(number: int, *, about: str = "A") -> list[ChatMessage]:
     ]
 
 
-pytestmark = pytest.mark.usefixtures("memory_loop")
+pytestmark = pytest.mark.usefixtures("blocking_loop")
 
 MakeMemory = Callable[..., Memory]
 

@@ -18,8 +18,9 @@ from arc_common.engine import ContextEngine
 from arc_common.exceptions import InvalidInputError, SessionNotFoundError
 from arc_common.messages import Message, Role
 from llamaindex_arc import ArcChatStore, open_engine
+from tests.counters import Ones
 from tests.llamaindex_arc import strategies
-from tests.llamaindex_arc.helpers import Ones, assistant, said, turns, user
+from tests.llamaindex_arc.helpers import assistant, said, turns, user
 
 _TWINS = {"add_message": "async_add_message"}
 

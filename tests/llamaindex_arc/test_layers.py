@@ -35,15 +35,7 @@ from tests.llamaindex_arc.helpers import (
     user,
 )
 
-
-@pytest.fixture(autouse=True)
-def _loop() -> Iterator[None]:
-    """The loop that LlamaIndex's blocking methods would make and leave open."""
-    loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)
-    yield
-    loop.close()
-    asyncio.set_event_loop(None)
+pytestmark = pytest.mark.usefixtures("blocking_loop")
 
 
 @pytest.fixture

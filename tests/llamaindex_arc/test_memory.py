@@ -28,10 +28,10 @@ from arc_common.protocols import StoredMessage
 from arc_common.stores.in_memory import InMemoryStore
 from arc_common.tokens.counting import message_tokens
 from llamaindex_arc import ArcChatMemoryBuffer, ArcChatStore, open_engine, to_arc
+from tests.counters import Ones
 from tests.llamaindex_arc import strategies
 from tests.llamaindex_arc.helpers import (
     NO_SUMMARIES,
-    Ones,
     assistant,
     break_writes,
     calling,

@@ -30,7 +30,7 @@ def engine(tmp_path: Path) -> Iterator[ContextEngine]:
         yield opened
 
 
-pytestmark = pytest.mark.usefixtures("memory_loop")
+pytestmark = pytest.mark.usefixtures("blocking_loop")
 
 MakeMemory = Callable[..., Memory]
 

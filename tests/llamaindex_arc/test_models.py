@@ -16,7 +16,8 @@ from arc_common.exceptions import ConfigurationError, InvalidInputError
 from arc_common.messages import Message, Role
 from arc_common.protocols import ChatModel, Embedder, QueryEmbedder
 from llamaindex_arc import ArcLLM, LlamaIndexChatModel, LlamaIndexEmbedder, open_engine
-from tests.llamaindex_arc.helpers import Numbered, Ones, system, user
+from tests.counters import Ones
+from tests.llamaindex_arc.helpers import Numbered, system, user
 
 
 class Saying:

@@ -13,26 +13,13 @@ from arc_common.memory.gathering import long_term_memory, scope_of
 from arc_common.protocols import SessionKey
 from arc_common.remembered import memories_of_session, memories_of_turn
 from arc_common.settings import ArcSettings
-from arc_common.testing import FailingChatModel, ReplyingChatModel, SlowChatModel
+from arc_common.testing import CountingObserver, FailingChatModel, ReplyingChatModel, SlowChatModel
 
 LONG = 20.0
 """Seconds that nothing here takes."""
 
 KEY = SessionKey("s", user_id="ann")
 SEOUL = '[{"content": "The user lives in Seoul.", "importance": 0.9}]'
-
-
-class Counting:
-    """An observer that adds up."""
-
-    def __init__(self):
-        self.counts = Counter()
-
-    def count(self, name, value=1, **tags):
-        self.counts[name] += value
-
-    def timing(self, name, seconds, **tags):
-        pass
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -126,7 +113,7 @@ def test_what_comes_meanwhile_is_one_request(opened):
 @pytest.mark.parametrize("end", ["delete", "clear", "remove"])
 def test_what_was_removed_meanwhile_does_not_come_back(opened, end):
     """The session, or the message, went while the model was at work."""
-    model, observer = SlowChatModel(ReplyingChatModel([SEOUL])), Counting()
+    model, observer = SlowChatModel(ReplyingChatModel([SEOUL])), CountingObserver()
     engine = opened(model, observer)
     session, service = engine.session("s", user_id="ann"), engine._runtime.long_term
     stored = session.append([Message("user", "I live in Seoul."), Message("assistant", "Nice!")])
@@ -171,7 +158,7 @@ def test_what_waits_of_a_session_that_is_removed_is_not_read(opened):
 
 def test_a_model_that_fails_costs_nothing_but_its_memories(opened):
     """The rules serve; the failure is counted."""
-    observer = Counting()
+    observer = CountingObserver()
     engine = opened(FailingChatModel(ConnectionError("down")), observer)
     saved(engine, "I love hiking in the mountains.", "Great!")
     assert texts(engine, user_id="ann") == ["I love hiking in the mountains."]
@@ -238,7 +225,7 @@ def watched(opened):
 
 def test_a_store_that_fails_is_counted(watched):
     """And logged; nothing is raised."""
-    observer = Counting()
+    observer = CountingObserver()
     engine, store = watched(observer)
     store.broken = True
     saved(engine, "I love hiking in the mountains.", "Great!")
@@ -317,7 +304,7 @@ def test_memories_of_a_turn_are_cheap_where_there_are_none(watched, opened):
 
 def test_memories_of_a_turn_never_raise(watched):
     """The turn goes on without them, counted."""
-    observer = Counting()
+    observer = CountingObserver()
     engine, store = watched(observer)
     engine.memories(user_id="ann").add("User likes hiking")
     store.broken = True

@@ -19,6 +19,7 @@ from arc_common.exceptions import StoreUnavailableError
 from arc_common.messages import Message, Role, ToolCall
 from arc_common.session import Session
 from arc_common.settings import ArcSettings
+from arc_common.testing import CountingObserver
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.counters import HeuristicTokenCounter
 
@@ -54,20 +55,6 @@ class Model:
         if self.error:
             raise self.error
         return json.dumps({"facts": list(self.facts), "narrative": f"MODEL-{number} told it."})
-
-
-class Counts:
-    """An observer that keeps counts."""
-
-    def __init__(self) -> None:
-        self.counts: dict[str, float] = {}
-
-    def count(self, name: str, value: float = 1, **_: str) -> None:
-        """Add."""
-        self.counts[name] = self.counts.get(name, 0) + value
-
-    def timing(self, name: str, seconds: float, **_: str) -> None:
-        """Times don't matter here."""
 
 
 def settings_with(**groups: Any) -> ArcSettings:
@@ -234,7 +221,7 @@ def test_a_restart_finds_everything(tmp_path: Path, opened: Any) -> None:
 @pytest.mark.parametrize("with_model", [False, True], ids=["rules", "model"])
 def test_between_adoptions_the_view_stays(with_model: bool, opened: Any) -> None:
     """Over 200 turns the leading message changes only when the boundary moves, and that is seldom."""
-    counts = Counts()
+    counts = CountingObserver()
     settings = settings_with(summary={"high_water_tokens": 0})
     session = opened(None, Model() if with_model else None, observer=counts, settings=settings).session("s")
     changes = prefixes = longest = 0
@@ -293,7 +280,7 @@ def test_instructions_survive_an_edit_before_the_boundary(url: str | None, opene
 
 def test_two_turns_adopt_at_once(tmp_path: Path, opened: Any) -> None:
     """Both see one and the same view, and it is adopted once."""
-    counts = Counts()
+    counts = CountingObserver()
     session = opened(f"sqlite:///{tmp_path / 'arc.db'}", observer=counts).session("s")
     talk(session, 20)
     session.summarize()
@@ -431,7 +418,7 @@ def test_a_conversation_that_is_one_turn(opened: Any) -> None:
 @pytest.mark.parametrize("table", ["arc_summaries", "arc_facts"])
 def test_summaries_that_cannot_be_read(table: str, tmp_path: Path, opened: Any) -> None:
     """A turn goes on with what there is; saving goes on; the receipt and a count say that something is wrong."""
-    counts = Counts()
+    counts = CountingObserver()
     session = opened(f"sqlite:///{tmp_path / 'arc.db'}", observer=counts).session("s")
     talk(session, 30)
     session.summarize()

@@ -17,23 +17,10 @@ from arc_common.protocols import SessionKey
 from arc_common.settings import ArcSettings
 from arc_common.stores import InMemoryStore
 from arc_common.stores.sql import SqlStore
+from arc_common.testing import CountingObserver
 
 SCOPE = Scope("caller", "ann")
 KEY = SessionKey("s", "caller", "ann")
-
-
-class Counting:
-    """An observer that adds up."""
-
-    def __init__(self):
-        self.counts = Counter()
-
-    def count(self, name, value=1, **tags):
-        """Add."""
-        self.counts[name] += value
-
-    def timing(self, name, seconds, **tags):
-        """Nothing."""
 
 
 class WordEmbedder:
@@ -82,7 +69,7 @@ def make(store):
                 index_store=index_store or (lambda: store.index),
                 embedder=embedder,
                 settings=ArcSettings(memory=knobs),
-                observer=observer or Counting(),
+                observer=observer or CountingObserver(),
                 clock=clock,
                 new_id=lambda: f"m{next(numbers)}",
             )
@@ -190,7 +177,7 @@ def test_an_embedder_that_fails_and_another_one(make, store):
     embedder.broken = True
     keeper.add(SCOPE, said("User keeps goats"))
     assert found(keeper, "goats") == ["User keeps goats"]
-    other, observer = WordEmbedder(), Counting()
+    other, observer = WordEmbedder(), CountingObserver()
     other.name = "other"
     keeper = make(other, observer)
     assert keeper.add(SCOPE, said("User keeps sheep")).outcome is Outcome.NEW
@@ -200,7 +187,7 @@ def test_an_embedder_that_fails_and_another_one(make, store):
 
 def test_a_search_notes_what_it_returned(make, store):
     """Only that; who reads sees it."""
-    observer = Counting()
+    observer = CountingObserver()
     keeper = make(observer=observer)
     bees = keeper.add(SCOPE, said("User keeps bees")).memory
     goats = keeper.add(SCOPE, said("User keeps goats")).memory
@@ -361,7 +348,7 @@ class Failing:
 
 def test_an_index_that_failed_is_mended(make, store):
     """By the next process that uses the scope: what it lacks comes, what it has too much goes."""
-    failing, observer = Failing(store.index), Counting()
+    failing, observer = Failing(store.index), CountingObserver()
     keeper = make(index_store=lambda: failing, observer=observer)
     keeper.add(SCOPE, said("User lives in Seoul"))
     failing.broken = True

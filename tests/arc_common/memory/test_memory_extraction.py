@@ -1,6 +1,5 @@
 """What of an exchange is worth remembering: by a model, and by rules."""
 
-from collections import Counter
 from datetime import UTC, datetime
 
 import pytest
@@ -11,27 +10,14 @@ from arc_common.memory.memory_extraction import Extractor, as_said, memories_by_
 from arc_common.messages import ARC_MARK
 from arc_common.prompts import render_fence
 from arc_common.settings import ArcSettings
-from arc_common.testing import FailingChatModel, ReplyingChatModel
+from arc_common.testing import CountingObserver, FailingChatModel, ReplyingChatModel
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-class Counting:
-    """An observer that adds up."""
-
-    def __init__(self):
-        self.counts = Counter()
-
-    def count(self, name, value=1, **tags):
-        self.counts[name] += value
-
-    def timing(self, name, seconds, **tags):
-        pass
-
-
 def extractor(model=None, observer=None, **knobs):
     settings = ArcSettings(memory=knobs, model_calls={"attempts": 1})
-    return Extractor(model, settings=settings, observer=observer or Counting())
+    return Extractor(model, settings=settings, observer=observer or CountingObserver())
 
 
 def user(text, message_id="u1"):
@@ -45,7 +31,7 @@ def assistant(text, message_id="a1"):
 def test_by_a_model():
     """With the messages that say it, and when that was."""
     answer = '[{"type": "fact", "content": "The user lives in Seoul.", "importance": 0.9}]'
-    observer = Counting()
+    observer = CountingObserver()
     found = extractor(ReplyingChatModel([answer]), observer).extract(
         [user("I live in Seoul."), assistant("Nice!")], session_id="s"
     )
@@ -58,7 +44,7 @@ def test_by_a_model():
 def test_what_was_not_said_is_left_out():
     """And counted."""
     answer = '[{"content": "The user lives in Tokyo and has 3 cats."}, {"content": "The user lives in Seoul."}]'
-    observer = Counting()
+    observer = CountingObserver()
     found = extractor(ReplyingChatModel([answer]), observer).extract([user("I live in Seoul.")])
     assert [memory.text for memory in found.memories] == ["The user lives in Seoul."]
     assert (found.ungrounded, observer.counts["memory.extraction.ungrounded"]) == (1, 1)
@@ -85,7 +71,7 @@ def test_what_only_the_assistant_says_makes_nothing_more_important():
 @pytest.mark.parametrize("model", [FailingChatModel(ConnectionError("down")), ReplyingChatModel(["I refuse."])])
 def test_a_model_that_fails_leaves_it_to_the_rules(model):
     """Counted."""
-    observer = Counting()
+    observer = CountingObserver()
     found = extractor(model, observer).extract([user("I love hiking in the mountains.")])
     assert [memory.text for memory in found.memories] == ["I love hiking in the mountains."]
     assert found.failed
@@ -97,7 +83,7 @@ def test_a_model_that_is_down_is_left_alone():
     """After so many failures it is not asked for a while."""
     model = FailingChatModel(ConnectionError("down"))
     settings = ArcSettings(model_calls={"attempts": 1, "breaker_failures": 2})
-    one = Extractor(model, settings=settings, observer=Counting())
+    one = Extractor(model, settings=settings, observer=CountingObserver())
     for _ in range(5):
         one.extract([user("I love hiking.")])
     assert len(model.requests) == 2
@@ -105,7 +91,7 @@ def test_a_model_that_is_down_is_left_alone():
 
 def test_nothing_is_asked_about_nothing():
     """Without a user's words there is nothing to remember."""
-    model, observer = ReplyingChatModel(["[]"]), Counting()
+    model, observer = ReplyingChatModel(["[]"]), CountingObserver()
     one = extractor(model, observer)
     for said in ([], [assistant("hello")], [user("  ")], [Message("tool", "42", tool_call_id="c")]):
         assert one.extract(said).memories == ()

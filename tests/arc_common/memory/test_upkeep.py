@@ -13,24 +13,12 @@ from arc_common.protocols import SessionKey
 from arc_common.settings import ArcSettings
 from arc_common.stores import InMemoryStore
 from arc_common.summaries import SegmentOutline
+from arc_common.testing import CountingObserver
 from arc_common.testing.store_contract import START, counted
 from arc_common.testing.summary_store_contract import Clock, a_view
 from arc_common.tokens.counters import HeuristicTokenCounter
 
 KEY = SessionKey("session", user_id="user")
-
-
-class Counts:
-    """An observer that keeps counts."""
-
-    def __init__(self) -> None:
-        self.counts: dict[str, float] = {}
-
-    def count(self, name: str, value: float = 1, **_: str) -> None:
-        self.counts[name] = self.counts.get(name, 0) + value
-
-    def timing(self, name: str, seconds: float, **_: str) -> None:
-        """Times don't matter here."""
 
 
 class Bench:
@@ -39,7 +27,7 @@ class Bench:
     def __init__(self, during: Callable[["Bench"], None] = lambda _: None) -> None:
         self.clock = Clock()
         self.store = InMemoryStore(clock=self.clock)
-        self.counts = Counts()
+        self.counts = CountingObserver()
         self._during = during
         settings, counter, numbers = ArcSettings(), HeuristicTokenCounter(), count(1)
         writer = SummaryWriter(

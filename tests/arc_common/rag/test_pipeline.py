@@ -10,8 +10,7 @@ from arc_common import ArcSettings, Document, HeuristicTokenCounter, InvalidInpu
 from arc_common.rag import ContextBuilder, RagContext, RagPipeline, RagQuery
 from arc_common.rerankers import BM25Reranker, KeywordWeightedReranker, SimpleScoreReranker
 from arc_common.retrieval.transformers import HyDEQueryTransformer, RuleBasedConversationTransformer
-from arc_common.testing import ReplyingChatModel
-from tests.arc_common.test_model_calls import Counts
+from arc_common.testing import CountingObserver, ReplyingChatModel
 
 COUNTER = HeuristicTokenCounter()
 BUILDER = ContextBuilder(COUNTER)
@@ -174,7 +173,7 @@ def test_nothing_relevant_is_nothing():
 )
 def test_no_stage_ends_the_turn(stage, parts, shown, caplog):
     """The others go on; notes, counters and the log say what happened."""
-    observer = Counts()
+    observer = CountingObserver()
     parts = {"sources": Shelf(), "builder": BUILDER, **parts}
     context = RagPipeline(parts.pop("sources"), parts.pop("builder"), observer=observer, **parts).retrieve("harbour")
     assert len(context.documents) == shown
@@ -217,16 +216,7 @@ def test_any_answer_of_a_source_is_survived(answer):
 
 def test_each_stage_is_timed():
     """Under its name."""
-
-    class Times(Counts):
-        def __init__(self):
-            super().__init__()
-            self.timed = []
-
-        def timing(self, name, seconds, **tags):
-            self.timed.append(name)
-
-    observer = Times()
+    observer = CountingObserver()
     RagPipeline(
         {"a": Shelf(), "b": Shelf()},
         BUILDER,
@@ -235,7 +225,7 @@ def test_each_stage_is_timed():
         observer=observer,
     ).retrieve("harbour")
     stages = ["transform", "retrieve", "retrieve", "fuse", "rerank", "build"]
-    assert observer.timed == [f"rag.{stage}" for stage in stages]
+    assert observer.timings == [f"rag.{stage}" for stage in stages]
 
 
 async def test_the_async_form_says_the_same():

@@ -2,7 +2,6 @@
 
 import logging
 import random
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from arc_common.documents import Document
 from arc_common.exceptions import InvalidInputError
 from arc_common.indexing import IndexEntry, Scope
 from arc_common.retrieval import HybridIndex, InMemoryIndexStore
+from arc_common.testing import CountingObserver
 
 WORDS = ["cat", "dog", "car", "고양이"]
 
@@ -41,19 +41,6 @@ class WordEmbedder:
         dog = sum(text.count(word) for word in ("dog", "puppy"))
         car = sum(text.count(word) for word in ("car", "truck"))
         return [cat + 0.1, dog + 0.1, car + 0.1] if cat + dog + car else [float("nan")] * 3
-
-
-class CountingObserver:
-    """Keeps the counts."""
-
-    def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()
-
-    def count(self, name: str, value: int = 1, **tags: str) -> None:
-        self.counts[name] += value
-
-    def timing(self, name: str, seconds: float, **tags: str) -> None:
-        """Not kept."""
 
 
 DOCUMENTS = [

@@ -8,7 +8,7 @@ import asyncio
 import gc
 import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
 from typing import Any
 
 import pytest
@@ -116,14 +116,7 @@ Ask = Callable[..., Any]
 ways = pytest.mark.parametrize("ask", [chat, stream_chat, achat, astream_chat])
 
 
-@pytest.fixture(autouse=True)
-def _loop() -> Iterator[None]:
-    """The loop that LlamaIndex's blocking methods would make and leave open."""
-    loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)
-    yield
-    loop.close()
-    asyncio.set_event_loop(None)
+pytestmark = pytest.mark.usefixtures("blocking_loop")
 
 
 @pytest.fixture
