@@ -102,8 +102,9 @@ def extract_facts(messages: Sequence[Message], *, max_facts: int | None = None) 
     - Deterministic, without a model; linear in the text. Text is data: nothing in it changes what the rules do.
     - Each value is a verbatim part of one message, short enough to stand on a line (about 18 tokens) and, as far as
       rules can tell, to be understood alone.
-    - From user messages whatever states something; from assistant messages only commitments and the ids they give;
-      from system messages and tool results nothing.
+    - From user messages whatever states something; from assistant messages commitments, the ids they give, and what
+      is definite (a number, a date, a name) about the listener's own affairs; from system messages and tool results
+      nothing.
     - Ordinary small talk gives little: questions, courtesies and words that occur in any conversation don't count.
 
     Args:
@@ -227,7 +228,7 @@ def _weighed(piece: str, rules: Rules, role: Role, *, mood: Mood, long: bool) ->
         if match:
             names = [Found(_NAME, match.start(), match.end())]
     if role is Role.ASSISTANT:
-        found = _assistant_found(plain, anchors, rules, long=long)
+        found = _assistant_found(plain, anchors, names, rules, long=long)
         if not found or mood is not Mood.STATED:
             return None
     else:
@@ -256,14 +257,17 @@ def _weighed(piece: str, rules: Rules, role: Role, *, mood: Mood, long: bool) ->
     return _Clause(_ended(piece[start:end]), score, specific, tuple(found), rules)
 
 
-def _assistant_found(plain: str, anchors: list[Found], rules: Rules, *, long: bool) -> list[Found]:
-    """A commitment with something specific in it, or a labelled id."""
+def _assistant_found(plain: str, anchors: list[Found], names: list[Found], rules: Rules, *, long: bool) -> list[Found]:
+    """A labelled id, a commitment, or something definite about the listener's affairs; in an essay only the first."""
     code = [one for one in anchors if one.signal.name in ("number", "phone")]
     found = find(rules.assistant, plain)
     if any(one.signal.category is FactCategory.NUMERIC for one in found) and code:
         return found + code
+    if long:
+        return []
     committed = [one for one in found if one.signal.category is FactCategory.DECISION]
-    return committed + anchors if committed and not long else []
+    definite = anchors + names
+    return committed + definite if committed else found + definite if found and definite else []
 
 
 def _specificity(piece: str) -> float:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from arc_common import ArcSettings, ContextEngine, TokenBudget
-from tests.arc_common.memory.conversations import FACT_SETS, build_conversation, load_facts
+from tests.arc_common.memory.conversations import FACT_SETS, FIRST_SIGHT_SETS, build_conversation, load_facts
 
 BUDGET = TokenBudget(4_000, 0)
 INVENTIONS = {"swordfish-99", "zeppelin"}
@@ -60,7 +60,7 @@ def in_text(facts, text):
     return [fact for fact in facts if folded(fact.value) in folded(text)]
 
 
-@pytest.fixture(scope="module", params=FACT_SETS)
+@pytest.fixture(scope="module", params=(*FACT_SETS, *FIRST_SIGHT_SETS))
 def planted(request):
     return load_facts(request.param)
 
@@ -104,11 +104,13 @@ def test_facts_stay_in_the_prompt(planted, make_model, least):
         assert len(session.messages()) == 120
 
 
-def test_facts_come_back_with_their_own_question(planted):
+@pytest.mark.parametrize("name", FACT_SETS)
+def test_facts_come_back_with_their_own_question(name):
     """Among the first five messages, with no embedder: only a question that nothing ties to its fact finds nothing.
 
     Of the five sets' 300 facts two are asked for so ("What is the pet's name?" of one who "hides at thunder").
     """
+    planted = load_facts(name)
     with played(planted, None) as engine:
         session = engine.session("s")
         lost = [

@@ -373,6 +373,9 @@ SIGNALS = (
 )
 """What a user's clause may state. Weights below 0.33 need another signal, or words that are specific."""
 
+_DONE = r"(?:\w{2,}ed|put|set|made|sent|left|kept|held|paid|bought|drawn|chosen|written|taken|given|found|got|lost|cut)"
+"""A participle: of any regular verb, or of one of the commonest others."""
+
 ASSISTANT = (
     _signal(
         "commitment",
@@ -382,10 +385,10 @@ ASSISTANT = (
         r"|cancelled|canceled|ordered|registered|opened|issued|refunded|sent|shipped|updated|arranged"
         r"|set up|changed|moved|extended|applied|waived|confirmed|noted)\b|\b(?:i'll|i will|we'll"
         r"|we will) (?:send|call|ship|refund|deliver|remind|email|book|arrange|replace|credit|return"
-        r"|contact|ring|escalate|waive|collect|deduct|pick (?:it|them) up)\b|\byour (?:\w+ ){1,5}(?:is|are"
-        r"|has been|have been) (?:now )?(?:booked|confirmed|reserved|scheduled|cancelled|canceled|refunded"
-        r"|registered|shipped|set)\b|\b(?:we agreed|as agreed|you(?:'re| are) (?:booked|confirmed"
-        r"|all set for)|appointment is)\b",
+        r"|contact|ring|escalate|waive|collect|deduct|pick (?:it|them) up)\b"
+        rf"|\byour (?:[\w'-]+ ){{0,5}}?[\w-]+(?: (?:is|are|was|were|has been|have been)|'s been)"
+        rf" (?:now |already |still |just )?{_DONE}\b"
+        r"|\b(?:we agreed|as agreed|you(?:'re| are) (?:booked|confirmed|all set for)|appointment is)\b",
     ),
     _signal(
         "reference",
@@ -395,5 +398,16 @@ ASSISTANT = (
         r"|transaction|request|registration|ref|appointment|policy|account|pnr"
         r"|rma)\b[\s\w#'’.-]{0,30}(?:is|:|#|no\.?|number|code)",
     ),
+    _signal(
+        "told",
+        FactCategory.GENERAL,
+        0.4,
+        r"(?<!if )(?<!when )(?<!whether )\b(?:"
+        r"your (?:[\w'-]+ ){1,6}?(?:is|are|was|were|will|has|have|had|must|can't|doesn't|comes?|came|costs?|got"
+        r"|starts?|ends?|expires?|runs?|leaves?|arrives?|takes?|needs?)\b"
+        r"|you(?:'re| are|'ve| have|'ll| will| got| scored| need| must| owe| paid| pay| leave| arrive)\b"
+        r"(?! (?:like|love|find|want|see)\b))",
+    ),
 )
-"""What an assistant's clause may state: commitments, and the labels of ids."""
+"""What an assistant's clause may state: commitments and what became of the listener's things; the labels of ids; and
+about the listener's affairs in general what has something definite in it."""

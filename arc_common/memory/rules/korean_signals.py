@@ -254,10 +254,12 @@ ASSISTANT = (
         "약속",
         FactCategory.DECISION,
         0.6,
-        r"(?:드리겠습니다|드릴게요|보내\s?드리|전화\s?드리|(?:예약|접수|등록|확정|취소|변경|환불|발송|배송"
-        r"|신청|완료)(?:되었|됐|해\s?드렸|했습니다|해\s?두었"
-        r"|해\s?놓|완료|됩니다))",
+        r"[가-힣]\s?(?:드렸|드리겠습니다|드릴게요|뒀습|뒀어|두었|놨습|놨어|놓았)|보내\s?드리|전화\s?드리"
+        r"|(?:예약|접수|등록|확정|취소|변경|환불|발송|배송|신청|완료|승인|보류|처리)"
+        r"(?:되었|됐|했습니다|해\s?놓|완료|됩니다|\s?중(?:입니다|이에요|이라))",
     ),
     _signal("접수번호", FactCategory.NUMERIC, 0.7, r"(?:번호|코드|접수증)(?:는|은|가|이|:|\s)"),
+    _signal("안내", FactCategory.GENERAL, 0.4, r"[가-힣](?:시면|셔야|셨|십니다|시는|시고|시기)|고객님|회원님"),
 )
-"""What an assistant's clause may state: commitments, and the labels of ids."""
+"""What an assistant's clause may state: commitments and what was done for the listener; the labels of ids; and about
+the listener's affairs (said with honorifics) what has something definite in it."""

@@ -9,7 +9,7 @@ from typing import Literal
 
 from arc_common.messages import Message, Role
 
-__all__ = ["FACT_SETS", "PlantedFact", "build_conversation", "load_facts"]
+__all__ = ["FACT_SETS", "FIRST_SIGHT_SETS", "PlantedFact", "build_conversation", "load_facts"]
 
 DATA = Path(__file__).parent / "data"
 
@@ -23,6 +23,11 @@ FACT_SETS = (
 """Each has 60 facts in English and Korean. The first three were written before the rules; "oblique" avoids the usual
 words and was used to widen them; of "unforeseen" the first 44 were found at 36 before a last widening, the others at
 14 of 16 with the rules as they are."""
+
+FIRST_SIGHT_SETS = ("facts_first_sight_home", "facts_first_sight_work", "facts_first_sight_wedding")
+"""Written by somebody who had seen neither rules nor sets; the assistant says 18 of the 60. All facts in a prompt by
+rules alone: 44 in each when first tried, when hardly anything that an assistant says was a fact; 49, 48 and 50 since
+what it says about the user's own affairs is one."""
 
 _LEAD_INS = {
     "en": ("", "", "", "By the way: ", "Oh, and before I forget: ", "One more thing: "),

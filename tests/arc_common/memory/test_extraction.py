@@ -172,14 +172,37 @@ def test_long_quotations_are_not_what_the_speaker_states() -> None:
     assert values('I play in a band called "The Spikers" on Fridays.')
 
 
-def test_assistants_give_commitments_and_ids_only() -> None:
-    """From assistant messages come what was promised with something specific in it, and labelled ids."""
-    assert values("Your confirmation number is 5589-0032-K.", "assistant") == [
-        "Your confirmation number is 5589-0032-K"
-    ]
-    assert values("I've booked the table for 7:15 pm.", "assistant") == ["I've booked the table for 7:15 pm"]
-    assert values("수요일 오후 3시에 다시 전화드리겠습니다.", "assistant")
-    assert values("The museum has 240 rooms and opened in 1890. I will keep it in mind.", "assistant") == []
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Your confirmation number is 5589-0032-K.",
+        "I've booked the table for 7:15 pm.",
+        "Your parcel has been left at the florist's.",
+        "You got 46 out of 50 on the practice test.",
+        "수요일 오후 3시에 다시 전화드리겠습니다.",
+        "소아과 예약은 목요일 오전 10시 20분으로 잡아 드렸어요.",
+        "부가세 신고는 7월 25일까지 마치셔야 합니다.",
+    ],
+)
+def test_assistants_give_what_concerns_the_listener(text: str) -> None:
+    """What was promised or done for them, labelled ids, and what is definite about their own affairs."""
+    assert values(text, "assistant") == [text.rstrip(".")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The museum has 240 rooms and opened in 1890. I will keep it in mind.",
+        "If your car recommends oil changes every 5,000 miles, follow that.",
+        "You will love the way it looks in your kitchen.",
+        "You can try ten minutes of yoga in the morning.",
+        "There are 3 restaurants that you may like.",
+        "요가를 10분 해 보는 것도 방법입니다.",
+    ],
+)
+def test_assistants_give_no_knowledge_and_no_advice(text: str) -> None:
+    """However definite it is."""
+    assert values(text, "assistant") == []
 
 
 @pytest.mark.parametrize("role", ["tool", "system"])
