@@ -11,8 +11,8 @@ from arc_common.exceptions import ModelCallError, SummaryFailedError
 from arc_common.facts import FactCategory, ProposedFact
 from arc_common.memory.summarizer import ModelSummarizer, cut_to_tokens, with_sources
 from arc_common.prompts import SummaryFormatError
+from arc_common.testing import CountingObserver
 from arc_common.testing.models import FailingChatModel, ReplyingChatModel
-from tests.arc_common.test_model_calls import Counts
 
 CHAT = [
     Message("user", "My order is ORD-7731, ship it to Porto.", id="m0"),
@@ -38,7 +38,7 @@ def summarizer(model, *, observer=None, calls=None, **summary):
 
 def test_a_leaf_has_facts_with_sources_and_a_narrative():
     """By one call, whose tokens are told."""
-    observer, model = Counts(), ReplyingChatModel([GOOD])
+    observer, model = CountingObserver(), ReplyingChatModel([GOOD])
     summary = summarizer(model, observer=observer).leaf(CHAT)
     assert [(fact.key, fact.value, fact.category) for fact in summary.facts] == [
         ("order", "ORD-7731 to Porto", FactCategory.NUMERIC)
@@ -68,7 +68,7 @@ def test_narratives_keep_to_their_ceilings(level, most):
 )
 def test_an_answer_without_a_summary_is_sent_back_once(bad):
     """With the reason; the second answer is taken."""
-    observer, model = Counts(), ReplyingChatModel([bad, GOOD])
+    observer, model = CountingObserver(), ReplyingChatModel([bad, GOOD])
     summary = summarizer(model, observer=observer).leaf(CHAT)
     assert summary.narrative.startswith("The user sends")
     assert summary.model_calls == 2
