@@ -12,8 +12,7 @@ from arc_common.retrieval.transformers import (
     PassthroughQueryTransformer,
     RuleBasedConversationTransformer,
 )
-from arc_common.testing import FailingChatModel, ReplyingChatModel
-from tests.arc_common.test_model_calls import Counts
+from arc_common.testing import CountingObserver, FailingChatModel, ReplyingChatModel
 
 ONCE = ArcSettings(model_calls={"attempts": 1})
 HISTORY = [
@@ -44,7 +43,7 @@ def test_hyde_searches_for_an_answer_too():
 @pytest.mark.parametrize("model", UNUSABLE)
 def test_hyde_falls_back_to_the_question(model):
     """On any error, and where there is no answer; a counter says so."""
-    observer = Counts()
+    observer = CountingObserver()
     assert HyDEQueryTransformer(model, settings=ONCE, observer=observer).transform("How heavy?") == ["How heavy?"]
     assert observer.counts["hyde.fallbacks"] == 1
 
@@ -64,7 +63,7 @@ def test_a_follow_up_is_rewritten():
 @pytest.mark.parametrize("model", UNUSABLE)
 def test_a_follow_up_is_searched_for_as_it_is_if_the_model_fails(model):
     """On any error, and where there is no question; a counter says so."""
-    observer = Counts()
+    observer = CountingObserver()
     transformer = ConversationAwareQueryTransformer(model, settings=ONCE, observer=observer)
     assert transformer.transform("How much does it cost?", history=HISTORY) == ["How much does it cost?"]
     assert observer.counts["standalone.fallbacks"] == 1
@@ -122,7 +121,7 @@ def test_rules_add_what_is_left_out():
 
 def test_one_guarded_model_serves_all():
     """Its breaker knows of every failure."""
-    observer = Counts()
+    observer = CountingObserver()
     settings = ArcSettings(model_calls={"attempts": 1, "breaker_failures": 2})
     model = GuardedChatModel(FailingChatModel(OSError()), settings=settings, observer=observer, name="chat")
     HyDEQueryTransformer(model).transform("q")
