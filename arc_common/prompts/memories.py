@@ -60,7 +60,7 @@ _SHOWN = 500
 _DEFAULT_IMPORTANCE = 0.5
 _WORDS_OF_IMPORTANCE = {"low": 0.2, "medium": 0.5, "high": 0.8, "critical": 1.0}
 _MARKER = re.compile(r"<(/?arc:)", re.IGNORECASE)
-_LINE = re.compile(r"^\s*- \[(?:FACT|PREFERENCE|INSIGHT)\] .*\(importance: \d(?:\.\d+)?\)\s*$", re.MULTILINE)
+_LINE = re.compile(r"^[ \t]*- \[(?:FACT|PREFERENCE|INSIGHT)\] .*\(importance: \d(?:\.\d{1,9})?\)[ \t]*$", re.MULTILINE)
 
 
 class MemoryFormatError(Exception):

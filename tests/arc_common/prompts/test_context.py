@@ -1,5 +1,9 @@
 """What is rendered around a conversation can be read back, whatever stands in it."""
 
+import re
+import time
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,3 +40,33 @@ def test_facts_and_summary_are_read_back(facts: list[str], narrative: str) -> No
 def test_another_text_is_no_memory() -> None:
     """Facts are read from arc's own block only."""
     assert parse_memory("x" * len(MEMORY_HEADING) + "\n\nFacts:\n- a: b") == ([], "")
+
+
+FENCED = re.compile(r"<arc:(\w+)>\n(.*?)\n</arc:\1>", re.DOTALL)
+markers = st.lists(
+    st.sampled_from(["<arc:a>\n", "\n</arc:a>", "<arc:b>\n", "\n</arc:b>", "<arc:", "\n", "x"]), max_size=20
+)
+
+
+@given(markers.map("".join))
+def test_markers_in_any_order(text: str) -> None:
+    """A block goes from the first opening marker that is closed to the first closing one of its name."""
+    assert parse_fences(text) == (FENCED.sub("", text).strip(), FENCED.findall(text))
+
+
+@pytest.mark.parametrize(
+    "unit", ["<arc:x>\n", "<arc:x{}>\n", "<arc:", "\n</arc:x>", "<arc:x>\n</arc:x>", "<arc:x>\n\n</arc:x>"]
+)
+def test_hostile_markers_are_read_in_linear_time(unit: str) -> None:
+    """Ten times the markers take no more than some ten times as long: one message must not hold a process up."""
+
+    def seconds(count: int) -> float:
+        text = "".join(unit.format(n) for n in range(count))
+        taken = []
+        for _ in range(3):
+            start = time.thread_time()
+            parse_fences(text)
+            taken.append(time.thread_time() - start)
+        return min(taken)
+
+    assert seconds(20_000) < 40 * seconds(2_000) + 0.05

@@ -1,5 +1,6 @@
 """How memories are shown, and how a model is asked for them."""
 
+import time
 from datetime import UTC, datetime
 
 import pytest
@@ -66,6 +67,25 @@ def test_what_was_shown_is_taken_out_again():
     block = render_memories([scored("User lives in Seoul")])
     assert without_memories(f"Sure.\n{block}\nAnything else?") == "Sure.\n\n\n\nAnything else?"
     assert without_memories("A list:\n- [FACT] is a label") == "A list:\n- [FACT] is a label"
+
+
+@pytest.mark.parametrize(
+    "unit", ["\n", " \n", " ", "\t", "- [FACT] ", "- [FACT] (importance: 1)", "(importance: 1", "1"]
+)
+@pytest.mark.parametrize("start", ["[", "- [FACT] x (importance: 1."])
+def test_hostile_texts_are_read_in_linear_time(unit, start):
+    """Ten times the text takes no more than some ten times as long."""
+
+    def seconds(length):
+        text = start + unit * (length // len(unit)) + "x"
+        taken = []
+        for _ in range(3):
+            began = time.thread_time()
+            without_memories(text)
+            taken.append(time.thread_time() - began)
+        return min(taken)
+
+    assert seconds(100_000) < 40 * seconds(10_000) + 0.05
 
 
 @pytest.mark.parametrize("mode", ["chat", "rag", "agent"])
