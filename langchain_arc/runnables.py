@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from arc_common.context_window import ContextWindow
+from arc_common.context_window import ContextWindow, Item
 from arc_common.engine import ContextEngine
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.messages import Role
-from arc_common.prompts import render_memory, render_recalled
+from arc_common.prompts import render_artifacts, render_memory, render_memory_lines, render_recalled
 from arc_common.tokens.budget import TokenBudget
 from langchain_arc.chain_values import SessionSource, input_messages, picked
 from langchain_arc.messages import from_arc
@@ -25,13 +25,14 @@ _QUESTIONS = ("question", "input", "query", "messages")
 
 
 class ArcContext(Runnable[Any, Any]):
-    """What a conversation's memory holds for a question: facts, summary and what is recalled, as text for a prompt.
+    """What memory holds for a question: facts, summary and all that comes back for it, as text for a prompt.
 
     `RunnablePassthrough.assign(memory=ArcContext(engine)) | prompt | model`, with `{memory}` in the prompt; or, with
     the messages too, `ArcContext(engine, output="variables") | prompt | model`.
 
     - Takes the question as text, a message, a list of messages (the newest human one counts) or a dictionary with it.
-    - Facts, summary and recalled facts are fenced, and each within its share of the budget; `""` for a new session.
+    - Facts and summary, memories, artifacts, recalled facts and messages are fenced, each within its share of the
+      budget; `""` for a new session.
     - Reads only: `with_arc_memory` saves.
 
     Args:
@@ -120,13 +121,23 @@ class ArcContext(Runnable[Any, Any]):
 
 
 def _memory(window: ContextWindow) -> str:
-    """The window's facts, summary and recalled facts, each in its fence."""
+    """The window's facts, summary and all that it recalls, each in its fence."""
     said = {section.name: section.items for section in window.sections}
     facts = [item.text for item in said.get("facts", ()) if item.kind == "fact"]
     summary = "\n".join(item.text for item in said.get("narrative", ()) if item.kind == "summary")
-    recalled = [item.text for item in said.get("memory", ()) if item.kind == "fact"]
-    notes = [item.text for item in said.get("memory", ()) if item.kind == "note"]
-    return "\n\n".join(block for block in (render_memory(facts, summary), *notes, render_recalled(recalled)) if block)
+    found: dict[str, list[Item]] = {kind: [] for kind in ("note", "memory", "artifact", "fact", "recalled")}
+    for item in said.get("memory", ()):
+        found[item.kind].append(item)
+    texts = {kind: [item.text for item in items] for kind, items in found.items()}
+    messages = [(item.day, item.text) for item in found["recalled"]]
+    blocks = (
+        render_memory(facts, summary),
+        *texts["note"],
+        render_memory_lines(texts["memory"]),
+        render_artifacts(texts["artifact"]),
+        render_recalled(texts["fact"], messages),
+    )
+    return "\n\n".join(block for block in blocks if block)
 
 
 def _history(window: ContextWindow) -> list[BaseMessage]:

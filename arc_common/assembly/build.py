@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from arc_common.assembly.costs import Costs
-from arc_common.assembly.draft import Draft, RecalledKind
+from arc_common.assembly.draft import Draft, RecalledKind, day_of
 from arc_common.assembly.layers import NO_LAYERS, NOTHING, Layers, RecalledLine
 from arc_common.assembly.request import Request, plain
 from arc_common.context_window import ContextWindow, Item, LeftOut, MessageItems, Omission, Section, receipt_of
@@ -216,22 +216,30 @@ class _Builder:
         else:
             spent = 0
         layers, quarter = self._layers, self._request.budget.ceiling("memory") // _KINDS
-        spent += self._recall(layers.memories, "memories", min(room - spent, quarter))
-        spent += self._recall(layers.artifacts, "artifacts", min(room - spent, quarter))
+        remembered = self._recall(layers.memories, "memories", min(room - spent, quarter))
+        spent += remembered
+        spent += self._recall(layers.artifacts, "artifacts", min(room - spent, 2 * quarter - remembered))
         facts = [fact for fact in layers.recalled if fact.id not in self._pinned]
         spent += self._recall(facts, "recalled", min(room - spent, quarter if layers.messages else room))
         spent += self._recall(layers.messages, "said", room - spent)
         draft = self._draft
         note = [Item("note", draft.idle_note)] if draft.idle_note else []
         items = [
-            Item(kind, one.line, one.id, self._costs.corrected(one.tokens), one.score_parts)
+            Item(kind, one.line, one.id, self._costs.corrected(one.tokens), one.score_parts, day_of(one))
             for kind, lines in (
                 ("memory", draft.memories),
                 ("artifact", draft.artifacts),
                 ("fact", draft.recalled),
-                ("recalled", draft.said),
+                ("recalled", draft.told),
             )
             for one in lines
+        ]
+        shown = {item.id for item in items}
+        self._omissions += [
+            Omission(kind, one.id, self._costs.corrected(one.tokens), TOO_LARGE, one.score_parts)
+            for kind, lines in (("memory", layers.memories), ("artifact", layers.artifacts))
+            for one in lines
+            if one.id not in shown
         ]
         self._close("memory", tokens=spent + self._borrowed, allotted=room + self._borrowed, items=[*note, *items])
 

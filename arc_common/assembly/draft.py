@@ -81,6 +81,11 @@ class Draft:
         return sum(costs.message(message) for message in (self.system, self.query) if message)
 
     @property
+    def told(self) -> list[RecalledLine]:
+        """The recalled messages in the order in which they were said."""
+        return sorted(self.said, key=lambda one: (one.order is None, one.order))
+
+    @property
     def _memory(self) -> str:
         return render_memory(self.facts, "\n".join(self.narrative))
 
@@ -92,19 +97,16 @@ class Draft:
             render_artifacts([artifact.line for artifact in self.artifacts]),
             render_recalled(
                 [fact.line for fact in self.recalled],
-                [(_day(one), one.line) for one in sorted(self.said, key=_order)],
+                [(day_of(one), one.line) for one in self.told],
             ),
             render_documents([plain(document) for document in self.documents]),
         )
         return [block for block in blocks if block]
 
 
-def _day(one: RecalledLine) -> date | None:
+def day_of(one: RecalledLine) -> date | None:
+    """When it was said, if that is known."""
     return one.order[0].date() if one.order and one.order[0].year > 1 else None
-
-
-def _order(one: RecalledLine) -> tuple[bool, object]:
-    return one.order is None, one.order
 
 
 def _appended(message: Message, block: str) -> Message:

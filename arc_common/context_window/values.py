@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from typing import TYPE_CHECKING, Any, overload
 
 from arc_common.messages import Message
@@ -37,6 +38,7 @@ class Item:
         id: What names it, if anything does.
         tokens: Its own tokens, where they were counted apart from the rest.
         score_parts: What it was chosen by.
+        day: When it was said, for what is recalled.
     """
 
     kind: str
@@ -44,6 +46,7 @@ class Item:
     id: str | None = None
     tokens: int | None = None
     score_parts: Mapping[str, float] = field(default_factory=dict)
+    day: date | None = None
 
 
 class MessageItems(Sequence[Item]):

@@ -94,10 +94,14 @@ def test_langchain_chain(engine: ContextEngine) -> None:
 
 
 def test_langchain_prompt_variable(engine: ContextEngine) -> None:
-    """`ArcContext` gives the block as a variable."""
+    """`ArcContext` gives as a variable what the window itself shows, block by block."""
+    question = f"{QUESTION} now"
     runnable = ArcContext(engine=engine, user_id="mina")
-    value = runnable.invoke({"input": QUESTION}, config={"configurable": {"session_id": "s", "user_id": "mina"}})
-    assert "Marabou" in str(value)
+    value = runnable.invoke({"input": question}, config={"configurable": {"session_id": "s", "user_id": "mina"}})
+    assert blocks(value) == ["memories", "artifacts", "recalled"]
+    shown = engine.session("s", user_id="mina").context(question).messages
+    assert shown[-1].text.endswith(value[value.index("<arc:memories>") :])
+    assert shown[0].text.endswith(value[: value.index("<arc:memories>")].strip())
 
 
 class Listening(BaseChatModel):

@@ -15,10 +15,11 @@ from langchain_core.runnables import RunnableGenerator, RunnableLambda, Runnable
 from langgraph.checkpoint.memory import InMemorySaver
 
 from arc_common import ContextEngine, InvalidInputError, Message, StoreUnavailableError, TokenBudget
+from arc_common.testing import CountingObserver
 from langchain_arc import ArcContext, open_engine, with_arc_memory
 from tests.langchain_arc.helpers import WAYS, echo_model, run, said
 from tests.langchain_arc.scripted_agents import ScriptedToolModel, call
-from tests.langchain_arc.test_middleware_runs import Counts, Unreliable
+from tests.langchain_arc.test_middleware_runs import Unreliable
 
 PROMPT = ChatPromptTemplate.from_messages([MessagesPlaceholder("history"), ("human", "{question}")])
 KEYS = {"input_messages_key": "question", "history_messages_key": "history"}
@@ -153,7 +154,7 @@ async def test_of_several_iterations_the_last_one_is_stored(engine: ContextEngin
 @pytest.mark.parametrize("failing_part", ["reading", "writing"])
 async def test_a_store_that_fails_before_the_chain_runs(failing_part: str, way: str) -> None:
     """It stops the turn, or the chain runs without what could not be read or stored; both are counted."""
-    observer = Counts()
+    observer = CountingObserver()
     with open_engine(observer=observer) as engine:
         store = Unreliable()
         engine._runtime.conversations = store
@@ -168,7 +169,7 @@ async def test_a_store_that_fails_before_the_chain_runs(failing_part: str, way: 
 async def test_an_answer_that_can_not_be_stored_comes_back(way: str, caplog: pytest.LogCaptureFixture) -> None:
     """It is logged, counted and handed on, whatever the policy is."""
     lost: list[Any] = []
-    observer = Counts()
+    observer = CountingObserver()
     with open_engine(observer=observer, on_save_error=lambda error, messages: lost.append(messages)) as engine:
         store = Unreliable()
         engine._runtime.conversations = store
