@@ -57,6 +57,7 @@ class MemoryStore(Protocol):
     """Where memories are kept, beside the conversations. Thread-safe; every method is atomic and sees one scope.
 
     - A scope is a place of its own (see `Scope`); only `erase`, `resting_on` and the two `forget_…` look across.
+    - How far a session was read is noted beside the session, and leaves with it.
     - Memories come back as they were put; nothing of a caller's own is shared with what is stored.
     """
 
@@ -103,3 +104,12 @@ class MemoryStore(Protocol):
 
     def forget_messages(self, key: SessionKey, message_ids: Sequence[str]) -> Forgotten:
         """The same for some messages of a session; memories without sources stay."""
+
+    def read_to(self, key: SessionKey) -> int:
+        """The place in a session up to which its messages were read for memories; 0 where none was."""
+
+    def mark_read(self, key: SessionKey, *, after: int, to: int) -> bool:
+        """Note that a session was read up to this place, if `after` is what was noted before; whether that was so."""
+
+    def unread(self, scope: Scope) -> list[SessionKey]:
+        """Of the 64 newest sessions within a scope those with messages behind the place noted, newest first."""

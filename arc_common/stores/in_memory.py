@@ -51,6 +51,7 @@ class _Session:
     updated_at: datetime
     last_message_at: datetime | None = None
     next_seq: int = 1
+    remembered: int = 0
     messages: list[StoredMessage] = field(default_factory=list)
     by_id: dict[str, StoredMessage] = field(default_factory=dict)
     ledger: Ledger = field(default_factory=Ledger)
@@ -96,7 +97,7 @@ class InMemoryStore:
         self._lock = Lock()
         self._gate = ForkGate(before=_nothing, in_child=_nothing)
         self._summaries = InMemorySummaries(self._guarded, self._get, clock=self._clock)
-        self._memories = InMemoryMemories(self._guarded)
+        self._memories = InMemoryMemories(self._guarded, self._get, self._oldest_first)
         self._index: InMemoryIndexStore | None = None
 
     @property
@@ -280,6 +281,9 @@ class InMemoryStore:
         """Remove what belongs to a session that leaves and to nobody else."""
         self._erase(key)
         self._memories.let_go(Scope(key.caller_id, key.user_id, key.session_id))
+
+    def _oldest_first(self) -> list[_Session]:
+        return sorted(self._sessions.unused(), key=lambda session: session.number)
 
     def _get(self, key: SessionKey) -> _Session | None:
         session = self._sessions.get((key.caller_id, key.session_id))

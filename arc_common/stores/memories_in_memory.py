@@ -1,20 +1,23 @@
 """Long-term memories in this process's memory."""
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import count
+from typing import Protocol
 
 from cachetools import LRUCache
 
 from arc_common.codec import loads
+from arc_common.exceptions import SessionNotFoundError
 from arc_common.indexing import Scope
 from arc_common.memories import Memory, MemoryOutline, MemoryStatus, MemoryType
 from arc_common.memory_stores import Forgotten, MemoryChange, MemoryUpdates
 from arc_common.protocols import SessionKey
 from arc_common.stores.checks import checked_ids, checked_limit, checked_place
 from arc_common.stores.memories_plan import (
+    NEWEST_SESSIONS,
     Loss,
     checked_change,
     checked_memory_ids,
@@ -56,15 +59,32 @@ class _Shelf:
         self.put(memory, self.kept[memory.id].metadata)
 
 
+class _Session(Protocol):
+    """What is read of a session's record, and noted beside it."""
+
+    key: SessionKey
+    next_seq: int
+    remembered: int
+
+
 class InMemoryMemories:
     """A `MemoryStore` that lasts as long as the process, with the 10,000 scopes used last.
 
     Args:
         guarded: Gives the store's lock.
+        session: Finds a session; called under the lock.
+        sessions: Gives all sessions, the newest last; called under the lock.
     """
 
-    def __init__(self, guarded: Callable[[], AbstractContextManager[None]]) -> None:
+    def __init__(
+        self,
+        guarded: Callable[[], AbstractContextManager[None]],
+        session: Callable[[SessionKey], _Session | None],
+        sessions: Callable[[], Iterable[_Session]],
+    ) -> None:
         self._guarded = guarded
+        self._session = session
+        self._sessions = sessions
         self._shelves: LRUCache[Scope, _Shelf] = LRUCache(_SCOPES)
         self._versions = count(1)  # never used again, whatever is removed meanwhile
 
@@ -171,6 +191,39 @@ class InMemoryMemories:
         ids = checked_ids(message_ids)
         with self._guarded():
             return self._forget(key, ids)
+
+    def read_to(self, key: SessionKey) -> int:
+        """See `MemoryStore.read_to`."""
+        with self._guarded():
+            session = self._known(key)
+            return session.remembered if session else 0
+
+    def mark_read(self, key: SessionKey, *, after: int, to: int) -> bool:
+        """See `MemoryStore.mark_read`."""
+        checked_place("after", after)
+        checked_place("to", to)
+        with self._guarded():
+            session = self._known(key)
+            if session is None or session.remembered != after:
+                return False
+            session.remembered = to
+            return True
+
+    def unread(self, scope: Scope) -> list[SessionKey]:
+        """See `MemoryStore.unread`."""
+        with self._guarded():
+            callers = (one for one in self._sessions() if one.key.caller_id == scope.caller_id)
+            theirs = [one for one in callers if scope.user_id in (None, one.key.user_id)]
+            return [
+                SessionKey(one.key.session_id, scope.caller_id, one.key.user_id)
+                for one in theirs[: -NEWEST_SESSIONS - 1 : -1]
+                if one.next_seq - 1 > one.remembered and scope.session_id in (None, one.key.session_id)
+            ]
+
+    def _known(self, key: SessionKey) -> _Session | None:
+        with suppress(SessionNotFoundError):  # another user's is none
+            return self._session(key)
+        return None
 
     def _losses(self, key: SessionKey, ids: Sequence[str] | None) -> list[tuple[Scope, _Shelf, Loss]]:
         return [

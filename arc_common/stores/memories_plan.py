@@ -11,7 +11,13 @@ from arc_common.memory_stores import MemoryChange
 from arc_common.messages import check_identifier
 from arc_common.protocols import SessionKey
 
-__all__ = ["Loss", "checked_change", "checked_memory_ids", "heir", "is_within_reach", "loss", "without_sources"]
+__all__ = [
+    "NEWEST_SESSIONS", "Loss", "checked_change", "checked_memory_ids", "heir", "is_within_reach", "loss",
+    "without_sources",
+]  # fmt: skip
+
+NEWEST_SESSIONS = 64
+"""So many sessions of a scope are looked at for messages that nobody has read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from arc_common.memory_stores import Forgotten, MemoryChange, MemoryUpdates
 from arc_common.protocols import SessionKey
 from arc_common.stores.checks import checked_ids, checked_limit, checked_place
 from arc_common.stores.database import Database
+from arc_common.stores.database import scope as session_scope
 from arc_common.stores.drivers import Call, Transaction
 from arc_common.stores.memories_plan import checked_change, checked_memory_ids, heir, loss
 from arc_common.stores.memories_rows import memory_from_row, memory_row, memory_scope, outline_from_row, source_rows
@@ -151,6 +152,27 @@ class SqlMemories:
     def forget_messages(self, key: SessionKey, message_ids: Sequence[str]) -> Forgotten:
         """See `MemoryStore.forget_messages`."""
         return self._forget(key, checked_ids(message_ids))
+
+    def read_to(self, key: SessionKey) -> int:
+        """See `MemoryStore.read_to`."""
+        rows = self._database.read((self._sql.read_to, session_scope(key)))
+        return int(rows[0][0]) if rows else 0
+
+    def mark_read(self, key: SessionKey, *, after: int, to: int) -> bool:
+        """See `MemoryStore.mark_read`."""
+        checked_place("after", after)
+        checked_place("to", to)
+        with self._database.transaction() as transaction:
+            (rows,) = transaction.run((self._sql.mark_read, {**session_scope(key), "after": after, "to": to}))
+            transaction.commit()
+        return bool(rows)
+
+    def unread(self, scope: Scope) -> list[SessionKey]:
+        """See `MemoryStore.unread`."""
+        statement = self._sql.unread if scope.user_id is None else self._sql.unread_of_user
+        rows = self._database.read((statement, {"caller_id": scope.caller_id, "user_id": scope.user_id}))
+        keys = [SessionKey(session_id, scope.caller_id, user_id) for session_id, user_id in rows]
+        return [key for key in keys if scope.session_id in (None, key.session_id)]
 
     def _forget(self, key: SessionKey, ids: Sequence[str] | None) -> Forgotten:
         removed: list[tuple[Scope, str]] = []

@@ -28,8 +28,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
-from arc_common.stores.schema import memories, memory_scopes, memory_sources
-from arc_common.stores.statements import Statement, compiler_for, one_of
+from arc_common.stores.memories_plan import NEWEST_SESSIONS
+from arc_common.stores.schema import memories, memory_scopes, memory_sources, sessions
+from arc_common.stores.statements import Statement, compiler_for, one_of, same_session, same_user
 
 __all__ = ["MEMORY_COLUMNS", "OUTLINE_COLUMNS", "MemoryStatements", "memory_statements_for"]
 
@@ -73,13 +74,18 @@ class MemoryStatements:
     of_scope: Statement
     superseded_by: Statement
     erase: tuple[Statement, ...]
+    # how far sessions were read
+    read_to: Statement
+    mark_read: Statement
+    unread: Statement
+    unread_of_user: Statement
 
 
 @cache
 def memory_statements_for(dialect_name: str) -> MemoryStatements:
     """The statements for `sqlite` or `postgresql` (through psycopg)."""
     compiled = compiler_for(dialect_name)
-    every = {**_reading(dialect_name), **_changing(dialect_name), **_forgetting(dialect_name)}
+    every = {**_reading(dialect_name), **_changing(dialect_name), **_forgetting(dialect_name), **_marking()}
     erase = (
         delete(table).where(
             table.c.caller_id == bindparam("caller_id"), one_of(column, "scopes", BigInteger, dialect_name)
@@ -196,6 +202,35 @@ def _forgetting(dialect_name: str) -> Mapping[str, Executable]:
         "of_scope": select(*columns).where(*these),
         "superseded_by": select(*columns).where(*these, one_of(memories.c.superseded_by, "ids", Text, dialect_name)),
     }
+
+
+def _marking() -> Mapping[str, Executable]:
+    after, to = (bindparam(name, type_=BigInteger) for name in ("after", "to"))
+    return {
+        "read_to": select(sessions.c.remembered).where(*same_session(), same_user()),
+        "mark_read": update(sessions)
+        .where(*same_session(), same_user(), sessions.c.remembered == after)
+        .values(remembered=to)
+        .returning(sessions.c.id),
+        "unread": _unread(),
+        "unread_of_user": _unread(sessions.c.user_id == bindparam("user_id", type_=Text)),
+    }
+
+
+def _unread(*of_user: ColumnElement[bool]) -> Select[Any]:
+    names = ("session_id", "user_id", "next_seq", "remembered", "created_at", "id")
+    newest = (
+        select(*(sessions.c[name] for name in names))
+        .where(sessions.c.caller_id == bindparam("caller_id"), *of_user)
+        .order_by(sessions.c.created_at.desc(), sessions.c.id.desc())
+        .limit(NEWEST_SESSIONS)
+        .subquery()
+    )
+    return (
+        select(newest.c.session_id, newest.c.user_id)
+        .where(newest.c.next_seq - 1 > newest.c.remembered)
+        .order_by(newest.c.created_at.desc(), newest.c.id.desc())
+    )
 
 
 def _within_reach() -> Select[Any]:

@@ -26,7 +26,7 @@ __all__ = [
     "memory_sources", "messages", "metadata", "sessions", "summaries",
 ]  # fmt: skip
 
-HEAD = "0004"
+HEAD = "0005"
 """The migration that makes these tables."""
 
 VERSION_TABLE = "arc_alembic_version"
@@ -67,6 +67,7 @@ sessions = Table(
     Column("lease_owner", _Identifier),
     Column("lease_fence", BigInteger, nullable=False, server_default="0"),
     Column("lease_until", BigInteger),
+    Column("remembered", BigInteger, nullable=False, server_default="0"),  # read for memories up to here
     UniqueConstraint("caller_id", "session_id", name="arc_sessions_key"),  # also serves look-ups by caller alone
     Index("arc_sessions_by_caller", "caller_id", "created_at", "id"),
     Index("arc_sessions_by_user", "caller_id", "user_id", "created_at", "id"),

@@ -2,8 +2,12 @@
 
 class TestMyStore(MemoryStoreContract):
     @pytest.fixture
-    def store(self) -> MemoryStore:
-        return MyStore(...)
+    def conversations(self) -> ConversationStore:
+        return MyConversations(...)
+
+    @pytest.fixture
+    def store(self, conversations: ConversationStore) -> MemoryStore:
+        return conversations.memories
 
 The store may be shared between tests: each one uses a caller of its own.
 """
@@ -21,7 +25,8 @@ from arc_common.exceptions import InvalidInputError
 from arc_common.indexing import Scope
 from arc_common.memories import Memory, MemoryOutline, MemorySource, MemoryStatus, MemoryType
 from arc_common.memory_stores import Forgotten, MemoryChange, MemoryStore
-from arc_common.protocols import SessionKey
+from arc_common.messages import Message, Role
+from arc_common.protocols import ConversationStore, CountedMessage, SessionKey
 
 __all__ = ["MemoryStoreContract", "a_memory"]
 
@@ -51,7 +56,12 @@ def names(memories: Sequence[Memory | MemoryOutline]) -> list[str]:
 
 
 class MemoryStoreContract:
-    """Inherit and give the fixture `store`."""
+    """Inherit and give the fixtures `store` and `conversations`."""
+
+    @pytest.fixture
+    def conversations(self) -> ConversationStore:
+        """The store of conversations beside which it keeps memories."""
+        raise NotImplementedError
 
     @pytest.fixture
     def store(self) -> MemoryStore:
@@ -375,3 +385,56 @@ class MemoryStoreContract:
             call(store, scope)
         assert store.updates(scope).version == 0
         assert replace(store.updates(scope), version=0).outlines == ()
+
+    # How far sessions were read
+
+    def say(self, conversations: ConversationStore, key: SessionKey, *ids: str) -> int:
+        """Append messages; the place of the last."""
+        counted = [CountedMessage(Message(Role.USER, one, id=one, created_at=START), 1, "words") for one in ids]
+        return conversations.append(key, counted)[-1].seq
+
+    def test_how_far_a_session_was_read(
+        self, conversations: ConversationStore, store: MemoryStore, scope: Scope
+    ) -> None:
+        """Who is late changes nothing; another user, and no session, have read nothing."""
+        key = SessionKey("s", scope.caller_id, "user")
+        assert store.read_to(key) == 0
+        assert not store.mark_read(key, after=0, to=3)
+        end = self.say(conversations, key, "a", "b")
+        assert store.read_to(key) == 0
+        assert store.mark_read(key, after=0, to=end)
+        assert store.read_to(key) == end
+        assert not store.mark_read(key, after=0, to=end + 1)
+        stranger = SessionKey("s", scope.caller_id, "stranger")
+        assert store.read_to(stranger) == 0
+        assert not store.mark_read(stranger, after=end, to=end + 1)
+        assert store.read_to(key) == end
+
+    def test_a_session_that_begins_anew_was_not_read(
+        self, conversations: ConversationStore, store: MemoryStore, scope: Scope
+    ) -> None:
+        """Its place leaves with it; one that is cleared goes on behind it."""
+        key = SessionKey("s", scope.caller_id, "user")
+        end = self.say(conversations, key, "a", "b")
+        assert store.mark_read(key, after=0, to=end)
+        conversations.clear(key)
+        assert self.say(conversations, key, "c") > store.read_to(key) == end
+        conversations.delete(key)
+        self.say(conversations, key, "a")
+        assert store.read_to(key) == 0
+
+    def test_sessions_with_something_to_read(
+        self, conversations: ConversationStore, store: MemoryStore, scope: Scope
+    ) -> None:
+        """Of a user or of a whole caller, the newest first."""
+        mine = [SessionKey(name, scope.caller_id, "user") for name in ("s1", "s2", "s3")]
+        other = SessionKey("s4", scope.caller_id, "other")
+        ends = [self.say(conversations, key, "a", "b") for key in (*mine, other)]
+        self.say(conversations, SessionKey("s1", f"{scope.caller_id}-2", "user"), "a")
+        assert store.unread(scope) == mine[::-1]
+        assert store.mark_read(mine[1], after=0, to=ends[1])
+        assert store.mark_read(mine[2], after=0, to=ends[2] - 1)
+        assert store.unread(scope) == [mine[2], mine[0]]
+        assert store.unread(Scope(scope.caller_id)) == [other, mine[2], mine[0]]
+        assert store.unread(Scope(scope.caller_id, "user", "s1")) == [mine[0]]
+        assert store.unread(Scope(scope.caller_id, "nobody")) == []

@@ -10,11 +10,19 @@ from arc_common.testing.memory_store_contract import MemoryStoreContract
 
 class TestInMemoryMemories(MemoryStoreContract):
     @pytest.fixture
-    def store(self) -> MemoryStore:
-        return InMemoryStore().memories
+    def conversations(self) -> InMemoryStore:
+        return InMemoryStore()
+
+    @pytest.fixture
+    def store(self, conversations: InMemoryStore) -> MemoryStore:
+        return conversations.memories
 
 
 class TestSqlMemories(MemoryStoreContract):
+    @pytest.fixture
+    def conversations(self, shared: SqlStore) -> SqlStore:
+        return shared
+
     @pytest.fixture
     def store(self, shared: SqlStore) -> MemoryStore:
         return shared.memories

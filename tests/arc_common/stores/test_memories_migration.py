@@ -44,3 +44,14 @@ def test_nothing_is_left_in_the_tables(database: str) -> None:
         forget()
         assert {row for row in rows(database) - before if "arc_memor" in row} == set()
     store.close()
+
+
+def test_what_was_said_before_an_upgrade_counts_as_read(database: str) -> None:
+    """What is said after it does not."""
+    engine = old_database(database)
+    migrate(engine, "0004")
+    store = SqlStore(engine)
+    end = store.tail(KEY)[-1].seq
+    assert store.memories.read_to(KEY) == end
+    assert store.memories.unread(Scope(KEY.caller_id)) == []
+    engine.dispose()
