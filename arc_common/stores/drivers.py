@@ -18,6 +18,7 @@ from sqlalchemy.pool import PoolProxiedConnection
 
 from arc_common.addresses import scrubbed
 from arc_common.exceptions import StoreError, StoreUnavailableError
+from arc_common.stores.index_schema import SHOW_POSTINGS
 from arc_common.stores.options import SqlOptions
 from arc_common.stores.statements import Statement
 
@@ -220,6 +221,7 @@ def _configure_sqlite(connection: sqlite3.Connection, options: SqlOptions) -> No
     connection.execute(f"PRAGMA secure_delete = {'ON' if options.secure_delete else 'OFF'}")
     if connection.execute("PRAGMA journal_mode").fetchone()[0] not in ("wal", "memory"):
         _switch_to_wal(connection, options.busy_timeout_seconds)
+    connection.execute(SHOW_POSTINGS)
 
 
 def _switch_to_wal(connection: sqlite3.Connection, patience: float) -> None:

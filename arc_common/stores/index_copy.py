@@ -86,13 +86,19 @@ class ScopeCopy:
         """Where rows are that it has."""
         return np.searchsorted(self.rows, rows)
 
+    def found(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """Where rows are, and whether each of them is there at all."""
+        if not len(self.rows):
+            return np.zeros(len(rows), dtype=np.intp), np.zeros(len(rows), dtype=np.bool_)
+        places = np.minimum(self.places(rows), len(self.rows) - 1)
+        return places, (self.rows[places] == rows) & self.there[places]
+
     def mask(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether each place has one of the rows."""
-        places = np.minimum(self.places(rows), max(len(self.rows) - 1, 0))
+        places, there = self.found(rows)
         mask = np.zeros(len(self.rows), dtype=np.bool_)
-        if len(self.rows):
-            mask[places[self.rows[places] == rows]] = True
-        return mask & self.there
+        mask[places[there]] = True
+        return mask
 
     def remembered(self, name: str) -> NDArray[np.bool_] | None:
         """A filter's answer, if it was asked since the last change."""

@@ -21,7 +21,7 @@ from arc_common.stores.index_sqlite_reader import SqliteReader
 from arc_common.stores.index_sqlite_statements import sqlite_index_statements
 from arc_common.stores.index_statements import index_statements_for
 from arc_common.stores.index_tokens import Tokens
-from arc_common.stores.index_words import bounds_of, frequencies_in, words_of
+from arc_common.stores.index_words import best_by, frequencies_at, scores_of, words_of
 
 __all__ = ["SqliteIndex"]
 
@@ -118,21 +118,19 @@ class SqliteIndex:
             if reader is None:
                 return candidates(None, [], [0] * len(terms))
             copy, held = reader.copy, reader.held
-            names = reader.names(terms)
-            postings = {term: reader.postings(name) for term, name in zip(terms, names, strict=True)}
-            holders = [sum(len(posting.places) for posting in several) for several in postings.values()]
+            postings = reader.postings(terms)
+            holders = [len(posting.places) for posting in postings.values()]
             if not limit:
                 return candidates(held, [], holders)
-            bounds = bounds_of(
+            scores = scores_of(
                 postings, terms, copy.lengths, bm25=self._bm25, count=held.entries, mean=held.mean_length
             )
-            allowed = reader.allowed(filters, ids)
-            sure, maybe = bounds.best(limit, allowed)
+            sure, maybe = best_by(scores, limit, reader.allowed(filters, ids))
             rows = [*copy.rows[sure].tolist(), *reader.first(copy.rows[maybe].tolist(), limit)]
-            found = reader.candidates(rows)
-            return candidates(
-                held, [(name, length, frequencies_in(words, names)) for name, length, words in found], holders
-            )
+            places = copy.places(np.array(rows, dtype=np.int64))
+            often = frequencies_at(places, list(postings.values()), len(copy.rows)).tolist()
+            found = [(*shown, each) for shown, each in zip(reader.shown(rows), often, strict=True)]
+            return candidates(held, found, holders)
 
     def dense(
         self,
@@ -156,7 +154,7 @@ class SqliteIndex:
             if reader.held.vectors * len(vector) * 4 > self._copies.most_bytes:
                 return _by_pages(reader, vector, allowed, limit)
             places, similarities = reader.refresh_vectors().best(vector, limit, allowed=allowed)
-            found = reader.ids(reader.copy.rows[places].tolist())
+            found = [name for name, _ in reader.shown(reader.copy.rows[places].tolist())]
             return [(found[at], float(similarities[at])) for at in best_places(found, similarities, limit)]
 
     def count(self, key: Mapping[str, str], filters: Filter) -> int:

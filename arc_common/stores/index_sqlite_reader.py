@@ -16,7 +16,7 @@ from arc_common.stores.index_rows import Held
 from arc_common.stores.index_schema import PREFIX
 from arc_common.stores.index_sqlite_statements import comparing_statement, sqlite_index_statements
 from arc_common.stores.index_tokens import Tokens, number_of
-from arc_common.stores.index_words import AFTER, Posting, frequency_of, grouped
+from arc_common.stores.index_words import Posting, posted
 
 __all__ = ["SqliteReader"]
 
@@ -49,18 +49,12 @@ class SqliteReader:
         self.held = held
         self._refresh()
 
-    def names(self, terms: Collection[str]) -> list[str]:
-        """The tokens of terms as FTS5 has them."""
-        return [self._tokens.of(term).hex() for term in terms]
-
-    def postings(self, name: str) -> list[Posting]:
-        """The entries that have a token of a term, by how often."""
-        ((*forms,),) = self._transaction.run((self._sql.forms, {"first": name, "last": name + AFTER}))
-        postings = []
-        for words in grouped(form for (form,) in forms):
-            places = np.flatnonzero(self._having(words))
-            postings.append(Posting(places, frequency_of(words[0]), frequency_of(words[-1])))
-        return postings
+    def postings(self, terms: Collection[str]) -> dict[str, Posting]:
+        """The entries that have each of the terms, in one statement."""
+        tokens = json.dumps([self._tokens.of(term).hex() for term in terms])
+        ((*found,),) = self._transaction.run((self._sql.postings, {"tokens": tokens}))
+        by_place = {place: posted(plain, forms) for place, plain, forms in found}
+        return {term: self._posting(*by_place[place]) for place, term in enumerate(terms)}
 
     def allowed(self, filters: Filter | None, ids: Collection[str] | None) -> NDArray[np.bool_] | None:
         """Whether each place passes; `None` if all do."""
@@ -112,16 +106,15 @@ class SqliteReader:
         ((*first,),) = self._transaction.run((self._sql.first, parameters))
         return [row for (row,) in first]
 
-    def ids(self, rows: Sequence[int]) -> list[str]:
-        """The ids of rows."""
+    def shown(self, rows: Sequence[int]) -> list[tuple[str, float]]:
+        """The ids and the lengths of rows."""
         ((*found,),) = self._transaction.run((self._sql.names, {**self._place, "rows": json.dumps(list(rows))}))
-        names = {row[0]: row[1] for row in found}
-        return [names[row] for row in rows]
+        by_row = {row: (name, length) for row, name, length in found}
+        return [by_row[row] for row in rows]
 
-    def candidates(self, rows: Sequence[int]) -> list[tuple[str, float, str]]:
-        """The id, the length and the words of rows."""
-        ((*found,),) = self._transaction.run((self._sql.candidates, {**self._place, "rows": json.dumps(list(rows))}))
-        return [(name, length, words) for name, length, words in found]
+    def _posting(self, rows: NDArray[np.int64], frequencies: NDArray[np.float64]) -> Posting:
+        places, there = self.copy.found(rows)
+        return Posting(places[there], frequencies[there])
 
     def _refresh(self) -> None:
         copy, held = self.copy, self.held

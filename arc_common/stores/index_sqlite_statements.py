@@ -22,9 +22,8 @@ class SqliteIndexStatements:
     changes: Statement
     rows: Statement
     vectors: Statement
-    forms: Statement
+    postings: Statement
     holders: Statement
-    candidates: Statement
     names: Statement
     first: Statement
     rows_of_ids: Statement
@@ -66,14 +65,17 @@ _SQL = {
         FROM arc_index_entries AS entry LEFT JOIN arc_index_vectors AS held ON held.id = entry.id
         WHERE entry.scope = :scope AND entry.caller_id = :caller_id AND (entry.version, entry.id) > (:version, :id)
         ORDER BY entry.version, entry.id LIMIT :row_limit""",
-    "forms": "SELECT term FROM arc_index_vocabulary WHERE term >= :first AND term < :last",
+    "postings": """
+        SELECT wanted.key,
+          (SELECT group_concat(rowid) FROM arc_index_words WHERE arc_index_words MATCH wanted.value),
+          (SELECT group_concat(suffix || ':' || many) || ';' || group_concat(rows) FROM (
+             SELECT substr(term, length(wanted.value) + 1) AS suffix, count(*) AS many, group_concat(doc) AS rows
+             FROM temp.arc_index_postings
+             WHERE term >= wanted.value || 'x' AND term < wanted.value || 'y' GROUP BY term))
+        FROM json_each(:tokens) AS wanted""",
     "holders": "SELECT group_concat(rowid) FROM arc_index_words WHERE arc_index_words MATCH :query",
-    "candidates": """
-        SELECT entry.entry_id, entry.length, words.tokens
-        FROM arc_index_entries AS entry JOIN arc_index_words AS words ON words.rowid = entry.id
-        WHERE entry.caller_id = :caller_id AND entry.id IN (SELECT value FROM json_each(:rows))""",
     "names": """
-        SELECT id, entry_id FROM arc_index_entries
+        SELECT id, entry_id, length FROM arc_index_entries
         WHERE caller_id = :caller_id AND id IN (SELECT value FROM json_each(:rows))""",
     "first": """
         SELECT id FROM arc_index_entries

@@ -5,7 +5,7 @@ which entries have it how often, without reading them.
 """
 
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,14 +15,7 @@ from arc_common.indexing import IndexEntry
 from arc_common.retrieval.lexical import BM25, inverse_document_frequencies
 from arc_common.stores.index_tokens import Tokens
 
-__all__ = ["AFTER", "Bounds", "Posting", "bounds_of", "frequencies_in", "frequency_of", "grouped", "words_of"]
-
-AFTER = "y"
-"""Sorts behind all forms of a token that it is put behind."""
-
-_WIDTH = 16
-_MOST_GROUPS = 16
-"""Of the frequencies of one term: each is a statement. Texts have fewer; made-up frequencies may have any number."""
+__all__ = ["Posting", "best_by", "frequencies_at", "posted", "scores_of", "words_of"]
 
 _ROUNDING = 1e-9
 """Relative, far above that of a sum of scores."""
@@ -30,40 +23,15 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Posting:
-    """Entries that have a term about equally often.
+    """The entries that have a term.
 
     Args:
-        places: Theirs.
-        lowest: How often at least.
-        highest: How often at most.
+        places: Theirs: of shape (m,), each once.
+        frequencies: How often each has it: float64 of shape (m,).
     """
 
     places: NDArray[np.intp]
-    lowest: float
-    highest: float
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """What entries may score: float64 of shape (n,) each; zero for those without any of the terms."""
-
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-
-    def best(self, limit: int, allowed: NDArray[np.bool_] | None) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """The places of those that are surely among the `limit` best, and of those that may be.
-
-        Args:
-            limit: How many are wanted, at least one.
-            allowed: Whether each may be among them: of shape (n,); `None` for all.
-        """
-        found = np.flatnonzero(self.upper if allowed is None else self.upper * allowed)
-        if len(found) <= limit:
-            return found, found[:0]
-        lower, upper = self.lower[found], self.upper[found]
-        last = np.partition(lower, len(found) - limit)[len(found) - limit]
-        sure = lower > last * (1 + _ROUNDING)
-        return found[sure], found[~sure & (upper >= last * (1 - _ROUNDING))]
+    frequencies: NDArray[np.float64]
 
 
 def words_of(entry: IndexEntry, tokens: Tokens) -> str:
@@ -72,43 +40,32 @@ def words_of(entry: IndexEntry, tokens: Tokens) -> str:
     return " ".join([*terms, *(label.hex() for label in tokens.labels(entry.metadata))])
 
 
-def frequency_of(word: str) -> float:
-    """How often an entry with this word has the term."""
-    suffix = word[_WIDTH:]
-    if not suffix:
-        return 1.0
-    if suffix[1] == "f":
-        return float(struct.unpack(">d", bytes.fromhex(suffix[2:]))[0])
-    return float(suffix[1:])
+def posted(plain: str | None, forms: str | None) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The rows of entries that have a token and how often each has it: int64 and float64 of shape (m,).
+
+    Args:
+        plain: The rows with its plain form, with commas between them; `None` for none.
+        forms: Its other forms and in how many rows each is ("x2:17,x3:4"), a semicolon, and these rows in that order.
+    """
+    once = _numbers(plain or "")
+    if forms is None:
+        return once, np.ones(len(once))
+    counted, _, rows = forms.partition(";")
+    pairs = [form.partition(":") for form in counted.split(",")]
+    several = np.repeat([_frequency(form) for form, _, _ in pairs], [int(many) for _, _, many in pairs])
+    return np.concatenate([once, _numbers(rows)]), np.concatenate([np.ones(len(once)), several])
 
 
-def grouped(words: Iterable[str]) -> list[list[str]]:
-    """The forms of one token by their frequencies, neighbours together where there are too many."""
-    ordered = sorted(words, key=frequency_of)
-    size = -(-len(ordered) // _MOST_GROUPS) or 1
-    return [ordered[start : start + size] for start in range(0, len(ordered), size)]
-
-
-def frequencies_in(words: str, tokens: Sequence[str]) -> list[float]:
-    """How often each term occurs, by an entry's row."""
-    padded = f" {words} "
-    frequencies = []
-    for token in tokens:
-        start = padded.find(f" {token}") + 1
-        frequencies.append(frequency_of(padded[start : padded.index(" ", start)]) if start else 0.0)
-    return frequencies
-
-
-def bounds_of(
-    postings: Mapping[str, Sequence[Posting]],
+def scores_of(
+    postings: Mapping[str, Posting],
     weights: Mapping[str, float],
     lengths: NDArray[np.float64],
     *,
     bm25: BM25,
     count: int,
     mean: float,
-) -> Bounds:
-    """What the entries may score.
+) -> NDArray[np.float64]:
+    """What the entries score, but for rounding: float64 of shape (n,); zero for those without any of the terms.
 
     Args:
         postings: Of each term.
@@ -119,23 +76,63 @@ def bounds_of(
         mean: Their mean length.
     """
     norms = bm25.norms(lengths, mean=mean)
-    upper = np.zeros(len(lengths))
-    lower = upper
-    if any(posting.lowest != posting.highest for several in postings.values() for posting in several):
-        lower = np.zeros(len(lengths))
-    for term, several in postings.items():
-        holders = sum(len(posting.places) for posting in several)
-        impact = weights[term] * float(inverse_document_frequencies(np.array([holders]), count)[0])
-        for posting in several:
-            at, norm = posting.places, norms[posting.places]
-            upper[at] += impact * posting.highest / (posting.highest + norm)
-            if lower is not upper:
-                lower[at] += impact * posting.lowest / (posting.lowest + norm)
-    return Bounds(lower, upper)
+    scores = np.zeros(len(lengths))
+    rarities = inverse_document_frequencies(np.array([len(posting.places) for posting in postings.values()]), count)
+    for (term, posting), rarity in zip(postings.items(), rarities.tolist(), strict=True):
+        often = posting.frequencies
+        scores[posting.places] += weights[term] * rarity * often / (often + norms[posting.places])
+    return scores
+
+
+def best_by(
+    scores: NDArray[np.float64], limit: int, allowed: NDArray[np.bool_] | None
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The places of those that are surely among the `limit` best, and of those that may be, since they score alike.
+
+    Args:
+        scores: Float64 of shape (n,); those of zero are not among them.
+        limit: How many are wanted, at least one.
+        allowed: Whether each may be among them: of shape (n,); `None` for all.
+    """
+    found = np.flatnonzero(scores if allowed is None else scores * allowed)
+    if len(found) <= limit:
+        return found, found[:0]
+    reached = scores[found]
+    last = np.partition(reached, len(found) - limit)[len(found) - limit]
+    sure = reached > last * (1 + _ROUNDING)
+    return found[sure], found[~sure & (reached >= last * (1 - _ROUNDING))]
+
+
+def frequencies_at(places: NDArray[np.intp], postings: Sequence[Posting], count: int) -> NDArray[np.float64]:
+    """How often each of the terms occurs in each of some entries: float64 of shape (places, terms).
+
+    Args:
+        places: Those entries'.
+        postings: Of each term.
+        count: How many places there are.
+    """
+    table = np.zeros((len(places), len(postings)))
+    often = np.zeros(count)
+    for column, posting in enumerate(postings):
+        often[posting.places] = posting.frequencies
+        table[:, column] = often[places]
+        often[posting.places] = 0.0
+    return table
+
+
+def _numbers(joined: str) -> NDArray[np.int64]:
+    return np.fromstring(joined, dtype=np.int64, sep=",")
+
+
+def _frequency(suffix: str) -> float:
+    """How often an entry with a form has the term, by what stands behind the token."""
+    if suffix[1] == "f":
+        return float(struct.unpack(">d", bytes.fromhex(suffix[2:]))[0])
+    return float(suffix[1:])
 
 
 def _suffix(frequency: float) -> str:
-    """Letters and digits only, and nothing for what most terms have."""
+    """Letters and digits only, an "x" first; nothing for what most terms have."""
     if frequency == 1:
         return ""
     if frequency.is_integer() and frequency < 2**53:

@@ -91,6 +91,25 @@ def test_a_scope_s_first_search_takes_one_more(on_the_wire: tuple[SqlStore, Wire
         search(store)
 
 
+def test_the_words_of_a_question_are_one_statement_on_sqlite(tmp_path: Path) -> None:
+    """However many they are, and however many frequencies each of them has."""
+    engine = create_engine(f"sqlite:///{tmp_path / 'arc.db'}")
+    ran: list[str] = []
+    event.listen(engine, "connect", lambda connection, _: connection.set_trace_callback(ran.append))
+    store = SqlStore(engine)
+    store.index.put(SCOPE, "document", [IndexEntry(str(n), "", {"a": 1 + n / 7, "b": 1.0}) for n in range(90)])
+
+    def statements(terms: str) -> int:
+        ran.clear()
+        found = store.index.lexical(SCOPE, "document", dict.fromkeys(terms, 1.0), limit=99)
+        assert len(found.ids) == 90
+        return sum(not sql.startswith("--") for sql in ran)  # those are FTS5's own
+
+    statements("a")
+    assert statements("abcdefghijklmnop") == statements("b")
+    engine.dispose()
+
+
 def test_other_tenants_cost_nothing_on_sqlite(tmp_path: Path) -> None:
     """SQLite takes as many steps for a search beside thirty tenants with the same words as with none."""
     engine = create_engine(f"sqlite:///{tmp_path / 'arc.db'}")
