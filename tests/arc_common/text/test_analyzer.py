@@ -62,14 +62,24 @@ def test_ordinary_words_alone_are_remembered():
     secrets = ["ord-77314", "lena@postbox.example", "010-5550-7788", "1,284,000.00", "a" * 40, "hunter2hunter"]
     text = " ".join(["an ordinary well-known house, isn't it? 1,240", *secrets])
     first = analyze(text)
-    assert {"house,", "isn't", "1,240"} <= analyzer._remembered.keys()
-    assert not analyzer._remembered.keys() & set(secrets)
+    assert {"house,", "isn't", "1,240"} <= analyzer._one_term.keys()
+    assert "well-known" in analyzer._other_terms
+    assert not (analyzer._one_term.keys() | analyzer._other_terms.keys()) & set(secrets)
     assert analyze(text) == first == analyze(text.upper())
     many = " ".join("".join(letters) for letters in itertools.product("abcdefghijklmnopqrstuvwxyz", repeat=3))
     for prefix in "qrstuv":
         analyze(" ".join(prefix + word for word in many.split()))
-    assert 1 << 15 <= len(analyzer._remembered) <= 1 << 16
+    assert 1 << 15 <= len(analyzer._one_term) <= 1 << 16
     assert analyze(text) == first
+
+
+_WORDS = ["The", "ships'", "well-known", "ORD-7731", "--", "—", "1,240", "don't", "서울에서", "龙井", "café", "x", "…"]
+
+
+@given(st.lists(st.sampled_from(_WORDS)))
+def test_a_text_has_the_terms_of_its_words(words):
+    """In their order, whichever of them come with one term, with several, or with none."""
+    assert analyze(" ".join(words)) == [term for word in words for term in analyze(word)]
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=60))
