@@ -13,7 +13,7 @@ from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import BudgetExceededError, InvalidInputError
 from arc_common.messages import ARC_MARK, Exchange, Message, Role
 from arc_common.tokens.call_ids import with_distinct_call_ids
-from arc_common.tokens.compression.truncation import truncated
+from arc_common.tokens.compression.shortening import shortened
 from arc_common.tokens.counting import REQUEST_OVERHEAD
 from arc_common.tokens.filling import Changed, fit_exchanges
 from arc_common.tokens.window import OLDER, Dropped, current_turn, select_window
@@ -383,7 +383,7 @@ class _Builder:
         return self._draft
 
     def _shorten(self, message: Message, room: int) -> Message | None:
-        return truncated(message, max_tokens=room, count=self._costs.message)
+        return shortened(message, max_tokens=room, count=self._costs.message)
 
     def _items(self, messages: Sequence[Message]) -> MessageItems:
         return MessageItems(messages, list(map(self._costs.message, messages)))

@@ -11,7 +11,7 @@ from arc_common.context_window import NEAREST, LeftOut, MessageItems, Omission, 
 from arc_common.exceptions import BudgetExceededError
 from arc_common.messages import Message, Role
 from arc_common.tokens.call_ids import with_distinct_call_ids
-from arc_common.tokens.compression.truncation import truncated
+from arc_common.tokens.compression.shortening import shortened
 from arc_common.tokens.filling import Changed, Fitted, fit_exchanges
 from arc_common.tokens.window import EMPTY, OLDER, Dropped, Selection, current_turn, says_something, select_window
 
@@ -223,7 +223,7 @@ class _Builder:
         return MessageItems(messages, list(map(self._costs.message, messages)))
 
     def _shorten(self, message: Message, room: int) -> Message | None:
-        return truncated(message, max_tokens=room, count=self._costs.message)
+        return shortened(message, max_tokens=room, count=self._costs.message)
 
 
 def _less(limit: int | None, taken: int) -> int | None:

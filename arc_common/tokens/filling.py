@@ -14,7 +14,7 @@ Count = Callable[[Message], int]
 """The tokens of a message."""
 
 Shorten = Callable[[Message, int], Message | None]
-"""A message's beginning, of at most so many tokens; `None` when there is none of any use."""
+"""As much of a message as so many tokens hold; `None` when that is nothing of any use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,20 +54,29 @@ def cleared(message: Message, tokens: int) -> Message:
 def fit_turn(turn: Turn, room: int, *, count: Count, shorten: Shorten | None = None) -> Fitted:
     """As much of a turn as fits: its user message, whole if it fits, and its newest exchanges (see `fit_exchanges`).
 
-    A user message that does not fit is shortened, and leaves half of the room to the exchanges if they need it; without
-    `shorten` nothing of the turn is shown.
+    With `shorten`, a user message that does not fit, or whose exchanges then don't, leaves half of the room to them if
+    they need it. Without it nothing is shown of a turn whose user message does not fit.
     """
-    user = turn.exchanges[0].messages[0]
+    user, exchanges = turn.exchanges[0].messages[0], turn.exchanges[1:]
     tokens = count(user)
-    opened = user if tokens <= room else shorten(user, room // 2) if shorten else None
-    if opened is None:
-        return Fitted((), turn.messages, (), 0)
-    steps = fit_exchanges(turn.exchanges[1:], room - count(opened), count=count, shorten=shorten)
-    if opened is not user and shorten is not None:
-        opened = shorten(user, room - steps.tokens) or opened
+    fitted = Fitted((), turn.messages, (), 0)
+    if tokens <= room:
+        steps = fit_exchanges(exchanges, room - tokens, count=count, shorten=shorten)
+        fitted = Fitted((user, *steps.shown), steps.dropped, steps.changed, tokens + steps.tokens)
+        if steps.shown or not exchanges:
+            return fitted
+    if shorten is None:
+        return fitted
+    half = shorten(user, room // 2) or (None if fitted.shown else shorten(user, room))
+    if half is None or half is user:
+        return fitted
+    steps = fit_exchanges(exchanges, room - count(half), count=count, shorten=shorten)
+    if fitted.shown and not steps.shown:
+        return fitted
+    opened = shorten(user, room - steps.tokens) or half
     cost = count(opened)
-    changes = () if opened is user else (Changed(user, opened, SHORTENED, tokens, cost),)
-    return Fitted((opened, *steps.shown), steps.dropped, (*changes, *steps.changed), cost + steps.tokens)
+    changes = (Changed(user, opened, SHORTENED, tokens, cost), *steps.changed)
+    return Fitted((opened, *steps.shown), steps.dropped, changes, cost + steps.tokens)
 
 
 def fit_exchanges(exchanges: Sequence[Exchange], room: int, *, count: Count, shorten: Shorten | None = None) -> Fitted:
@@ -82,7 +91,7 @@ def fit_exchanges(exchanges: Sequence[Exchange], room: int, *, count: Count, sho
         exchanges: The exchanges, oldest first.
         room: The tokens that there are.
         count: The tokens of a message.
-        shorten: Gives a message's beginning.
+        shorten: Gives as much of a message as fits.
     """
     if not exchanges:
         return Fitted((), (), (), 0)

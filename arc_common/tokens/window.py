@@ -122,8 +122,9 @@ def select_window(
     - System messages at the very start are kept and counted before anything else.
     - Messages with nothing in them are left out: providers refuse them.
     - Order is the conversation's; there are no duplicates; the input is not changed.
-    - With `shorten`, a tenth of the tokens is not left unused while there is more to show: the oldest turn that is
-      shown may then be shown in part.
+    - With `shorten`, a tenth of the tokens is not left unused while anything more can be shown in part: of the oldest
+      turn that is shown then the user message, if need be its beginning, and the newest exchanges, at least one. Calls
+      are never cut.
 
     Args:
         messages: The conversation, oldest first.
@@ -134,7 +135,7 @@ def select_window(
         live: Whether the newest turn is still running: calls without results at its end are then kept.
         keep_opening: Keep what comes before the first user message (a greeting) when everything else fits too.
         continued: Whether a newer turn follows that is not among the messages; then none of these has to be shown.
-        shorten: Gives a message's beginning of at most so many tokens.
+        shorten: Gives as much of a message as so many tokens hold.
 
     Raises:
         InvalidInputError: A limit is negative or no whole number.
@@ -167,10 +168,11 @@ def select_window(
             if (kept or continued) and len(part.shown) == 1 < len(said):
                 # a question without its answer helps nobody
                 part = Fitted((), said, (), 0)
-            changed = part.changed
+            room.take(part.shown, part.tokens, turns=1)
+            changed = (*part.changed, *changed)
             kept.append(part.shown)
             left.append(part.dropped)
-            is_full = True
+            is_full = bool(part.dropped)
         else:
             left.append(said)
             is_full = True

@@ -1,6 +1,7 @@
 """The rules that every window is held against find windows that break them."""
 
 from dataclasses import replace
+from math import inf
 
 import pytest
 
@@ -10,6 +11,7 @@ from arc_common.context_window import ContextWindow, Receipt
 from tests.integration.window_cases import Case, fixed_tokens, plain_tokens, told
 from tests.integration.window_rules import (
     BrokenWindowError,
+    Outcome,
     answered,
     check_fixed,
     check_langchain,
@@ -18,6 +20,7 @@ from tests.integration.window_rules import (
     check_providers,
     check_shape,
     check_tokens,
+    least_more,
     shrunk,
 )
 
@@ -77,6 +80,28 @@ def test_a_broken_window_is_found(rule, messages):
         except IndexError:
             assert not messages
     assert rule in found
+
+
+@pytest.mark.parametrize(
+    ("messages", "more"),
+    [
+        pytest.param(SOUND, inf, id="all of it is shown"),
+        pytest.param((PROMPT, QUERY), 4 + 6 + 17, id="a turn is left out"),
+        pytest.param((PROMPT, USER, QUERY), 17, id="a call and its result are"),
+        pytest.param((PROMPT, replace(USER, content="What is... [truncated]"), CALL, RESULT, QUERY), 0, id="a word is"),
+    ],
+)
+def test_what_more_of_the_history_would_take(messages, more):
+    """The fewest tokens."""
+    assert least_more(CASE, messages) == pytest.approx(more, abs=4)
+
+
+def test_a_wasteful_window_is_found():
+    """Of ten tenths of a budget two are left, and what is left out takes one."""
+    assert Outcome(used=0.8, overflows=True, spare=200, more=100).is_wasteful
+    assert not Outcome(used=0.8, overflows=True, spare=200, more=300).is_wasteful
+    assert not Outcome(used=0.8, overflows=False, spare=200, more=100).is_wasteful
+    assert not Outcome(used=0.95, overflows=True, spare=50, more=10).is_wasteful
 
 
 @pytest.mark.parametrize(("total", "budget"), [(500, 400), (1, 400)], ids=["over budget", "counted too low"])

@@ -5,12 +5,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import dropwhile
+from math import inf
 from typing import Any
 
-from arc_common import ArcError, BudgetExceededError, ContextEngine, Message, Role
+from arc_common import ArcError, BudgetExceededError, ContentPart, ContextEngine, Message, Role
 from arc_common.assembly import NO_LAYERS, Costs, build_context_window
 from arc_common.context_window import ContextWindow
-from arc_common.messages import exchanges_of, turns_of
+from arc_common.messages import Turn, exchanges_of, turns_of
 from arc_common.protocols import TokenCounter
 from arc_common.testing.providers import anthropic, gemini, openai
 from langchain_arc import messages as langchain_messages
@@ -18,6 +19,12 @@ from llamaindex_arc import messages as llamaindex_messages
 from tests.integration.window_cases import Case, factor, fixed_tokens, parts, plain_tokens, says, schema_tokens
 
 PROVIDERS = {"anthropic": anthropic, "gemini": gemini, "openai": openai}
+
+_MEDIA = frozenset({"image", "audio", "file"})
+_SHORTEST = 16
+"""Characters: the shortest beginning of a text that is shown."""
+_WORD = 48
+"""Tokens: texts are cut behind a word, found to within some characters; a family of emoji alone is some twenty."""
 
 
 class BrokenWindowError(AssertionError):
@@ -39,13 +46,20 @@ class Outcome:
         refused: It was said that the fixed parts don't fit.
         used: The request's tokens, as a share of the budget.
         overflows: Whether the history is larger than the room that there is for it.
-        largest: The largest part of the history that is shown or left out as one, as a share of the budget.
+        spare: The tokens that are left of the budget.
+        more: The fewest tokens that anything more of the history takes; infinite where all of it is shown.
     """
 
     refused: bool = False
     used: float = 0.0
     overflows: bool = False
-    largest: float = 0.0
+    spare: int = 0
+    more: float = inf
+
+    @property
+    def is_wasteful(self) -> bool:
+        """Whether a tenth of the budget is left although more of the history could be shown in it."""
+        return self.overflows and self.used < 0.9 and self.spare >= self.more
 
 
 @cache
@@ -117,9 +131,11 @@ def check_case(case: Case) -> Outcome:
         check_langchain(case, request)
     if case.seed % 11 == 5:
         check_llamaindex(case, request)
-    overflows, largest = _demand(case, budget - needed * factor(case.counter))
     return Outcome(
-        used=window.total_tokens / budget, overflows=overflows, largest=largest * factor(case.counter) / budget
+        used=window.total_tokens / budget,
+        overflows=_overflows(case, budget - needed * factor(case.counter)),
+        spare=budget - window.total_tokens,
+        more=least_more(case, messages) * factor(case.counter) + _WORD,
     )
 
 
@@ -249,29 +265,87 @@ def _check_objects(seen: Sequence[tuple[str, list[Any], str | None]], framework:
         raise BrokenWindowError(f"{framework} orphaned call", f"{waiting} at the end")
 
 
-def _demand(case: Case, room: float) -> tuple[bool, int]:
-    """Whether what can be shown of the history besides what is fixed is larger than the room, and its largest part.
+def _overflows(case: Case, room: float) -> bool:
+    """Whether what can be shown of the history besides what is fixed is larger than the room.
 
-    A part is what is shown together: an exchange with its turn's user message, or a system message. Where there are
-    limits by count, nothing is demanded.
+    Where there are limits by count, nothing is demanded.
     """
     request = case.request
     if request.max_turns is not None or request.max_messages is not None or case.seed % 10 == 0:
-        return False, 0
+        return False
     tokens = plain_tokens(case.counter)
     behind = dropwhile(lambda message: message.role is Role.SYSTEM, case.history)
-    asides = [tokens(message) for message in behind if message.role is Role.SYSTEM]
-    spoken = [message for message in case.history if message.role is not Role.SYSTEM]
-    exchanges, _ = exchanges_of([message for message in spoken if message.role is Role.TOOL or _is_sent(message)])
-    total, largest = sum(asides), max(asides, default=0)
+    total = sum(tokens(message) for message in behind if message.role is Role.SYSTEM)
+    total += sum(tokens(message) for turn in _turns(case) for message in turn.messages)
     if request.query is None:
         total -= tokens(case.current)
-    for turn in turns_of([exchange for exchange in exchanges if exchange.complete]):
-        if turn.starts_with_user:
-            costs = [sum(map(tokens, exchange.messages)) for exchange in turn.exchanges]
-            total += sum(costs)
-            largest = max(largest, costs[0] + max(costs[1:], default=0))
-    return total * factor(case.counter) > room, largest
+    return total * factor(case.counter) > room
+
+
+def _turns(case: Case) -> list[Turn]:
+    """The turns of the history that can be shown, results at their calls."""
+    spoken = [message for message in case.history if message.role is not Role.SYSTEM]
+    exchanges, _ = exchanges_of([message for message in spoken if message.role is Role.TOOL or _is_sent(message)])
+    is_open = case.request.query is None
+    usable = [one for one in exchanges if one.complete or (is_open and one is exchanges[-1])]
+    return [turn for turn in turns_of(usable) if turn.starts_with_user]
+
+
+def least_more(case: Case, messages: Sequence[Message]) -> float:
+    """The fewest tokens that anything more of the history takes, where nothing may be left out between what is shown.
+
+    Of a turn that is not shown, that is the beginnings of its user message and of its newest exchange; of one that is,
+    the exchange before those shown, its results cleared; of a message that is shown in part, what was taken out of it.
+    """
+    shown = {message.id: message for message in messages}
+    more = inf
+    for turn in reversed(_turns(case)):
+        user = turn.exchanges[0].messages[0]
+        if user.id not in shown:
+            opening = [user, *turn.exchanges[-1].messages] if turn.exchanges[1:] else [user]
+            return min(more, sum(_least(case, message) for message in opening))
+        has_gap = False
+        for exchange in turn.exchanges[:0:-1]:
+            has_gap = exchange.messages[0].id not in shown
+            if has_gap:
+                more = min(more, sum(_least(case, message) for message in exchange.messages))
+                break
+            more = min([more, *(_taken(case, message, shown[message.id]) for message in exchange.messages)])
+        if user is not case.current:
+            more = min(more, _taken(case, user, shown[user.id]))
+            if has_gap:
+                break
+    return more
+
+
+def _least(case: Case, message: Message) -> int:
+    """The tokens of the least that can be shown of a message: three words, and all that can't be cut."""
+    tokens = plain_tokens(case.counter)
+    forms = [message]
+    if message.role is Role.TOOL:
+        forms.append(replace(message, content=f"[cleared: {tokens(message):,} tokens]"))
+    elif message.content is not None:
+        others = [
+            ContentPart("text", f"[cleared: {part.type}]") if part.type in _MEDIA else part
+            for part in parts(message)
+            if part.type != "text"
+        ]
+        text = ContentPart("text", f"{message.text[:_SHORTEST]}... [truncated]")
+        forms.append(replace(message, content=(*others, text)))
+    return min(map(tokens, forms))
+
+
+def _taken(case: Case, message: Message, shown: Message) -> float:
+    """The tokens that more of a message takes: a word of a text that was cut, a cleared result or picture."""
+    if shown.text == message.text and parts(shown) == parts(message):
+        return inf
+    if shown.text.endswith("... [truncated]") and not message.text.endswith("... [truncated]"):
+        return 0
+    tokens = plain_tokens(case.counter)
+    if message.role is Role.TOOL:
+        beginning = replace(message, content=f"{message.text[:_SHORTEST]}... [truncated]")
+        return min(tokens(message), tokens(beginning)) - tokens(shown)
+    return tokens(message) - tokens(shown)
 
 
 def _is_sent(message: Message) -> bool:

@@ -13,8 +13,8 @@ __all__ = ["longest_head", "truncated"]
 
 _Head = TypeVar("_Head")
 
-LEAST = 40 + len(MARKER)
-"""Characters of the shortest head looked for by tokens; less of a text says nothing."""
+LEAST = 16 + len(MARKER)
+"""Characters of the shortest head looked for by tokens: some three words; less of a text says nothing."""
 
 _FINE_ENOUGH = 8
 """A search ends within so many characters of the best cut, or a 256th of the head: a cut falls behind a word anyway."""
@@ -43,7 +43,7 @@ def truncated(
         count: The tokens of a message; needed with `max_tokens`.
 
     Returns:
-        `None` when no head worth keeping fits: nothing but space, or with `max_tokens` less than some 40 characters.
+        `None` when no head worth keeping fits: nothing but space, or with `max_tokens` less than some 16 characters.
 
     Raises:
         InvalidInputError: No limit is given, one is negative or no whole number, or `count` is missing.

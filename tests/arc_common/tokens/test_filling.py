@@ -94,3 +94,27 @@ def test_a_user_message_too_large_leaves_half_of_the_room_to_its_answer():
     assert fitted.shown[1] is answer
     assert 380 <= fitted.tokens <= 400
     assert not fit_turn(Turn(tuple(exchanges)), 400, count=cost).shown
+
+
+def test_a_question_is_shortened_where_its_answer_would_not_fit():
+    """Half of the room is the answer's; a question whose answer can't be cut stands alone, and whole."""
+    question, answer = Message("user", "why " * 88, id="q"), Message("assistant", "because " * 400, id="a")
+    exchanges, _ = exchanges_of([question, answer])
+    fitted = fit_turn(Turn(tuple(exchanges)), 100, count=cost, shorten=shorten)
+    assert [message.id for message in fitted.shown] == ["q", "a"]
+    assert all(message.text.endswith("... [truncated]") for message in fitted.shown)
+    assert 90 <= fitted.tokens <= 100
+    call = ToolCall("write", {"text": "word " * 500}, id="c")
+    exchanges, _ = exchanges_of(
+        [question, Message("assistant", None, tool_calls=(call,)), Message("tool", "ok", tool_call_id="c")]
+    )
+    assert fit_turn(Turn(tuple(exchanges)), 100, count=cost, shorten=shorten).shown == (question,)
+    assert len(fit_turn(Turn(tuple(exchanges)), 60, count=cost, shorten=shorten).shown) == 1
+
+
+def test_a_question_too_large_to_be_halved_is_shortened_to_all_of_the_room():
+    """Where half of it holds no beginning worth showing."""
+    exchanges, _ = exchanges_of([Message("user", "why " * 90), Message("assistant", "because " * 40)])
+    fitted = fit_turn(Turn(tuple(exchanges)), 20, count=cost, shorten=shorten)
+    assert len(fitted.shown) == 1
+    assert fitted.tokens > 12

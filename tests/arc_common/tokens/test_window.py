@@ -1,6 +1,7 @@
 """What a window of messages guarantees, whatever the conversation."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -146,3 +147,38 @@ def test_tokens_need_a_counter():
     """A token limit without a way to count is a mistake."""
     with pytest.raises(InvalidInputError, match="count"):
         select_window([], max_tokens=3)
+
+
+def shorten(message: Message, room: int) -> Message | None:
+    """As many characters as fit, of ten and more."""
+    return replace(message, content=message.text[: room - 1]) if room > 10 else None
+
+
+def test_a_tenth_is_not_left_unused():
+    """The oldest turn that is shown is shown in part; nothing is left out behind it."""
+    messages = chat("user", "assistant", "user", "assistant", "user", "assistant")
+    messages[2] = Message("user", "a long question " * 20, id="2")
+    messages[3] = Message("assistant", "a long answer " * 20, id="3")
+    selection = select_window(messages, max_tokens=120, count=cost, continued=True, shorten=shorten)
+    assert [message.id for message in selection.kept] == ["2", "3", "4", "5"]
+    assert sum(map(cost, selection.kept)) > 108
+    assert [item.message.id for item in selection.dropped] == ["0", "1"]
+    assert [change.message.id for change in selection.changed] == ["2", "3"]
+
+
+def test_a_turn_of_which_nothing_is_dropped_does_not_end_the_window():
+    """As where a picture was taken out of it: what is older may still stand before it, and in part too."""
+
+    def without_picture(message: Message, room: int) -> Message | None:
+        return (
+            replace(message, content="[cleared]") if "picture" in message.text and room > 10 else shorten(message, room)
+        )
+
+    messages = chat("user", "assistant", "user", "assistant", "user", "assistant")
+    messages[2] = Message("user", "picture " * 50, id="2")
+    kept = select_window(messages, max_tokens=80, count=cost, continued=True, shorten=without_picture).kept
+    assert [message.text for message in kept[:3]] == ["user 0", "assistant 1", "[cleared]"]
+    messages[0] = Message("user", "picture " * 50, id="0")
+    selection = select_window(messages, max_tokens=80, count=cost, continued=True, shorten=without_picture)
+    assert [message.text for message in selection.kept[:3]] == ["[cleared]", "assistant 1", "[cleared]"]
+    assert [change.message.id for change in selection.changed] == ["0", "2"]

@@ -226,7 +226,7 @@ def test_a_head_fills_the_tokens_it_is_given(text, budget, as_parts):
 
 
 def test_no_head_worth_keeping():
-    """Less than some forty characters says nothing; a call too large leaves no room at all."""
+    """Less than some sixteen characters says nothing; a call too large leaves no room at all."""
     assert truncated(Message("user", "word " * 100), max_tokens=10, count=tokens) is None
     assert truncated(Message("user", None), max_tokens=3, count=tokens) is None
     assert truncated(Message("user", "word " * 100), max_tokens=50, count=lambda _: 51) is None
