@@ -1,15 +1,15 @@
-"""Whether a memory takes another's place: what has one value at a time, and what is stated and then denied. Pure.
+"""Whether a memory takes another's place: what has one value at a time, and what is stated and then over. Pure.
 
-A statement makes claims. A claim has a slot that can hold one value at a time: where somebody lives, how old they are,
-whether they like coffee. Two statements contradict each other when they fill one slot with values that can't both be
-so. What can be many at once (pets, languages, journeys, hobbies) fills no slot but its own denial.
+A statement makes claims (see `rules.claims`). Two statements contradict each other if they differ in one value of which
+a thing has one at a time (an amount, a time, a place of work) and in nothing else, or if one says that what the other
+says is over, or has changed. What can be many at once (pets, languages, journeys, hobbies) only ends.
 """
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from arc_common.memory.rules import claims_english, claims_korean
-from arc_common.memory.rules.claims import Claim, are_compatible
+from arc_common.memory.rules.claims import Claim, Mark, are_compatible
 from arc_common.text.sentences import sentences_of
 
 __all__ = ["Claim", "claims_of", "conflict", "contradicts", "is_negated"]
@@ -23,18 +23,27 @@ _LONGEST = 300
 
 @lru_cache(256)  # a new memory's are asked for twice
 def claims_of(text: str) -> tuple[Claim, ...]:
-    """What a text claims, each slot once; deterministic, linear in the text."""
+    """What a text claims, each slot once; deterministic, linear in the text.
+
+    What a text says and denies is over: it tells what was before.
+    """
     claims: dict[str, Claim] = {}
     for sentence in sentences_of(text)[:_SENTENCES]:
         for claim in _claims(sentence) if len(sentence) <= _LONGEST else ():
             claims.setdefault(claim.slot, claim)
-    return tuple(claims.values())
+    opposed = {
+        slot
+        for slot, claim in claims.items()
+        if claim.mark is Mark.SAID
+        and any(other in claims and not are_compatible(claim, claims[other]) for other in claim.opposed)
+    }
+    return tuple(claim for slot, claim in claims.items() if slot not in opposed)
 
 
 def conflict(one: Iterable[Claim], other: Iterable[Claim]) -> bool:
     """Whether two texts' claims can't both be so."""
     held = {claim.slot: claim for claim in other}
-    return any(claim.slot in held and not are_compatible(claim, held[claim.slot]) for claim in one)
+    return any(slot in held and not are_compatible(claim, held[slot]) for claim in one for slot in claim.opposed)
 
 
 def contradicts(one: str, other: str) -> bool:

@@ -98,7 +98,9 @@ class Holdings:
     def contradicted(self, text: str) -> list[str]:
         """The ids of the memories that hold and that the text contradicts."""
         claims = claims_of(text)
-        candidates = {memory_id for claim in claims for memory_id in self._by_slot.get(claim.slot, ())}
+        candidates = {
+            memory_id for claim in claims for slot in claim.opposed for memory_id in self._by_slot.get(slot, ())
+        }
         return sorted(memory_id for memory_id in candidates if conflict(claims, self._claims[memory_id]))
 
     def _add(self, outlines: list[MemoryOutline]) -> None:

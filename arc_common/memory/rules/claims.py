@@ -1,56 +1,108 @@
-"""Claims, and when two values of one slot can both be so. Pure."""
+"""Claims: what a statement says that another one can contradict, and whether two of them can both be so. Pure."""
 
-import re
-import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from enum import Enum
 
-__all__ = ["Claim", "are_compatible", "plain", "polar", "value_of"]
+from arc_common.memory.rules.claims_kinds import are_near, kind_of
 
-_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
-_SPACE = re.compile(r"\s+")
+__all__ = ["Claim", "Mark", "are_compatible", "changed", "ended", "said", "valued"]
+
+
+class Mark(Enum):
+    """What a claim does with its value."""
+
+    VALUE = "value"
+    """Names the one value of its slot."""
+    SAID = "said"
+    """Says something that may be over later."""
+    ENDED = "ended"
+    """Says that something is over, or never was."""
+    CHANGED = "changed"
+    """Says that something has another value than before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a statement puts into a slot that holds one value at a time.
+    """What a statement says, by tokens: stems, and values with their kind ("weekday=tue").
 
     Args:
-        slot: Whose, and what of theirs ("user|residence").
-        value: Its words, folded; a value with more words than another may only be more exact ("seoul", "mapo").
-        denied: For what is so or is not, which of the two; `None` for a value.
+        slot: Under which it is looked up: what of whom, for one word of it.
+        value: Of a value or a change the values; of what is said or over all its words.
+        mark: What it does with them.
+        topic: Of a change, what has changed.
+        subject: Of what is said or over, who or what does so; empty for the user.
     """
 
     slot: str
     value: frozenset[str]
-    denied: bool | None = None
+    mark: Mark = Mark.VALUE
+    topic: frozenset[str] = frozenset()
+    subject: frozenset[str] = frozenset()
+
+    @property
+    def opposed(self) -> tuple[str, ...]:
+        """The slots in which a claim that contradicts this one can be: values meet values, the said what is over."""
+        if self.mark is Mark.VALUE:
+            return (self.slot,)
+        return (f"over {self.slot[5:]}",) if self.mark is Mark.SAID else (f"said {self.slot[5:]}",)
+
+
+def valued(rest: Iterable[str], kind: str, value: Iterable[str]) -> Iterator[Claim]:
+    """That something has this value, if there is one: two statements that differ in nothing else exclude each other."""
+    if values := frozenset(value):
+        yield Claim(f"{kind} of {' '.join(sorted(set(rest)))}", values)
+
+
+def said(subject: frozenset[str], people: str, words: Iterable[str]) -> Iterator[Claim]:
+    """That something is so; it is looked up by each of its words."""
+    value = frozenset(words)
+    for word in sorted(word for word in value if not word.startswith(("of ", "name="))):
+        yield Claim(f"said {people}|{word}", value, Mark.SAID, subject=subject)
+
+
+def ended(subject: frozenset[str], people: str, words: Iterable[str]) -> Iterator[Claim]:
+    """That something is over; what is said with all its words, of the same subject, was so before."""
+    value = frozenset(words)
+    if value - {"~"}:
+        yield Claim(f"over {people}|{_anchor(value)}", value, Mark.ENDED, subject=subject)
+
+
+def changed(people: str, topic: Iterable[str], value: Iterable[str]) -> Iterator[Claim]:
+    """That something has a new value; what is said of it with another value of the kind was so before."""
+    about, values = frozenset(topic), frozenset(value)
+    if about - {"~"} and values:
+        yield Claim(f"over {people}|{_anchor(about)}", values, Mark.CHANGED, about)
 
 
 def are_compatible(one: Claim, other: Claim) -> bool:
-    """Whether two claims on one slot can both be so.
+    """Whether two claims, of which one is in a slot that the other opposes, can both be so.
 
-    - Of two values one may be the other, said more exactly; an empty one says nothing.
-    - What is denied in general is not so in particular; what is denied in particular may be so otherwise: "no tennis"
+    - Of two values one may be the other, said more exactly, or in round numbers.
+    - What is over in general is not so in particular; what is over in particular may be so otherwise: "no tennis"
       rules out "tennis on Saturdays", but "no coffee in the evening" does not rule out "coffee".
     """
-    if one.denied is None or other.denied is None or one.denied == other.denied:
-        return one.denied is not None or one.value <= other.value or other.value <= one.value
-    denial, statement = (one, other) if one.denied else (other, one)
-    return not denial.value <= statement.value
+    if one.mark is Mark.VALUE or other.mark is Mark.VALUE:
+        return one.mark is not other.mark or one.slot != other.slot or _agree(one.value, other.value)
+    if (one.mark is Mark.SAID) is (other.mark is Mark.SAID):
+        return True
+    told, over = (one, other) if one.mark is Mark.SAID else (other, one)
+    if over.mark is Mark.ENDED:
+        return over.subject != told.subject or not over.value <= told.value
+    if not over.topic <= told.value:
+        return True
+    kinds = {kind_of(token) for token in over.value}
+    return all(_agree(_of_kind(over.value, kind), _of_kind(told.value, kind)) for kind in kinds)
 
 
-def plain(text: str) -> str:
-    """A sentence in one form of its characters, folded, without what ends it."""
-    text = unicodedata.normalize("NFKC", text).casefold().replace("’", "'").replace("‘", "'")
-    return _THOUSANDS.sub("", _SPACE.sub(" ", text)).strip(" \t.!。,;")
+def _agree(one: frozenset[str], other: frozenset[str]) -> bool:
+    return one <= other or other <= one or are_near(one, other)
 
 
-def value_of(words: Iterable[str]) -> frozenset[str]:
-    """A value of these words."""
-    return frozenset(words)
+def _of_kind(tokens: frozenset[str], kind: str) -> frozenset[str]:
+    return frozenset(token for token in tokens if kind_of(token) == kind)
 
 
-def polar(slot: str, words: Sequence[str], *, denied: bool) -> Iterator[Claim]:
-    """That something is so, or is not: a denial has the slot of its first word, a statement those of all its words."""
-    for word in dict.fromkeys(words[:1] if denied else words):
-        yield Claim(f"{slot} {word}", frozenset(words), denied)
+def _anchor(words: frozenset[str]) -> str:
+    """The word under which something is looked up: the longest, which few others have."""
+    return max(words, key=lambda word: (len(word), word))

@@ -1,171 +1,389 @@
-"""What English statements claim about things that have one value at a time."""
+"""What English statements claim: read by closed classes of words, whatever they are about."""
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
+from itertools import pairwise
 
-from arc_common.memory.rules.claims import Claim, plain, polar, value_of
-from arc_common.memory.rules.claims_english_patterns import (
-    AFFINITY,
-    AMOUNT,
-    ATTRIBUTE,
-    AUXILIARY,
-    CHANGED,
-    COUNT,
-    FRAME,
-    FUNCTION_WORDS,
-    HAS,
-    HEADS,
-    IDENTITY,
-    IN_LANGUAGE,
+from arc_common.memory.rules.claims import Claim, changed, ended, said, valued
+from arc_common.memory.rules.claims_english_tokens import Word, clauses_of, words_of
+from arc_common.memory.rules.claims_english_words import (
+    ADDITIVE,
+    ATTRIBUTES,
+    AUXILIARIES,
+    CAUSED,
+    CHANGES,
+    CLASSES,
+    DENIED_BY,
+    DISLIKES,
+    ENDS,
+    ENGAGES,
+    FILLERS,
+    HYPOTHETICAL,
     INTENDED,
-    KIND,
-    LOCATED,
-    MANNERS,
+    JOINS,
+    LIGHT,
     MANY,
-    MOST_WORDS,
-    NAMED,
     NEGATION,
-    NO_EMPLOYERS,
-    NUMBER_WORDS,
+    NOW,
+    OCCUPATIONS,
     PAST,
-    PAYS,
-    PLACE,
+    PEOPLE,
+    PREPOSITIONS,
+    PRONOUNS,
     RATHER,
-    SAME,
-    SLOTS,
-    SPEAKER,
-    STOP_WORDS,
-    SWITCHED,
-    TIMES,
-    USER,
-    WORD,
+    STATES,
+    SUBJECTS,
+    SWAPS,
+    VERBS,
 )
-from arc_common.text import analyze
+from arc_common.memory.rules.claims_kinds import kind_of
+from arc_common.text.words import BASE_FORMS
 
 __all__ = ["claims_of", "is_negated"]
+
+_ALWAYS = ("amount", "clock", "date", "code", "rhythm", "per", "size", "seat", "side", "hand", "marital", "employment")
+_OF_THINGS = frozenset({"weekday", "season", "daypart", "language", "colour", "transport"})
+"""Kinds of values of which somebody has several, but a thing has one."""
 
 
 def is_negated(text: str) -> bool:
     """Whether the text denies something."""
-    return NEGATION.search(plain(text)) is not None
+    return NEGATION.search(text.casefold().replace("’", "'")) is not None
 
 
 def claims_of(sentence: str) -> Iterator[Claim]:
     """What an English sentence claims."""
-    text = SPEAKER.sub("", plain(sentence))
-    if PAST.search(text):
+    clauses = clauses_of(sentence)
+    if HYPOTHETICAL.search(" ".join(clauses).casefold()) or PAST.search(" ".join(clauses).casefold()):
         return
-    negated = NEGATION.search(text) is not None
-    if not negated:
-        yield from _slots(text)
-        yield from _attributes(text)
-        yield from _identity(sentence)
-        yield from _choices(text)
-    yield from _polarity(text, negated=negated)
+    before: list[Word] = []
+    for place, clause in enumerate(clauses):
+        causes = CAUSED.match(clause.casefold())
+        words = words_of(
+            f"I {causes['verb'] or ''} {clause[causes.end() :]}" if causes else clause, is_first=place == 0
+        )
+        subject, predicate = _split(words, before)
+        yield from _Clause(subject, predicate, before, clauses[place:]).claims()
+        before = subject or before
 
 
-def _slots(text: str) -> Iterator[Claim]:
-    intended = INTENDED.search(text) is not None
-    if not intended and (match := PLACE.match(text)) and not _is_event(match["subject"]):
-        yield Claim(f"{_owner(match['subject'])}|residence", _value(match["value"]))
-    for slot, pattern in SLOTS:
-        if (intended and slot in MANNERS) or not (match := pattern.match(text)):
+def _split(words: list[Word], before: list[Word]) -> tuple[list[Word], list[Word]]:
+    """The subject of a clause and what is said of it; a clause without a subject has that of the one before."""
+    for place, word in enumerate(words):
+        if word.low in SUBJECTS:
+            return [], words[place + 1 :]
+        if word.low in ("the", "now") or (word.low in FILLERS and not place):
             continue
-        value = _value(match["value"])
-        if slot == "employer" and (not value or value & NO_EMPLOYERS or match["value"][0].isdigit()):
+        break
+    else:
+        return [], words
+    if words[0].low in AUXILIARIES or _is_finite(words[0]):
+        return before, words
+    has_plural = False
+    negated = ("no", "longer", "not", "never", "now", "also", "still", "currently")
+    for place, word in enumerate(words):
+        follows = place > 0 and words[place - 1].low not in PRONOUNS
+        is_verb = follows and (_is_finite(word) or (has_plural and word.stem in VERBS))
+        if is_verb or (place and word.low in AUXILIARIES):
+            start = next(i for i in range(place, 0, -1) if i == 1 or words[i - 1].low not in negated)
+            return words[:start], words[start:]
+        has_plural = has_plural or (word.low.endswith("s") and not word.low.endswith("'s"))
+    return [], words
+
+
+def _is_finite(word: Word) -> bool:
+    if word.is_name or "-" in word.low:
+        return False
+    is_form = word.low.endswith(("s", "ed")) or word.low in BASE_FORMS
+    return (word.stem in VERBS and is_form) or word.low.endswith("ed") or CHANGES.fullmatch(word.low) is not None
+
+
+class _Clause:
+    """One clause, and what it claims."""
+
+    def __init__(self, subject: list[Word], predicate: list[Word], before: list[Word], rest: list[str]) -> None:
+        self.predicate = predicate
+        self.low = " ".join(word.low for word in predicate)
+        self.names = subject
+        self.subject = frozenset(_stems(subject))
+        self.before = frozenset(_stems(before))
+        self.rest = rest
+        owners = {word.stem for word in subject if word.low.removesuffix("'s") in PEOPLE or word.is_name}
+        self.people = " ".join(sorted(owners)) if not re.search(r"\b(?:my|our)\b", self.low) else ""
+
+    def claims(self) -> Iterator[Claim]:
+        low = self.low
+        if swap := SWAPS.search(low):
+            old, new = swap["old"] or swap["left"] or swap["dropped"], swap["new"] or swap["taken"] or swap["kept"]
+            yield from self.ends(self.within(old))
+            yield from self.says(self.within(new))
+            yield from self.changes(self.within(new), self.within(new))
+        elif match := DISLIKES.search(low):
+            yield from self.ends(self.after(match.end()), engages=True)
+        elif (match := ENDS.search(low)) and not NEGATION.search(low) and not INTENDED.search(low):
+            yield from self.is_over(match)
+        elif match := NEGATION.search(low):
+            if not re.search(r"\bdid not\b|\b(?:was|were) not\b", low) or NOW.search(low):
+                yield from self.denies()
+        elif not INTENDED.search(low) and (match := CHANGES.search(low)) and (found := self.change(match)):
+            yield from found
+        elif not self.is_event():
+            yield from self.states()
+
+    def is_event(self) -> bool:
+        """Whether it happened, and says nothing of what is so now."""
+        for word in self.predicate:
+            if word.low in ("is", "are", "am", "be", "been", "has", "have", "will"):
+                return False
+            if word.low in ("was", "were", "had", "did"):
+                return True
+            if word.stem in VERBS | JOINS and not word.value:
+                is_past = word.low.endswith("ed") or (word.low in BASE_FORMS and not word.low.endswith("s"))
+                return is_past and word.stem not in JOINS
+        return False
+
+    def within(self, text: str) -> list[Word]:
+        """The words of the predicate that a part of it has."""
+        start = len(self.low[: self.low.index(text)].split())
+        return self.predicate[start : start + len(text.split())]
+
+    def after(self, position: int) -> list[Word]:
+        return self.predicate[len(self.low[:position].split()) :]
+
+    def says(self, words: list[Word], *more: str) -> Iterator[Claim]:
+        tokens = {*self.subject, *_tokens(words), *more}
+        tokens |= {CLASSES[word.low] for word in words if word.low in CLASSES}
+        tokens |= {word.stem for word in words if word.value and word.stem and word.low.isalpha()}
+        if any(word.stem in JOINS for word in words[:3]):
+            tokens.add("~")
+        yield from said(self.subject, self.people, tokens)
+
+    def ends(self, words: list[Word], *, engages: bool = False) -> Iterator[Claim]:
+        plain = [stem for stem in _plain(words) if stem != "~"]
+        tokens = {stem for stem in plain if stem not in LIGHT} or set(plain)
+        tokens |= {word.value for word in words if kind_of(word.value) not in ("", *_WHEN)}
+        if engages:
+            tokens.add("~")
+        if tokens:
+            yield from ended(self.subject, self.people, tokens)
+
+    def is_over(self, match: re.Match[str]) -> Iterator[Claim]:
+        words = self.after(match.end())
+        if words and words[0].low in ("by", "to", "at", "off", "in", "for", "away", "behind"):
+            return
+        if words and words[0].low in ("it", "them", "that"):
+            yield from ended(frozenset(), self.people, self.before)
+        elif any(word.stem and word.low not in FILLERS for word in words if kind_of(word.value) not in _WHEN):
+            yield from self.ends(_until(words, ("for", "to", "with", "because")))
+        elif not self.subject:
+            yield from self.ends([word for word in self.predicate[: -len(words) or None] if word.low != "let"][:-1])
+        else:
+            yield from ended(frozenset(), "", {stem for stem in self.subject if stem not in LIGHT} or self.subject)
+
+    def denies(self) -> Iterator[Claim]:
+        words = [word for word in self.predicate if word.low not in ("not", "no", "never", "without")]
+        tokens = set(_plain(words)) | {word.value for word in words if word.value}
+        if (not self.has_verb() and any(word.low in ("have", "has") for word in words)) or "want" in tokens:
+            tokens = {"~", *tokens} - {"want"}
+        yield from ended(self.subject, self.people, tokens | self.subject)
+
+    def has_verb(self) -> bool:
+        return any(
+            word.stem in VERBS for word in self.predicate if word.low not in ("have", "has", "had", "do", "does")
+        )
+
+    def change(self, match: re.Match[str]) -> list[Claim]:
+        """What has another value than before, and which; nothing if the verb says no such thing here."""
+        verb = match[0]
+        words = self.after(match.end())
+        place = next((i for i, w in enumerate(words) if w.low in ("to", "into", "until", "till", "with", "as")), None)
+        if place is None and verb.startswith(("renam", "repaint", "paint", "dy", "turn", "brought", "chang")):
+            values = [word for word in words if word.value or word.is_name]
+            place = words.index(values[0]) - 1 if values else None
+            if verb.startswith("renam") and not values:
+                names = [w for text in self.rest[1:] for w in words_of(text, is_first=False) if w.is_name]
+                return list(self.changes(words, names))
+        if place is None or (_GOES.match(verb) and not any(word.value for word in words[place + 1 : place + 3])):
+            return []
+        topic, new = words[: max(0, place)], words[place + 1 :]
+        about = [word for word in topic if word.low not in ("back", "up", "down", "forward")]
+        found = list(self.says([*topic, *new]))
+        moves = verb.startswith(("mov", "reloc", "transf")) and not _plain(about)
+        if moves and (self.people or not self.subject) and not any(word.value for word in new):
+            where = _until(new, tuple(PREPOSITIONS))
+            named = {word.stem for word in where if word.is_name}
+            found += valued(self.subject, "home name" if named else "home", named or _stems(where))
+        elif _plain(about) or self.subject:
+            found += self.changes([*self.names, *about] if _plain(about) == [] else about, new)
+        else:
+            found += self.changes(new, new)
+        return found
+
+    def changes(self, topic: list[Word], new: list[Word]) -> Iterator[Claim]:
+        """That the topic has the new value."""
+        values = {word.value for word in new if word.value} | _names(new) | _modifiers(new)
+        about = {stem for word in topic if not word.value and not word.is_name for stem in _plain([word])}
+        if topic is new:
+            about -= {token.split("=")[1] for token in _modifiers(new)}
+        yield from changed(self.people, about, values)
+        if topic is new:
+            return
+        for kind in sorted({kind_of(word.value) for word in new if word.value}):
+            yield from valued(about, kind, {w.value for w in new if kind_of(w.value) == kind})
+        complement = _until(new, tuple(PREPOSITIONS))
+        yield from valued(about, "is", _stems(complement))
+        yield from valued(about, "at", _stems(complement))
+
+    def states(self) -> Iterator[Claim]:
+        low, words = self.low, self.predicate
+        yield from self.says(words, *(_names(words) | _modifiers(words)))
+        for word in words:
+            for denied in DENIED_BY.get(word.low, ()):
+                yield from ended(self.subject, self.people, {denied, "~"})
+        if ADDITIVE.search(low):
+            return
+        if NOW.search(low):
+            about = {stem for stem in _plain(words) if stem != "~"} | self.subject
+            plain = {stem for stem in about if stem not in {w.stem for w in words if w.is_name}}
+            yield from changed(self.people, plain, {word.value for word in words if word.value})
+        if match := RATHER.search(low):
+            both = {*_plain(self.within(match["value"])), *_plain(self.within(match["other"]))}
+            yield from valued({*self.subject, *both}, "rather", _plain(self.within(match["value"])))
+            return
+        if match := _AS.search(low):
+            about = _stems(self.within(match["role"]))
+            yield from valued(self.subject | about, "is", _stems(self.within(match["held"])))
+        yield from self.typed()
+        yield from self.complements()
+        yield from self.identity()
+
+    def typed(self) -> Iterator[Claim]:
+        """Values whose kind their words tell; two exclude each other if all else is the same."""
+        low, words = self.low, self.predicate
+        if not any(word.stem in VERBS or word.low in AUXILIARIES or word.value.startswith("trans") for word in words):
+            return
+        indefinite = re.search(r"\b(?:an?|some)\b", low)
+        main = re.search(r"\b(?:main|only|favou?rite|primary|usual|preferred)\b", low) is not None
+        for kind in dict.fromkeys(kind_of(word.value) for word in words if word.value):
+            of_user = not self.subject or bool(self.people)
+            if kind in _OF_THINGS and of_user and not main and not (kind == "language" and " in " in f" {low}"):
+                continue
+            if indefinite and kind in ("clock", "date", "weekday", "colour", "size"):
+                continue
+            rest = {*self.subject, *(t for t in _tokens(words, verbs=True) if kind_of(t) != kind)}
+            if kind in ("marital", "employment", "hand"):
+                rest = set(self.subject)
+            elif INTENDED.search(low):
+                rest.add("?")
+            yield from valued(rest - _BEGIN, kind, {w.value for w in words if kind_of(w.value) == kind})
+
+    def complements(self) -> Iterator[Claim]:
+        """What verbs take one of at a time: where somebody lives, for whom they work."""
+        words = self.predicate
+        if INTENDED.search(self.low):
+            return
+        when = {word.value for word in words if kind_of(word.value) in _WHEN}
+        for place, word in enumerate(words):
+            for at in range(place + 1, len(words)):
+                joined = words[at].low if words[at].low in PREPOSITIONS else ""
+                is_next = at == place + 1 and not joined
+                name = STATES.get(f"{word.stem} {joined}" if joined else word.stem if is_next else "")
+                if name is None:
+                    continue
+                complement = _until(words[at if is_next else at + 1 :], tuple(PREPOSITIONS))
+                named = {stem for w in complement if w.is_name for stem in (w.stem,)}
+                kind = f"{name} name" if named else name
+                if named or (name not in ("car", "runs on", "dates", "supports") and _stems(complement)):
+                    yield from valued(self.subject | when, kind, named or _stems(complement))
+                    if name == "job":
+                        yield from valued(self.subject, "employment", {"employment=employed"})
+
+    def identity(self) -> Iterator[Claim]:
+        """Who, what or where something is that there is one of."""
+        words = self.predicate
+        verb = next((i for i, w in enumerate(words) if w.low in ("is", "are", "will", "am")), None)
+        if verb is None:
+            return
+        rest = [word for word in words[verb + 1 :] if word.low not in ("now", "be", "currently", "named", "called")]
+        if not rest:
+            return
+        complement = _until(rest[1:] if rest[0].low in PREPOSITIONS else rest, tuple(PREPOSITIONS))
+        stems = _stems(complement)
+        head = self.names[-1].low if self.names else ""
+        if occupation := {w.stem for w in complement if w.low in OCCUPATIONS}:
+            yield from valued(self.subject, "occupation", occupation)
+        if not self.subject:
+            return
+        joined = {"in": "at", "at": "at", "on": "at", "with": "with"}.get(rest[0].low)
+        if joined and not self.people and any(kind_of(stem) not in _WHEN for stem in stems):
+            yield from valued(self.subject, joined, stems)
+        if rest[0].low in PREPOSITIONS:
+            return
+        named = [word for word in complement if word.is_name]
+        is_attribute = (
+            any(w.low.removesuffix("'s") in ATTRIBUTES for w in self.names[-2:])
+            or " favorit" in f" {' '.join(self.subject)}"
+        )
+        is_name = named and len(named) == len([w for w in complement if w.stem and w.low not in FILLERS | PRONOUNS])
+        is_name = is_name and not re.search(r"(?:ish|ese|ian)$", named[-1].low)
+        if is_attribute or (is_name and head not in MANY):
+            yield from valued(self.subject, "is", stems)
+
+
+_WHEN = frozenset(
+    {"weekday", "daypart", "season", "date", "clock", "amount", "amount-day", "amount-month", "rhythm", "per"}
+)
+_BEGIN = frozenset({"start", "begin", "take", "place", "held", "happen", "schedul"})
+
+
+_GOES = re.compile(
+    r"w[e]nt|gone|f[ea]ll|r[io]se|gr[eo]w|hit|reach|put|set|brought|cut|turn|drop|jump|gain|climb|shr|slip"
+)
+"""Verbs that change an amount or a time, and do other things besides."""
+
+_AS = re.compile(
+    r"\b(?:use|uses|have|has|drink|eat|wear)\s(?P<held>\S.{1,40}?)\sas\s(?:my|our|his|her|their"
+    r"|the)\s(?P<role>\S.{1,40})$"
+)
+
+
+def _until(words: list[Word], stops: tuple[str, ...]) -> list[Word]:
+    for place, word in enumerate(words):
+        if place and word.low in stops:
+            return words[:place]
+    return words
+
+
+def _plain(words: list[Word], *, verbs: bool = False) -> list[str]:
+    """The stems of words that say something; of verbs by which somebody has to do with a thing a sign for all."""
+    found = []
+    for word in words:
+        if word.value or not word.stem or word.low in FILLERS or word.low in PRONOUNS or word.low in AUXILIARIES:
             continue
-        yield Claim(f"{_owner(match['subject'])}|{slot}", value)
+        found.append("~" if word.stem in ENGAGES and not word.is_name and not verbs else word.stem)
+    return found
 
 
-def _attributes(text: str) -> Iterator[Claim]:
-    """What something that there is one of is said to be."""
-    if match := ATTRIBUTE.match(text) or CHANGED.match(text):
-        named = match.groupdict()
-        words = f"{named['modifier']} {named['head']} {named['of'] or ''}".split()
-        about = sorted({_stem(word) for word in words if word not in STOP_WORDS and word not in USER})
-        value = _value(match["value"])
-        if 0 < len(value) <= MOST_WORDS and about:
-            yield Claim(f"{_owner(named.get('owner') or '')}|{' '.join(about)}", value)
-    if (match := LOCATED.match(text)) and (owner := _owner(match["subject"])) != "user":
-        yield Claim(f"{owner}|residence", _value(match["value"]))
-    if (match := FRAME.match(_with_digits(TIMES.sub("", text)))) and not match["rest"].startswith("a "):
-        frame = _stems_of(f"{match['subject']} {match['verb']} {AMOUNT.sub(' ', match['rest'])}")
-        yield Claim(f"amount {frame}", value_of(AMOUNT.findall(match["rest"])))
-    if match := NAMED.match(text):
-        yield Claim(f"{_owner(match['owner'])}|name of {_stem(match['what'])}", _value(match["value"]))
-    if match := COUNT.match(text):
-        yield Claim(f"{_owner(match['subject'])}|count of {_stems_of(match['what'])}", _value(match["value"]))
-    if match := PAYS.match(text):
-        yield Claim(f"{_owner(match['subject'])}|pays {_stems_of(match['what'])}", _value(match["value"]))
+def _tokens(words: list[Word], *, verbs: bool = False) -> set[str]:
+    tokens = {*_plain(words, verbs=verbs), *(word.value for word in words if word.value)}
+    if any(word.low in ("have", "has", "had", "smoke", "smokes", "smoking") for word in words) and not verbs:
+        tokens.add("~")
+    return tokens
 
 
-def _identity(sentence: str) -> Iterator[Claim]:
-    """Who or what something that there is one of is: "User's dentist is Dr. Kim"."""
-    match = IDENTITY.match(sentence.strip())
-    if match and match["what"].split()[-1] not in MANY:
-        yield Claim(f"user|{_stems_of(match['what'])}", _value(plain(match["value"])))
+def _stems(words: list[Word]) -> set[str]:
+    return {*_plain(words, verbs=True), *(word.value for word in words if word.value)}
 
 
-def _with_digits(text: str) -> str:
-    """The text with its numbers in figures."""
-    return " ".join(NUMBER_WORDS.get(word, word) for word in text.split())
+def _names(words: list[Word]) -> set[str]:
+    return {f"name={word.stem}" for word in words if word.is_name}
 
 
-def _choices(text: str) -> Iterator[Claim]:
-    """Which of several that exclude each other somebody prefers."""
-    if match := RATHER.match(text):
-        both = _stems_of(f"{match['value']} {match['other']}")
-        yield Claim(f"{_owner(match['subject'])}|rather {both}", _value(match["value"]))
-    if match := IN_LANGUAGE.match(text):
-        yield Claim(f"{_owner(match['subject'])}|language of {_stems_of(match['what'])}", _value(match["value"]))
-    if match := KIND.match(text):
-        slot = f"kind of {_stem(match['what'])} {_stems_of(match['rest'])}"
-        yield Claim(f"{_owner(match['subject'])}|{slot}", _value(match["value"]))
-
-
-def _polarity(text: str, *, negated: bool) -> Iterator[Claim]:
-    """That something is so, or that it isn't."""
-    if match := SWITCHED.match(text):
-        owner = _owner(match["subject"])
-        yield from polar(f"{owner}|takes to", _stems(match["value"]), denied=True)
-        yield from polar(f"{owner}|takes to", _stems(match["other"]), denied=False)
-        return
-    for name, pattern in (("takes to", AFFINITY), ("has", HAS)):
-        if match := pattern.match(text):
-            yield from polar(f"{_owner(match['subject'])}|{name}", _stems(match["object"]), denied=negated)
-    words = _stems_of(FUNCTION_WORDS.sub(" ", TIMES.sub(" ", text)))
-    if 0 < len(words.split()) <= MOST_WORDS:
-        yield Claim(f"says {words}", value_of(["no" if negated else "yes"]))
-
-
-def _is_event(subject: str) -> bool:
-    """Whether what moves is an appointment rather than somebody."""
-    return re.search(rf"\b(?:{HEADS})\s*(?:was|has been|is|got|has)?\s*$", subject.strip()) is not None
-
-
-def _owner(subject: str) -> str:
-    """Whose: "user" for all who can be the user, else the words that name somebody or something else."""
-    words = [re.sub(r"'s?$", "", word) for word in re.findall(r"[\w'-]+", subject)]
-    return " ".join(word for word in words if word not in USER and word not in AUXILIARY) or "user"
-
-
-def _value(text: str) -> frozenset[str]:
-    words = (found.rstrip(".:/-") for found in WORD.findall(text))
-    return value_of(NUMBER_WORDS.get(word, SAME.get(word, word)) for word in words if word and word not in STOP_WORDS)
-
-
-def _stems(text: str) -> list[str]:
-    """The stems of the words that say something, in their order."""
-    words = (found.rstrip(".:/-") for found in WORD.findall(text))
-    return [_stem(word) for word in words if word and word not in STOP_WORDS]
-
-
-def _stems_of(text: str) -> str:
-    """The stems of the words that say something, in order of the alphabet."""
-    return " ".join(sorted(_stems(text)))
-
-
-@lru_cache(4096)
-def _stem(word: str) -> str:
-    return "".join(analyze(SAME.get(word, word)))
+def _modifiers(words: list[Word]) -> set[str]:
+    """What tells a thing from others of its kind: "pro" of a plan."""
+    found = set()
+    for one, other in pairwise(words):
+        is_modified = one.is_name or _plain([one]) not in ([], ["~"])
+        if is_modified and not other.is_name and _plain([other], verbs=True):
+            found.add(f"of {other.stem}={one.stem}")
+    return found

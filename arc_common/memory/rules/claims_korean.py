@@ -1,156 +1,365 @@
-"""What Korean statements claim about things that have one value at a time."""
+"""What Korean statements claim: read by particles, endings and closed classes of words, whatever they are about."""
 
 import re
 import unicodedata
 from collections.abc import Iterator
 
-from arc_common.memory.rules.claims import Claim, plain, polar, value_of
-from arc_common.memory.rules.claims_korean_patterns import (
-    AFFINITY,
-    AMOUNT,
-    ATTRIBUTE,
-    CARRIED,
-    CHANGED,
-    COUNT,
-    DOES,
-    DONE,
-    ENDING,
-    FRAME,
-    GIVEN_AWAY,
-    HAS,
-    HEADS,
-    IDENTITY,
-    IN_LANGUAGE,
+from arc_common.memory.rules.claims import Claim, changed, ended, said, valued
+from arc_common.memory.rules.claims_kinds import KIND_OF_WORD, kind_of
+from arc_common.memory.rules.claims_korean_tokens import Word, bare, clauses_of, stem_of_verb, words_of
+from arc_common.memory.rules.claims_korean_words import (
+    CHANGES,
+    CLASSES,
+    COPULA,
+    DENIED_BY,
+    DISLIKES,
+    ENDS,
+    ENGAGES,
+    HYPOTHETICAL,
     INTENDED,
-    LOCATED,
-    MANNERS,
+    JOINS,
+    LIGHT,
     MANY,
-    MARRIED,
-    MOST_WORDS,
+    MOST,
     NEGATION,
     NO_EMPLOYER,
-    NUMBER,
+    NOW,
+    OCCUPATION,
     PAST,
     PEOPLE,
-    RATHER,
-    SAME,
-    SLOTS,
-    SPEAKER,
-    STATE,
-    SUPERLATIVE,
-    TIMES,
-    TOPIC,
+    STATES,
+    TITLE,
     USER,
-    WORD,
 )
-from arc_common.memory.rules.vocabulary import strip_particles
 
 __all__ = ["claims_of", "is_negated"]
+
+_OF_THINGS = frozenset({"weekday", "season", "daypart", "language", "colour", "transport"})
+_WHEN = frozenset(
+    {"weekday", "daypart", "season", "date", "clock", "amount", "amount-day", "amount-month", "rhythm", "per"}
+)
+_VERBAL_NOUN = re.compile(r"^(?P<noun>[가-힣a-z]{2,}|일)(?:을|를)?(?:하|해|했|한|할|합|함|중)[가-힣]{0,6}$")
+_DOING = re.compile(
+    r"(?:고|아|어)\s(?:있|계)[가-힣]+$|기\s시작[가-힣]+$|기로\s[가-힣]+$|는\s편[가-힣]*$|게\s됐[가-힣]*$|[은는]\s중[가-힣]*$"
+)
+_FINE = re.compile(r"(?:아무\s)?(?:문제|상관|지장)\s?(?:가|이|도)?\s?없\S*|괜찮\S*")
+_PLACES = frozenset({"장소", "시간", "날짜", "위치", "시각", "일정"})
 
 
 def is_negated(text: str) -> bool:
     """Whether the text denies something."""
-    return any("가" <= character <= "힣" for character in text) and NEGATION.search(plain(text)) is not None
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return any("가" <= character <= "힣" for character in text) and NEGATION.search(folded) is not None
 
 
 def claims_of(sentence: str) -> Iterator[Claim]:
     """What a Korean sentence claims."""
-    text = SPEAKER.sub("", plain(sentence))
-    if PAST.search(text):
+    clauses = clauses_of(sentence)
+    whole = " ".join(clauses) + ("?" if sentence.rstrip().endswith("?") else "")
+    if HYPOTHETICAL.search(whole) or PAST.search(whole):
         return
-    negated = NEGATION.search(text) is not None
-    owner, rest = _topic(text)
-    rest = " ".join(TIMES.sub(" ", rest).split())
-    if not negated:
-        yield from _slots(owner, rest)
-        yield from _attributes(" ".join(TIMES.sub(" ", text).split()))
-        yield from _choices(owner, rest)
-    yield from _polarity(owner, rest, negated=negated)
+    people = ""
+    for clause in clauses:
+        reader = _Clause(_FINE.sub(" ", clause).strip(), people)
+        yield from reader.claims()
+        people = reader.people
 
 
-def _topic(text: str) -> tuple[str, str]:
-    """Whom a sentence is about, "user" if it names nobody else, and what it says."""
-    match = TOPIC.match(text)
-    if match is None:
-        return "user", text
-    words = [re.sub(r"의$", "", word) for word in match["owner"].split() if word not in USER]
-    is_thing = bool(words) and match["particle"] in ("이", "가") and not PEOPLE.search(words[-1])
-    if is_thing or (re.search(rf"(?:{HEADS})$", match["owner"]) and not (words and PEOPLE.search(words[-1]))):
-        return "user", text
-    return " ".join(words) or "user", match["rest"]
+class _Clause:
+    """One clause, and what it claims."""
+
+    def __init__(self, text: str, people: str) -> None:
+        doing = _DOING.search(text)
+        self.text = text
+        self.main = (text[: doing.start() + 1] if doing else text).strip()
+        self.words = words_of(self.main)
+        tops = [place for place, word in enumerate(self.words) if word.role in ("topic", "subject")]
+        self.head = self.words[: tops[-1] + 1] if tops else []
+        owners = {word.base for word in self.head if word.base and PEOPLE.search(word.base)}
+        named = any(word.text in USER or bare(word.text) in USER for word in self.words)
+        self.people = " ".join(sorted(owners)) or ("" if tops or named else people)
+        self.verb = self.words[-1] if self.words else Word("", "")
+        self.is_copula = self._ends_in_copula()
+        if self.words and not self.verb.value:
+            noun = self._noun_of_verb()
+            value = KIND_OF_WORD.get(noun) or KIND_OF_WORD.get(f"{noun}이", "")
+            if noun:
+                self.verb = self.words[-1] = Word(self.verb.text, bare(noun), "", value)
+
+    def _noun_of_verb(self) -> str:
+        if self.is_copula:
+            return COPULA.sub("", self.verb.text)
+        match = _VERBAL_NOUN.match(self.verb.text)
+        return match["noun"] if match else ""
+
+    def _ends_in_copula(self) -> bool:
+        text = self.verb.text
+        if self.verb.value:
+            return True
+        if not (match := COPULA.search(text)) or match.start() == 0:
+            return False
+        before = text[match.start() - 1]
+        if match[0] == "다":
+            final = (ord(before) - 0xAC00) % 28 if "가" <= before <= "힣" else 0
+            return final == 0 and not text.endswith(("하다", "되다", "가다", "오다", "크다"))
+        return match[0] not in ("고", "라", "세요", "셔") or False
+
+    def thing(self) -> frozenset[str]:
+        """What the clause is about, if that is a thing, and not one that the user has to do with."""
+        tops = [word for word in self.head if word.role == "topic"]
+        if not tops or self.people or not tops[-1].base:
+            return frozenset()
+        if not self.is_copula and _engages(self.verb.text) and not self.verb.text.startswith("있"):
+            return frozenset()
+        return frozenset(self.tokens(self.words[: self.words.index(tops[-1]) + 1]))
+
+    def doer(self) -> frozenset[str]:
+        """What the clause is about, if it tells of it alone."""
+        tells = (
+            self.is_copula or self.verb.text.startswith("있") or any(w.value.startswith("clock") for w in self.words)
+        )
+        return self.thing() if tells else frozenset()
+
+    def tokens(self, words: list[Word], *, verbs: bool = False) -> set[str]:
+        """What words say, the verb at the end in a form that it has with every ending."""
+        found: set[str] = set()
+        for word in words:
+            if word.value:
+                found.add(word.value)
+            elif word is self.verb:
+                found |= self.predicate(verbs=verbs)
+            elif word.base:
+                found.add(_noun(word.base))
+        return found
+
+    def predicate(self, *, verbs: bool) -> set[str]:
+        text = self.verb.text
+        if self.is_copula:
+            return {_noun(self.verb.base)} if self.verb.base else set()
+        if match := _VERBAL_NOUN.match(text):
+            return {_noun(match["noun"])} | (set() if verbs else {"~"})
+        stem = stem_of_verb(text)
+        if text.startswith("안 ") or not stem:
+            return set()
+        return {stem} if verbs or not _engages(text) else {"~"}
+
+    def claims(self) -> Iterator[Claim]:
+        text = self.text
+        if match := re.search(r"(?P<old>\S+(?:\s\S+)?)\s대신(?=\s)", text):
+            yield from self.ends(words_of(match["old"])[-1:])
+            yield from self.says(words_of(text[match.end() :]))
+        elif (
+            (match := ENDS.search(text)) and not re.search(r"지\s않|안\s끊|못\s끊", text) and not INTENDED.search(text)
+        ):
+            yield from self.ends(words_of(text[: match.start()]))
+        elif DISLIKES.search(text):
+            yield from ended(frozenset(), self.people, self.tokens(self.words[:-1]) | {"~"})
+        elif NEGATION.search(text):
+            yield from self.denies()
+        elif not INTENDED.search(text) and (match := CHANGES.search(text)) and (found := self.change(match)):
+            yield from found
+        elif not self.is_event():
+            yield from self.states()
+
+    def is_event(self) -> bool:
+        """Whether it happened, and says nothing of what is so now."""
+        return any(_is_past(character) for character in self.text) and not JOINS.search(self.text)
+
+    def says(self, words: list[Word], *more: str) -> Iterator[Claim]:
+        tokens = self.tokens(words) | set(more)
+        for word in words:
+            if word.base in CLASSES:
+                tokens |= {CLASSES[word.base], f"of {CLASSES[word.base]}={word.base}"}
+        if JOINS.search(self.text):
+            tokens.add("~")
+        yield from said(self.doer(), self.people, tokens)
+
+    def ends(self, words: list[Word]) -> Iterator[Claim]:
+        tokens = {_noun(word.base) for word in words if not word.value and not self.is_owner(word)}
+        tokens |= {word.value for word in words if word.value and (word.base or kind_of(word.value) not in _WHEN)}
+        yield from ended(frozenset(), self.people, tokens - LIGHT or tokens)
+
+    def is_owner(self, word: Word) -> bool:
+        return not word.base or PEOPLE.search(word.base) is not None
+
+    def denies(self) -> Iterator[Claim]:
+        text = self.text
+        if self.is_event() and not NOW.search(text):
+            return
+        text = re.sub(r"지\s?(?:는|도|를)?\s?(?:않|못).*$", "", text)
+        nothing = re.search(r"(?:없|아니|아닙)\S*$", text)
+        inner = _Clause(text[: nothing.start()] if nothing else text, self.people)
+        tokens = inner.tokens(inner.words[:-1] if not nothing else [])
+        if nothing:
+            tokens |= {word.value or _noun(word.base) for word in inner.words if word.base or word.value}
+            tokens |= {"~"} if nothing[0].startswith("없") else set()
+        else:
+            verb = re.sub(r"^(?:안|못)(?=[가-힣])", "", inner.verb.text)
+            match = _VERBAL_NOUN.match(inner.verb.text)
+            tokens |= {_noun(match["noun"]), "~"} if match else {"~" if _engages(verb) else stem_of_verb(verb)}
+        yield from ended(inner.doer() if nothing else frozenset(), self.people, tokens)
+
+    def change(self, match: re.Match[str]) -> list[Claim]:
+        """What has another value than before, and which; nothing if the verb says no such thing here."""
+        before = words_of(self.text[: match.start()])
+        to = next((i for i in range(len(before) - 1, -1, -1) if before[i].role == "to"), None)
+        if to is None:
+            return []
+        start = to
+        while start and not before[start - 1].role and (before[start - 1].base or before[start - 1].value):
+            start -= 1
+        new = before[start : to + 1]
+        old = [word for word in before[:start] if word.text.endswith("에서")]
+        topic = {
+            word.value or _noun(word.base)
+            for word in before[:start]
+            if (word.base or word.value)
+            and word not in old
+            and not self.is_owner(word)
+            and kind_of(word.value) not in _WHEN
+        }
+        state = STATES.get(match[0])
+        plain = {_noun(word.base) for word in new if word.base and not word.value}
+        found: list[Claim] = []
+        if state and not topic:
+            return [*self.place(state, plain), *self.says(new)]
+        topic -= _PLACES
+        about = topic | ({self.people} - {""}) or plain
+        for kind in sorted({kind_of(word.value) for word in new if word.value}):
+            values = {word.value for word in new if kind_of(word.value) == kind}
+            found += valued(about, kind, values)
+            if plain:
+                found += valued(about | plain, kind, values)
+        if not any(word.value for word in new):
+            found += valued(about, "is", plain)
+        found += valued(about, "at", plain)
+        values = {word.value for word in new if word.value} | {
+            f"{role}={noun}" for noun in plain for role in ("is", "to", "at")
+        }
+        values |= {f"of {word}={noun}" for noun in plain for word in topic}
+        found += changed(self.people, about, values)
+        return [*self.says([*before[:start], *new]), *found]
+
+    def place(self, state: str, where: set[str]) -> Iterator[Claim]:
+        if state == "job" and any(map(NO_EMPLOYER.search, where)):
+            return
+        yield from valued([self.people], state, where)
+
+    def states(self) -> Iterator[Claim]:
+        words, text = self.words, self.text
+        roles = {
+            f"{role}={_noun(word.base)}"
+            for word in words
+            for role in (("is",) if word is self.verb and self.is_copula else (word.role,))
+            if role in ("is", "to", "at") and word.base and not word.value
+        }
+        yield from self.says(words, *roles)
+        for word in words:
+            for denied in DENIED_BY.get(COPULA.sub("", word.text), ()):
+                yield from ended(frozenset(), self.people, {denied, "~"})
+        if any(word.role == "also" for word in words) or re.search(r"(?:^|\s)(?:또|둘째|두\s?번째)\s", text):
+            return
+        if NOW.search(text):
+            values = {word.value for word in words if word.value}
+            yield from changed(self.people, self.tokens(words) - values, values)
+        yield from self.typed()
+        if not INTENDED.search(text):
+            yield from self.complements()
+        if self.is_copula:
+            yield from self.identity()
+
+    def typed(self) -> Iterator[Claim]:
+        """Values whose kind their words tell; two exclude each other if all else is the same."""
+        values = [word.value for word in self.words if word.value]
+        for kind in dict.fromkeys(map(kind_of, values)):
+            if kind in _OF_THINGS and not self.thing() and not self.is_copula and not MOST.search(self.text):
+                continue
+            if kind in ("clock", "date", "weekday") and self.verb.text.startswith("있"):
+                continue
+            rest = {token for token in self.tokens(self.words, verbs=True) if kind_of(token) != kind} - _PLACES
+            if kind in ("marital", "employment", "hand"):
+                rest = {self.people}
+            elif INTENDED.search(self.text):
+                rest.add("?")
+            yield from valued(rest - {""}, kind, {value for value in values if kind_of(value) == kind})
+
+    def complements(self) -> Iterator[Claim]:
+        """What verbs take one of at a time: where somebody lives, for whom they work, what is used as what."""
+        text = self.verb.text
+        match = _VERBAL_NOUN.match(text)
+        stem = match["noun"] if match else text
+        state = next(
+            (name for verb, name in STATES.items() if stem.startswith(verb) or (not match and _is_verb(text, verb))),
+            None,
+        )
+        when = {word.value for word in self.words if kind_of(word.value) in ("weekday", "daypart", "season")}
+        where = [place for place, word in enumerate(self.words) if word.role in ("at", "to") and word is not self.verb]
+        if state and where:
+            start = where[-1]
+            while start and not self.words[start - 1].role and self.words[start - 1].base:
+                start -= 1
+            found = {
+                word.value or _noun(word.base) for word in self.words[start : where[-1] + 1] if word.base or word.value
+            }
+            found = {token for token in found if kind_of(token) not in _WHEN}
+            thing = self.thing()
+            if state == "at" and thing:
+                yield from valued(thing - _PLACES, "at", found)
+            elif state != "at" and not thing:
+                yield from self.place(state, found) if not when else ()
+        if state == "home" and (
+            company := re.search(r"(?P<who>\S+?)(?:이랑|랑|하고|와|과)\s|(?P<alone>혼자)\s", self.text)
+        ):
+            yield from valued([self.people], "live with", {company["who"] or "alone"})
+        objects = [word for word in self.words if word.role == "object"]
+        if objects and where and stem_of_verb(text) == stem_of_verb("쓰") and self.words[where[-1]].role == "to":
+            after = self.words[self.words.index(objects[-1]) + 1 : where[-1] + 1]
+            yield from valued(self.tokens(after), "is", {_noun(objects[-1].base)})
+        if match and match["noun"] == "전공" and objects:
+            yield from valued([self.people, "전공"], "is", {_noun(objects[-1].base)})
+
+    def identity(self) -> Iterator[Claim]:
+        """Who, what or where something is that there is one of."""
+        place = max((i for i, word in enumerate(self.words) if word.role in ("topic", "subject")), default=None)
+        complement = self.words[place + 1 :] if place is not None else self.words
+        tokens = self.tokens(complement)
+        nouns = [COPULA.sub("", word.text) if word is self.verb else word.base for word in complement]
+        if nouns and OCCUPATION.search(nouns[-1]):
+            yield from valued([self.people], "occupation", {nouns[-1]})
+        if place is None or not self.words[place].base:
+            return
+        head = self.words[place].base
+        about = self.tokens(self.words[: place + 1])
+        if MANY.search(head) or ("좋아" in self.text and not MOST.search(self.text)):
+            return
+        if any("=" in token for token in tokens):
+            return
+        if not PEOPLE.search(head) or (nouns and TITLE.search(nouns[-1])):
+            yield from valued(about, "is", tokens)
 
 
-def _slots(owner: str, rest: str) -> Iterator[Claim]:
-    intended = INTENDED.search(rest) is not None
-    for slot, pattern in SLOTS:
-        if (intended and slot in MANNERS) or not (match := pattern.search(rest)):
-            continue
-        value = _value(match["value"])
-        if not value or (slot == "employer" and any(map(NO_EMPLOYER.search, value))):
-            continue
-        yield Claim(f"{owner}|{slot}", value)
-    if not intended:
-        for state, pattern in MARRIED:
-            if pattern.search(rest):
-                yield Claim(f"{owner}|marital", value_of([state]))
-                break
+def _noun(base: str) -> str:
+    return {
+        "체중": "몸무게",
+        "색상": "색",
+        "색깔": "색",
+        "핸드폰": "휴대폰",
+        "급여": "월급",
+        "미팅": "회의",
+        "제일": "가장",
+    }.get(base, base)
 
 
-def _attributes(text: str) -> Iterator[Claim]:
-    """What something that there is one of is said to be, and where it is."""
-    if (match := LOCATED.match(text) or CARRIED.match(text)) and match["what"].split()[-1] not in USER:
-        what = " ".join(word for word in match["what"].split() if word not in USER)
-        yield Claim(f"{strip_particles(what)}|residence", _value(match["value"]))
-    if (match := IDENTITY.match(text)) and not MANY.search(match["topic"]):
-        yield Claim(f"{strip_particles(match['topic'])}|identity", _value(match["value"]))
-    if (match := FRAME.match(text)) and not DONE.search(text) and match["topic"].split()[-1] not in USER:
-        frame = sorted(_words(AMOUNT.sub("", match["rest"])))
-        yield Claim(f"amount {match['topic']} {' '.join(frame)}", value_of(AMOUNT.findall(match["rest"])))
-    if match := ATTRIBUTE.match(text) or CHANGED.match(text):
-        about = [re.sub(r"(?:의|가|이|은|는|을|를)$", "", word) for word in match["about"].split() if word not in USER]
-        about = [word for word in about if word and word not in USER]
-        value = _value(match["value"])
-        if 0 < len(value) <= MOST_WORDS:
-            yield Claim(f"user|{' '.join(sorted([*about, SAME.get(match['head'], match['head'])]))}", value)
+def _is_past(character: str) -> bool:
+    return "가" <= character <= "힣" and (ord(character) - 0xAC00) % 28 == 20 and character not in "있겠"
 
 
-def _choices(owner: str, rest: str) -> Iterator[Claim]:
-    """Which of several that exclude each other somebody prefers, and how many of something there are."""
-    if match := RATHER.match(rest):
-        both = " ".join(sorted(map(strip_particles, f"{match['other']} {match['value']}".split())))
-        yield Claim(f"{owner}|rather {both}", _value(match["value"]))
-    if match := IN_LANGUAGE.match(rest):
-        yield Claim(f"{owner}|language of {strip_particles(match['what'].split()[-1])}", value_of([match["value"]]))
-    if match := COUNT.match(rest):
-        number = NUMBER.get(match["value"], match["value"])
-        yield Claim(f"{owner}|count of {strip_particles(match['what'])}", value_of([number]))
+def _engages(text: str) -> bool:
+    return any(_is_verb(text, verb) for verb in ENGAGES)
 
 
-def _polarity(owner: str, rest: str, *, negated: bool) -> Iterator[Claim]:
-    """That something is so, or that it isn't."""
-    if SUPERLATIVE not in rest and (match := AFFINITY.match(rest)):
-        words = _words(match["object"])
-        yield from polar(f"{owner}|takes to", words[::-1] if negated else words, denied=negated)
-        if GIVEN_AWAY.search(rest):
-            yield Claim(f"{owner}|is {' '.join(sorted(words))}", frozenset(words), denied=True)
-    elif (match := DOES.match(rest)) and not DONE.search(match["verb"]) and not INTENDED.search(rest):
-        words = _words(match["object"])
-        begins = unicodedata.normalize("NFD", match["verb"])[:2]  # its stem changes, but not how it begins
-        yield from polar(f"{owner}|does {begins}", words[::-1] if negated else words, denied=negated)
-    if match := HAS.match(rest) or STATE.match(rest):
-        words = _words(match["what"])
-        yield Claim(f"{owner}|is {' '.join(sorted(words))}", frozenset(words), denied=negated)
-
-
-def _words(text: str) -> list[str]:
-    return [strip_particles(word) for word in WORD.findall(text)]
-
-
-def _value(text: str) -> frozenset[str]:
-    words = [word.rstrip(".:/-") for word in WORD.findall(text)]
-    return value_of(_bare(word) for word in words if word not in USER)
-
-
-def _bare(word: str) -> str:
-    shorter = ENDING.sub("", word)
-    return shorter if len(shorter) > 1 else word
+def _is_verb(text: str, verb: str) -> bool:
+    """Whether a text begins with a form of a verb, as far as its first syllables tell."""
+    if len(text) < len(verb) or text.startswith("가르"):
+        return False
+    return all(stem_of_verb(text[place:]) == stem_of_verb(verb[place:]) for place in range(min(2, len(verb))))
