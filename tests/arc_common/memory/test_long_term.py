@@ -78,7 +78,7 @@ def test_other_words_and_other_numbers_are_not(new, old):
 def test_what_means_the_same_is_merged():
     """By vectors, as long as numbers, names and negations agree, and nothing contradicts."""
     old = a_memory("a", "User enjoys long walks")
-    assert decided("User is fond of hiking", old, alike=["a"]) == Decision(Outcome.MERGED, "a")
+    assert decided("What the user does on days off is hiking", old, alike=["a"]) == Decision(Outcome.MERGED, "a")
     assert decided("User doesn't enjoy hikes", old, alike=["a"]).outcome is Outcome.NEW
     assert decided("User is moving with Anna", a_memory("a", "User is moving with Tom"), alike=["a"]).twin is None
     assert decided("User lives in Busan", SEOUL, alike=["seoul"]) == Decision(Outcome.NEW, superseded=("seoul",))
