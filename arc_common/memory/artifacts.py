@@ -9,7 +9,7 @@ from arc_common.artifacts import ScoredArtifact
 from arc_common.documents import Document, ScoredDocument
 from arc_common.rerankers import BM25Reranker, KeywordWeightedReranker
 from arc_common.text import analyze, analyze_query
-from arc_common.text.sentences import sentences_of
+from arc_common.text.sentences import MAX_SENTENCE, rough_tokens, sentences_of
 
 if TYPE_CHECKING:
     from arc_common.settings import ArtifactSettings
@@ -18,6 +18,8 @@ __all__ = ["asked_terms", "asks_for_the_newest", "choose", "excerpts_of", "relev
 
 _EXCERPTS = 3
 _LEAST_EXCERPTS = 2
+_EXCERPT_TOKENS = 48
+"""Of a tool's excerpt, about: three of them and the source leave room for something else in 200 tokens."""
 _NEARLY_AS_RELEVANT = 0.5
 """Of the best one's relevance: what has as much may be about the same, so that the newer one is the better answer."""
 _MOST_TERMS = 256
@@ -53,14 +55,15 @@ def relevance(terms: Sequence[str], text: str) -> float:
     return sum(term in present for term in terms) / len(terms)
 
 
-def excerpts_of(text: str, question: str) -> tuple[str, ...]:
+def excerpts_of(text: str, question: str, *, longest: int = MAX_SENTENCE) -> tuple[str, ...]:
     """The sentences of a text that match a question best, in the text's order: two or three, if it has so many.
 
     - What matches comes first (BM25 among the sentences); only where fewer than two do, what follows the first of them
       is there too: an answer often stands behind the sentence with the question's words.
     - Neighbours are one excerpt, so that between two of them something is left out.
+    - A sentence of more than `longest` characters (a JSON answer has no others) counts as several.
     """
-    sentences = sentences_of(text)
+    sentences = sentences_of(text, longest=longest)
     if not sentences:
         return ()
     found = BM25Reranker(top_k=_EXCERPTS).rerank(
@@ -107,11 +110,16 @@ def choose(
         for fact in facts[: settings.max_facts]
     ]
     looked_up = [
-        replace(one, excerpts=excerpts_of(one.artifact.text, question))
+        replace(one, excerpts=excerpts_of(one.artifact.text, question, longest=_longest(one.artifact.text)))
         for one in _admitted(question, _reranked(question, tools, terms), settings)
     ]
     ranked = _merged(stated, _distinct(looked_up)[: settings.max_tool_snippets])
     return ranked[: min(settings.top_k, settings.final_top_k)]
+
+
+def _longest(text: str) -> int:
+    """The characters of an excerpt: fewer where each of them takes more tokens."""
+    return max(_EXCERPT_TOKENS * len(text) // rough_tokens(text), 1)
 
 
 def _reranked(question: str, tools: Sequence[ScoredArtifact], terms: Sequence[str]) -> list[ScoredArtifact]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 __all__ = ["clauses_of", "rough_tokens", "sentence_spans", "sentences_of"]
 
 MAX_SENTENCE = 1_200
-"""Characters. What runs on without an end is cut here, so that everything that reads sentences stays linear."""
+"""Characters. What runs on without an end is cut here, so that everything that reads sentences is linear."""
 
 _TERMINATOR = re.compile(
     r"""
@@ -38,15 +38,15 @@ def rough_tokens(text: str) -> int:
     return int(wide / 1.6 + (len(text) - wide) / 4.2) + 1
 
 
-def sentences_of(text: str) -> list[str]:
+def sentences_of(text: str, *, longest: int = MAX_SENTENCE) -> list[str]:
     """The sentences of a text, trimmed, in order, each a verbatim part of it.
 
     - A line is never joined with the next; list marks in front of a line are left out.
     - Full stops of abbreviations, initials and numbers end nothing.
     - Korean polite endings end a sentence also without a full stop.
-    - Linear in the text; no sentence is longer than 1,200 characters.
+    - Linear in the text; what runs on for more than `longest` characters is cut, at a space where there is one.
     """
-    return [sentence for start, end in _spans(text) for sentence in _bounded(text[start:end])]
+    return [sentence for start, end in _spans(text) for sentence in _bounded(text[start:end], longest)]
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
@@ -71,11 +71,11 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
     yield start, len(text)
 
 
-def _bounded(sentence: str) -> Iterator[str]:
+def _bounded(sentence: str, longest: int) -> Iterator[str]:
     sentence = _BULLET.sub("", sentence.strip(), count=1)
-    while len(sentence) > MAX_SENTENCE:
-        cut = sentence.rfind(" ", MAX_SENTENCE // 2, MAX_SENTENCE)
-        cut = cut if cut > 0 else MAX_SENTENCE
+    while len(sentence) > longest:
+        cut = sentence.rfind(" ", longest // 2, longest)
+        cut = cut if cut > 0 else longest
         yield sentence[:cut].strip()
         sentence = sentence[cut:].strip()
     if sentence:

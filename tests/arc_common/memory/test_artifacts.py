@@ -1,5 +1,6 @@
 """Which artifacts a question gets to see: the rules, one by one and for any input."""
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,7 +11,7 @@ from arc_common.artifacts import Artifact, ScoredArtifact
 from arc_common.memory.artifacts import asked_terms, asks_for_the_newest, choose, excerpts_of, relevance
 from arc_common.prompts import parse_fences, render_artifacts
 from arc_common.settings import ArcSettings, ArtifactSettings
-from arc_common.text.sentences import sentences_of
+from arc_common.text.sentences import rough_tokens, sentences_of
 
 KNOBS = ArcSettings().artifacts
 DAY = datetime(2026, 3, 1, tzinfo=UTC)
@@ -28,6 +29,22 @@ def fact(text, *, key="f"):
 
 def ids(chosen):
     return [one.artifact.id for one in chosen]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps([{"city": f"city{n}", "high": n, "wind": "north", "sky": "clear"} for n in range(60)]),
+        "울산 날씨는 맑음이고 " + "바람은 북쪽에서 불고 습도는 낮으며 " * 40,
+        "x" * 5_000,
+    ],
+    ids=["json", "korean", "one word"],
+)
+def test_what_runs_on_is_shown_in_part(text):
+    """A tool's answer without a full stop still fits the room that artifacts have."""
+    shown = choose("city17 울산 x", [snippet(text)], [], ArtifactSettings(tool_relevance=0.0, recency_cues=("city17",)))
+    assert sum(rough_tokens(excerpt) for one in shown for excerpt in one.excerpts) <= 160
+    assert all("city17" in one.line for one in shown if "city17" in text)
 
 
 @pytest.mark.parametrize(
