@@ -51,20 +51,20 @@ class Claim:
 def valued(rest: Iterable[str], kind: str, value: Iterable[str]) -> Iterator[Claim]:
     """That something has this value, if there is one: two statements that differ in nothing else exclude each other."""
     if values := frozenset(value):
-        yield Claim(f"{kind} of {' '.join(sorted(set(rest)))}", values)
+        yield Claim(f"{kind} of {' '.join(sorted(set(rest) - {''}))}", values)
 
 
 def said(subject: frozenset[str], people: str, words: Iterable[str]) -> Iterator[Claim]:
     """That something is so; it is looked up by each of its words."""
     value = frozenset(words)
-    for word in sorted(word for word in value if not word.startswith(("of ", "name="))):
+    for word in sorted(word for word in value if not word.startswith(("of ", "name=", "is=", "at=", "to=", "+"))):
         yield Claim(f"said {people}|{word}", value, Mark.SAID, subject=subject)
 
 
 def ended(subject: frozenset[str], people: str, words: Iterable[str]) -> Iterator[Claim]:
     """That something is over; what is said with all its words, of the same subject, was so before."""
     value = frozenset(words)
-    if value - {"~"}:
+    if value - {"~", "+"}:
         yield Claim(f"over {people}|{_anchor(value)}", value, Mark.ENDED, subject=subject)
 
 

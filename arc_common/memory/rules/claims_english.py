@@ -21,6 +21,7 @@ from arc_common.memory.rules.claims_english_words import (
     HYPOTHETICAL,
     INTENDED,
     JOINS,
+    LEARNS,
     LIGHT,
     MANY,
     NEGATION,
@@ -28,9 +29,11 @@ from arc_common.memory.rules.claims_english_words import (
     OCCUPATIONS,
     PAST,
     PEOPLE,
+    PLACES,
     PREPOSITIONS,
     PRONOUNS,
     RATHER,
+    SCHOOLS,
     STATES,
     SUBJECTS,
     SWAPS,
@@ -72,6 +75,10 @@ def _split(words: list[Word], before: list[Word]) -> tuple[list[Word], list[Word
     for place, word in enumerate(words):
         if word.low in SUBJECTS:
             return [], words[place + 1 :]
+        if [w.low for w in words[place + 1 : place + 2]] == ["and"] and {
+            w.low for w in words[place + 2 : place + 3]
+        } & SUBJECTS:
+            return [], [*words[place + 3 :], word]
         if word.low in ("the", "now") or (word.low in FILLERS and not place):
             continue
         break
@@ -154,8 +161,10 @@ class _Clause:
         tokens = {*self.subject, *_tokens(words), *more}
         tokens |= {CLASSES[word.low] for word in words if word.low in CLASSES}
         tokens |= {word.stem for word in words if word.value and word.stem and word.low.isalpha()}
-        if any(word.stem in JOINS for word in words[:3]):
+        if "cigarett" in tokens or any(word.stem in JOINS for word in words[:3]):
             tokens.add("~")
+        if not LEARNS.search(self.low):
+            tokens.add("+")
         yield from said(self.subject, self.people, tokens)
 
     def ends(self, words: list[Word], *, engages: bool = False) -> Iterator[Claim]:
@@ -182,9 +191,11 @@ class _Clause:
 
     def denies(self) -> Iterator[Claim]:
         words = [word for word in self.predicate if word.low not in ("not", "no", "never", "without")]
-        tokens = set(_plain(words)) | {word.value for word in words if word.value}
+        tokens = set(_plain(words)) | {word.value for word in words if word.value and kind_of(word.value) not in _LASTS}
         if (not self.has_verb() and any(word.low in ("have", "has") for word in words)) or "want" in tokens:
             tokens = {"~", *tokens} - {"want"}
+        if re.search(r"\bcan not\b", self.low):
+            tokens.add("+")
         yield from ended(self.subject, self.people, tokens | self.subject)
 
     def has_verb(self) -> bool:
@@ -197,8 +208,8 @@ class _Clause:
         verb = match[0]
         words = self.after(match.end())
         place = next((i for i, w in enumerate(words) if w.low in ("to", "into", "until", "till", "with", "as")), None)
-        if place is None and verb.startswith(("renam", "repaint", "paint", "dy", "turn", "brought", "chang")):
-            values = [word for word in words if word.value or word.is_name]
+        if place is None and verb.startswith(("renam", "repaint", "paint", "dy", "turn", "brought", "chang", "cut")):
+            values = [w for w in words if w.is_name or (w.value and kind_of(w.value) not in ("amount", *_WHEN))]
             place = words.index(values[0]) - 1 if values else None
             if verb.startswith("renam") and not values:
                 names = [w for text in self.rest[1:] for w in words_of(text, is_first=False) if w.is_name]
@@ -223,6 +234,9 @@ class _Clause:
         """That the topic has the new value."""
         values = {word.value for word in new if word.value} | _names(new) | _modifiers(new)
         about = {stem for word in topic if not word.value and not word.is_name for stem in _plain([word])}
+        if topic is not new:
+            about |= {word.value for word in topic if word.value and kind_of(word.value) not in _WHEN}
+            about = about - PLACES or about
         if topic is new:
             about -= {token.split("=")[1] for token in _modifiers(new)}
         yield from changed(self.people, about, values)
@@ -243,9 +257,11 @@ class _Clause:
         if ADDITIVE.search(low):
             return
         if NOW.search(low):
-            about = {stem for stem in _plain(words) if stem != "~"} | self.subject
-            plain = {stem for stem in about if stem not in {w.stem for w in words if w.is_name}}
-            yield from changed(self.people, plain, {word.value for word in words if word.value})
+            plain = {stem for stem in _plain([w for w in words if not w.is_name]) if stem != "~"} | self.subject
+            values = {word.value for word in words if word.value}
+            for kind in sorted(set(map(kind_of, values))):
+                of_kind = {value for value in values if kind_of(value) == kind}
+                yield from changed(self.people, plain | values - of_kind, of_kind)
         if match := RATHER.search(low):
             both = {*_plain(self.within(match["value"])), *_plain(self.within(match["other"]))}
             yield from valued({*self.subject, *both}, "rather", _plain(self.within(match["value"])))
@@ -288,7 +304,7 @@ class _Clause:
                 joined = words[at].low if words[at].low in PREPOSITIONS else ""
                 is_next = at == place + 1 and not joined
                 name = STATES.get(f"{word.stem} {joined}" if joined else word.stem if is_next else "")
-                if name is None:
+                if name is None or (name == "goes to" and not self.people and not SCHOOLS & {w.low for w in words}):
                     continue
                 complement = _until(words[at if is_next else at + 1 :], tuple(PREPOSITIONS))
                 named = {stem for w in complement if w.is_name for stem in (w.stem,)}
@@ -333,7 +349,8 @@ class _Clause:
 _WHEN = frozenset(
     {"weekday", "daypart", "season", "date", "clock", "amount", "amount-day", "amount-month", "rhythm", "per"}
 )
-_BEGIN = frozenset({"start", "begin", "take", "place", "held", "happen", "schedul"})
+_LASTS = ("amount-day", "amount-month")
+_BEGIN = frozenset({"start", "begin", "take", "place", "held", "happen", "schedul", "weigh", "weight"})
 
 
 _GOES = re.compile(

@@ -11,6 +11,7 @@ from arc_common.memory.rules.claims_english_words import (
     CONTRACTIONS,
     FILLERS,
     MONTHS,
+    PHRASES,
     PRONOUNS,
     SAME,
     TAIL,
@@ -78,13 +79,16 @@ def clauses_of(sentence: str) -> list[str]:
     text = _THOUSANDS.sub("", _SPEAKER.sub("", " ".join(text.split()))).strip(" .!;,")
     for pattern, full in CONTRACTIONS:
         text = pattern.sub(full, text)
+    for pattern, short in PHRASES:
+        text = pattern.sub(short, text)
     text = TAIL.sub(" ", text)
     clauses = []
     for part in _BREAK.split(text):
         start = 0
         for match in _AND.finditer(part):
             follower = match["next"].casefold()
-            if follower in _BEGINS or _is_finite(follower):
+            is_list = len(part[start : match.start()].split()) < 2
+            if not is_list and (follower in _BEGINS or _is_finite(follower)):
                 clauses.append(part[start : match.start()])
                 start = match.end()
         clauses.append(part[start:])

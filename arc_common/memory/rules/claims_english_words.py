@@ -20,6 +20,7 @@ __all__ = [
     "HYPOTHETICAL",
     "INTENDED",
     "JOINS",
+    "LEARNS",
     "LIGHT",
     "MANY",
     "MONTHS",
@@ -28,10 +29,13 @@ __all__ = [
     "OCCUPATIONS",
     "PAST",
     "PEOPLE",
+    "PHRASES",
+    "PLACES",
     "PREPOSITIONS",
     "PRONOUNS",
     "RATHER",
     "SAME",
+    "SCHOOLS",
     "STATES",
     "SUBJECTS",
     "SWAPS",
@@ -66,7 +70,7 @@ ADDITIVE = re.compile(
 PAST = re.compile(
     r"\b(?:used to (?!\w+ing)|once|ago|formerly|previous|previously|former|ex|in (?:19|20)\d\d|as an? (?:child|kid"
     r"|teenager)"
-    r"|growing up|when (?:he|she|they|i|we) (?:was|were)|back then|originally|yesterday|for years|was born)\b"
+    r"|growing up|when (?:he|she|they|i|we) (?:was|were)|back then|originally|for years|was born)\b"
 )
 HYPOTHETICAL = re.compile(
     r"\?\s*$|\b(?:if|would|might|may(?! \d)|could|maybe|perhaps|considering|thinking (?:of|about)|wish|wishes"
@@ -74,7 +78,8 @@ HYPOTHETICAL = re.compile(
     r"|wonder|wondering|should i|applied|applying|looking (?:for|at|into)|interview\w*)\b"
 )
 INTENDED = re.compile(
-    r"\b(?:plans? (?:to|on)|planning|want|wants|hope|hopes|hoping|intend|intends|going to|need to|needs to|like to|aim"
+    r"\b(?:plans? (?:to|on)|planning|want|wants|hope|hopes|hoping|intend|intends|going to|need to|needs to|like to"
+    r"|aim"
     r"|aims|aiming|saving)\b"
 )
 CAUSED = re.compile(
@@ -89,7 +94,9 @@ TAIL = re.compile(
     r"|fall|winter|time"
     r"|january|february|march|april|may|june|july|august|september|october|november|december"
     r"|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b"
-    r"|\bfor good\b|\bsince .*$|\bany ?more\b|\bany longer\b|\bat all\b|\bcold turkey\b|\bas of .*$"
+    r"|\bfor good\b|\bafter all\b|^(?:it )?turns out (?:that )?|^(?:apparently|actually|in fact)\b|\byesterday\b"
+    r"|\bsince .*$|\bany ?more\b|\bany longer\b|\bat all\b|\bcold turkey\b|\bas of .*$",
+    re.IGNORECASE,
 )
 
 AUXILIARIES = word_set(
@@ -109,7 +116,8 @@ FILLERS = word_set(
     "roughly approximately almost nearly last for"
 )
 ENGAGES = word_set(
-    "like love enjoy prefer adore drink eat use play take have own do practise practice attend learn watch wear "
+    "speak know fluent understand like love enjoy prefer adore drink eat use play take have own do practise practice"
+    " attend learn watch wear "
     "subscrib touch keep pay consum go need stand bear tri train buy into fan fond keen get"
 )
 """Stems of verbs by which somebody has to do with a thing: which of them is said makes little difference."""
@@ -135,7 +143,10 @@ ENDS = re.compile(
     r"|kicked|stepped down (?:as|from)|fired|fallen out with|cured of|over(?= my| the)|ended|ending|expired|lapsed?"
     r"|phased out"
     r"|taken off|took off|rid of|ceased|put away|put down|recovered from|tired of|stop|cancel|sell|delete"
-    r"|give up(?: on)?)(?![\w-])"
+    r"|give up(?: on)?|pull out of|back out of|drop out of|get rid of|move out of|break up with|br(?:oke|eak) up"
+    r"|split up|separated"
+    r"|clos(?:ed|ing)(?= (?:my|our|the|his|her|their|that)\b)|uninstall|unsubscribe(?: from)?"
+    r"|resign(?: from)?)(?![\w-])"
 )
 """How something is over: what stands behind it, or the subject if nothing does."""
 
@@ -210,6 +221,7 @@ STATES = {
         "transport": "commut by",
         "car": "drive",
         "bank": "bank with|bank at",
+        "goes to": "go to",
         "reports to": "report to",
         "belongs to": "belong to",
         "sleeps": "sleep in|sleep on",
@@ -265,7 +277,8 @@ DENIED_BY = {
 """What somebody who is so does not take."""
 
 LIGHT = word_set(
-    "membership subscript account habit class lesson complet contract thing altogeth entir entire time plan "
+    "school colleg univers cours degre program studi membership subscript account habit class lesson complet"
+    " contract thing altogeth entir entire time plan "
     "entirely completely properly job use work have do take eat drink go serv work"
 )
 """Stems of what adds nothing to what is over ("the gym membership")."""
@@ -323,7 +336,26 @@ SAME = {
     "mobile": "phone", "cell": "phone", "surname": "name", "begins": "start", "begin": "start",
     "departs": "leave", "depart": "leave",
     "flat": "apartment", "flats": "apartment", "tv": "television", "colours": "colors", "neighbour": "neighbor",
-    "lives": "live", "leaves": "leave", "gave": "give", "given": "give", "went": "go", "got": "get", "gotten": "get",
-    "smoke": "cigarette", "smokes": "cigarette", "smoking": "cigarette", "smoker": "cigarette", "left": "leave",
+    "lives": "live", "goes": "go", "leaves": "leave", "gave": "give", "given": "give", "went": "go",
+    "got": "get", "gotten": "get",
+    "smoke": "cigarette", "smokes": "cigarette", "smoking": "cigarette", "smoker": "cigarette",
+    "smoked": "cigarette", "left": "leave",
 }  # fmt: skip
+PHRASES = tuple(
+    (re.compile(pattern, re.IGNORECASE), short)
+    for pattern, short in (
+        (r"\b(?:from home)\b", "remotely"),
+        (r"\b(?:in|at|from|to|into) the office\b", "onsite"),
+        (r"\bthese days\b", "nowadays"),
+        (r"\bwedding\b", "married"),
+        (r"\bgoes by\b|\banswers? to\b", "is called"),
+    )
+)
+"""Phrases that are said in a word."""
+
+LEARNS = re.compile(r"\b(?:learn\w*|lessons?|class(?:es)?|course|practi[sc]\w+|train\w*)\b")
+PLACES = word_set("venu date time place locat day")
+"""Stems of what says of a value only its kind."""
+
+SCHOOLS = word_set("school primary elementary high university college academy nursery kindergarten institute")
 SUBJECTS = word_set("i we he she they user you it")

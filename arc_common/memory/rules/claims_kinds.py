@@ -27,13 +27,15 @@ _EXCLUSIVE = """
     marital: single/unmarried/미혼/독신/싱글/솔로 | married/newlywed/기혼/결혼/유부남/유부녀 | divorced/이혼
         | widowed/widow/widower/사별 | engaged/약혼 | separated/별거
     employment: unemployed/jobless/백수/무직/실업자 | retired/은퇴 | employed/취직/취업/재직
-    hours: full-time/fulltime/풀타임/정규직 | part-time/파트타임/계약직/비정규직 | freelance/프리랜서
-    from where: remote/remotely/wfh/재택 | on-site/onsite/office/사무실 | hybrid/하이브리드
+    hours: full-time/fulltime/풀타임 | part-time/파트타임
+    contract: permanent/정규직 | temporary/contractor/계약직/비정규직 | intern/인턴 | freelance/freelancer/프리랜서
+    fuel: diesel/경유/경유차 | petrol/gasoline/휘발유/휘발유차 | electric/전기/전기차 | hybrid/하이브리드
+    from where: remote/remotely/wfh/재택 | on-site/onsite/office/사무실
     hand: left-handed/왼손잡이 | right-handed/오른손잡이 | ambidextrous/양손잡이
     side: left/왼쪽 | right/오른쪽
     seat: window/창가 | aisle/통로
     size: small/스몰/작은 | medium/미디엄 | large/라지/큰
-    length: short/brief/concise/짧게/짧은 | long/detailed/길게/긴/자세히
+    length: short/brief/concise/짧게/짧은/짧아 | long/detailed/길게/긴/길어/길다/자세히
     register: formal/존댓말 | informal/casual/반말
     temperature: hot/뜨거운/핫 | iced/cold/아이스/차가운
     medium: paper/종이 | digital/electronic/paperless/전자

@@ -18,6 +18,7 @@ from arc_common.memory.rules.claims_korean_words import (
     HYPOTHETICAL,
     INTENDED,
     JOINS,
+    LEARNS,
     LIGHT,
     MANY,
     MOST,
@@ -27,6 +28,7 @@ from arc_common.memory.rules.claims_korean_words import (
     OCCUPATION,
     PAST,
     PEOPLE,
+    SCHOOL,
     STATES,
     TITLE,
     USER,
@@ -42,6 +44,7 @@ _VERBAL_NOUN = re.compile(r"^(?P<noun>[가-힣a-z]{2,}|일)(?:을|를)?(?:하|�
 _DOING = re.compile(
     r"(?:고|아|어)\s(?:있|계)[가-힣]+$|기\s시작[가-힣]+$|기로\s[가-힣]+$|는\s편[가-힣]*$|게\s됐[가-힣]*$|[은는]\s중[가-힣]*$"
 )
+_CAUSE = re.compile(r"\S+\s때문에\s")
 _FINE = re.compile(r"(?:아무\s)?(?:문제|상관|지장)\s?(?:가|이|도)?\s?없\S*|괜찮\S*")
 _PLACES = frozenset({"장소", "시간", "날짜", "위치", "시각", "일정"})
 
@@ -60,7 +63,7 @@ def claims_of(sentence: str) -> Iterator[Claim]:
         return
     people = ""
     for clause in clauses:
-        reader = _Clause(_FINE.sub(" ", clause).strip(), people)
+        reader = _Clause(" ".join(_CAUSE.sub(" ", _FINE.sub(" ", clause)).split()), people)
         yield from reader.claims()
         people = reader.people
 
@@ -76,6 +79,8 @@ class _Clause:
         tops = [place for place, word in enumerate(self.words) if word.role in ("topic", "subject")]
         self.head = self.words[: tops[-1] + 1] if tops else []
         owners = {word.base for word in self.head if word.base and PEOPLE.search(word.base)}
+        if tops and self.words[tops[-1]].role == "subject" and re.match(r"있|없|생[기겼]", self.words[-1].text):
+            owners.discard(self.words[tops[-1]].base)
         named = any(word.text in USER or bare(word.text) in USER for word in self.words)
         self.people = " ".join(sorted(owners)) or ("" if tops or named else people)
         self.verb = self.words[-1] if self.words else Word("", "")
@@ -172,6 +177,8 @@ class _Clause:
                 tokens |= {CLASSES[word.base], f"of {CLASSES[word.base]}={word.base}"}
         if JOINS.search(self.text):
             tokens.add("~")
+        if not LEARNS.search(self.text):
+            tokens.add("+")
         yield from said(self.doer(), self.people, tokens)
 
     def ends(self, words: list[Word]) -> Iterator[Claim]:
@@ -180,7 +187,7 @@ class _Clause:
         yield from ended(frozenset(), self.people, tokens - LIGHT or tokens)
 
     def is_owner(self, word: Word) -> bool:
-        return not word.base or PEOPLE.search(word.base) is not None
+        return not word.base or (word.role in ("topic", "subject", "of", "") and PEOPLE.search(word.base) is not None)
 
     def denies(self) -> Iterator[Claim]:
         text = self.text
@@ -197,12 +204,16 @@ class _Clause:
             verb = re.sub(r"^(?:안|못)(?=[가-힣])", "", inner.verb.text)
             match = _VERBAL_NOUN.match(inner.verb.text)
             tokens |= {_noun(match["noun"]), "~"} if match else {"~" if _engages(verb) else stem_of_verb(verb)}
+        if re.search(r"(?:^|\s)못|지\s?(?:는|도)?\s?못", self.text):
+            tokens.add("+")
         yield from ended(inner.doer() if nothing else frozenset(), self.people, tokens)
 
     def change(self, match: re.Match[str]) -> list[Claim]:
         """What has another value than before, and which; nothing if the verb says no such thing here."""
         before = words_of(self.text[: match.start()])
         to = next((i for i in range(len(before) - 1, -1, -1) if before[i].role == "to"), None)
+        if to is None and match[0] in ("자르", "잘랐", "잘라", "염색", "칠했") and before and before[-1].value:
+            to = len(before) - 1
         if to is None:
             return []
         start = to
@@ -243,7 +254,10 @@ class _Clause:
     def place(self, state: str, where: set[str]) -> Iterator[Claim]:
         if state == "job" and any(map(NO_EMPLOYER.search, where)):
             return
-        yield from valued([self.people], state, where)
+        if state == "major":
+            yield from valued([self.people, "전공"], "is", where)
+        else:
+            yield from valued([self.people], "school" if any(map(SCHOOL.search, where)) else state, where)
 
     def states(self) -> Iterator[Claim]:
         words, text = self.words, self.text
@@ -277,7 +291,7 @@ class _Clause:
             if kind in ("clock", "date", "weekday") and self.verb.text.startswith("있"):
                 continue
             rest = {token for token in self.tokens(self.words, verbs=True) if kind_of(token) != kind} - _PLACES
-            if kind in ("marital", "employment", "hand"):
+            if kind in ("marital", "employment", "hand", "contract"):
                 rest = {self.people}
             elif INTENDED.search(self.text):
                 rest.add("?")
@@ -303,7 +317,11 @@ class _Clause:
             }
             found = {token for token in found if kind_of(token) not in _WHEN}
             thing = self.thing()
-            if state == "at" and thing:
+            if state == "kept" and self.head:
+                yield from valued(self.tokens(self.head), "at", found)
+            elif state == "kept":
+                pass
+            elif state == "at" and thing:
                 yield from valued(thing - _PLACES, "at", found)
             elif state != "at" and not thing:
                 yield from self.place(state, found) if not when else ()
@@ -347,6 +365,7 @@ def _noun(base: str) -> str:
         "급여": "월급",
         "미팅": "회의",
         "제일": "가장",
+        "결혼식": "marital=married",
     }.get(base, base)
 
 

@@ -145,7 +145,7 @@ def _word(text: str) -> Word:
     base, role = _role(text)
     if base in USER or base in ADVERBS:
         return Word(text, "", role if base in USER else "")
-    value = KIND_OF_WORD.get(base) or KIND_OF_WORD.get(text, "")
+    value = KIND_OF_WORD.get(base) or KIND_OF_WORD.get(text.removesuffix("요"), "")
     return Word(text, bare(text), role, value)
 
 
