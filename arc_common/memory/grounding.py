@@ -2,13 +2,15 @@
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from arc_common.facts import ProposedFact
+from arc_common.memory.rules.claims_korean_tokens import stem_of_verb
 from arc_common.memory.rules.vocabulary import is_common, strip_particles, word_set, words_of
 
-__all__ = ["is_grounded", "missing_facts"]
+__all__ = ["invents", "is_grounded", "missing_facts"]
 
 GROUNDED_WORDS = 0.6
 """The share of a value's specific words that its source must have; summarisers rephrase the others."""
@@ -29,9 +31,12 @@ _LABELS = word_set(
     plans planning plan intends going must not never cannot should avoid required requires requirement condition
     conditions only status currently current located location based scheduled schedule appointment confirmed
     reservation reserved booked booking order ordered family relationship married age years old reason because
+    resides residing
     사용자 고객 이름 번호 주소 전화 이메일 연락처 날짜 시간 예산 가격 금액 크기 색상 결정 선호 알레르기 직업 거주
     상태 현재 계획 예정 조건 이유 요청 필요 선택 확인 좋아함 싫어함 원함 희망 금지 근무 거주함 선호함 결정함 있음
-    없음 합니다 입니다 했음
+    없음 합니다 입니다 했음 산다 삽니다 살고 살아요 일한다 일합니다 일하고
+    일해요 다닌다 다닙니다 다니고 다녀요 있다 있어요 있습니다 없다 없어요 없습니다 않는다 않아요 않습니다 싶다
+    싶어한다 한다 했다
     """
 )
 """Words with which facts are labelled and rephrased: a source need not have them."""
@@ -81,6 +86,9 @@ _LONG_NUMBER = 6
 _NOT_WORD = re.compile(r"[\W_]+")
 _SUFFIX = re.compile(r"(?:'s|’s|ies|ing|ed|es|s|ly|e|y)$")
 _NAME = re.compile(r"(?<=[^\s.!?:;] )[A-ZÀ-ÖØ-ÞĀ-Ž][\w'’&-]{1,30}")
+_COPULA = re.compile(r"(?<=[가-힣])(?:이다|이고|임|입니다|이에요|예요|이었다|였다|다)$")
+_VERBAL_NOUN = re.compile(r"^([가-힣]{2,})(?:하|해|했|한|할|합|함|되|돼|됐|된|될|됩|됨)[가-힣]{0,4}$")
+_VERB = re.compile(r"^[가-힣]{1,10}(?:다|요|고|음|까|죠)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +117,23 @@ class _Text:
         return False
 
     def has_word(self, word: str) -> bool:
-        """Whether a word is in it, in whatever form: English words by their stem, others by their beginning."""
+        """Whether a word is in it, in whatever form: English words by their stem, others by their beginning.
+
+        Korean verbs by what all their forms have in common ("산다", "살아요"), and nouns without the verb behind them.
+        """
         if _NUMBER_WORDS.get(word) in self.values:
             return True
+        if _VERB.search(word):
+            return stem_of_verb(word) in _verbs_of(self.spaced)
         stem = _NOT_WORD.sub(" ", _stem(word))
         if stem.isascii():
             return f" {stem}" in self.spaced
         return _bare(word) in self.solid or (len(stem) > 1 and _bare(stem) in self.solid)
+
+
+@lru_cache(16)
+def _verbs_of(spaced: str) -> frozenset[str]:
+    return frozenset(stem_of_verb(word) for word in spaced.split() if _VERB.search(word))
 
 
 def _bare(value: str) -> str:
@@ -146,7 +164,7 @@ def _essentials(text: str) -> tuple[list[str], list[str], list[str]]:
     names = [name for name in names if not any(character.isdigit() for character in name)]
     inside = "\x00".join(values)
     words = []
-    for word in words_of(_folded(text))[:_MAX_WORDS]:
+    for word in _without_verb(words_of(_folded(text))[:_MAX_WORDS]):
         if any(character.isdigit() for character in word) or word in inside or is_common(word):
             continue
         if word not in _LABELS and strip_particles(word) not in _LABELS:
@@ -154,19 +172,48 @@ def _essentials(text: str) -> tuple[list[str], list[str], list[str]]:
     return values, names, words
 
 
+def _without_verb(words: Sequence[str]) -> Iterator[str]:
+    """The words, Korean nouns without the verb that is made of them ("결혼했다", "의사입니다")."""
+    for word in words:
+        noun = _COPULA.sub("", word) if _is_copula(word) else word
+        verbal = _VERBAL_NOUN.match(noun)
+        yield verbal[1] if verbal else noun
+
+
+def _is_copula(word: str) -> bool:
+    """Whether a Korean word is a noun with "to be": plain "-다" stands behind a vowel."""
+    if not (match := _COPULA.search(word)):
+        return False
+    before = ord(word[match.start() - 1]) - ord("가")
+    return match[0] != "다" or (before % 28 == 0 and not word.endswith(("하다", "되다", "가다", "오다")))
+
+
+def _has_values(text: _Text, values: Sequence[str], names: Sequence[str]) -> bool:
+    """Whether a text has all of these."""
+    return all(text.has_value(value) for value in values) and all(
+        text.has_word(part) for name in names if not is_common(name) for part in words_of(name) if part not in _LABELS
+    )
+
+
 def _says(text: _Text, statement: str, share: float) -> bool:
     values, names, words = _essentials(statement)
-    if not all(text.has_value(value) for value in values):
+    if not _has_values(text, values, names):
         return False
-    if not all(
-        text.has_word(part) for name in names if not is_common(name) for part in words_of(name) if part not in _LABELS
-    ):
-        return False
-    if not words:
-        if values or names:
-            return True
-        words = words_of(_folded(statement))[:_MAX_WORDS]
+    if not words and (values or names):
+        return True
+    if not any(not _VERB.match(word) for word in words):
+        words = [word for word in words_of(_folded(statement))[:_MAX_WORDS] if strip_particles(word) not in _LABELS]
     return sum(text.has_word(word) for word in words) >= max(1.0, share * len(words)) if words else False
+
+
+def invents(statement: str, source_text: str) -> bool:
+    """Whether a statement has a number, a code, an address or a name that is not in the text that it was made from.
+
+    What is concluded from a text, or said in other words, has few words of the text; its values it can have from there
+    alone. Linear in the source.
+    """
+    values, names, _ = _essentials(statement)
+    return not _has_values(_Text.of(source_text), values, names)
 
 
 def is_grounded(value: str, source_text: str) -> bool:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from arc_common.exceptions import ModelCallError
 from arc_common.facts import FactCategory, ProposedFact
 from arc_common.memories import SAID_BY, MemorySource, MemoryType, ProposedMemory
-from arc_common.memory.extraction import extract_facts, is_grounded
+from arc_common.memory.extraction import extract_facts
+from arc_common.memory.grounding import invents, is_grounded
 from arc_common.memory.mood import Mood, parts_of
 from arc_common.memory.rules.languages import rules_for
 from arc_common.memory.summarizer import with_sources
@@ -44,7 +45,7 @@ _PREFERENCE = re.compile(
 _PREFERENCE_KOREAN = re.compile(
     r"(?:좋아(?:해|하|합|함|한)|싫어(?:해|하|합|함|한)?|싫(?:다|습)|선호|즐겨|즐기|즐긴|취향|별로예요|별로야"
     r"|못 먹|안 먹|알레르기|채식|비건"
-    r"|(?:항상|언제나|절대|앞으로)\s.*(?:답|대답|말|써|알려|불러|보내)(?:해|하|줘|주|지))"
+    r"|(?:항상|언제나|절대|앞으로)\s.{0,60}(?:답|대답|말|써|알려|불러|보내)(?:해|하|줘|주|지))"
 )
 _JOINT = re.compile(r",?\s(?:and|but)\s(?=(?:i|i'm|i've|i'd|my|we)\s)", re.IGNORECASE)
 _PREFERENCE_IMPORTANCE = 0.6
@@ -58,7 +59,7 @@ class Extracted:
 
     Args:
         memories: With their sources, each at least as important as the settings want.
-        by_model: Whether a model was asked and answered.
+        by_model: Whether they are what a model answered.
         failed: Whether a model was asked and gave nothing that can be used.
         ungrounded: How many of the model's the messages don't say.
     """
@@ -73,8 +74,10 @@ class Extractor:
     """Finds what is worth remembering. Called from any thread; takes as long as the model takes.
 
     - What arc itself put into a prompt is never extracted (see `as_said`).
-    - What a model says that its messages don't say is left out.
-    - Without a model, or where it fails, rules do it: in the speaker's own words, from what the user says alone.
+    - What a model makes up is left out: of facts what the messages don't say, of preferences and insights, which are
+      said in other words or concluded, those with a name, a number or a code that was not said.
+    - Without a model, or where it fails or makes everything up, rules do it: in the speaker's own words, from what the
+      user says alone.
     - What the assistant alone says makes no memory that is there more important.
 
     Args:
@@ -122,22 +125,37 @@ class Extractor:
                 self._observer.count("memory.extraction.errors", error=type(error).__name__)
                 extracted = replace(extracted, failed=True)
             else:
-                grounded = [memory for memory in proposed if is_grounded(memory.text, _text(said))]
-                if ungrounded := len(proposed) - len(grounded):
-                    self._observer.count("memory.extraction.ungrounded", ungrounded)
-                sourced = tuple(self._with_sources(grounded, said, session_id))
-                extracted = Extracted(sourced, by_model=True, ungrounded=ungrounded)
+                extracted = self._checked(proposed, said, session_id, by_rules=extracted)
         if not extracted.failed:
             self._observer.count("memory.extraction.success")
         enough = [memory for memory in extracted.memories if memory.importance >= self._settings.min_importance]
         return replace(extracted, memories=tuple(enough))
+
+    def _checked(
+        self,
+        proposed: Sequence[ProposedMemory],
+        said: Sequence[Message],
+        session_id: str | None,
+        *,
+        by_rules: Extracted,
+    ) -> Extracted:
+        """What a model proposes as far as it can have it from the messages; if it has nothing from them, the rules'."""
+        grounded = [memory for memory in proposed if _is_grounded(memory, _text(said))]
+        if ungrounded := len(proposed) - len(grounded):
+            self._observer.count("memory.extraction.ungrounded", ungrounded)
+        if proposed and not grounded:
+            _log.warning("memories are extracted by rules: the model says what nobody said")
+            self._observer.count("memory.extraction.errors", error="Ungrounded")
+            return replace(by_rules, failed=True, ungrounded=ungrounded)
+        sourced = tuple(self._with_sources(grounded, said, session_id))
+        return Extracted(sourced, by_model=True, ungrounded=ungrounded)
 
     def _with_sources(
         self, memories: Sequence[ProposedMemory], said: Sequence[Message], session_id: str | None
     ) -> list[ProposedMemory]:
         """The memories, each with the messages that say it."""
         facts = [ProposedFact("memory", memory.text, FactCategory.GENERAL) for memory in memories]
-        by_user = _text([message for message in said if message.role is Role.USER])
+        by_user, everybody = _text([message for message in said if message.role is Role.USER]), _text(said)
         times = {message.id: message.created_at for message in said if message.id and message.created_at}
         found = []
         for memory, fact in zip(memories, with_sources(facts, said), strict=True):
@@ -145,10 +163,17 @@ class Extractor:
             if session_id is not None:
                 sources = tuple((session_id, message_id) for message_id in fact.sources)
             said_at = max((times[name] for name in fact.sources if name in times), default=None)
-            found.append(
-                replace(memory, sources=sources, valid_from=said_at, reinforces=is_grounded(memory.text, by_user))
-            )
+            by_others = is_grounded(memory.text, everybody) and not is_grounded(memory.text, by_user)
+            reinforces = _is_grounded(memory, by_user) and not by_others
+            found.append(replace(memory, sources=sources, valid_from=said_at, reinforces=reinforces))
         return found
+
+
+def _is_grounded(memory: ProposedMemory, text: str) -> bool:
+    """Whether a model can have a memory from a text."""
+    if memory.type is MemoryType.FACT:
+        return is_grounded(memory.text, text)
+    return not invents(memory.text, text)
 
 
 def as_said(messages: Sequence[Message]) -> list[Message]:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from arc_common.facts import FactCategory, ProposedFact
 from arc_common.memory.extraction import is_grounded, missing_facts
+from arc_common.memory.grounding import invents
 
 ENGLISH = (
     "Hi! My sister Hana lives in Busan and I come out in hives if there's any penicillin. The total was 1,240.50 euros "
@@ -41,6 +42,15 @@ def fact(value: str, key: str = "k") -> ProposedFact:
         ("A20-55731", KOREAN),
         ("예산 320만원", KOREAN),
         ("노트북 12대", KOREAN),
+        ("사용자는 서울에 산다", "저는 서울에 살아요."),
+        ("사용자는 서울에 거주한다", "저는 서울에 살아요."),
+        ("사용자는 서울에 살고 있다", "나는 서울에 살아"),
+        ("사용자는 의사이다", "저는 의사예요."),
+        ("사용자는 간호사다", "저는 간호사입니다."),
+        ("사용자는 작년에 결혼했다", "작년에 결혼했어요."),
+        ("사용자의 딸은 피아노를 배운다", "우리 딸이 피아노를 배우고 있어요."),
+        ("사용자는 다음 달에 이사할 예정이다", "다음 달에 이사해요."),
+        ("The user resides in Seoul", "I live in Seoul."),
     ],
 )
 def test_what_the_source_says_is_grounded(value: str, source: str) -> None:
@@ -62,6 +72,9 @@ def test_what_the_source_says_is_grounded(value: str, source: str) -> None:
         ("땅콩 알레르기", KOREAN),
         ("예산 330만원", KOREAN),
         ("서울에 거주", KOREAN),
+        ("사용자는 부산에 산다", "저는 서울에 살아요."),
+        ("사용자는 간호사다", "저는 의사예요."),
+        ("사용자는 커피를 마신다", "저는 홍차를 마셔요."),
         ("", ENGLISH),
         ("?!", ENGLISH),
         ("Hana", ""),
@@ -70,6 +83,25 @@ def test_what_the_source_says_is_grounded(value: str, source: str) -> None:
 def test_inventions_are_not_grounded(value: str, source: str) -> None:
     """Another number, id, name or thing is refused, also when all the words around it are right."""
     assert not is_grounded(value, source)
+
+
+@pytest.mark.parametrize(
+    ("statement", "is_invented"),
+    [
+        ("The user is health-conscious", False),
+        ("The user prefers concise replies", False),
+        ("사용자는 간결한 답변을 선호한다", False),
+        ("The user wants to be like their sister Hana", False),
+        ("The user wants to be like their sister Hanna", True),
+        ("The user wants replies of 3 lines", False),
+        ("The user wants replies of 5 lines", True),
+        ("The user relies on order PX-20418-C", True),
+        ("사용자는 5줄로 된 답변을 선호한다", True),
+    ],
+)
+def test_a_conclusion_invents_what_nobody_named(statement: str, is_invented: bool) -> None:
+    """Its words are its own; its names, numbers and codes are not."""
+    assert invents(statement, ENGLISH) == is_invented
 
 
 @given(st.text(alphabet=st.characters(codec="utf-8", categories=["L", "N", "Z", "P"]), max_size=80))
@@ -104,4 +136,5 @@ def test_long_sources_cost_linear_time() -> None:
     for piece in ("1,", "a.", "A-", "한 ", "x@"):
         start = time.perf_counter()
         assert not is_grounded("Hana pays 12 for the kiln", piece * 200_000)
+        assert not is_grounded("사용자는 부산에서 올라온다", piece * 200_000)
         assert time.perf_counter() - start < 8

@@ -1,5 +1,6 @@
 """What of an exchange is worth remembering: by a model, and by rules."""
 
+import json
 from datetime import UTC, datetime
 
 import pytest
@@ -48,6 +49,45 @@ def test_what_was_not_said_is_left_out():
     found = extractor(ReplyingChatModel([answer]), observer).extract([user("I live in Seoul.")])
     assert [memory.text for memory in found.memories] == ["The user lives in Seoul."]
     assert (found.ungrounded, observer.counts["memory.extraction.ungrounded"]) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "text"),
+    [
+        ("I run every morning and eat salad for lunch.", "insight", "The user is health-conscious."),
+        ("I hate long answers.", "preference", "The user prefers concise replies."),
+        ("긴 답변은 싫어요.", "preference", "사용자는 간결한 답변을 선호한다."),
+        ("저는 서울에 살아요.", "fact", "사용자는 서울에 산다."),
+    ],
+)
+def test_what_is_said_in_other_words_is_kept(said, kind, text):
+    """Conclusions and preferences are; with the message that they were made from."""
+    answer = json.dumps([{"type": kind, "content": text, "importance": 0.8}])
+    (memory,) = extractor(ReplyingChatModel([answer])).extract([user(said)], session_id="s").memories
+    assert (memory.text, memory.type.value, memory.sources) == (text, kind, (("s", "u1"),))
+    assert memory.reinforces
+
+
+def test_what_is_concluded_from_nothing_is_left_out():
+    """A name or a number that nobody said is made up, whatever it is called."""
+    answer = (
+        '[{"type": "insight", "content": "The user is close to Hana."}, {"type": "preference", '
+        '"content": "The user prefers replies of 3 lines."}, {"content": "The user hates answers that are long."}]'
+    )
+    found = extractor(ReplyingChatModel([answer])).extract([user("I hate long answers.")])
+    assert [memory.text for memory in found.memories] == ["The user hates answers that are long."]
+    assert found.ungrounded == 2
+
+
+def test_a_model_that_makes_everything_up_leaves_it_to_the_rules():
+    """It has failed."""
+    observer = CountingObserver()
+    answer = '[{"content": "The user lives in Tokyo."}]'
+    found = extractor(ReplyingChatModel([answer]), observer).extract([user("I love hiking in the mountains.")])
+    assert [memory.text for memory in found.memories] == ["I love hiking in the mountains."]
+    assert (found.failed, found.by_model, found.ungrounded) == (True, False, 1)
+    assert observer.counts["memory.extraction.errors"] == 1
+    assert observer.counts["memory.extraction.success"] == 0
 
 
 def test_what_is_not_important_enough_is_left_out():
