@@ -1,7 +1,7 @@
 """What users supply and backends implement, and the values that pass between them and the engine."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
@@ -148,6 +148,7 @@ class StoredMessage:
         seq: Its place in the session: larger is later. Unique and never used again; not always consecutive.
         tokens: Its tokens, as counted when it was stored by the counter named `counter`.
         revision: 1 at first, one more each time it is stored again under its id with other content.
+        edited: Whether the append that gave it has made this revision; never so for a message that was read.
     """
 
     message: Message
@@ -155,6 +156,7 @@ class StoredMessage:
     tokens: int
     counter: str
     revision: int = 1
+    edited: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

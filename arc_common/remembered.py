@@ -284,7 +284,7 @@ def memories_of_session(runtime: "Runtime", key: SessionKey) -> Memories:
 def memories_of_turn(runtime: "Runtime", key: SessionKey | None, query: str) -> list[ScoredMemory]:
     """The memories that a turn is about, best first: none where they are off or there are none; never raises.
 
-    - Whether a scope holds any is looked up once in a while, so that turns of users without memories stay cheap.
+    - Of a user without memories a turn asks the store one count, and embeds nothing.
     - What fails leaves the turn without memories, counted (`memory.errors`).
 
     Args:
@@ -300,6 +300,8 @@ def memories_of_turn(runtime: "Runtime", key: SessionKey | None, query: str) -> 
         if service is None:
             return []
         scope = service.scope_of(key)
+        if runtime.gathers(key):
+            service.catch_up(key)
         return service.keeper.search(scope, query, limit=settings.top_k) if service.keeper.has_any(scope) else []
     except Exception as error:  # noqa: BLE001 - the turn goes on without memories; the counter says so
         _log.warning("a turn goes on without memories: %s", error, exc_info=error)

@@ -186,19 +186,34 @@ class Runtime:
                 )
         return self.own_long_term
 
-    def saved(self, key: SessionKey, messages: Sequence[Message]) -> None:
+    def saved(self, key: SessionKey, messages: Sequence[Message], *, edited: Sequence[str] = ()) -> None:
         """Have what is made from messages made soon, after they were stored.
 
-        Memories are gathered for a user (or a caller, or a session, if settings say so). For a session of no user its
-        own facts serve.
+        What was remembered of messages that are edited goes at once.
+
+        Args:
+            key: The session.
+            messages: As they were stored.
+            edited: The ids of those that were there with other words.
         """
         if self.memory is not None:
             self.memory.schedule(key)
         if self.settings.recall.enabled and not self.closed:
             self.recall.schedule(key, [message.id for message in messages if message.id])
+        if (edited or self.gathers(key)) and self.long_term is not None:
+            if edited:
+                self.long_term.edited(key, edited)
+            if self.gathers(key):
+                self.long_term.schedule(key, messages)
+
+    def gathers(self, key: SessionKey) -> bool:
+        """Whether memories are gathered from what a session saves.
+
+        They are for a user, and for a caller or a session if settings say so. For a session of no user its own facts
+        serve: no model is asked for nobody.
+        """
         wanted = self.settings.memory
-        if wanted.enabled and (key.user_id is not None or wanted.scope != "user") and self.long_term is not None:
-            self.long_term.schedule(key, messages)
+        return wanted.enabled and (key.user_id is not None or wanted.scope != "user")
 
     def reply(self) -> AbstractContextManager[None]:
         """For the time of a reply: background work gives way to it."""

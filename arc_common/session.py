@@ -63,9 +63,10 @@ class Session:
         listed = as_messages(messages)
         with timed(self._runtime.observer, "context.save"):
             stored = self._log().append(listed)
+        messages = [one.message for one in stored]
         if self._key is not None:
-            self._runtime.saved(self._key, stored)
-        return stored
+            self._runtime.saved(self._key, messages, edited=[one.message.id or "" for one in stored if one.edited])
+        return messages
 
     async def aappend(self, messages: Message | Iterable[Message]) -> list[Message]:
         """Async form of `append`."""

@@ -76,7 +76,7 @@ class ConversationLog:
         self._new_id = new_id
         self._max_messages = max_messages
 
-    def append(self, messages: Message | Iterable[Message]) -> list[Message]:
+    def append(self, messages: Message | Iterable[Message]) -> list[StoredMessage]:
         """Store messages; those that arc itself made are passed over.
 
         - Each new one is counted once, in one batch; the count is stored beside it.
@@ -89,7 +89,7 @@ class ConversationLog:
         counted = [CountedMessage(message, tokens, name) for message, tokens in zip(own, counts, strict=True)]
         stored = self._store.append(self._key, counted, max_messages=self._max_messages)
         self._learn([item for item, kept in zip(counted, stored, strict=True) if kept.message is item.message])
-        return [item.message for item in stored]
+        return stored
 
     def originals(self, *, limit: int | None = None, before: str | None = None) -> list[Message]:
         """The newest messages (before the one with that id), oldest first.

@@ -2,43 +2,36 @@
 
 import logging
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from threading import Lock
 
 from cachetools import LRUCache
 
-from arc_common.exceptions import SessionNotFoundError
+from arc_common.exceptions import InvalidInputError, SessionNotFoundError, StoreError
 from arc_common.indexing import IndexStore, Scope
-from arc_common.memories import Memory
+from arc_common.memories import Memory, ProposedMemory
 from arc_common.memory.background import BackgroundQueue
 from arc_common.memory.keeping import MemoryKeeper
 from arc_common.memory.long_term import Outcome
 from arc_common.memory.memory_extraction import Extractor
+from arc_common.memory.unread import MOST_WITHOUT_ANSWER, due, unread
 from arc_common.memory_stores import MemoryStore
 from arc_common.messages import Message, Role
 from arc_common.observability import Observer
 from arc_common.prompts.memories import InteractionMode
-from arc_common.protocols import ChatModel, ConversationStore, Embedder, SessionKey
+from arc_common.protocols import ChatModel, ConversationStore, Embedder, SessionKey, StoredMessage
 from arc_common.settings import ArcSettings
 
 __all__ = ["LongTermMemory", "long_term_memory", "scope_of"]
 
 _log = logging.getLogger("arc.memory")
 
-_SESSIONS = 1_000
-_MESSAGES = 10_000
-"""Ids of messages that were read, over all sessions: an exchange that is saved again is not read again."""
-
-_MOST_WAITING = 64
-"""Messages of one session; of more the oldest are not read. At most as many go into one request to the model."""
-
-_MOST_WITHOUT_ANSWER = 8
-"""User messages that wait for their answer; then they are read without one."""
+_SESSIONS = 10_000
 
 _LAST_SECONDS = 1.0
-"""Seconds that closing waits for a memory that is being stored. What a model says later is not stored."""
+"""Seconds that closing waits for a memory that is being stored. What is not read by then is read at the next use."""
 
 
 def scope_of(key: SessionKey, settings: ArcSettings) -> Scope:
@@ -50,40 +43,23 @@ def scope_of(key: SessionKey, settings: ArcSettings) -> Scope:
     return Scope(key.caller_id, key.user_id, key.session_id)
 
 
-@dataclass(slots=True)
-class _Waiting:
-    """What a session saved and nobody has read yet."""
-
-    messages: dict[str, Message] = field(default_factory=dict)
-    edited: set[str] = field(default_factory=set)
-
-    def add(self, message_id: str, message: Message, *, is_edited: bool) -> None:
-        self.messages[message_id] = message
-        if is_edited:
-            self.edited.add(message_id)
-        for oldest in list(self.messages)[: max(0, len(self.messages) - _MOST_WAITING)]:
-            del self.messages[oldest]
-
-    @property
-    def is_due(self) -> bool:
-        """Whether it has an answer, or has waited for one long enough."""
-        answered = any(one.role is Role.ASSISTANT and one.text.strip() for one in self.messages.values())
-        return bool(self.messages) and (answered or bool(self.edited) or len(self.messages) >= _MOST_WITHOUT_ANSWER)
-
-
 class LongTermMemory:
     """Gathers memories from what sessions save. Thread-safe; nothing of it raises into a reply.
 
-    - Coalesced per session: what was saved while a model was at work is one request.
-    - A message is read once by this process, whenever it is saved again, and not before it has its answer. One that was
-      edited is read anew, and what rested on its old words alone goes.
-    - Nothing comes back after a session, or a message, was removed: sources are looked for before a memory is stored
-      and once more after it.
-    - A failing model, store or embedder costs memories and nothing else; each failure is counted.
+    - How far a session was read is noted in the store, behind the memories that were found: whatever ends a process,
+      what it did not read is read when the session, or another of the same scope, is used next. A message is read
+      once, whenever and wherever it is saved again; twice, if a process ends between a memory and its note.
+    - A message is read with its answer; without one, once several wait. What was saved while a model was at work is
+      one request; of much, one request for 64 messages.
+    - What rests on the words of a message alone goes before its edit is done, and the new words are read.
+    - Nothing comes back after a session, or a message, was removed or edited: sources are looked for before a memory is
+      stored and once more after it.
+    - A failing model, store or embedder costs no reply anything; each failure is counted.
 
     Args:
         keeper: Keeps them.
         extractor: Finds them.
+        store: Where memories are, and how far sessions were read.
         conversations: Where messages are.
         settings: The knobs (`memory`, `background`).
         observer: Receives counts.
@@ -94,22 +70,28 @@ class LongTermMemory:
         keeper: MemoryKeeper,
         extractor: Extractor,
         *,
+        store: MemoryStore,
         conversations: ConversationStore,
         settings: ArcSettings,
         observer: Observer,
     ) -> None:
         self.keeper = keeper
         self.extractor = extractor
+        self._store = store
         self._conversations = conversations
         self._settings = settings
         self._observer = observer
-        self._process = os.getpid()
-        self._lock = Lock()
-        self._waiting: LRUCache[SessionKey, _Waiting] = LRUCache(_SESSIONS)
-        self._read: LRUCache[tuple[SessionKey, str], int] = LRUCache(_MESSAGES)
         self.queue: BackgroundQueue[SessionKey] = BackgroundQueue(
             self._work, threads=settings.background.threads, on_error=self._count_error
         )
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
+        self._lock = Lock()
+        self._unanswered: LRUCache[SessionKey, int] = LRUCache(_SESSIONS)  # of the sessions that were used here
+        self._edited: LRUCache[SessionKey, set[str]] = LRUCache(_SESSIONS)
+        self._looked_into: LRUCache[Scope, bool] = LRUCache(_SESSIONS)
 
     def scope_of(self, key: SessionKey) -> Scope:
         """Whose memories a session reads and adds to."""
@@ -120,23 +102,44 @@ class LongTermMemory:
 
         Args:
             key: The session.
-            messages: As they were stored: with their ids.
+            messages: As they were stored.
         """
+        key = _plain(key)
+        said = [message.role for message in messages if message.text.strip()]
         with self._guard():
-            waiting = self._waiting.get(key) or _Waiting()
-            for message in messages:
-                if message.id is None or message.role not in (Role.USER, Role.ASSISTANT):
-                    continue
-                words, before = hash(message.text), self._read.get((key, message.id))
-                if before != words:
-                    self._read[key, message.id] = words
-                    waiting.add(message.id, message, is_edited=before is not None)
-            if not waiting.messages:
-                return
-            self._waiting[key] = waiting
-            is_due = waiting.is_due
-        if is_due:
+            is_first, is_answered = key not in self._unanswered, Role.ASSISTANT in said
+            unanswered = 0 if is_answered else self._unanswered.get(key, 0) + said.count(Role.USER)
+            self._unanswered[key] = unanswered
+            is_edited = key in self._edited
+        if is_first or is_answered or is_edited or unanswered >= MOST_WITHOUT_ANSWER:
             self.queue.schedule(key)
+
+    def catch_up(self, key: SessionKey) -> None:
+        """At its first use here, have read what others left unread of a session and of its scope; never raises."""
+        key = _plain(key)
+        with self._guard():
+            if key in self._unanswered:
+                return
+            self._unanswered[key] = 0
+        self.queue.schedule(key)
+
+    def read_soon(self, key: SessionKey) -> None:
+        """Have what is due of a session read, whatever was saved; never raises."""
+        self.queue.schedule(_plain(key))
+
+    def edited(self, key: SessionKey, message_ids: Sequence[str]) -> None:
+        """Remove what rests on the words that messages had before; never raises.
+
+        What fails is logged, counted and tried again with the session's next work.
+        """
+        key = _plain(key)
+        with self._guard():
+            self._edited[key] = self._edited.get(key, set()) | set(message_ids)
+        try:
+            self.keeper.forget(key, message_ids)
+        except StoreError as error:
+            _log.warning("memories of edited messages are still there: %s", error)
+            self._count_error(error)
 
     def extract(
         self,
@@ -168,62 +171,104 @@ class LongTermMemory:
         Raises:
             StoreError: The store failed.
         """
-        with self._guard():
-            waiting = self._waiting.pop(key, None)
-            if waiting is not None and message_ids is not None:
-                for message_id in message_ids:
-                    waiting.messages.pop(message_id, None)
-                self._waiting[key] = waiting
-        return self.keeper.forget(key, message_ids)
+        return self.keeper.forget(_plain(key), message_ids)
 
     def wait(self, timeout: float | None = None, *, key: SessionKey | None = None) -> bool:
         """Wait until nothing (of this session) is being read; whether that was reached within `timeout` seconds."""
-        return self.queue.wait(timeout, key=key)
+        return self.queue.wait(timeout, key=None if key is None else _plain(key))
 
     def close(self) -> None:
-        """Drop what waits, give what runs a moment to end, and write what searches noted."""
+        """Give what runs a moment to end, and write what searches noted. What waits is read at its next use."""
         self.queue.close(timeout=_LAST_SECONDS)
         self.keeper.close()
 
     def _guard(self) -> Lock:
         if self._process != os.getpid():  # a lock that another thread of the parent held would stay held for good
-            self._lock, self._process = Lock(), os.getpid()
+            self._begin()
         return self._lock
 
     def _work(self, key: SessionKey) -> None:
-        with self._guard():
-            waiting = self._waiting.get(key)
-            if waiting is None or not waiting.is_due:
-                return
-            del self._waiting[key]
-        if waiting.edited:
-            self.keeper.forget(key, sorted(waiting.edited))
-        scope = self.scope_of(key)
-        extracted = self.extractor.extract(list(waiting.messages.values()), session_id=key.session_id)
-        for proposed in extracted.memories:
-            if self.queue.stopping:
-                return
-            if not self._are_there(key, [name for _, name in proposed.sources]):
-                continue
-            added = self.keeper.add(scope, proposed)
-            if added.outcome is Outcome.REJECTED:
-                continue
-            gone = self._missing(key, [name for _, name in proposed.sources])
-            if gone:
-                self.keeper.forget(key, gone)
-
-    def _are_there(self, key: SessionKey, message_ids: Sequence[str]) -> bool:
-        return bool(message_ids) and not self._missing(key, message_ids)
-
-    def _missing(self, key: SessionKey, message_ids: Sequence[str]) -> list[str]:
         try:
-            there = {stored.message.id for stored in self._conversations.find(key, message_ids)}
+            self._read_edited(key)
+            while not self.queue.stopping and self._read_on(key):
+                pass
+        except SessionNotFoundError:  # deleted, and begun by another user
+            return
+        scope = self.scope_of(key)
+        with self._guard():
+            is_new = scope not in self._looked_into
+            self._looked_into[scope] = True
+        if is_new and not self.queue.stopping:
+            for other in self._store.unread(scope):
+                self.catch_up(other)
+
+    def _read_on(self, key: SessionKey) -> bool:
+        """Read the next messages of a session; whether others may be due."""
+        start = self._store.read_to(key)
+        following, more = unread(self._conversations, key, after=start)
+        batch = due(following, more=more)
+        if not batch:
+            return False
+        proposed = self._extracted(key, batch)
+        if self._store.read_to(key) != start:  # another process has read the same meanwhile
+            return True
+        return self._keep(key, batch, proposed) and self._store.mark_read(key, after=start, to=batch[-1].seq)
+
+    def _read_edited(self, key: SessionKey) -> None:
+        """Read messages anew that were edited after they had been read."""
+        with self._guard():
+            edited = self._edited.pop(key, set())
+        if not edited:
+            return
+        try:
+            self.keeper.forget(key, sorted(edited))
+            end = self._store.read_to(key)
+            batch = [stored for stored in self._conversations.find(key, sorted(edited)) if stored.seq <= end]
+            if not batch or self._keep(key, batch, self._extracted(key, batch)):
+                return
+        except StoreError:
+            with self._guard():
+                self._edited[key] = self._edited.get(key, set()) | edited
+            raise
+
+    def _extracted(self, key: SessionKey, batch: Sequence[StoredMessage]) -> Sequence[ProposedMemory]:
+        return self.extractor.extract([stored.message for stored in batch], session_id=key.session_id).memories
+
+    def _keep(self, key: SessionKey, batch: Sequence[StoredMessage], proposed: Sequence[ProposedMemory]) -> bool:
+        """Store what was found in messages, as far as these are there as they were read; whether there was time."""
+        scope = self.scope_of(key)
+        revisions = {stored.message.id or "": stored.revision for stored in batch}
+        for memory in proposed:
+            if self.queue.stopping:
+                return False
+            ids = [message_id for _, message_id in memory.sources]
+            if not ids or self._changed(key, ids, revisions):
+                continue
+            try:
+                added = self.keeper.add(scope, memory)
+            except InvalidInputError as error:  # one that can't be stored must not hold up the others for good
+                _log.warning("a memory can't be stored: %s", error)
+                self._count_error(error)
+                continue
+            if added.outcome is not Outcome.REJECTED and (changed := self._changed(key, ids, revisions)):
+                self.keeper.forget(key, changed)
+        return True
+
+    def _changed(self, key: SessionKey, message_ids: Sequence[str], revisions: Mapping[str, int]) -> list[str]:
+        """Those of the messages that are no longer there as they were read."""
+        try:
+            there = {stored.message.id: stored.revision for stored in self._conversations.find(key, message_ids)}
         except SessionNotFoundError:
-            there = set()
-        return [message_id for message_id in message_ids if message_id not in there]
+            there = {}
+        return [message_id for message_id in message_ids if there.get(message_id) != revisions.get(message_id)]
 
     def _count_error(self, error: Exception) -> None:
         self._observer.count("memory.extraction.errors", error=type(error).__name__)
+
+
+def _plain(key: SessionKey) -> SessionKey:
+    """The key without what names no other session: queues and caches know each session once."""
+    return key if key.account_id is None else replace(key, account_id=None)
 
 
 def long_term_memory(
@@ -242,4 +287,6 @@ def long_term_memory(
         store, index_store=index_store, embedder=embedder, settings=settings, observer=observer, clock=clock
     )
     extractor = Extractor(chat_model, settings=settings, observer=observer)
-    return LongTermMemory(keeper, extractor, conversations=conversations, settings=settings, observer=observer)
+    return LongTermMemory(
+        keeper, extractor, store=store, conversations=conversations, settings=settings, observer=observer
+    )

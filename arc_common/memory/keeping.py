@@ -7,7 +7,7 @@ from datetime import datetime
 from threading import Lock
 from uuid import uuid4
 
-from cachetools import LRUCache, TTLCache
+from cachetools import LRUCache
 
 from arc_common.exceptions import InvalidInputError, StoreError
 from arc_common.indexing import IndexEntry, IndexStore, Scope
@@ -27,8 +27,6 @@ _SCOPES = 256
 _ATTEMPTS = 20
 """Commits that others may be in the way of. With two processes at once, the second attempt succeeds."""
 
-_LOOK_AGAIN = 60.0
-"""Seconds: so long a scope without memories is taken to have none, unless this process adds some."""
 _ASKED = 10_000
 
 _CANDIDATES = 4
@@ -91,7 +89,7 @@ class MemoryKeeper:
         self._process = os.getpid()
         self._lock = Lock()
         self._known: LRUCache[Scope, tuple[Lock, Holdings]] = LRUCache(_SCOPES)
-        self._has_any: TTLCache[Scope, bool] = TTLCache(_ASKED, ttl=_LOOK_AGAIN)
+        self._had_some: LRUCache[Scope, bool] = LRUCache(_ASKED)
 
     def add(self, scope: Scope, proposed: ProposedMemory, *, by_hand: bool = False) -> Added:
         """Store a memory, or find that one that is there says the same.
@@ -211,13 +209,15 @@ class MemoryKeeper:
         return self._store.count(scope)
 
     def has_any(self, scope: Scope) -> bool:
-        """Whether any hold; looked up once in a while, so that turns of users without memories stay cheap."""
+        """Whether a search may find any, by one count; what has had some is not asked again.
+
+        That there are none is never taken from before: another process may have added the first since.
+        """
         with self._caches():
-            known = self._has_any.get(scope)
-        if known is None:
-            known = self.count(scope) > 0
+            known = self._had_some.get(scope, False)
+        if not known and self.count(scope) > 0:
             with self._caches():
-                known = self._has_any[scope] = known or self._has_any.get(scope, False)
+                known = self._had_some[scope] = True
         return known
 
     def close(self) -> None:
@@ -254,7 +254,7 @@ class MemoryKeeper:
             return None
         self._observer.count("memory.saved.count")
         with self._caches():
-            self._has_any[scope] = True
+            self._had_some[scope] = True
         self._index.drop(scope, {*decision.superseded, *gone})
         if new.holds:
             self._put(scope, holdings, entry)

@@ -60,6 +60,7 @@ def plan_append(
                 counted.tokens,
                 counted.counter,
                 known.revision + 1,
+                edited=True,
             )
     changed = [(first[message_id], stored) for message_id, stored in current.items() if first[message_id] is not stored]
     return AppendPlan(

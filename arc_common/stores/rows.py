@@ -5,6 +5,7 @@ text that a database can't hold (NUL, lone surrogates) goes there too, escaped.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -148,6 +149,8 @@ def _part_to_json(part: ContentPart) -> dict[str, Any]:
 def detached(stored: StoredMessage) -> StoredMessage:
     """The message as a database would give it back: it shares no mapping with the one given."""
     message = stored.message
+    if stored.edited:
+        stored = replace(stored, edited=False)
     if not message.metadata and not message.tool_calls and (message.content is None or type(message.content) is str):
         return stored
     row = {**message_row(stored), "seq": stored.seq, "revision": stored.revision}

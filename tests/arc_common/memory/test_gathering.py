@@ -229,7 +229,7 @@ def test_a_store_that_fails_is_counted(watched):
     engine, store = watched(observer)
     store.broken = True
     saved(engine, "I love hiking in the mountains.", "Great!")
-    assert observer.counts["memory.extraction.errors"] == 1
+    assert observer.counts["memory.extraction.errors"] >= 1
 
 
 def test_what_was_removed_at_the_last_moment_does_not_come_back(watched):
@@ -288,15 +288,17 @@ def test_whose_memories_a_session_has(opened, scope, user, expected):
 
 
 def test_memories_of_a_turn_are_cheap_where_there_are_none(watched, opened):
-    """Whether there are any is asked once; switched off, or without a question, nothing is."""
+    """One count a turn, and how far the session was read at its first; off, or without a question, not even that."""
     engine, store = watched()
     for _ in range(5):
         assert memories_of_turn(engine._runtime, KEY, "hiking") == []
-    assert store.asked == {"count": 1}
+    assert engine._runtime.long_term.wait(LONG)
+    assert store.asked == {"count": 5, "read_to": 1, "unread": 1}
     assert memories_of_turn(engine._runtime, None, "hiking") == memories_of_turn(engine._runtime, KEY, " ") == []
-    assert store.asked == {"count": 1}
+    assert store.asked["count"] == 5
     engine.memories(user_id="ann").add("User likes hiking")
     assert len(memories_of_turn(engine._runtime, KEY, "hiking")) == 1
+    assert store.asked["count"] == 5
     off = opened(enabled=False)
     off.memories(user_id="ann").add("User likes hiking")
     assert memories_of_turn(off._runtime, KEY, "hiking") == []

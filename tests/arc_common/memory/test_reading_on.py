@@ -1,0 +1,251 @@
+"""How far sessions were read for memories: over restarts, failures, edits and other processes."""
+
+import pytest
+
+from arc_common import ContextEngine, Message
+from arc_common.exceptions import StoreUnavailableError
+from arc_common.indexing import Scope
+from arc_common.protocols import SessionKey
+from arc_common.settings import ArcSettings
+from arc_common.testing import CountingObserver, ReplyingChatModel, SlowChatModel
+
+LONG = 20.0
+"""Seconds that nothing here takes."""
+
+SEOUL = '[{"content": "The user lives in Seoul.", "importance": 0.9}]'
+
+
+@pytest.fixture
+def opened(tmp_path):
+    """Opens engines on one database, as processes do that come one after another or stand side by side."""
+    engines = []
+
+    def open_engine(model=None, **parts):
+        settings = ArcSettings(summary={"enabled": False}, recall={"enabled": False}, model_calls={"attempts": 1})
+        url = f"sqlite:///{tmp_path}/arc.db"
+        engines.append(ContextEngine.open(url, chat_model=model, settings=settings, **parts))
+        return engines[-1]
+
+    yield open_engine
+    for engine in engines:
+        engine.close()
+
+
+def settle(engine):
+    assert engine._runtime.long_term.wait(LONG)
+
+
+def say(engine, *messages, session="s"):
+    """Save an exchange of Ann's."""
+    roles = ["user", "assistant"]
+    made = [one if isinstance(one, Message) else Message(roles[n % 2], one) for n, one in enumerate(messages)]
+    return engine.session(session, user_id="ann").append(made)
+
+
+def texts(engine):
+    return sorted(memory.text for memory in engine.memories(user_id="ann").list())
+
+
+def shown(engine, question):
+    """What a turn of another session shows."""
+    window = engine.session("other", user_id="ann").context(question)
+    return "\n".join(message.text for message in window.messages)
+
+
+@pytest.mark.parametrize("reopens", [True, False])
+def test_an_edit_takes_the_old_words_out_of_prompts(opened, reopens):
+    """Also after a restart, and by a process that has not read them."""
+    first = opened()
+    say(first, Message("user", "My passport number is M1234567.", id="m1"), "Noted.")
+    settle(first)
+    assert "M1234567" in shown(first, "What is my passport number?")
+    if reopens:
+        first.close()
+    second = opened()
+    say(second, Message("user", "[removed]", id="m1"))
+    for engine in [second] if reopens else [first, second]:
+        assert "M1234567" not in shown(engine, "What is my passport number?")
+    assert second._runtime.index_store.count(Scope("default", "ann"), "memory") == 0
+
+
+def test_the_new_words_of_an_edit_are_remembered(opened):
+    """By the process that edits; saved once more as they are, they are not read again."""
+    first = opened()
+    say(first, Message("user", "I love hiking in the mountains.", id="m1"), "Great!")
+    settle(first)
+    first.close()
+    second = opened()
+    for _ in range(2):
+        say(second, Message("user", "I love sailing on lakes.", id="m1"))
+        settle(second)
+        assert texts(second) == ["I love sailing on lakes."]
+        for memory in second.memories(user_id="ann").list():
+            second.memories(user_id="ann").delete(memory.id)
+        say(second, Message("user", "I love sailing on lakes.", id="m1"))
+        settle(second)
+        assert texts(second) == []
+        say(second, Message("user", "I love hiking in the mountains.", id="m1"))
+        settle(second)
+        assert texts(second) == ["I love hiking in the mountains."]
+
+
+def test_an_edit_while_a_model_reads_the_old_words(opened):
+    """By another process: what is found in them is not stored."""
+    model = SlowChatModel(ReplyingChatModel([SEOUL]))
+    engine = opened(model)
+    say(engine, Message("user", "I live in Seoul.", id="m1"), "Nice!")
+    assert model.asked.wait(LONG)
+    other = opened(ReplyingChatModel(["[]"]))
+    say(other, Message("user", "[removed]", id="m1"))
+    model.may_answer.set()
+    settle(engine)
+    settle(other)
+    assert texts(engine) == []
+
+
+def test_an_edit_whose_memories_can_t_be_removed_at_once(opened):
+    """They are removed with the session's next work; the edit itself is stored and nothing is raised."""
+    observer = CountingObserver()
+    engine = opened(observer=observer)
+    say(engine, Message("user", "I love hiking in the mountains.", id="m1"), "Great!")
+    settle(engine)
+    keeper = engine._runtime.long_term.keeper
+    forget, failures = keeper._store.forget_messages, iter([StoreUnavailableError("down")] * 2)
+
+    def failing(key, ids):
+        for error in failures:
+            raise error
+        return forget(key, ids)
+
+    keeper._store.forget_messages = failing
+    try:
+        say(engine, Message("user", "I love sailing on lakes.", id="m1"))
+        settle(engine)
+        assert texts(engine) == ["I love hiking in the mountains."]
+        assert observer.counts["memory.extraction.errors"] == 2
+        say(engine, "hm")
+        settle(engine)
+    finally:
+        del keeper._store.forget_messages
+    assert texts(engine) == ["I love sailing on lakes."]
+
+
+def test_what_a_process_did_not_read_the_next_one_does(opened):
+    """It was closed while a model was at work."""
+    model = SlowChatModel(ReplyingChatModel([SEOUL]))
+    with opened(model) as engine:
+        say(engine, "I live in Seoul.", "Nice!")
+        assert model.asked.wait(LONG)
+        engine._runtime.long_term.queue.close(timeout=0)
+        model.may_answer.set()
+    later = opened(ReplyingChatModel([SEOUL]))
+    say(later, "Hello again")
+    settle(later)
+    assert texts(later) == ["The user lives in Seoul."]
+
+
+def test_a_turn_has_read_what_other_sessions_left(opened):
+    """Those of the same user; a question is enough."""
+    with opened() as engine:
+        engine._runtime.long_term.queue.close()
+        for number, place in enumerate(["the mountains", "deserts"]):
+            say(engine, f"I love hiking in {place}.", "Great!", session=f"s{number}")
+        engine.session("s9", user_id="eve").append([Message("user", "I love tea."), Message("assistant", "k")])
+    later = opened()
+    shown(later, "What do I love?")
+    settle(later)
+    assert texts(later) == ["I love hiking in deserts.", "I love hiking in the mountains."]
+    assert later.memories(user_id="eve").list() == []
+
+
+@pytest.mark.parametrize("runs", [3])
+def test_short_runs_lose_nothing(opened, runs):
+    """Opened, one exchange saved, closed at once: the next run reads what the one before could not."""
+    things = ["hiking in the mountains", "sailing on lakes", "jazz music"]
+    for thing in things[:runs]:
+        with opened() as engine:
+            say(engine, f"I love {thing}.", "Great!")
+    last = opened()
+    say(last, "Hello")
+    settle(last)
+    assert texts(last) == sorted(f"I love {thing}." for thing in things)
+
+
+def test_what_a_store_refused_is_read_again(opened):
+    """At the session's next use."""
+    engine = opened()
+    keeper = engine._runtime.long_term.keeper
+    commit, failures = keeper._store.commit, iter([StoreUnavailableError("down")])
+
+    def failing(scope, change, *, version):
+        for error in failures:
+            raise error
+        return commit(scope, change, version=version)
+
+    keeper._store.commit = failing
+    try:
+        say(engine, "I love hiking in the mountains.", "Great!")
+        settle(engine)
+        assert texts(engine) == []
+        say(engine, "Anything else?", "No.")
+        settle(engine)
+    finally:
+        del keeper._store.commit
+    assert texts(engine) == ["I love hiking in the mountains."]
+
+
+def test_all_of_a_long_append_is_read(opened):
+    """In requests of bounded size."""
+    model = ReplyingChatModel(["[]"])
+    engine = opened(model)
+    say(engine, *(text for n in range(100) for text in (f"note number {n}", "ok")))
+    settle(engine)
+    asked = "\n".join(message.text for request in model.requests for message in request)
+    assert all(f"note number {n}\n" in asked or f"note number {n}<" in asked for n in range(100))
+    assert 4 <= len(model.requests) <= 6
+
+
+def test_a_memory_that_was_deleted_does_not_come_back(opened):
+    """A restart later the same messages are saved again, and no model is asked."""
+    said = [Message("user", "I live in Seoul.", id="m1"), Message("assistant", "Nice!", id="m2")]
+    first = opened(ReplyingChatModel([SEOUL]))
+    say(first, *said)
+    settle(first)
+    (memory,) = first.memories(user_id="ann").list()
+    first.memories(user_id="ann").delete(memory.id)
+    first.close()
+    model = ReplyingChatModel([SEOUL])
+    second = opened(model)
+    say(second, *said)
+    settle(second)
+    assert (texts(second), model.requests) == ([], [])
+
+
+def test_a_cap_on_the_session_is_no_obstacle(tmp_path):
+    """Messages that left before they were read are passed over, also where they leave a wide gap."""
+    url = f"sqlite:///{tmp_path}/arc.db"
+    settings = ArcSettings(storage={"max_messages_per_session": 4}, summary={"enabled": False})
+    with ContextEngine.open(url, settings=settings.model_copy(update={})) as engine:
+        session = engine.session("s", user_id="ann")
+        engine._runtime.long_term.queue.close()
+        for number in range(150):
+            session.append([Message("user", f"hm {number}"), Message("assistant", "ok")])
+        session.append([Message("user", "I love tea."), Message("assistant", "ok")])
+    with ContextEngine.open(url, settings=settings) as engine:
+        engine.session("s", user_id="ann").append([Message("user", "hello")])
+        settle(engine)
+        assert texts(engine) == ["I love tea."]
+        assert engine._runtime.store.memories.read_to(SessionKey("s", user_id="ann")) == 302
+
+
+def test_two_processes_that_read_the_same_store_it_once(opened):
+    """The one that is late stores nothing of its own."""
+    slow = SlowChatModel(ReplyingChatModel(['[{"content": "Seoul is where the user lives.", "importance": 0.9}]']))
+    one, two = opened(slow), opened(ReplyingChatModel([SEOUL, "[]"]))
+    say(one, "I live in Seoul.", "Nice!")
+    assert slow.asked.wait(LONG)
+    say(two, "Good", "ok")
+    settle(two)
+    slow.may_answer.set()
+    settle(one)
+    assert texts(one) == ["The user lives in Seoul."]
