@@ -13,9 +13,10 @@ from arc_common.filters import Filter
 from arc_common.indexing import Scope
 from arc_common.messages import Message
 from arc_common.protocols import SessionKey
-from arc_common.rag import Chunker, ContextBuilder, RagContext, RagPipeline, RagQuery
+from arc_common.rag import Chunker, ContextBuilder, Fusion, RagContext, RagPipeline, RagQuery
 from arc_common.rerankers import BM25Reranker, DiversityReranker, KeywordWeightedReranker, SimpleScoreReranker
 from arc_common.retrieval import HybridIndex, reciprocal_rank_fusion, score_fusion
+from arc_common.retrieval.fusion import raw_score_fusion
 from arc_common.retrieval.transformers import RuleBasedConversationTransformer
 
 if TYPE_CHECKING:
@@ -154,8 +155,9 @@ def rag_pipeline(
     transformers: "Sequence[QueryTransformer] | None" = None,
     reranker: "Reranker | None" = None,
     citations: bool = False,
+    fusion: Fusion | None = None,
 ) -> RagPipeline:
-    """A pipeline by the settings: see `ContextEngine.rag`."""
+    """A pipeline by the settings: see `ContextEngine.rag`; `fusion` in place of the one that they name."""
     rag = runtime.settings.rag
     if transformers is None:
         transformers = (RuleBasedConversationTransformer(max_history_turns=rag.max_history_turns),)
@@ -163,7 +165,8 @@ def rag_pipeline(
         reranker = None
     elif reranker is None:
         reranker = _reranker(runtime)
-    fusion = score_fusion if rag.fusion == "scores" else partial(reciprocal_rank_fusion, k=rag.rrf_k)
+    if fusion is None:
+        fusion = score_fusion if rag.fusion == "scores" else partial(reciprocal_rank_fusion, k=rag.rrf_k)
     return RagPipeline(
         sources,
         ContextBuilder.from_settings(runtime.context_counter, runtime.settings, citations=citations),
@@ -237,7 +240,7 @@ def _pipeline_of(runtime: "Runtime", key: SessionKey | None) -> RagPipeline | No
     caller_id, user_id = (key.caller_id, key.user_id) if key else ("default", None)
     scopes = {"caller": Scope(caller_id)} | ({"user": Scope(caller_id, user_id)} if user_id else {})
     sources = {name: Corpus(runtime, scope) for name, scope in scopes.items() if _has_documents(runtime, scope)}
-    return rag_pipeline(runtime, sources) if sources else None
+    return rag_pipeline(runtime, sources, fusion=raw_score_fusion) if sources else None
 
 
 def _has_documents(runtime: "Runtime", scope: Scope) -> bool:

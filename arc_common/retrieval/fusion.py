@@ -1,13 +1,21 @@
 """One ranking from several. Pure."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import InvalidInputError
 
-__all__ = ["Ranking", "deduplicated", "fused_scores", "reciprocal_rank_fusion", "reciprocal_ranks", "score_fusion"]
+__all__ = [
+    "Ranking",
+    "deduplicated",
+    "fused_scores",
+    "raw_score_fusion",
+    "reciprocal_rank_fusion",
+    "reciprocal_ranks",
+    "score_fusion",
+]
 
 RRF_K = 60
 """Of Cormack, Clarke & Büttcher (2009): how little the first place is worth more than the next ones."""
@@ -109,8 +117,9 @@ def score_fusion(
 ) -> list[ScoredDocument]:
     """One ranking by the weighted mean of scores, each ranking's between its worst (0) and its best (1).
 
-    - Each document comes once, by its id (without one, by its text and source), with `score` and with `score_parts`
-      that name what each ranking gave it.
+    - Each document comes once, with `score` and with `score_parts` that name what each ranking gave it. Within a
+      ranking an id names one document; in two rankings, ids are the same document if their texts are the same (two
+      stores may both count from 1). Without an id it is text and source that count.
     - Scores may be missing: beside scores `None` is the worst, and documents that all have none count by their places.
     - The result is the same in whatever order rankings and scored documents come; the inputs stay as they are.
 
@@ -144,12 +153,23 @@ def reciprocal_rank_fusion(
     return _fused(found, reciprocal_ranks([ranking for ranking, _ in found.values()], k=k), top_k)
 
 
+def raw_score_fusion(rankings: Mapping[str, Sequence[ScoredDocument]]) -> list[ScoredDocument]:
+    """One ranking of several whose scores are on one scale, as those of the scopes of one index: best first.
+
+    Each document comes once, as in `score_fusion`, with the best of its scores.
+    """
+    return _best_first(_distinct([one for name in sorted(rankings) for one in _within(rankings[name])], key=_identity))
+
+
 def deduplicated(documents: Sequence[ScoredDocument]) -> list[ScoredDocument]:
     """Each document once, by its id (without one, by its text and source), with the best of its scores; best first.
 
     Documents without a score come last, in the order given.
     """
-    distinct = _distinct(documents)
+    return _best_first(_distinct(documents))
+
+
+def _best_first(distinct: Mapping[str, ScoredDocument]) -> list[ScoredDocument]:
     scored = [key for key, document in distinct.items() if document.score is not None]
     scored.sort(key=lambda key: (-(distinct[key].score or 0.0), key))
     return [distinct[key] for key in (*scored, *(key for key, document in distinct.items() if document.score is None))]
@@ -164,7 +184,7 @@ def _found(
         raise InvalidInputError("weights", unknown[0], f"one of the rankings {sorted(rankings)}")
     found = {}
     for name in sorted(rankings):
-        distinct = _distinct(rankings[name])
+        distinct = {_identity(one.document): one for one in _within(rankings[name])}
         scores = {key: document.score for key, document in distinct.items()}
         found[name] = Ranking(scores, weight=weights.get(name, 1.0)), distinct
     return found
@@ -190,18 +210,31 @@ def _with_parts(
     return ScoredDocument(next(iter(versions.values())).document, score, parts)
 
 
-def _distinct(documents: Sequence[ScoredDocument]) -> dict[str, ScoredDocument]:
+def _key(document: Document) -> str:
+    """What tells a document from the others of its source."""
+    return document.id if document.id is not None else f"\x00{document.source or ''}\x00{document.text}"
+
+
+def _identity(document: Document) -> str:
+    """What tells a document from those of all sources."""
+    return _key(document) if document.id is None else f"{document.id}\x00{document.text}"
+
+
+def _within(ranking: Sequence[ScoredDocument]) -> Iterable[ScoredDocument]:
+    """Each document of one ranking once."""
+    return _distinct(ranking).values()
+
+
+def _distinct(
+    documents: Sequence[ScoredDocument], *, key: Callable[[Document], str] = _key
+) -> dict[str, ScoredDocument]:
     """The best version of each document by its key, in the order in which the documents first came."""
     distinct: dict[str, ScoredDocument] = {}
     for scored in documents:
-        key = _key(scored.document)
-        if key not in distinct or _precedence(scored) > _precedence(distinct[key]):
-            distinct[key] = scored
+        name = key(scored.document)
+        if name not in distinct or _precedence(scored) > _precedence(distinct[name]):
+            distinct[name] = scored
     return distinct
-
-
-def _key(document: Document) -> str:
-    return document.id if document.id is not None else f"\x00{document.source or ''}\x00{document.text}"
 
 
 def _precedence(scored: ScoredDocument) -> tuple[float, str]:

@@ -89,6 +89,30 @@ def test_each_scope_sees_its_own(engine):
     assert engine.documents.of(caller_id="one").count() == 1
 
 
+def test_the_documents_of_two_scopes_are_told_apart(engine):
+    """Also where both count from 1."""
+    engine.documents_of("one").add(Document("The warranty lasts three years.", id="1"))
+    engine.documents_of("one", user_id="ann").add(Document("Ann's own warranty ended in May.", id="1"))
+    window = engine.session("s", caller_id="one", user_id="ann").context("warranty")
+    assert shown(window) == ["1", "1"]
+    assert "three years" in window.messages[-1].text
+    assert "ended in May" in window.messages[-1].text
+
+
+def test_the_best_of_a_scope_without_an_answer_comes_last(engine):
+    """The scores of both scopes are on one scale: a scope's best is not as good as another's because it is its best."""
+    caller, user = engine.documents_of("one"), engine.documents_of("one", user_id="ann")
+    caller.add([Document("The laptop warranty repairs damage of the screen.", id="best")])
+    caller.add([Document("The warranty repairs damage of the screen of a laptop at home, free of charge.", id="good")])
+    caller.add([Document("A laptop whose screen has damage goes to the shop.", id="fair")])
+    user.add([Document("A shopping list: apples, a new screen protector, milk and bread for all.", id="u")])
+    user.add([Document(f"A note on the garden, number {n}.", id=f"n{n}") for n in range(5)])
+    asked = engine.session("s", caller_id="one", user_id="ann").context(
+        "laptop warranty repairs for damage of the screen"
+    )
+    assert shown(asked)[:2] == ["best", "good"]
+
+
 def test_settings_switch_retrieval_off_and_bound_it():
     """Off means off; the section's ceiling holds."""
     with ContextEngine.open(settings=ArcSettings(rag={"enabled": False})) as engine:

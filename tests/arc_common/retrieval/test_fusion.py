@@ -14,6 +14,7 @@ from arc_common.retrieval.fusion import (
     Ranking,
     deduplicated,
     fused_scores,
+    raw_score_fusion,
     reciprocal_rank_fusion,
     reciprocal_ranks,
     score_fusion,
@@ -62,12 +63,10 @@ def test_each_document_comes_once_and_nothing_is_changed(
     """Whatever has a score and whatever has none: best first, finite, every one of them, the inputs as they were."""
     before = repr(given_rankings)
     fused = fuse(given_rankings)  # type: ignore[operator]
-    keys = [one.document.id or (one.document.text, one.document.source) for one in fused]
+    keys = [(one.document.id, one.document.text, one.document.source) for one in fused]
     assert len(set(keys)) == len(keys)
-    given_keys = {
-        one.document.id or (one.document.text, one.document.source) for r in given_rankings.values() for one in r
-    }
-    assert set(keys) == given_keys
+    own = [one.document for ranking in given_rankings.values() for one in deduplicated(ranking)]
+    assert set(keys) == {(document.id, document.text, document.source) for document in own}
     values = [one.score for one in fused]
     assert values == sorted(values, reverse=True)
     assert repr(given_rankings) == before
@@ -114,6 +113,29 @@ def test_deduplicated_keeps_the_best_score() -> None:
         ("a", None, 3.0), ("b", None, 2.0), (None, "s", 1.5), (None, "u", 1.5), ("n", None, None),
     ]  # fmt: skip
     assert deduplicated([]) == []
+
+
+@pytest.mark.parametrize("fuse", [*FUSIONS, raw_score_fusion])
+def test_ids_of_two_sources_are_their_own(fuse: object) -> None:
+    """Two stores that both count from 1 hold different documents; the same text under the same id is the same one."""
+    one = [ScoredDocument(Document("the harbour", "1"), 0.9), ScoredDocument(Document("the fees", "2"), 0.5)]
+    two = [ScoredDocument(Document("the camera", "1"), 0.8), ScoredDocument(Document("the fees", "2"), 0.4)]
+    fused = fuse({"one": one, "two": two})  # type: ignore[operator]
+    assert sorted(found.document.text for found in fused) == ["the camera", "the fees", "the harbour"]
+
+
+def test_raw_scores_are_compared_as_they_are() -> None:
+    """What is the best of a ranking of bad ones stays bad; a document found twice has its better score."""
+    good, bad = found(("a", 0.9), ("b", 0.6)), found(("c", 0.05), ("b", 0.7), ("n", None))
+    assert result(raw_score_fusion({"good": good, "bad": bad})) == [("a", 0.9), ("b", 0.7), ("c", 0.05), ("n", None)]
+
+
+@given(given_rankings=rankings, seed=st.integers(0, 99))
+def test_raw_scores_are_fused_in_any_order(given_rankings: dict[str, list[ScoredDocument]], seed: int) -> None:
+    """As the other ways."""
+    shuffled = list(given_rankings.items())
+    random.Random(seed).shuffle(shuffled)
+    assert raw_score_fusion(dict(shuffled)) == raw_score_fusion(given_rankings)
 
 
 def test_an_embedder_that_finds_everything_equally_near_counts_for_little() -> None:
