@@ -203,6 +203,29 @@ def test_facts_by_rules():
     assert memories_by_rules(said) == memories_by_rules(said)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I live in Seoul",
+        "I work at Hanjin",
+        "I am a nurse",
+        "저는 서울에 살아요",
+        "나는 서울에 살아",
+        "저는 서울에 삽니다",
+        "저는 서울에 거주해요",
+        "저는 부산에서 일해요",
+        "나는 한진에 다녀",
+        "저는 간호사예요",
+        "제 이름은 하나예요",
+    ],
+)
+def test_plain_statements_about_oneself(text):
+    """Where somebody lives and works, in both languages."""
+    (memory,) = memories_by_rules([user(f"{text}.")])
+    assert (memory.text, memory.type) == (text, MemoryType.FACT)
+    assert memory.importance >= ArcSettings().memory.min_importance
+
+
 def test_joined_statements_come_one_by_one():
     """Each can be superseded without the others; a preference is not stored as a fact once more."""
     found = memories_by_rules([user("I'm allergic to peanuts and I live in Seoul, but my office is in Suwon.")])
