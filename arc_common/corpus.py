@@ -1,7 +1,7 @@
 """The documents of a caller: kept in the hybrid index, found for a question, and shown within a budget."""
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,9 +11,10 @@ from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Filter
 from arc_common.indexing import Scope
-from arc_common.messages import Message
+from arc_common.messages import Message, check_identifier
 from arc_common.protocols import SessionKey
 from arc_common.rag import Chunker, ContextBuilder, Fusion, RagContext, RagPipeline, RagQuery
+from arc_common.rag.chunking import DOCUMENT_ID, chunk_prefix
 from arc_common.rerankers import BM25Reranker, DiversityReranker, KeywordWeightedReranker, SimpleScoreReranker
 from arc_common.retrieval import HybridIndex, reciprocal_rank_fusion, score_fusion
 from arc_common.retrieval.fusion import raw_score_fusion
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 __all__ = ["Corpus", "can_retrieve", "documents_of_turn", "rag_pipeline"]
 
 _log = logging.getLogger("arc.rag")
+
+_PAGE = 64
+"""Chunks of a document looked up at once."""
 
 
 class Corpus:
@@ -64,11 +68,13 @@ class Corpus:
         )
 
     def add(self, documents: Document | str | Sequence[Document | str], *, chunk: bool = False) -> list[str]:
-        """Store documents, each in the place of the one with its id.
+        """Store documents, each in the place of the one with its id, whole or in chunks.
 
         - A document without an id gets one that its text and source determine: added again, it is the same one.
         - With `chunk`, long ones are cut at sentences into chunks of `settings.rag.chunk_size` tokens, each of them a
-          document with an id of its own.
+          document with an id of its own (`<id>#<index>`). Of two with one id, the later is stored.
+        - What was stored of a document with that id before, whole or in chunks, is gone when this returns; the new
+          comes first, so that nothing is lost on the way.
         - A failing embedder loses nothing: what it could not embed is found by its words.
 
         Returns:
@@ -78,15 +84,12 @@ class Corpus:
             InvalidInputError: One of them is no document, or can't be stored. Nothing was written.
             StoreError: The store failed.
         """
-        given = [documents] if isinstance(documents, Document | str) else documents
-        plain = [document for document in as_documents(given) if isinstance(document, Document)]
-        if len(plain) != len(given):
-            raise InvalidInputError("documents", documents, "documents without scores, or text")
-        if chunk:
-            rag = self._runtime.settings.rag
-            chunker = Chunker(self._runtime.token_counter, size=rag.chunk_size, overlap=rag.chunk_overlap)
-            plain = [part for document in plain for part in chunker.split_document(document)]
-        ids = list(self.index.add(plain).ids)
+        given = _plain(documents)
+        parts = self._chunks(given) if chunk else given
+        index = self.index
+        ids = list(index.add(parts).ids)
+        whole = {document.id for document in given if document.id is not None}
+        index.delete(self._stored_as(whole) - set(ids))
         self._runtime.has_documents[self._scope] = True
         return ids
 
@@ -95,8 +98,17 @@ class Corpus:
         return await self._runtime.workers.run(self.add, documents, chunk=chunk)
 
     def delete(self, ids: Collection[str]) -> int:
-        """Remove documents; how many were there."""
-        return self.index.delete(ids)
+        """Remove documents, those stored in chunks too; how many entries there were: each chunk is one.
+
+        Raises:
+            InvalidInputError: `ids` is no collection of ids.
+            StoreError: The store failed.
+        """
+        given: Any = ids
+        if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+            raise InvalidInputError("ids", ids, "a collection of ids")
+        named = frozenset(check_identifier("ids", one) for one in given)
+        return self.index.delete(named | self._stored_as(named))
 
     async def adelete(self, ids: Collection[str]) -> int:
         """Async form of `delete`."""
@@ -141,11 +153,50 @@ class Corpus:
         """Async form of `search`."""
         return await self._runtime.workers.run(self.search, query, top_k=top_k, filters=filters)
 
+    def _chunks(self, documents: Sequence[Document]) -> list[Document]:
+        """The chunks of documents, of those with one id the later's."""
+        rag = self._runtime.settings.rag
+        chunker = Chunker(self._runtime.token_counter, size=rag.chunk_size, overlap=rag.chunk_overlap)
+        last = {document.id: place for place, document in enumerate(documents) if document.id is not None}
+        kept = [one for place, one in enumerate(documents) if one.id is None or last[one.id] == place]
+        return [part for document in kept for part in chunker.split_document(document)]
+
+    def _stored_as(self, ids: Collection[str]) -> set[str]:
+        """The ids of the entries that hold these documents, or may: their own, and those of their chunks."""
+        return {*ids, *(chunk for document_id in sorted(ids) for chunk in self._chunk_ids(document_id))}
+
+    def _chunk_ids(self, document_id: str) -> Iterator[str]:
+        """The ids of a document's chunks: one page of the index, and a single entry of it where there are none."""
+        prefix = chunk_prefix(document_id)
+        after, limit = prefix, 1
+        while page := self._runtime.index_store.scan(self._scope, "document", after=after, limit=limit):
+            for entry in page:
+                if not entry.id.startswith(prefix):
+                    return
+                if entry.metadata.get(DOCUMENT_ID) == document_id:
+                    yield entry.id
+            after, limit = page[-1].id, _PAGE
+
     def retrieve(
         self, query: str, *, top_k: int, filters: Mapping[str, Any] | Filter | None = None
     ) -> list[ScoredDocument]:
         """`search`, as a pipeline's sources are asked."""
         return self.search(query, top_k=top_k, filters=filters)
+
+
+def _plain(documents: Document | str | Iterable[Document | str]) -> list[Document]:
+    """What was given to be stored, as documents.
+
+    Raises:
+        InvalidInputError: It is something else.
+    """
+    given: Any = [documents] if isinstance(documents, Document | str) else documents
+    if isinstance(given, bytes | Mapping) or not isinstance(given, Iterable):
+        raise InvalidInputError("documents", documents, "a document, text, or a sequence of them")
+    plain = as_documents(list(given))
+    if any(isinstance(document, ScoredDocument) for document in plain):
+        raise InvalidInputError("documents", documents, "documents without scores, or text")
+    return [document for document in plain if isinstance(document, Document)]
 
 
 def rag_pipeline(

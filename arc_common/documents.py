@@ -45,5 +45,9 @@ class ScoredDocument:
     score_parts: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.score is not None and not abs(self.score) < float("inf"):
+        try:
+            finite = self.score is None or abs(self.score) < float("inf")
+        except TypeError:  # text, for one
+            finite = False
+        if not finite:
             raise InvalidInputError("score", self.score, "a finite number or None")

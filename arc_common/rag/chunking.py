@@ -12,7 +12,10 @@ from arc_common.rag.graphemes import grapheme_break
 from arc_common.rag.passages import passages_of, soft_breaks
 from arc_common.rag.searching import furthest
 
-__all__ = ["Chunk", "Chunker"]
+__all__ = ["DOCUMENT_ID", "Chunk", "Chunker", "chunk_prefix"]
+
+DOCUMENT_ID = "document_id"
+"""The metadata key under which a chunk names the document that it is a part of."""
 
 _LEAST_FULL = 2 / 3
 _OVERLAP_RANGE = (0.6, 1.2)
@@ -76,12 +79,12 @@ class Chunker:
         Raises:
             InvalidInputError: As `split`.
         """
-        known = {} if document.id is None else {"document_id": document.id}
+        known = {} if document.id is None else {DOCUMENT_ID: document.id}
         return [
             replace(
                 document,
                 text=chunk.text,
-                id=None if document.id is None else f"{document.id}#{index}",
+                id=None if document.id is None else f"{chunk_prefix(document.id)}{index}",
                 metadata={
                     **document.metadata,
                     **known,
@@ -92,6 +95,11 @@ class Chunker:
             )
             for index, chunk in enumerate(self.split(document.text))
         ]
+
+
+def chunk_prefix(document_id: str) -> str:
+    """How the ids of a document's chunks begin; the chunk's index follows."""
+    return f"{document_id}#"
 
 
 class _Cutter:

@@ -49,6 +49,48 @@ def test_long_documents_are_cut_into_chunks(engine):
     assert first.source == "book"
 
 
+LONG = " ".join(f"Sentence number {n} tells of item {n} and its warranty." for n in range(200))
+
+
+def entries(engine):
+    """The ids of all that is stored of documents."""
+    index = engine.documents.index
+    return {found.document.id for found in index.search("sentence warranty whole other", top_k=1_000)}
+
+
+@pytest.mark.parametrize("chunk", [True, False], ids=["in chunks", "whole"])
+@pytest.mark.parametrize("url", [None, "sqlite://"], ids=["in memory", "sqlite"])
+def test_a_chunked_document_is_replaced_by_its_id(url, chunk):
+    """Nothing of the old one is found; documents whose ids look alike stay."""
+    with ContextEngine.open(url, settings=ArcSettings()) as engine:
+        alike = ["term", "terms#0#0", "terms#x", "terms$", "termsa"]
+        engine.documents.add([Document("another whole warranty", id=name) for name in alike])
+        engine.documents.add([Document(LONG, id="terms"), Document(LONG, id="other")], chunk=True)
+        ids = engine.documents.add(Document("There is no warranty at all.", id="terms"), chunk=chunk)
+        others = {f"other#{n}" for n in range(len(entries(engine)) - len(alike) - 1)}
+        assert ids == ["terms#0" if chunk else "terms"]
+        assert entries(engine) == {*ids, *alike, *others}
+        engine.documents.add(Document(LONG, id="terms"), chunk=True)
+        assert ("terms" in entries(engine)) is False
+
+
+def test_a_chunked_document_is_deleted_by_its_id(engine):
+    """Each chunk counts; also where the first one is gone, or there are more of them than a page."""
+    ids = engine.documents.add([Document(LONG * 8, id="terms"), Document("whole", id="other")], chunk=True)
+    assert len(ids) > 80
+    assert engine.documents.delete(["terms#0"]) == 1
+    assert engine.documents.delete(["terms"]) == len(ids) - 2
+    assert entries(engine) == {"other#0"}
+
+
+def test_of_two_documents_with_one_id_the_later_is_stored(engine):
+    """In chunks too: none is left of the one before."""
+    given = [Document(LONG, id="terms"), Document("the other warranty", id="terms")]
+    assert engine.documents.add(given, chunk=True) == ["terms#0"]
+    assert engine.documents.add(given) == ["terms", "terms"]
+    assert entries(engine) == {"terms"}
+
+
 def test_a_turn_shows_the_documents_that_it_is_about(engine):
     """Behind the user's text; nothing while there are none, and nothing that is about something else."""
     session = engine.session("s")
@@ -172,13 +214,24 @@ def test_the_settings_name_the_reranker(name):
 
 
 @pytest.mark.parametrize(
-    "wrong", [7, [7], [None], ScoredDocument(Document("x"), 1.0), [ScoredDocument(Document("x"))]], ids=repr
+    "wrong",
+    [7, None, b"x", {"a": 1}, [7], [None], ScoredDocument(Document("x"), 1.0), [ScoredDocument(Document("x"))]],
+    ids=repr,
 )
 def test_what_is_no_document_is_refused(engine, wrong):
     """And nothing is written."""
     with pytest.raises(InvalidInputError, match="documents"):
         engine.documents.add(wrong)
     assert engine.documents.count() == 0
+
+
+@pytest.mark.parametrize("wrong", [None, 5, "warranty", b"warranty", {"warranty": 1}, [None], [[]], [""]], ids=repr)
+def test_what_is_no_collection_of_ids_deletes_nothing(engine, wrong):
+    """A single id is none either: its letters might be ids."""
+    engine.documents.add(TEXTS)
+    with pytest.raises(InvalidInputError, match="ids"):
+        engine.documents.delete(wrong)
+    assert engine.documents.count() == len(TEXTS)
 
 
 def test_a_caller_must_be_named_where_settings_say_so():
