@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from arc_common.memory.rules.claims import Claim, changed, ended, said, valued
+from arc_common.memory.rules.claims import Claim, Mark, changed, ended, said, valued
 from arc_common.memory.rules.claims_english_tokens import Word, clauses_of, words_of
 from arc_common.memory.rules.claims_english_words import (
     ADDITIVE,
@@ -23,6 +23,7 @@ from arc_common.memory.rules.claims_english_words import (
     JOINS,
     LEARNS,
     LIGHT,
+    LONG_AGO,
     MANY,
     NEGATION,
     NOW,
@@ -40,11 +41,11 @@ from arc_common.memory.rules.claims_english_words import (
     VERBS,
 )
 from arc_common.memory.rules.claims_kinds import kind_of
+from arc_common.memory.rules.vocabulary import word_set
 from arc_common.text.words import BASE_FORMS
 
 __all__ = ["claims_of", "is_negated"]
 
-_ALWAYS = ("amount", "clock", "date", "code", "rhythm", "per", "size", "seat", "side", "hand", "marital", "employment")
 _OF_THINGS = frozenset({"weekday", "season", "daypart", "language", "colour", "transport"})
 """Kinds of values of which somebody has several, but a thing has one."""
 
@@ -57,8 +58,10 @@ def is_negated(text: str) -> bool:
 def claims_of(sentence: str) -> Iterator[Claim]:
     """What an English sentence claims."""
     clauses = clauses_of(sentence)
-    if HYPOTHETICAL.search(" ".join(clauses).casefold()) or PAST.search(" ".join(clauses).casefold()):
+    whole = " ".join(clauses)
+    if HYPOTHETICAL.search(whole) or PAST.search(whole.casefold()):
         return
+    is_long_ago = LONG_AGO.search(whole) is not None
     before: list[Word] = []
     for place, clause in enumerate(clauses):
         causes = CAUSED.match(clause.casefold())
@@ -66,7 +69,8 @@ def claims_of(sentence: str) -> Iterator[Claim]:
             f"I {causes['verb'] or ''} {clause[causes.end() :]}" if causes else clause, is_first=place == 0
         )
         subject, predicate = _split(words, before)
-        yield from _Clause(subject, predicate, before, clauses[place:]).claims()
+        claims = _Clause(subject, predicate, before, clauses[place:]).claims()
+        yield from (claim for claim in claims if claim.mark is Mark.ENDED or not is_long_ago)
         before = subject or before
 
 
@@ -90,12 +94,22 @@ def _split(words: list[Word], before: list[Word]) -> tuple[list[Word], list[Word
     negated = ("no", "longer", "not", "never", "now", "also", "still", "currently")
     for place, word in enumerate(words):
         follows = place > 0 and words[place - 1].low not in PRONOUNS
-        is_verb = follows and (_is_finite(word) or (has_plural and word.stem in VERBS))
+        is_verb = follows and (_is_finite(word) or (has_plural and word.stem in VERBS) or _is_likely(words, place))
         if is_verb or (place and word.low in AUXILIARIES):
             start = next(i for i in range(place, 0, -1) if i == 1 or words[i - 1].low not in negated)
             return words[:start], words[start:]
         has_plural = has_plural or (word.low.endswith("s") and not word.low.endswith("'s"))
     return [], words
+
+
+def _is_likely(words: list[Word], place: int) -> bool:
+    """Whether a word stands like a verb in the third person: behind a noun, before what completes it."""
+    word, follower = words[place], words[place + 1] if place + 1 < len(words) else None
+    ends = word.low.endswith("s") and "'" not in word.low and not word.is_name and not word.value
+    completes = follower is not None and (
+        follower.value or follower.low in PREPOSITIONS | {"the", "a", "an", "my", "our"}
+    )
+    return ends and bool(completes) and not any(later.low in AUXILIARIES for later in words[place:])
 
 
 def _is_finite(word: Word) -> bool:
@@ -137,17 +151,21 @@ class _Clause:
         elif not self.is_event():
             yield from self.states()
 
-    def is_event(self) -> bool:
-        """Whether it happened, and says nothing of what is so now."""
+    def is_past(self) -> bool:
+        """Whether it is told in the past, and so happened; only a result of it may be so now."""
         for word in self.predicate:
             if word.low in ("is", "are", "am", "be", "been", "has", "have", "will"):
                 return False
             if word.low in ("was", "were", "had", "did"):
                 return True
             if word.stem in VERBS | JOINS and not word.value:
-                is_past = word.low.endswith("ed") or (word.low in BASE_FORMS and not word.low.endswith("s"))
-                return is_past and word.stem not in JOINS
+                return word.low.endswith("ed") or (word.low in BASE_FORMS and not word.low.endswith("s"))
         return False
+
+    def is_event(self) -> bool:
+        """Whether it happened, and says nothing of what is so now."""
+        verb = next((word for word in self.predicate if word.stem in VERBS | JOINS and not word.value), None)
+        return self.is_past() and (verb is None or verb.stem not in JOINS or self.predicate[0].low in ("was", "were"))
 
     def within(self, text: str) -> list[Word]:
         """The words of the predicate that a part of it has."""
@@ -163,6 +181,8 @@ class _Clause:
         tokens |= {word.stem for word in words if word.value and word.stem and word.low.isalpha()}
         if "cigarett" in tokens or any(word.stem in JOINS for word in words[:3]):
             tokens.add("~")
+        if re.search(r"\bwants?\b", self.low):
+            tokens.discard("~")
         if not LEARNS.search(self.low):
             tokens.add("+")
         yield from said(self.subject, self.people, tokens)
@@ -178,7 +198,13 @@ class _Clause:
 
     def is_over(self, match: re.Match[str]) -> Iterator[Claim]:
         words = self.after(match.end())
-        if words and words[0].low in ("by", "to", "at", "off", "in", "for", "away", "behind"):
+        if words and words[0].low in ("by", "to", "off", "behind"):
+            return
+        if (
+            words
+            and words[0].low in ("at", "in", "for", "away")
+            and match[0].startswith(("stop", "le", "return", "lost"))
+        ):
             return
         if words and words[0].low in ("it", "them", "that"):
             yield from ended(frozenset(), self.people, self.before)
@@ -192,10 +218,14 @@ class _Clause:
     def denies(self) -> Iterator[Claim]:
         words = [word for word in self.predicate if word.low not in ("not", "no", "never", "without")]
         tokens = set(_plain(words)) | {word.value for word in words if word.value and kind_of(word.value) not in _LASTS}
-        if (not self.has_verb() and any(word.low in ("have", "has") for word in words)) or "want" in tokens:
-            tokens = {"~", *tokens} - {"want"}
+        if not self.has_verb() and any(word.low in ("have", "has") for word in words):
+            tokens.add("~")
+        if "want" in tokens and _NO_LONGER.search(self.low):
+            yield from ended(self.subject, self.people, {"~", *tokens} - {"want"})
         if re.search(r"\bcan not\b", self.low):
             tokens.add("+")
+        if _NO_LONGER.search(self.low) and len(tokens - {"~", "+"}) > 1:
+            tokens.discard("~")
         yield from ended(self.subject, self.people, tokens | self.subject)
 
     def has_verb(self) -> bool:
@@ -217,13 +247,20 @@ class _Clause:
         if place is None or (_GOES.match(verb) and not any(word.value for word in words[place + 1 : place + 3])):
             return []
         topic, new = words[: max(0, place)], words[place + 1 :]
+        first = len(_until(new, tuple(PREPOSITIONS)))
+        new = new[:first] + [word for word in new[first:] if kind_of(word.value) not in _MOMENTS]
         about = [word for word in topic if word.low not in ("back", "up", "down", "forward")]
         found = list(self.says([*topic, *new]))
         moves = verb.startswith(("mov", "reloc", "transf")) and not _plain(about)
-        if moves and (self.people or not self.subject) and not any(word.value for word in new):
+        if moves and verb.endswith("ing"):
+            return list(self.says(new))
+        if moves and (self.people or not self.subject) and all(kind_of(word.value) in ("", *_MOMENTS) for word in new):
             where = _until(new, tuple(PREPOSITIONS))
             named = {word.stem for word in where if word.is_name}
             found += valued(self.subject, "home name" if named else "home", named or _stems(where))
+            found += valued(self.subject, "with us", {"away"} if _stems(where) else ())
+        elif occupation := {word.stem for word in new if word.low in OCCUPATIONS}:
+            found += valued(self.subject, "occupation", occupation)
         elif _plain(about) or self.subject:
             found += self.changes([*self.names, *about] if _plain(about) == [] else about, new)
         else:
@@ -233,7 +270,7 @@ class _Clause:
     def changes(self, topic: list[Word], new: list[Word]) -> Iterator[Claim]:
         """That the topic has the new value."""
         values = {word.value for word in new if word.value} | _names(new) | _modifiers(new)
-        about = {stem for word in topic if not word.value and not word.is_name for stem in _plain([word])}
+        about = {s for w in topic if not w.value and not (w.is_name and topic is new) for s in _plain([w])}
         if topic is not new:
             about |= {word.value for word in topic if word.value and kind_of(word.value) not in _WHEN}
             about = about - PLACES or about
@@ -261,7 +298,8 @@ class _Clause:
             values = {word.value for word in words if word.value}
             for kind in sorted(set(map(kind_of, values))):
                 of_kind = {value for value in values if kind_of(value) == kind}
-                yield from changed(self.people, plain | values - of_kind, of_kind)
+                about = plain | values - of_kind
+                yield from changed(self.people, about - _BEGIN - LIGHT or about, of_kind)
         if match := RATHER.search(low):
             both = {*_plain(self.within(match["value"])), *_plain(self.within(match["other"]))}
             yield from valued({*self.subject, *both}, "rather", _plain(self.within(match["value"])))
@@ -276,19 +314,27 @@ class _Clause:
     def typed(self) -> Iterator[Claim]:
         """Values whose kind their words tell; two exclude each other if all else is the same."""
         low, words = self.low, self.predicate
-        if not any(word.stem in VERBS or word.low in AUXILIARIES or word.value.startswith("trans") for word in words):
+        if not self.names and not any(
+            word.stem in VERBS or word.low in AUXILIARIES or word.value.startswith("trans") for word in words
+        ):
             return
         indefinite = re.search(r"\b(?:an?|some)\b", low)
         main = re.search(r"\b(?:main|only|favou?rite|primary|usual|preferred)\b", low) is not None
         for kind in dict.fromkeys(kind_of(word.value) for word in words if word.value):
             of_user = not self.subject or bool(self.people)
-            if kind in _OF_THINGS and of_user and not main and not (kind == "language" and " in " in f" {low}"):
+            is_way = kind == "transport" and re.search(
+                r"\bto (?:work|school|campus|class|college|uni)\b|\bonsite\b", low
+            )
+            is_in = kind == "language" and " in " in f" {low}"
+            if kind in _OF_THINGS and of_user and not (main or is_way or is_in):
                 continue
             if indefinite and kind in ("clock", "date", "weekday", "colour", "size"):
                 continue
             rest = {*self.subject, *(t for t in _tokens(words, verbs=True) if kind_of(t) != kind)}
-            if kind in ("marital", "employment", "hand"):
+            if kind in ("marital", "employment", "hand", "contract"):
                 rest = set(self.subject)
+            elif self.is_past():
+                continue
             elif INTENDED.search(low):
                 rest.add("?")
             yield from valued(rest - _BEGIN, kind, {w.value for w in words if kind_of(w.value) == kind})
@@ -306,6 +352,8 @@ class _Clause:
                 name = STATES.get(f"{word.stem} {joined}" if joined else word.stem if is_next else "")
                 if name is None or (name == "goes to" and not self.people and not SCHOOLS & {w.low for w in words}):
                     continue
+                if name == "live with" and [w.low for w in words[at + 1 : at + 2]] in (["us"], ["me"]):
+                    yield from valued(self.subject, "with us", {"here"})
                 complement = _until(words[at if is_next else at + 1 :], tuple(PREPOSITIONS))
                 named = {stem for w in complement if w.is_name for stem in (w.stem,)}
                 kind = f"{name} name" if named else name
@@ -336,23 +384,24 @@ class _Clause:
         if rest[0].low in PREPOSITIONS:
             return
         named = [word for word in complement if word.is_name]
-        is_attribute = (
+        is_attribute = any(word.low in _CHOSEN for word in self.names) or (
             any(w.low.removesuffix("'s") in ATTRIBUTES for w in self.names[-2:])
             or " favorit" in f" {' '.join(self.subject)}"
         )
         is_name = named and len(named) == len([w for w in complement if w.stem and w.low not in FILLERS | PRONOUNS])
         is_name = is_name and not re.search(r"(?:ish|ese|ian)$", named[-1].low)
         if is_attribute or (is_name and head not in MANY):
-            yield from valued(self.subject, "is", stems)
+            yield from valued(self.subject - {"name"} or self.subject, "is", stems)
 
 
-_WHEN = frozenset(
-    {"weekday", "daypart", "season", "date", "clock", "amount", "amount-day", "amount-month", "rhythm", "per"}
-)
+_WHEN = frozenset({"weekday", "daypart", "season", "date", "clock", "amount", "amount-day", "amount-month", "often"})
+_MOMENTS = ("date", "weekday", "clock")
 _LASTS = ("amount-day", "amount-month")
 _BEGIN = frozenset({"start", "begin", "take", "place", "held", "happen", "schedul", "weigh", "weight"})
 
 
+_CHOSEN = word_set("favorite favourite main go-to usual current primary best preferred first")
+_NO_LONGER = re.compile(r"\b(?:no longer|longer|now|nowadays|instead)\b")
 _GOES = re.compile(
     r"w[e]nt|gone|f[ea]ll|r[io]se|gr[eo]w|hit|reach|put|set|brought|cut|turn|drop|jump|gain|climb|shr|slip"
 )

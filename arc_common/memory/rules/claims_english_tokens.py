@@ -45,7 +45,9 @@ class Word:
 _SPEAKER = re.compile(r"^(?:user|assistant)\s*:\s*", re.IGNORECASE)
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _BREAK = re.compile(r"[,;:()–—]\s+(?:so\s|but\s|and\s)?|\s(?:so|but|because|although|while|whereas)\s|\s-\s")
-_AND = re.compile(r"\sand\s(?=(?:now\s|then\s|also\s)?(?P<next>[a-zA-Z']+))")
+_AND = re.compile(
+    r"\sand\s(?=(?:now\s|then\s|also\s)?(?P<next>[a-zA-Z']+))(?P<subject>(?=the\s(?:[\w-]+\s){1,3}(?:is|are|has|will)\b))?"
+)
 _SPELLED = "|".join(sorted((word for word in NUMBER_WORDS if word.isascii()), key=len, reverse=True))
 _UNIT = "|".join(sorted((re.escape(unit) for unit in UNITS if unit.isascii() and unit != "%"), key=len, reverse=True))
 _MONTH = (
@@ -88,7 +90,7 @@ def clauses_of(sentence: str) -> list[str]:
         for match in _AND.finditer(part):
             follower = match["next"].casefold()
             is_list = len(part[start : match.start()].split()) < 2
-            if not is_list and (follower in _BEGINS or _is_finite(follower)):
+            if not is_list and (match["subject"] is not None or follower in _BEGINS or _is_finite(follower)):
                 clauses.append(part[start : match.start()])
                 start = match.end()
         clauses.append(part[start:])
@@ -131,7 +133,7 @@ def _of(match: re.Match[str], before: list[Word], *, starts: bool) -> list[Word]
     if match["code"]:
         return [Word(low, "", f"code={low}")]
     if match["per"]:
-        return [Word(low, "", f"per={match['period'] or match['period2']}")]
+        return [Word(low, "", f"often=per {match['period'] or match['period2']}")]
     if match["amount"]:
         return [_amount(match, low, before)]
     if match["name"]:
@@ -148,8 +150,8 @@ def _amount(match: re.Match[str], low: str, before: list[Word]) -> Word:
     unit = (match["unit"] or match["percent"] or "").casefold()
     if "old" in low or "ofage" in low or "year-" in low:
         unit = ""
-    if spelled in ("once", "twice"):
-        unit = "times"
+    if spelled in ("once", "twice") or unit in ("time", "times"):
+        return Word(low, "", f"often={number:g} times")
     last = before[-1].low if before else ""
     if not unit and last in ("at", "until", "by", "till", "around") and number in range(1, 25):
         return Word(low, "", clock(int(number)))

@@ -22,6 +22,7 @@ __all__ = [
     "JOINS",
     "LEARNS",
     "LIGHT",
+    "LONG_AGO",
     "MANY",
     "MONTHS",
     "NEGATION",
@@ -63,20 +64,24 @@ NEGATION = re.compile(
     r"\b(?:not|no|no longer|never|none|without|nobody|neither|hardly|rarely|cannot|[a-z]+n't)\b(?! (?:problem|only"
     r"|just))"
 )
-NOW = re.compile(r"\b(?:now|nowadays|these days|instead|from now on|lately|any ?more|for good|at present)\b")
+NOW = re.compile(r"\b(?:now|nowadays|these days|instead|from now on|lately|longer|for good|at present)\b")
 ADDITIVE = re.compile(
     r"\b(?:also|too|as well|another|second|additional|extra|besides|either|both|sometimes|occasionally|either)\b"
 )
 PAST = re.compile(
-    r"\b(?:used to (?!\w+ing)|once|ago|formerly|previous|previously|former|ex|in (?:19|20)\d\d|as an? (?:child|kid"
+    r"\b(?:once(?! (?:an?|per|every|in)\b)|formerly|previous|previously|former|ex|as an? (?:child|kid"
     r"|teenager)"
     r"|growing up|when (?:he|she|they|i|we) (?:was|were)|back then|originally|for years|was born)\b"
 )
 HYPOTHETICAL = re.compile(
-    r"\?\s*$|\b(?:if|would|might|may(?! \d)|could|maybe|perhaps|considering|thinking (?:of|about)|wish|wishes"
+    r"\?\s*$|\b(?:if|would|might|(?-i:may)(?! \d)|could|maybe|perhaps|considering|thinking (?:of|about)|wish|wishes"
     r"|dreams? of|unless"
-    r"|wonder|wondering|should i|applied|applying|looking (?:for|at|into)|interview\w*)\b"
+    r"|wonder|wondering|should i|applied|applying|looking (?:for|at|into)|interview\w*)\b",
+    re.IGNORECASE,
 )
+LONG_AGO = re.compile(r"\b(?:ago|in (?:19|20)\d\d)\b")
+"""What says when something happened: a state that began then may have ended since."""
+
 INTENDED = re.compile(
     r"\b(?:plans? (?:to|on)|planning|want|wants|hope|hopes|hoping|intend|intends|going to|need to|needs to|like to"
     r"|aim"
@@ -95,7 +100,7 @@ TAIL = re.compile(
     r"|january|february|march|april|may|june|july|august|september|october|november|december"
     r"|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b"
     r"|\bfor good\b|\bafter all\b|^(?:it )?turns out (?:that )?|^(?:apparently|actually|in fact)\b|\byesterday\b"
-    r"|\bsince .*$|\bany ?more\b|\bany longer\b|\bat all\b|\bcold turkey\b|\bas of .*$",
+    r"|\bsince .*$|\bat all\b|\bcold turkey\b|\bas of .*$",
     re.IGNORECASE,
 )
 
@@ -139,12 +144,14 @@ ENDS = re.compile(
     r"|thrown (?:away|out)"
     r"|returned|done with|finished with|fed up with|sworn off|swore off|came off|off(?: of)?(?= (?:the|my)\b)"
     r"|donated|gave back|outgr(?:ew|own)|called off|calling off|backed out of|pulled out of|turned down|moved out of"
-    r"|dumped|retired|terminated|lost|paid off|discontinued|removed|closed down|shut down|skipp(?:ed|ing)|let go of"
+    r"|dumped|retired|terminated|lost|paid off|skip|discontinued|removed|closed down|shut down|skipp(?:ed|ing)"
+    r"|let go of"
     r"|kicked|stepped down (?:as|from)|fired|fallen out with|cured of|over(?= my| the)|ended|ending|expired|lapsed?"
     r"|phased out"
     r"|taken off|took off|rid of|ceased|put away|put down|recovered from|tired of|stop|cancel|sell|delete"
     r"|give up(?: on)?|pull out of|back out of|drop out of|get rid of|move out of|break up with|br(?:oke|eak) up"
-    r"|split up|separated"
+    r"|split up|separated|(?:gone|went|came) off|(?<=\b(?:is|re) )(?:finished|over|done)$|(?<=\bare )(?:finished"
+    r"|over|done)$"
     r"|clos(?:ed|ing)(?= (?:my|our|the|his|her|their|that)\b)|uninstall|unsubscribe(?: from)?"
     r"|resign(?: from)?)(?![\w-])"
 )
@@ -156,7 +163,8 @@ DISLIKES = re.compile(
 )
 
 CHANGES = re.compile(
-    r"\b(?:chang(?:ed|es|ing)|mov(?:ed|es|ing)|switch(?:ed|es|ing)|renam(?:ed|ing)|push(?:ed|ing)|postpon(?:ed|ing)"
+    r"\b(?:(?<=to )(?:move|change|switch|push|postpone|reschedule|extend|raise|cut|lower)|chang(?:ed|es|ing)"
+    r"|mov(?:ed|es|ing)|switch(?:ed|es|ing)|renam(?:ed|ing)|push(?:ed|ing)|postpon(?:ed|ing)"
     r"|rais(?:ed|ing)"
     r"|increas(?:ed|es|ing)|lower(?:ed|ing)|reduc(?:ed|ing)|cut|bump(?:ed|ing)|extend(?:ed|ing)|shorten(?:ed|ing)"
     r"|delay(?:ed|ing)"
@@ -345,8 +353,17 @@ PHRASES = tuple(
     (re.compile(pattern, re.IGNORECASE), short)
     for pattern, short in (
         (r"\b(?:from home)\b", "remotely"),
+        (r"\blet (?P<whom>(?:my|our|the|his|her|their) [\w-]+) go\b", r"fired \g<whom>"),
+        (
+            r"\b(?:next|this|coming) (?=(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+            r"|(?:jan|feb|mar|apr|may|ju|aug|sep|oct|nov|dec))",
+            "",
+        ),
         (r"\b(?:in|at|from|to|into) the office\b", "onsite"),
         (r"\bthese days\b", "nowadays"),
+        (r"\bany ?more\b|\bany longer\b", "longer"),
+        (r"\bevery (?:other|second|two) weeks?\b", "biweekly"),
+        (r"\bused to (?=\w+\b(?<!ing))", "no longer "),
         (r"\bwedding\b", "married"),
         (r"\bgoes by\b|\banswers? to\b", "is called"),
     )

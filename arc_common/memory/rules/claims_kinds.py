@@ -42,8 +42,6 @@ _EXCLUSIVE = """
     brightness: dark/다크 | light/라이트
     measure: metric/미터법 | imperial/야드파운드법
     degrees: celsius/섭씨 | fahrenheit/화씨
-    rhythm: daily/매일 | weekly/매주 | biweekly/fortnightly/격주 | monthly/매달/매월/월간 | quarterly/분기
-        | yearly/annual/annually/매년/연간
     gearbox: manual/수동 | automatic/오토/자동
     tenure: renter/tenant/월세 | jeonse/전세 | homeowner/자가
     turn: odd/홀수 | even/짝수
@@ -75,6 +73,18 @@ KIND_OF_WORD = {
 }
 KIND_OF_WORD |= {
     f"{day}s": value for day, value in KIND_OF_WORD.items() if value.startswith("weekday") and day.isascii()
+}
+KIND_OF_WORD |= {
+    word: f"often=per {period}"
+    for period, words in (
+        ("day", "daily 매일"),
+        ("week", "weekly 매주"),
+        ("2 weeks", "biweekly fortnightly 격주"),
+        ("month", "monthly 매달 매월"),
+        ("quarter", "quarterly"),
+        ("year", "yearly annually 매년"),
+    )
+    for word in words.split()
 }
 """The token of a word that excludes others."""
 
@@ -116,7 +126,7 @@ UNITS: dict[str, tuple[str, float]] = {
         ("percent % 퍼센트 프로", ("%", 1)),
         ("gb gigabytes gig gigs 기가 기가바이트", ("gb", 1)),
         ("tb terabytes terabyte 테라 테라바이트", ("gb", 1024)),
-        ("times time 번 회", ("times", 1)),
+        ("times time", ("times", 1)),
     )
     for words in listed.split()
 }

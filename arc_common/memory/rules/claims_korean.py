@@ -15,6 +15,7 @@ from arc_common.memory.rules.claims_korean_words import (
     DISLIKES,
     ENDS,
     ENGAGES,
+    FUTURE,
     HYPOTHETICAL,
     INTENDED,
     JOINS,
@@ -37,12 +38,10 @@ from arc_common.memory.rules.claims_korean_words import (
 __all__ = ["claims_of", "is_negated"]
 
 _OF_THINGS = frozenset({"weekday", "season", "daypart", "language", "colour", "transport"})
-_WHEN = frozenset(
-    {"weekday", "daypart", "season", "date", "clock", "amount", "amount-day", "amount-month", "rhythm", "per"}
-)
+_WHEN = frozenset({"weekday", "daypart", "season", "date", "clock", "amount", "amount-day", "amount-month", "often"})
 _VERBAL_NOUN = re.compile(r"^(?P<noun>[가-힣a-z]{2,}|일)(?:을|를)?(?:하|해|했|한|할|합|함|중)[가-힣]{0,6}$")
 _DOING = re.compile(
-    r"(?:고|아|어)\s(?:있|계)[가-힣]+$|기\s시작[가-힣]+$|기로\s[가-힣]+$|는\s편[가-힣]*$|게\s됐[가-힣]*$|[은는]\s중[가-힣]*$"
+    r"(?<=[가-힣])\s수\s있\S*$|(?:고|아|어)\s(?:있|계)[가-힣]+$|기\s시작[가-힣]+$|기로\s[가-힣]+$|는\s편[가-힣]*$|게\s됐[가-힣]*$|[은는]\s중[가-힣]*$"
 )
 _CAUSE = re.compile(r"\S+\s때문에\s")
 _FINE = re.compile(r"(?:아무\s)?(?:문제|상관|지장)\s?(?:가|이|도)?\s?없\S*|괜찮\S*")
@@ -252,7 +251,7 @@ class _Clause:
         return [*self.says([*before[:start], *new]), *found]
 
     def place(self, state: str, where: set[str]) -> Iterator[Claim]:
-        if state == "job" and any(map(NO_EMPLOYER.search, where)):
+        if FUTURE.search(self.text) or (state == "job" and any(map(NO_EMPLOYER.search, where))):
             return
         if state == "major":
             yield from valued([self.people, "전공"], "is", where)
@@ -267,12 +266,19 @@ class _Clause:
             for role in (("is",) if word is self.verb and self.is_copula else (word.role,))
             if role in ("is", "to", "at") and word.base and not word.value
         }
+        objects = [word for word in words if word.role == "object" and word.base]
+        tops = [word for word in words if word.role == "topic" and word.base]
+        if objects and tops:
+            roles.add(f"of {_noun(tops[-1].base)}={_noun(objects[-1].base)}")
         yield from self.says(words, *roles)
         for word in words:
-            for denied in DENIED_BY.get(COPULA.sub("", word.text), ()):
+            for denied in DENIED_BY.get(COPULA.sub("", word.text), DENIED_BY.get(word.base, ())):
                 yield from ended(frozenset(), self.people, {denied, "~"})
         if any(word.role == "also" for word in words) or re.search(r"(?:^|\s)(?:또|둘째|두\s?번째)\s", text):
             return
+        is_new = NOW.search(text) is not None or re.search(r"(?:^|\s)새(?:로운)?\s", text) is not None
+        if is_new and self.is_copula and self.head and not self.verb.value:
+            yield from changed(self.people, self.tokens(self.head) - {"새"}, {r for r in roles if r.startswith("is=")})
         if NOW.search(text):
             values = {word.value for word in words if word.value}
             yield from changed(self.people, self.tokens(words) - values, values)
@@ -323,6 +329,8 @@ class _Clause:
                 pass
             elif state == "at" and thing:
                 yield from valued(thing - _PLACES, "at", found)
+            elif state == "sleeps":
+                yield from valued(thing | {self.people} | when, state, found)
             elif state != "at" and not thing:
                 yield from self.place(state, found) if not when else ()
         if state == "home" and (

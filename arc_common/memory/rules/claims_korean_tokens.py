@@ -123,15 +123,17 @@ def _value(match: re.Match[str]) -> list[str]:
         return [clock(12, 0, "pm" if match["noon"] == "정오" else "am")]
     if match["month"]:
         return [f"date={int(match['month'])}", *([f"date=day {int(match['day'])}"] if match["day"] else [])]
+    if match["unit"] in ("번", "회") or match["unit2"] in ("번", "회"):
+        return [f"often={_number(match['number'] or match['native']):g} times"]
     if match["number"]:
         return [amount(float(match["number"]) * _SCALE[match["scale"] or ""], match["unit"] or "")]
     if match["native"]:
         return [amount(_number(match["native"]), match["unit2"])]
-    return [f"per={_PER[match['per'].replace(' ', '')]}"]
+    return [f"often=per {_PER[match['per'].replace(' ', '')]}"]
 
 
 def _number(text: str) -> float:
-    if text.isdigit():
+    if text[0].isdigit():
         return float(text)
     tens = next((word for word in _TENS if text.startswith(word)), "")
     ones = text[len(tens) :]
