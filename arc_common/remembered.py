@@ -33,7 +33,9 @@ class Memories:
 
     - Each method has an async form. What one scope holds, no other sees.
     - Said again, a memory becomes more important instead of coming twice; contradicted, it becomes history.
-    - At most `settings.memory.max_per_scope` hold; the weakest leave.
+    - At most `settings.memory.max_per_scope` hold, and as many wait for a review; the weakest leave. What is gathered
+      may be the weakest itself; what is added by hand stays.
+    - What waits is neither found nor shown and changes no memory that holds, until `set_status` approves it.
 
     Args:
         runtime: What the engine's parts share.
@@ -105,7 +107,9 @@ class Memories:
         status: MemoryStatus | str = MemoryStatus.ACTIVE,
         valid_from: datetime | None = None,
     ) -> Memory:
-        """Store a memory, or raise the importance of one that says the same.
+        """Store a memory, or raise the importance of one of its status that says the same.
+
+        What waits for a review in the same words is approved by adding it as "ACTIVE".
 
         Args:
             text: One or two sentences, at most 4,000 characters.
@@ -114,7 +118,7 @@ class Memories:
             metadata: JSON values of your own.
             sources: The messages that say it, as pairs of a session's and a message's id: it goes when they go.
             status: "PENDING" holds it back until a review.
-            valid_from: When it was said (with zone); by default now.
+            valid_from: When it was said (with zone); by default now, after all that it contradicts.
 
         Returns:
             The memory that stands for it now.
@@ -172,6 +176,29 @@ class Memories:
     async def aget(self, memory_id: str) -> Memory:
         """Async form of `get`."""
         return await self._runtime.workers.run(self.get, memory_id)
+
+    def set_status(self, memory_id: str, status: MemoryStatus | str) -> Memory:
+        """Approve a memory ("ACTIVE"), reject it ("REJECTED"), or hold it back ("PENDING").
+
+        What is approved takes the place of what it contradicts, unless that was said later. What is rejected is not
+        gathered again.
+
+        Returns:
+            The memory as it is now.
+
+        Raises:
+            InvalidInputError: There is no such status.
+            MemoryNotFoundError: There is none by that id in this scope.
+            StoreError: The store failed.
+        """
+        memory = self._service.keeper.set_status(self._scope, memory_id, MemoryStatus(status))
+        if memory is None:
+            raise MemoryNotFoundError(memory_id)
+        return memory
+
+    async def aset_status(self, memory_id: str, status: MemoryStatus | str) -> Memory:
+        """Async form of `set_status`."""
+        return await self._runtime.workers.run(self.set_status, memory_id, status)
 
     def delete(self, memory_id: str) -> None:
         """Remove a memory for good. What it had taken the place of stays history.

@@ -30,6 +30,8 @@ _log = logging.getLogger("arc.memory")
 
 _SESSIONS = 10_000
 
+_NOT_STORED = (Outcome.REJECTED, Outcome.FULL)
+
 _LAST_SECONDS = 1.0
 """Seconds that closing waits for a memory that is being stored. What is not read by then is read at the next use."""
 
@@ -159,7 +161,7 @@ class LongTermMemory:
         found: dict[str, Memory] = {}
         for proposed in extracted.memories:
             added = self.keeper.add(scope, proposed)
-            if added.outcome is not Outcome.REJECTED:
+            if added.outcome not in _NOT_STORED:
                 found[added.memory.id] = added.memory
         return list(found.values())
 
@@ -212,7 +214,9 @@ class LongTermMemory:
         proposed = self._extracted(key, batch)
         if self._store.read_to(key) != start:  # another process has read the same meanwhile
             return True
-        return self._keep(key, batch, proposed) and self._store.mark_read(key, after=start, to=batch[-1].seq)
+        return self._keep(key, batch, proposed, goes_on=True) and self._store.mark_read(
+            key, after=start, to=batch[-1].seq
+        )
 
     def _read_edited(self, key: SessionKey) -> None:
         """Read messages anew that were edited after they had been read."""
@@ -224,7 +228,7 @@ class LongTermMemory:
             self.keeper.forget(key, sorted(edited))
             end = self._store.read_to(key)
             batch = [stored for stored in self._conversations.find(key, sorted(edited)) if stored.seq <= end]
-            if not batch or self._keep(key, batch, self._extracted(key, batch)):
+            if not batch or self._keep(key, batch, self._extracted(key, batch), goes_on=False):
                 return
         except StoreError:
             with self._guard():
@@ -234,23 +238,38 @@ class LongTermMemory:
     def _extracted(self, key: SessionKey, batch: Sequence[StoredMessage]) -> Sequence[ProposedMemory]:
         return self.extractor.extract([stored.message for stored in batch], session_id=key.session_id).memories
 
-    def _keep(self, key: SessionKey, batch: Sequence[StoredMessage], proposed: Sequence[ProposedMemory]) -> bool:
-        """Store what was found in messages, as far as these are there as they were read; whether there was time."""
+    def _keep(
+        self, key: SessionKey, batch: Sequence[StoredMessage], proposed: Sequence[ProposedMemory], *, goes_on: bool
+    ) -> bool:
+        """Store what was found in messages, as far as these are there as they were read; whether there was time.
+
+        Within a session the order of the messages says what was said later, whatever the clock said.
+
+        Args:
+            key: The session.
+            batch: Its messages.
+            proposed: What was found in them.
+            goes_on: Whether they follow all that was read of the session before.
+        """
         scope = self.scope_of(key)
         revisions = {stored.message.id or "": stored.revision for stored in batch}
-        for memory in proposed:
+        places = {stored.message.id: stored.seq for stored in batch}
+        follows = key.session_id if goes_on else None
+        for memory in sorted(
+            proposed, key=lambda one: max((places.get(name, 0) for _, name in one.sources), default=0)
+        ):
             if self.queue.stopping:
                 return False
             ids = [message_id for _, message_id in memory.sources]
             if not ids or self._changed(key, ids, revisions):
                 continue
             try:
-                added = self.keeper.add(scope, memory)
+                added = self.keeper.add(scope, memory, follows=follows)
             except InvalidInputError as error:  # one that can't be stored must not hold up the others for good
                 _log.warning("a memory can't be stored: %s", error)
                 self._count_error(error)
                 continue
-            if added.outcome is not Outcome.REJECTED and (changed := self._changed(key, ids, revisions)):
+            if added.outcome not in _NOT_STORED and (changed := self._changed(key, ids, revisions)):
                 self.keeper.forget(key, changed)
         return True
 

@@ -14,6 +14,7 @@ from arc_common.memory_stores import MemoryUpdates
 __all__ = ["Holdings"]
 
 _MOST_SIMILAR = 5
+_STATUSES = (MemoryStatus.ACTIVE, MemoryStatus.PENDING, MemoryStatus.REJECTED)
 
 
 class Holdings:
@@ -70,11 +71,11 @@ class Holdings:
         self.version = version
 
     def same_text(self, text: str) -> str | None:
-        """The id of a memory with the same words: one that holds or waits before one that was rejected."""
+        """The id of a memory with the same words: one that holds before one that waits, then one that was rejected."""
         ids = self._by_text.get(folded(text))
         if not ids:
             return None
-        return min(ids, key=lambda memory_id: (self[memory_id].status is MemoryStatus.REJECTED, memory_id))
+        return min(ids, key=lambda memory_id: (_STATUSES.index(self[memory_id].status), memory_id))
 
     def similar(self, text: str, *, cutoff: float) -> list[str]:
         """The ids of the memories whose texts are more similar than the cutoff, the most similar first; at most five.

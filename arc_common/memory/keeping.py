@@ -11,9 +11,9 @@ from cachetools import LRUCache
 
 from arc_common.exceptions import InvalidInputError, StoreError
 from arc_common.indexing import IndexEntry, IndexStore, Scope
-from arc_common.memories import Memory, MemoryOutline, ProposedMemory, ScoredMemory
+from arc_common.memories import Memory, MemoryOutline, MemoryStatus, ProposedMemory, ScoredMemory
 from arc_common.memory.holdings import Holdings
-from arc_common.memory.long_term import Decision, Outcome, decide, leaving, merged, ranked
+from arc_common.memory.long_term import Decision, Outcome, decide, leaving, merged, placed, ranked
 from arc_common.memory.memory_index import MemoryIndex
 from arc_common.memory.touching import Touches
 from arc_common.memory_stores import MemoryChange, MemoryStore
@@ -91,13 +91,18 @@ class MemoryKeeper:
         self._known: LRUCache[Scope, tuple[Lock, Holdings]] = LRUCache(_SCOPES)
         self._had_some: LRUCache[Scope, bool] = LRUCache(_ASKED)
 
-    def add(self, scope: Scope, proposed: ProposedMemory, *, by_hand: bool = False) -> Added:
+    def add(
+        self, scope: Scope, proposed: ProposedMemory, *, by_hand: bool = False, follows: str | None = None
+    ) -> Added:
         """Store a memory, or find that one that is there says the same.
 
         Args:
             scope: Whose.
             proposed: The memory.
-            by_hand: Whether somebody entered it: then it is stored also if a review rejected the same.
+            by_hand: Whether somebody entered it: then it is stored also if a review rejected the same, or if all
+                others are stronger; without a time of its own it is later than what it contradicts, whatever the clock
+                says.
+            follows: The id of a session all of whose memories were said before this one, whatever the clock says.
 
         Raises:
             InvalidInputError: Something in it can't be stored. Nothing was written.
@@ -116,15 +121,43 @@ class MemoryKeeper:
                     now=now,
                     merge_similarity=self._settings.merge_similarity,
                     alike=self._index.alike(scope, entry) if len(holdings) else (),
-                    heeds_rejected=not by_hand,
+                    by_hand=by_hand,
                 )
-                if decision.twin is None:
-                    done = self._insert(scope, holdings, decision, new, entry)
+                if decision.superseded_by is not None:
+                    is_own = by_hand and proposed.valid_from is None
+                    said = self._said_before(scope, decision.superseded_by, is_own=is_own, follows=follows)
+                    if said is not None:  # the clock was set back
+                        proposed, new = replace(proposed, valid_from=said), replace(new, valid_from=said)
+                        decision = placed(proposed.text, holdings, said=said)
+                if decision.outcome is Outcome.APPROVED:
+                    done = self._set_status(scope, holdings, decision.twin or "", proposed.status, Outcome.APPROVED)
+                elif decision.twin is None:
+                    done = self._insert(scope, holdings, decision, new, entry, by_hand=by_hand)
                 else:
                     done = self._join(scope, holdings, decision, proposed)
                 if done is not None:
                     return done
         raise StoreError(f"a memory was not stored: others changed its scope {_ATTEMPTS} times meanwhile")
+
+    def set_status(self, scope: Scope, memory_id: str, status: MemoryStatus) -> Memory | None:
+        """Approve a memory, reject it or hold it back; what it is now, `None` if there is none by that id.
+
+        Once approved it takes the place of what it contradicts, as far as that was said before.
+
+        Raises:
+            StoreError: The store failed, or others were in the way all the time. Nothing was written.
+        """
+        self._touches.flush(scope)
+        lock, holdings = self._holdings(scope)
+        with lock:
+            for _ in range(_ATTEMPTS):
+                self._refresh(scope, holdings)
+                if holdings.get(memory_id) is None:
+                    return None
+                done = self._set_status(scope, holdings, memory_id, status, Outcome.KNOWN)
+                if done is not None:
+                    return done.memory
+        raise StoreError(f"a memory was not changed: others changed its scope {_ATTEMPTS} times meanwhile")
 
     def search(self, scope: Scope, query: str, *, limit: int) -> list[ScoredMemory]:
         """The memories that a question is about, by relevance, importance and recency; best first.
@@ -231,6 +264,9 @@ class MemoryKeeper:
             return None
         if decision.outcome is Outcome.REJECTED:
             return Added(decision.outcome, found[0])
+        is_reviewed = found[0].status is MemoryStatus.ACTIVE and proposed.status is MemoryStatus.PENDING
+        if is_reviewed:  # nothing of what waits gets into what holds
+            return Added(decision.outcome, found[0])
         memory = merged(found[0], proposed, now=self._clock(), known=decision.outcome is Outcome.KNOWN)
         if memory is not found[0]:
             if not self._commit(scope, holdings, MemoryChange((memory,))):
@@ -239,26 +275,75 @@ class MemoryKeeper:
                 self._put(scope, holdings, self._index.entry(memory))
         return Added(decision.outcome, memory)
 
+    def _said_before(self, scope: Scope, memory_id: str, *, is_own: bool, follows: str | None) -> datetime | None:
+        """When a memory was said that seems later than a new one that contradicts it, if it was said before that."""
+        memory = next(iter(self._store.get(scope, [memory_id])), None)
+        if memory is None or not (is_own or any(session_id == follows for session_id, _ in memory.sources)):
+            return None
+        return memory.valid_from
+
+    def _set_status(
+        self, scope: Scope, holdings: Holdings, memory_id: str, status: MemoryStatus, outcome: Outcome
+    ) -> Added | None:
+        """Give a memory another status, with what follows from it; `None` if another was in the way."""
+        found = self._store.get(scope, [memory_id])
+        if not found or found[0].status is status:
+            return Added(outcome, found[0]) if found else None
+        memory = replace(found[0], status=status)
+        decision = Decision(outcome)
+        if memory.holds:
+            decision = placed(memory.text, holdings, said=memory.valid_from)
+            memory = replace(memory, superseded_by=decision.superseded_by)
+        done = self._write(scope, holdings, memory, decision.superseded, keeps=True)
+        if done is None:
+            return None
+        if memory.holds:
+            self._put(scope, holdings, self._index.entry(memory))
+        else:
+            self._index.drop(scope, [memory_id])
+        return Added(outcome, memory)
+
     def _insert(
-        self, scope: Scope, holdings: Holdings, decision: Decision, new: Memory, entry: IndexEntry
+        self, scope: Scope, holdings: Holdings, decision: Decision, new: Memory, entry: IndexEntry, *, by_hand: bool
     ) -> Added | None:
         """Store a new memory with what follows from it; `None` if another was in the way."""
         new = replace(new, superseded_by=decision.superseded_by)
-        superseded = self._store.get(scope, decision.superseded)
-        if len(superseded) < len(decision.superseded):
+        gone = self._write(scope, holdings, new, decision.superseded, keeps=by_hand or bool(decision.superseded))
+        if gone is None:
             return None
-        put = (new, *(replace(memory, superseded_by=new.id) for memory in superseded))
-        gone = self._leaving(holdings, put, keep=new.id)
-        change = MemoryChange(tuple(memory for memory in put if memory.id not in gone), tuple(gone))
-        if not self._commit(scope, holdings, change):
-            return None
+        if new.id in gone:
+            return Added(Outcome.FULL, new)
         self._observer.count("memory.saved.count")
-        with self._caches():
-            self._had_some[scope] = True
-        self._index.drop(scope, {*decision.superseded, *gone})
         if new.holds:
             self._put(scope, holdings, entry)
         return Added(Outcome.NEW, new)
+
+    def _write(
+        self, scope: Scope, holdings: Holdings, memory: Memory, superseded: Sequence[str], *, keeps: bool
+    ) -> list[str] | None:
+        """Store a memory with what it takes the place of; what leaves with that, `None` if another was in the way.
+
+        Args:
+            scope: Whose.
+            holdings: What it holds.
+            memory: The memory; it may be the weakest, and then nothing is stored.
+            superseded: The ids of those whose place it takes.
+            keeps: Whether it stays in any case.
+        """
+        before = self._store.get(scope, superseded)
+        if len(before) < len(superseded):
+            return None
+        put = (memory, *(replace(one, superseded_by=memory.id) for one in before))
+        gone = self._leaving(holdings, put, keep={memory.id} if keeps else set())
+        if memory.id in gone:
+            return gone
+        change = MemoryChange(tuple(one for one in put if one.id not in gone), tuple(gone))
+        if not self._commit(scope, holdings, change):
+            return None
+        with self._caches():
+            self._had_some[scope] = True
+        self._index.drop(scope, {*superseded, *gone})
+        return gone
 
     def _put(self, scope: Scope, holdings: Holdings, entry: IndexEntry) -> None:
         """Index a memory that was stored, unless another has removed it meanwhile: nothing of it may stay."""
@@ -268,13 +353,13 @@ class MemoryKeeper:
         if outline is None or not outline.holds:
             self._index.drop(scope, [entry.id])
 
-    def _leaving(self, holdings: Holdings, put: Sequence[Memory], *, keep: str) -> list[str]:
+    def _leaving(self, holdings: Holdings, put: Sequence[Memory], *, keep: set[str]) -> list[str]:
         most = self._settings.max_per_scope
         if len(holdings) < most:
             return []
         after = {outline.id: outline for outline in holdings.outlines}
         after.update((memory.id, MemoryOutline.of(memory)) for memory in put)
-        return leaving(after.values(), now=self._clock(), most=most, keep={keep})
+        return leaving(after.values(), now=self._clock(), most=most, keep=keep)
 
     def _commit(self, scope: Scope, holdings: Holdings, change: MemoryChange) -> bool:
         version = self._store.commit(scope, change, version=holdings.version)

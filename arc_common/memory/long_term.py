@@ -10,7 +10,7 @@ from arc_common.memories import SAID_BY, Memory, MemoryOutline, MemoryStatus, Pr
 from arc_common.memory.holdings import Holdings
 from arc_common.memory.likeness import may_be_the_same
 
-__all__ = ["Decision", "Outcome", "decide", "leaving", "merged", "ranked", "recency"]
+__all__ = ["Decision", "Outcome", "decide", "leaving", "merged", "placed", "ranked", "recency"]
 
 RELEVANCE_WEIGHT = 0.6
 IMPORTANCE_WEIGHT = 0.2
@@ -35,6 +35,10 @@ class Outcome(StrEnum):
     """It says what one that is there says, in almost the same words or by its meaning."""
     REJECTED = "rejected"
     """A review refused the same."""
+    APPROVED = "approved"
+    """The same waited for a review; now somebody entered it by hand."""
+    FULL = "full"
+    """Its scope is full of stronger ones: it was not stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,7 @@ def decide(
     now: datetime,
     merge_similarity: float,
     alike: Iterable[str] = (),
-    heeds_rejected: bool = True,
+    by_hand: bool = False,
 ) -> Decision:
     """Compare a proposed memory with those that are there.
 
@@ -69,7 +73,9 @@ def decide(
       as nothing in either speaks against it (see `may_be_the_same`).
     - A contradiction is never merged: what was said later takes the place of what was said before, whichever of them
       comes first to be stored.
-    - What waits for a review takes no other's place.
+    - What waits for a review takes no other's place, and changes none that holds.
+    - What is gathered goes round no review: it joins what waits, and is not stored where the same was rejected. What
+      somebody enters joins only memories of its own status; word for word what waits, it approves.
 
     Args:
         proposed: The memory.
@@ -77,36 +83,52 @@ def decide(
         now: When it was said, if it does not say so itself.
         merge_similarity: Normalised Levenshtein similarity, from 0 to 1.
         alike: The ids of memories that are near enough by their vectors, the nearest first.
-        heeds_rejected: Whether what a review rejected is not stored again.
+        by_hand: Whether somebody entered it.
     """
+    is_active = proposed.status is MemoryStatus.ACTIVE
 
-    def is_rejected(memory_id: str) -> bool:
-        return holdings[memory_id].status is MemoryStatus.REJECTED
+    def joins(status: MemoryStatus) -> bool:
+        return status is proposed.status or (not by_hand and (is_active or status is MemoryStatus.REJECTED))
 
     exact = holdings.same_text(proposed.text)
-    if exact is not None and (heeds_rejected or not is_rejected(exact)):
-        return Decision(Outcome.REJECTED if is_rejected(exact) else Outcome.KNOWN, exact)
-    contradicted = [holdings[memory_id] for memory_id in holdings.contradicted(proposed.text)]
-    opposed = {outline.id for outline in contradicted}
+    if exact is not None:
+        status = holdings[exact].status
+        if joins(status):
+            return Decision(Outcome.REJECTED if status is MemoryStatus.REJECTED else Outcome.KNOWN, exact)
+        if is_active and status is MemoryStatus.PENDING:
+            return Decision(Outcome.APPROVED, exact)
+        if status is MemoryStatus.ACTIVE and proposed.status is MemoryStatus.PENDING:
+            return Decision(Outcome.KNOWN, exact)
+    opposed = set(holdings.contradicted(proposed.text))
     for memory_id in holdings.similar(proposed.text, cutoff=merge_similarity):
-        if memory_id in opposed or (is_rejected(memory_id) and not heeds_rejected):
-            continue
-        if may_be_the_same(proposed.text, holdings[memory_id].text):
-            return Decision(Outcome.REJECTED if is_rejected(memory_id) else Outcome.MERGED, memory_id)
-    for memory_id in alike:
-        outline = holdings.get(memory_id)
-        if outline is None or not outline.holds or memory_id in opposed:
-            continue
-        if may_be_the_same(proposed.text, outline.text, by_meaning=True):
-            return Decision(Outcome.MERGED, memory_id)
-    if proposed.status is not MemoryStatus.ACTIVE:
+        outline = holdings[memory_id]
+        if memory_id not in opposed and joins(outline.status) and may_be_the_same(proposed.text, outline.text):
+            return Decision(Outcome.REJECTED if outline.status is MemoryStatus.REJECTED else Outcome.MERGED, memory_id)
+    if not is_active:
         return Decision(Outcome.NEW)
-    said = proposed.valid_from or now
+    for memory_id in alike:
+        found = holdings.get(memory_id)
+        if found is None or not found.holds or memory_id in opposed:
+            continue
+        if may_be_the_same(proposed.text, found.text, by_meaning=True):
+            return Decision(Outcome.MERGED, memory_id)
+    return placed(proposed.text, holdings, said=proposed.valid_from or now)
+
+
+def placed(text: str, holdings: Holdings, *, said: datetime) -> Decision:
+    """What a new memory that may be used takes the place of, or what holds in its place: the later of the two.
+
+    Args:
+        text: The memory's.
+        holdings: What its scope holds.
+        said: When it was said.
+    """
+    contradicted = [holdings[memory_id] for memory_id in holdings.contradicted(text)]
     later = [outline for outline in contradicted if outline.valid_from > said]
     if later:
         newest = max(later, key=lambda outline: (outline.valid_from, outline.id))
         return Decision(Outcome.NEW, superseded_by=newest.id)
-    return Decision(Outcome.NEW, superseded=tuple(sorted(opposed)))
+    return Decision(Outcome.NEW, superseded=tuple(outline.id for outline in contradicted))
 
 
 def merged(memory: Memory, proposed: ProposedMemory, *, now: datetime, known: bool = False) -> Memory:
@@ -138,33 +160,30 @@ def merged(memory: Memory, proposed: ProposedMemory, *, now: datetime, known: bo
 
 
 def leaving(outlines: Collection[MemoryOutline], *, now: datetime, most: int, keep: Collection[str] = ()) -> list[str]:
-    """The ids of the memories that leave a scope with more than `most` that hold or wait, the weakest first.
+    """The ids of the memories that leave a scope with more than `most` that hold, the weakest first.
 
-    Weak is what is of little importance and was neither said nor returned for long. Of the history (superseded and
-    rejected) `most` stay too; the oldest leave.
+    Weak is what is of little importance and was neither said nor returned for long. As many may wait for a review, so
+    that these take nobody's place. Of the history (superseded and rejected) `most` stay too; the oldest leave.
 
     Args:
         outlines: What the scope holds.
         now: The time.
-        most: How many may hold or wait.
+        most: How many may hold, how many may wait, and how many are history.
         keep: Ids of memories that stay in any case.
     """
     if len(outlines) <= most:
         return []
-    living = [
-        outline for outline in outlines if outline.superseded_by is None and outline.status is not MemoryStatus.REJECTED
-    ]
-    history = [
-        outline for outline in outlines if outline.superseded_by is not None or outline.status is MemoryStatus.REJECTED
-    ]
-    weakest = sorted(
-        (outline for outline in living if outline.id not in keep),
-        key=lambda outline: (_strength(outline, now), outline.valid_from, outline.id),
-    )
-    oldest = sorted(
-        (outline for outline in history if outline.id not in keep), key=lambda outline: (outline.valid_from, outline.id)
-    )
-    gone = [*weakest[: max(0, len(living) - most)], *oldest[: max(0, len(history) - most)]]
+    holding = [outline for outline in outlines if outline.holds]
+    waiting = [one for one in outlines if one.superseded_by is None and one.status is MemoryStatus.PENDING]
+    living = {outline.id for outline in (*holding, *waiting)}
+    history = [outline for outline in outlines if outline.id not in living]
+    gone: list[MemoryOutline] = []
+    for kind in (holding, waiting, history):
+        first = sorted(
+            (outline for outline in kind if outline.id not in keep),
+            key=lambda outline: (0.0 if kind is history else _strength(outline, now), outline.valid_from, outline.id),
+        )
+        gone += first[: max(0, len(kind) - most)]
     return [outline.id for outline in gone]
 
 

@@ -149,11 +149,11 @@ def test_a_contradiction_supersedes(make, store):
 
 
 def test_no_more_than_the_bound(make, store):
-    """The weakest leaves, from the index too; the new one never does."""
+    """The weakest leaves, from the index too; what somebody enters never does."""
     keeper = make(max_per_scope=3)
     for number, importance in enumerate((0.9, 0.2, 0.8)):
         keeper.add(SCOPE, said(f"Thing number {number} is {'abcdef'[number] * 9}", importance=importance))
-    keeper.add(SCOPE, said("Quite another statement", importance=0.0))
+    keeper.add(SCOPE, said("Quite another statement", importance=0.0), by_hand=True)
     assert texts(keeper) == ["Quite another statement", "Thing number 0 is aaaaaaaaa", "Thing number 2 is ccccccccc"]
     assert len(indexed(store)) == 3
 

@@ -28,7 +28,7 @@ def holding(*memories):
     return held
 
 
-def decided(text, *memories, alike=(), similarity=0.8, heeds=True, **values):
+def decided(text, *memories, alike=(), similarity=0.8, by_hand=False, **values):
     """What becomes of a text."""
     return decide(
         ProposedMemory(text, **values),
@@ -36,7 +36,7 @@ def decided(text, *memories, alike=(), similarity=0.8, heeds=True, **values):
         now=NOW,
         merge_similarity=similarity,
         alike=alike,
-        heeds_rejected=heeds,
+        by_hand=by_hand,
     )
 
 
@@ -107,7 +107,7 @@ def test_what_was_rejected_is_not_stored_again():
     rejected = replace(SEOUL, status=MemoryStatus.REJECTED)
     assert decided("User lives in Seoul", rejected) == Decision(Outcome.REJECTED, "seoul")
     assert decided("The user lives in Seoul", rejected) == Decision(Outcome.REJECTED, "seoul")
-    assert decided("User lives in Seoul", rejected, heeds=False) == Decision(Outcome.NEW)
+    assert decided("User lives in Seoul", rejected, by_hand=True) == Decision(Outcome.NEW)
 
 
 def test_merging_raises_importance_and_loses_nothing():
@@ -181,7 +181,7 @@ def test_history_has_a_bound_of_its_own():
     st.integers(1, 10),
 )
 def test_leaving_keeps_the_bound(drawn, most):
-    """No more than so many hold or wait afterwards, or are history; and nothing leaves without need."""
+    """No more than so many hold afterwards, wait, or are history; and nothing leaves without need."""
     held = [
         MemoryOutline.of(
             a_memory(str(n), importance=importance, days=days, status=status, superseded_by="x" if gone else None)
@@ -190,11 +190,9 @@ def test_leaving_keeps_the_bound(drawn, most):
     ]
     gone = leaving(held, now=NOW, most=most)
     assert len(set(gone)) == len(gone)
-    for is_history in (True, False):
+    for status in MemoryStatus:
         kind = [
-            one.id
-            for one in held
-            if (one.superseded_by is not None or one.status is MemoryStatus.REJECTED) is is_history
+            one.id for one in held if (MemoryStatus.REJECTED if one.superseded_by is not None else one.status) is status
         ]
         assert len([name for name in kind if name not in gone]) == min(len(kind), most)
 

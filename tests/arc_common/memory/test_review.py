@@ -1,0 +1,182 @@
+"""Memories that a review holds back, approves and rejects; which ones leave a full scope; and clocks set back."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from arc_common import ContextEngine, InvalidInputError, MemoryNotFoundError, Message
+from arc_common.memories import MemoryStatus, ProposedMemory
+from arc_common.memory.long_term import Outcome
+from arc_common.settings import ArcSettings
+from arc_common.testing import ReplyingChatModel
+
+NOW = datetime(2026, 1, 10, tzinfo=UTC)
+
+
+class Clock:
+    """Shows what it is set to."""
+
+    def __init__(self):
+        self.now = NOW
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def opened(request, tmp_path, clock):
+    """Opens engines on one of each kind of store."""
+    engines = []
+
+    def open_engine(model=None, **knobs):
+        url = {"memory": None, "sqlite": f"sqlite:///{tmp_path}/arc.db"}.get(request.param, "")
+        if url == "":
+            url = request.getfixturevalue("postgres_database")()
+        settings = ArcSettings(memory=knobs, summary={"enabled": False}, recall={"enabled": False})
+        engines.append(ContextEngine.open(url, chat_model=model, settings=settings, clock=clock))
+        return engines[-1]
+
+    yield open_engine
+    for engine in engines:
+        engine.close()
+
+
+@pytest.fixture
+def memories(opened):
+    return opened(max_per_scope=2).memories(user_id="ann")
+
+
+def gathered(memories, text, **values):
+    """Add as gathering does."""
+    return memories._service.keeper.add(memories.scope, ProposedMemory(text, **values))
+
+
+def texts(memories, status="ACTIVE"):
+    return sorted(memory.text for memory in memories.list(status=status))
+
+
+def test_what_waits_changes_nothing_that_holds(memories):
+    """It is a memory of its own until it is approved; word for word the same, it is known."""
+    held = memories.add("The user pays invoices from account 12")
+    waits = memories.add("The user pays all the invoices from account 12", status="PENDING")
+    assert waits.id != held.id
+    assert memories.get(held.id) == held
+    assert texts(memories, "PENDING") == ["The user pays all the invoices from account 12"]
+    assert memories.add("the user pays invoices from account 12.", status="PENDING", sources=[("s", "m")]) == held
+    assert memories.context("Which account?").count("account 12") == 1
+    again = memories.add("The user pays all the invoices from account 12.", status="PENDING")
+    assert again.id == waits.id
+
+
+def test_adding_by_hand_approves_what_waits(memories):
+    """In the same words."""
+    waits = memories.add("The user keeps bees", status="PENDING")
+    assert memories.search("bees") == []
+    added = memories.add("The user keeps bees")
+    assert (added.id, added.status) == (waits.id, MemoryStatus.ACTIVE)
+    assert [one.memory.id for one in memories.search("bees")] == [waits.id]
+
+
+def test_gathering_goes_round_no_review(memories):
+    """What waits, and what was rejected, stays so however often it is said."""
+    waits = memories.add("The user keeps bees", status="PENDING")
+    assert gathered(memories, "The user keeps bees").memory.id == waits.id
+    assert gathered(memories, "The user keeps the bees").memory.status is MemoryStatus.PENDING
+    memories.set_status(waits.id, "REJECTED")
+    assert gathered(memories, "The user keeps bees").outcome is Outcome.REJECTED
+    assert texts(memories) == texts(memories, "PENDING") == []
+
+
+def test_approving_and_rejecting(memories):
+    """What is approved takes the place of what it contradicts; what is rejected is neither found nor shown."""
+    seoul = memories.add("The user lives in Seoul")
+    busan = memories.add("The user lives in Busan", status="pending")
+    assert texts(memories) == ["The user lives in Seoul"]
+    assert memories.set_status(busan.id, "active").status is MemoryStatus.ACTIVE
+    assert memories.get(seoul.id).superseded_by == busan.id
+    assert [one.memory.text for one in memories.search("Where does the user live?")] == ["The user lives in Busan"]
+    assert memories.set_status(busan.id, MemoryStatus.ACTIVE) == memories.get(busan.id)
+    rejected = asyncio.run(memories.aset_status(busan.id, "REJECTED"))
+    assert rejected.status is MemoryStatus.REJECTED
+    assert memories.search("Where does the user live?") == []
+    with pytest.raises(MemoryNotFoundError, match="nobody"):
+        memories.set_status("nobody", "ACTIVE")
+    with pytest.raises(InvalidInputError, match=r"memory\.status"):
+        memories.set_status(busan.id, "MAYBE")
+
+
+def test_what_was_said_before_takes_no_place_when_it_is_approved(memories, clock):
+    """It becomes history."""
+    busan = memories.add("The user lives in Busan", status="PENDING")
+    clock.now += timedelta(days=1)
+    seoul = memories.add("The user lives in Seoul")
+    assert memories.set_status(busan.id, "ACTIVE").superseded_by == seoul.id
+    assert texts(memories) == ["The user lives in Seoul"]
+
+
+def test_what_waits_takes_no_place_of_what_holds(memories):
+    """Two may hold and two may wait; the weakest of either leave."""
+    for text in ("The user keeps bees", "The user plays the harp"):
+        memories.add(text, importance=0.9)
+    for number, text in enumerate(["The user drives a van", "The user fears heights", "The user reads Proust"]):
+        memories.add(text, importance=0.2 + number / 10, status="PENDING")
+    assert texts(memories) == ["The user keeps bees", "The user plays the harp"]
+    assert texts(memories, "PENDING") == ["The user fears heights", "The user reads Proust"]
+
+
+def test_the_weakest_leaves_also_if_it_is_the_new_one(memories):
+    """What is gathered pushes out nothing stronger; what somebody adds by hand stays."""
+    for text, importance in (("The user keeps bees", 0.9), ("The user plays the harp", 0.8)):
+        memories.add(text, importance=importance)
+    assert gathered(memories, "The user saw a film", importance=0.0).outcome is Outcome.FULL
+    assert texts(memories) == ["The user keeps bees", "The user plays the harp"]
+    assert gathered(memories, "The user is allergic to nuts", importance=1.0).outcome is Outcome.NEW
+    assert texts(memories) == ["The user is allergic to nuts", "The user keeps bees"]
+    film = memories.add("The user saw a film", importance=0.0)
+    assert memories.get(film.id) == film
+    assert texts(memories) == ["The user is allergic to nuts", "The user saw a film"]
+
+
+def test_what_takes_a_place_needs_no_other(memories):
+    """A full scope takes what contradicts one that it holds, however weak."""
+    memories.add("The user lives in Seoul", importance=0.9)
+    memories.add("The user keeps bees", importance=0.9)
+    assert gathered(memories, "The user lives in Busan", importance=0.1).outcome is Outcome.NEW
+    assert texts(memories) == ["The user keeps bees", "The user lives in Busan"]
+
+
+def test_a_clock_that_was_set_back(memories, clock):
+    """What somebody adds now holds now, unless they say when it was said."""
+    seoul = memories.add("The user lives in Seoul")
+    clock.now -= timedelta(hours=2)
+    busan = memories.add("The user lives in Busan")
+    assert busan.superseded_by is None
+    assert memories.get(seoul.id).superseded_by == busan.id
+    assert busan.valid_from == seoul.valid_from
+    before = memories.add("The user lives in Daegu", valid_from=clock.now - timedelta(days=1))
+    assert before.superseded_by == busan.id
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_clock_that_was_set_back_within_a_session(opened, clock, *, at_once):
+    """The order of the messages says what holds, in one reading and over two, in whatever order a model names them."""
+    first, last = (f'{{"content": "The user lives in {city}.", "importance": 0.9}}' for city in ("Seoul", "Busan"))
+    model = ReplyingChatModel([f"[{last}, {first}]"] if at_once else [f"[{first}]", f"[{last}]"])
+    engine = opened(model)
+    session, service = engine.session("s", user_id="ann"), engine._runtime.long_term
+    one = Message("user", "I live in Seoul.", created_at=NOW)
+    other = Message("user", "I live in Busan.", created_at=NOW - timedelta(hours=2))
+    if at_once:
+        session.append([one, Message("user", "And:"), other, Message("assistant", "ok")])
+    else:
+        for message in (one, other):
+            session.append([message, Message("assistant", "ok")])
+            assert service.wait(20)
+    assert service.wait(20)
+    assert texts(engine.memories(user_id="ann")) == ["The user lives in Busan."]
