@@ -97,14 +97,14 @@ def main() -> None:
 
 def made_up(entries: int, dimension: int, queries: int) -> Data:
     """Texts of 40 words out of 20,000, queries of 4 without the 50 most common; a hundred vectors about each centre."""
-    rng = np.random.default_rng(7)
+    rng, asking = np.random.default_rng(7), np.random.default_rng(8)  # however much is asked, the same is stored
     syllables = ["".join(pair) for pair in product("bdfgkmpqvz", "aou")]
     vocabulary = ["".join(parts) + "x" for parts in product(syllables, repeat=3)][:20_000]  # no stemmer knows them
     chances = 1 / np.arange(1, len(vocabulary) + 1)
     chances /= chances.sum()
     texts = rng.choice(len(vocabulary), size=(entries, 40), p=chances)
     chances[:_STOP_WORDS] = 0
-    asked = rng.choice(len(vocabulary), size=(queries, 4), p=chances / chances.sum())
+    asked = asking.choice(len(vocabulary), size=(queries, 4), p=chances / chances.sum())
     centres = rng.standard_normal((max(1, entries // 100), dimension), dtype=np.float32)
     vectors = _near(rng, centres, rng.integers(len(centres), size=entries))
     return Data(
@@ -112,7 +112,7 @@ def made_up(entries: int, dimension: int, queries: int) -> Data:
         vectors,
         rng.permutation(entries).tolist(),
         [" ".join(dict.fromkeys(vocabulary[word] for word in row)) for row in asked.tolist()],
-        _near(rng, centres, rng.integers(len(centres), size=queries)),
+        _near(asking, centres, asking.integers(len(centres), size=queries)),
     )
 
 
