@@ -14,6 +14,7 @@ from arc_common.exceptions import InvalidInputError
 from arc_common.facts import FactCategory, ProposedFact
 from arc_common.memory.grounding import is_grounded, missing_facts
 from arc_common.memory.mood import Mood, Part, parts_of
+from arc_common.memory.own_words import own_words
 from arc_common.memory.rules.anchors import ANCHORS
 from arc_common.memory.rules.english import LISTENER, PROPER_NAME
 from arc_common.memory.rules.languages import CHINESE_JAPANESE, ENGLISH, KOREAN, Rules, rules_for
@@ -56,12 +57,6 @@ _FACTS_PER_MESSAGE = 4
 _TOKENS_PER_FURTHER_FACT = 30
 _LONG_REPLY = 1_500
 
-_CODE_BLOCK = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_QUOTATION = re.compile(
-    r"(?P<said>\b(?:says?|said|told \w{1,12}|wrote|writes|texted|announced|reads?)[,:]?\s)?"
-    r"(?<![\w\"])[“\"](?=\S)[^\"“”\n]{60,2000}(?<=\S)[”\"](?!\w)"
-)
-"""A long text in quotation marks is somebody else's (a title is short), unless it is told that they said it."""
 _MAY_ANCHOR = re.compile(r"[\d@/“\"「『《‘A-Z]|www")
 _QUOTES = str.maketrans("’‘＇", "'''")
 _NAME = Signal("name", FactCategory.ENTITY, 0.35, PROPER_NAME, anchor=True)
@@ -138,7 +133,7 @@ def _facts_of(message: Message) -> list[ProposedFact]:
     if len(text) > _READ_CHARACTERS:
         text = f"{text[: _READ_CHARACTERS // 2]}\n{text[-_READ_CHARACTERS // 2 :]}"
     clauses: list[_Clause] = []
-    for sentence in sentences_of(_QUOTATION.sub(_unless_said, _CODE_BLOCK.sub("\n", text))):
+    for sentence in sentences_of(own_words(text)):
         clauses += _stated(sentence, message.role, long=len(text) > _LONG_REPLY)
     doubtful = [clause for clause in clauses if clause.score < SURE]
     if len(doubtful) > 1:
@@ -179,10 +174,6 @@ def _clauses_of(part: Part, rules: Rules, role: Role, *, long: bool) -> list[_Cl
         if clause is not None:
             clauses.append(clause)
     return clauses
-
-
-def _unless_said(quotation: re.Match[str]) -> str:
-    return quotation.group() if quotation["said"] else "\n"
 
 
 def _ended(text: str) -> str:

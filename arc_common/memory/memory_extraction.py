@@ -11,6 +11,7 @@ from arc_common.memories import SAID_BY, MemorySource, MemoryType, ProposedMemor
 from arc_common.memory.extraction import extract_facts
 from arc_common.memory.grounding import invents, is_grounded
 from arc_common.memory.mood import Mood, parts_of
+from arc_common.memory.own_words import own_words, without_forgotten, without_quoted
 from arc_common.memory.rules.languages import rules_for
 from arc_common.memory.summarizer import with_sources
 from arc_common.messages import Message, Role
@@ -26,7 +27,7 @@ from arc_common.prompts.memories import (
 )
 from arc_common.protocols import ChatModel
 from arc_common.settings import ArcSettings
-from arc_common.text.sentences import sentences_of
+from arc_common.text.sentences import clauses_of, sentences_of
 
 __all__ = ["Extracted", "Extractor", "as_said", "memories_by_rules"]
 
@@ -48,6 +49,7 @@ _PREFERENCE_KOREAN = re.compile(
     r"|(?:항상|언제나|절대|앞으로)\s.{0,60}(?:답|대답|말|써|알려|불러|보내)(?:해|하|줘|주|지))"
 )
 _JOINT = re.compile(r",?\s(?:and|but)\s(?=(?:i|i'm|i've|i'd|my|we)\s)", re.IGNORECASE)
+_SECOND_SUBJECT = re.compile(r"^\S+\s\S+\s.{0,120}\s(?:i|we|you|he|she|they|it|then|please|never|do)\s", re.IGNORECASE)
 _PREFERENCE_IMPORTANCE = 0.6
 _LONGEST = 300
 _MOST_SENTENCES = 40
@@ -180,17 +182,22 @@ def as_said(messages: Sequence[Message]) -> list[Message]:
     """What users and assistants said, without what arc put into it.
 
     - Messages that arc made are left out; of one that it put its context into, the user's own words stay.
-    - So are arc's fenced blocks, and memories that somebody repeated as they were shown.
+    - So are arc's fenced blocks, memories that somebody repeated as they were shown, and what is to be forgotten, with
+      the answers to that: read again, it would be remembered again.
     - Tool results and system messages say nothing about the user.
     """
     said = []
+    is_forgotten = False
     for message in messages:
-        if message.role not in (Role.USER, Role.ASSISTANT):
+        if message.role not in (Role.USER, Role.ASSISTANT) or (is_forgotten and message.role is Role.ASSISTANT):
             continue
         text = message.text
         if message.made_by_arc and (message.role is not Role.USER or "<arc:" not in text):
             continue
         own = without_memories(parse_fences(text)[0]) if "<arc:" in text or "[" in text else text
+        if message.role is Role.USER:
+            remembered = without_forgotten(own)
+            is_forgotten, own = remembered != own, remembered
         if own.strip():
             said.append(Message(message.role, own, id=message.id, created_at=message.created_at))
     return said
@@ -202,11 +209,15 @@ def memories_by_rules(messages: Sequence[Message]) -> list[ProposedMemory]:
     Statements that are joined ("I'm allergic to nuts and I live in Seoul") come one by one, so that each can be
     superseded without the others.
     """
-    users = [message for message in messages if message.role is Role.USER]
+    users = [
+        Message(Role.USER, without_quoted(message.text), id=message.id)
+        for message in messages
+        if message.role is Role.USER
+    ]
     found = {text.casefold(): (text, MemoryType.PREFERENCE, _PREFERENCE_IMPORTANCE) for text in _preferences(users)}
     preferences = list(found)
     for fact in extract_facts(users):
-        for text in _joined(fact.value):
+        for text in _joined(fact.value) if not _is_condition(fact.value) else ():
             same = [name for name in preferences if name in text.casefold() or text.casefold() in name]
             for name in same:
                 said, kind, importance = found[name]
@@ -219,6 +230,12 @@ def memories_by_rules(messages: Sequence[Message]) -> list[ProposedMemory]:
     ]
 
 
+def _is_condition(text: str) -> bool:
+    """Whether a text says only in which case something is so, and not what."""
+    is_one = len(clauses_of(text)) == 1 and not _SECOND_SUBJECT.search(text)
+    return is_one and rules_for(text).condition.search(text) is not None
+
+
 def _joined(text: str) -> list[str]:
     """The statements about oneself that "and" joins in a text, each to be understood alone."""
     return [part for part in (part.strip(" ,;:") for part in _JOINT.split(text)) if part]
@@ -228,7 +245,7 @@ def _preferences(messages: Sequence[Message]) -> list[str]:
     """The statements that say how somebody likes things."""
     found: dict[str, None] = {}
     for message in messages:
-        for sentence in sentences_of(message.text)[:_MOST_SENTENCES]:
+        for sentence in sentences_of(own_words(message.text))[:_MOST_SENTENCES]:
             rules = rules_for(sentence)
             for part in parts_of(sentence, rules):
                 for text in _joined(part.text) if part.mood is Mood.STATED else ():

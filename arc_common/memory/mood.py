@@ -2,7 +2,7 @@
 
 "Is it 500 dollars?", "he asked whether we have a dog" and "what if we had three servers" have all the values of a
 statement and state nothing. Told by form alone: the order of words, verbs of asking, conjunctions and endings. A
-condition that is laid down ("if it rains, we stay in") is a statement.
+condition that is laid down ("if it rains, we stay in") is a statement; one that a question is asked for is not.
 """
 
 from collections.abc import Iterator
@@ -44,14 +44,14 @@ def asks(text: str) -> bool:
 def parts_of(sentence: str, rules: Rules) -> list[Part]:
     """The parts of a sentence that state something or ask for something to be done, in order; often all of it.
 
-    - A supposition gives nothing; of a question what stands in front of it, and its reason behind it ("since I'm
-      vegan"); of a reported question what is around it.
+    - A supposition gives nothing; of a question what stands in front of it, but for a condition ("if I move to Busan"),
+      and its reason behind it ("since I'm vegan"); of a reported question what is around it.
     - A request for something to be done is a part; one for information or a text is not.
     - Linear in the sentence.
     """
     if rules.supposition.search(sentence):
         return []
-    if not rules.question.search(sentence):
+    if not rules.question.search(sentence) and not _asks_in_case(sentence, rules):
         return [Part(text, Mood.STATED) for text in _without_reported(sentence, rules)]
     if rules.tag.search(sentence):
         return [Part(text, Mood.CONFIRMED) for text in _without_reported(sentence, rules)]
@@ -60,10 +60,30 @@ def parts_of(sentence: str, rules: Rules) -> list[Part]:
     given = rules.given.search(asked)
     behind = asked[given.start() :].rstrip(" ?") if given else ""
     asked = asked[: given.start()] if given else asked
-    parts = [Part(text, Mood.STATED) for text in _without_reported(sentence[:start], rules)]
-    if rules.request.search(asked) and not rules.task.search(asked):
+    is_request = rules.request.search(asked) is not None and not rules.task.search(asked)
+    before = [sentence[:start]] if is_request else _without_conditions(sentence[:start], rules)
+    parts = [Part(text, Mood.STATED) for stated in before for text in _without_reported(stated, rules)]
+    if is_request:
         parts.append(Part(asked, Mood.REQUESTED))
     return [part for part in (*parts, Part(behind, Mood.STATED)) if part.text.strip()]
+
+
+def _asks_in_case(sentence: str, rules: Rules) -> bool:
+    """Whether a sentence asks behind a condition; the question mark may be missing."""
+    clauses = clauses_of(sentence)
+    return any(rules.condition.search(sentence[start:end]) for start, end in clauses[:-1]) and any(
+        rules.asking.match(sentence, start) for start, _ in clauses[1:]
+    )
+
+
+def _without_conditions(text: str, rules: Rules) -> list[str]:
+    """The parts of a text between the clauses that say in which case a question is asked."""
+    parts, rest = [], 0
+    for start, end in clauses_of(text):
+        if rules.condition.search(text[start:end]):
+            parts.append(text[rest:start])
+            rest = end
+    return [part for part in (*parts, text[rest:]) if part.strip(" ,;:，；：、") or not parts]
 
 
 def _start_of_question(sentence: str, rules: Rules) -> int:

@@ -50,8 +50,9 @@ type: fact (specific data: names, dates, numbers, circumstances), preference (ho
 (a conclusion or connection that follows from what was said).
 importance: from 0 (of no use later) to 1 (a mistake if forgotten).
 
-Leave out small talk, general knowledge, what holds only for this moment, and what the assistant suggested but the \
-user did not take up. Most exchanges hold nothing worth remembering: then write []. Write in the language of the \
+Leave out small talk, general knowledge, what holds only for this moment, what is only supposed ("if I lived in …"), \
+what is quoted or to be translated, what the user asks to forget, and what the assistant suggested but the user did \
+not take up. Most exchanges hold nothing worth remembering: then write []. Write in the language of the \
 conversation."""
 
 _CHARACTERS = 16_000

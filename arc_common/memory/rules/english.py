@@ -5,6 +5,8 @@ import re
 __all__ = [
     "ASKING",
     "CHIT_CHAT",
+    "CONDITION",
+    "FORGET",
     "GIVEN",
     "JOINER",
     "LEAD_INS",
@@ -13,9 +15,11 @@ __all__ = [
     "QUESTION",
     "REPORTED",
     "REQUEST",
+    "SAID_INSTEAD",
     "SUPPOSITION",
     "TAG",
     "TASK",
+    "TEXT_TASK",
 ]
 
 LEAD_INS = re.compile(
@@ -44,7 +48,11 @@ QUESTION = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
-REQUEST = re.compile(r"^(?:[\w ,]{0,20}\s)?(?:can|could|would|will) (?:you|i|we|u)\b", re.IGNORECASE)
+REQUEST = re.compile(
+    r"^(?!(?:how|what|which|why|where|who|when)\b)(?:[\w ,]{0,20}\s)?"
+    r"(?:(?:can|could|would|will) (?:you|we|u)|(?:can|could) i)\b",
+    re.IGNORECASE,
+)
 """A question that asks for something to be done: what is to be done is said in it."""
 
 _SUBJECT = (
@@ -163,3 +171,44 @@ JOINER = re.compile(
     r"|or)\s)"
 )
 """Where a long clause may be divided."""
+
+CONDITION = re.compile(
+    r"^(?:(?:and|but|so|or|also|ok|okay|now|well|then|hi|hey|hello)[\s,]{1,2}){0,2}"
+    r"(?:if|unless|in case|assuming|provided|supposing|even if|(?:should|were) (?:i|we)"
+    r"|when(?:ever)? (?:i|we)(?!\s(?:was|were|had|did|got|went|came|left|bought|made|took|\w{2,12}ed)\b))\b",
+    re.IGNORECASE,
+)
+"""How a clause begins that says in which case the question behind it is asked."""
+
+_LEADS = (
+    r"(?:(?:please|kindly|now|next|just|also|then|so|and|actually|sorry|hi|hey|ok|okay|oh|no|help me"
+    r"|(?:can|could|would|will) you|you (?:can|may|should)|i(?:['’]d like| want| need| would like) you to)"
+    r"[\s,.!]{1,3}){0,4}"
+)
+
+FORGET = re.compile(
+    rf"^{_LEADS}(?:forget\b(?!\s(?:to|it|not)\b)|unlearn\b"
+    r"|(?:don['’]t|do not|stop|never) (?:remember(?:ing)?|stor(?:e|ing)|sav(?:e|ing)|memori[sz](?:e|ing)"
+    r"|keep(?:ing)? in mind)\b"
+    r"|(?:delete|erase|remove|drop|discard|wipe|clear|scrap)\b[^.!?\n]{0,40}?\b(?:memor(?:y|ies)|your (?:notes|records)"
+    r"|what (?:i|we) (?:said|told|mentioned|wrote)|that (?:i|i['’]m|i['’]ve|my|we))\b)",
+    re.IGNORECASE,
+)
+"""How a sentence begins that asks to forget what it says."""
+
+SAID_INSTEAD = re.compile(
+    r"[,;.—–-]\s(?:(?:but|and|because|since|as|now|instead|actually|in fact|these days)[\s,]{1,2}){0,2}"
+    r"(?=(?:i|i['’]m|i['’]ve|we|it['’]s)\s)|\s(?:because|since)\s(?=(?:i|i['’]m|i['’]ve|we)\s)",
+    re.IGNORECASE,
+)
+"""Where behind what is to be forgotten something begins that is stated."""
+
+TEXT_TASK = re.compile(
+    rf"(?:^|(?<=[.!?]\s))[ \t]*{_LEADS}"
+    r"(?:translate|proofread|rewrite|rephrase|paraphrase|summari[sz]e|polish|shorten|transcribe|spell-?check"
+    r"|(?:correct|fix|check|improve|edit|review)\s[^:\n\"“.]{0,40}?\b(?:grammar|spelling|english|text|sentences?"
+    r"|paragraph|translation|wording|essay|letter|e-?mail|draft))\b"
+    r"(?:[^:\n\"“.]{0,60}(?::\s{0,3}|(?=[\"“]))|[^:\n]{0,40}\b(?:following|below)\b[^:\n]{0,40}\n)",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""What asks for work on a text, to where that text begins."""

@@ -5,15 +5,20 @@ import re
 __all__ = [
     "ASKING",
     "CHIT_CHAT",
+    "CONDITION",
+    "FORGET",
     "GIVEN",
     "JOINER",
     "LEAD_INS",
     "QUESTION",
     "REPORTED",
     "REQUEST",
+    "SAID_INSTEAD",
     "SUPPOSITION",
     "TAG",
     "TASK",
+    "TEXT_IN_TASK",
+    "TEXT_TASK",
 ]
 
 LEAD_INS = re.compile(
@@ -77,3 +82,27 @@ REPORTED = re.compile(
 
 JOINER = re.compile(r"(?<=는데|인데|은데|한데|운데|지만|니까|라서|어서|아서|해서|하고|이고|거든|으며)\s")
 """Where a long clause may be divided."""
+
+CONDITION = re.compile(r"(?:[가-힣]면|경우(?:에는?|라면)?)[\s,]{0,2}$")
+"""How a clause ends that says in which case the question behind it is asked."""
+
+FORGET = re.compile(
+    r"(?:잊어\s?버려|잊어|까먹어)\s?(?:줘|줄래|주세요|주십|주시|주고|라(?![가-힣]))|잊으(?:세요|십)|기억(?:은|도)?\s?하지\s?(?:마|말)"
+    r"|(?:기억|메모리|저장한?\s?(?:것|거|내용|정보))(?:[을를은는도]|에서|에)?\s(?:모두|전부|다|좀)?\s?(?:지워|없애|삭제\s?해|빼)\s?(?:줘|줄래|주|라)"
+)
+"""What asks to forget what its sentence says."""
+
+SAID_INSTEAD = re.compile(r"(?:[가-힣]{0,4}[,.;!]|고)\s")
+"""Where behind what is to be forgotten something begins that is stated."""
+
+TEXT_TASK = re.compile(
+    r"(?:^|(?<=[.!?]\s))[^:：\n.!?]{0,60}?(?:번역|교정|첨삭|요약|윤문|맞춤법|문법|다듬어|고쳐)[^:：\n.!?]{0,20}[:：]\s{0,3}"
+    r"|^[^\n]{0,20}(?:다음|아래)[^\n]{0,40}?(?:번역|교정|첨삭|요약|윤문|맞춤법|문법|다듬어|고쳐)[^\n]{0,20}\n",
+    re.MULTILINE,
+)
+"""What asks for work on a text, to where that text begins."""
+
+TEXT_IN_TASK = re.compile(
+    r"[\"“「'‘][^\"”」'’\n]{3,400}[\"”」'’](?=[^\n.!?\"“]{0,15}(?:번역|교정|첨삭|요약|맞춤법|문법|다듬어|고쳐))"
+)
+"""A text in quotation marks in front of what asks for work on it."""

@@ -26,6 +26,7 @@ class Rules:
         given: Matches where a question ends and the reason for it begins.
         reported: Matches a question that somebody tells of, from the verb of asking to the word that asks.
         supposition: Matches a sentence of what is only imagined.
+        condition: Matches a clause that says in which case a question is asked.
         chit_chat: Matches courtesies and comments on the conversation itself.
         joiner: Matches the words in front of which a long clause may be divided.
     """
@@ -41,6 +42,7 @@ class Rules:
     given: re.Pattern[str]
     reported: re.Pattern[str]
     supposition: re.Pattern[str]
+    condition: re.Pattern[str]
     chit_chat: re.Pattern[str]
     joiner: re.Pattern[str]
 
@@ -57,6 +59,7 @@ ENGLISH = Rules(
     given=english.GIVEN,
     reported=english.REPORTED,
     supposition=english.SUPPOSITION,
+    condition=english.CONDITION,
     chit_chat=english.CHIT_CHAT,
     joiner=english.JOINER,
 )
@@ -72,6 +75,7 @@ KOREAN = Rules(
     given=korean.GIVEN,
     reported=korean.REPORTED,
     supposition=korean.SUPPOSITION,
+    condition=korean.CONDITION,
     chit_chat=korean.CHIT_CHAT,
     joiner=korean.JOINER,
 )
@@ -87,6 +91,7 @@ CHINESE_JAPANESE = Rules(
     given=chinese_japanese.GIVEN,
     reported=chinese_japanese.REPORTED,
     supposition=chinese_japanese.SUPPOSITION,
+    condition=chinese_japanese.CONDITION,
     chit_chat=chinese_japanese.CHIT_CHAT,
     joiner=chinese_japanese.JOINER,
 )

@@ -162,6 +162,20 @@ def test_what_arc_put_there_is_not_read():
     assert "Oslo" not in "".join(message.text for message in model.requests[0])
 
 
+def test_what_is_to_be_forgotten_is_not_read():
+    """Nor is what the assistant answers: it would be remembered again."""
+    said = [
+        user("I keep bees. Please forget that I live in Oslo."),
+        assistant("I'll forget that you live in Oslo."),
+        user("I keep goats."),
+        assistant("Noted."),
+    ]
+    assert [message.text.strip() for message in as_said(said)] == ["I keep bees.", "I keep goats.", "Noted."]
+    model = ReplyingChatModel(["[]"])
+    assert extractor(model).extract([user("Forget that I live in Oslo.")]).memories == ()
+    assert not model.requests
+
+
 def test_a_message_without_fences_stays_as_it_is():
     """To the letter."""
     assert as_said([user("a [b] <c>\n\n d ")])[0].text == "a [b] <c>\n\n d"
@@ -189,9 +203,27 @@ def test_preferences_by_rules(text):
     assert memory.metadata == {"said_by": "user"}
 
 
-@pytest.mark.parametrize("text", ["Do you like tea?", "Hello, how are you?", "Thanks a lot!", "커피 좋아하세요?", ""])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Do you like tea?",
+        "Hello, how are you?",
+        "Thanks a lot!",
+        "커피 좋아하세요?",
+        "",
+        "If I live in Busan, what taxes do I pay?",
+        "If I prefer tea, what should I order?",
+        "If it rains on Friday, could you cancel the picnic?",
+        "부산에 살면 세금이 얼마예요?",
+        "Please forget that I live in Seoul.",
+        "잊어줘: 나는 서울에 산다",
+        'Translate: "I live in Seoul."',
+        'My friend says "I hate mushrooms".',
+        "번역해줘: 나는 매운 음식을 좋아해",
+    ],
+)
 def test_nothing_by_rules(text):
-    """Questions and courtesies."""
+    """Questions and courtesies, what is supposed, what is to be forgotten, and what others say."""
     assert memories_by_rules([user(text)]) == []
 
 
