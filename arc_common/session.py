@@ -341,6 +341,23 @@ class Session:
         """Async form of `summarize`."""
         return await self._runtime.workers.run(self.summarize)
 
+    def remember(self) -> None:
+        """Have what it says read for long-term memories soon, in the background, also if it has no user.
+
+        Sessions of a user are read for the user's memories as they save. One of nobody would remember for itself alone,
+        where its facts serve, so it is read when it is asked for. Nothing where `settings.memory.enabled` is off.
+
+        Raises:
+            EngineClosedError: The engine was closed.
+        """
+        runtime = self._runtime
+        if self._key is not None and runtime.settings.memory.enabled and runtime.long_term is not None:
+            runtime.long_term.read_soon(self._key)
+
+    async def aremember(self) -> None:
+        """Async form of `remember`."""
+        await self._runtime.workers.run(self.remember)
+
     def recall(self, query: str, *, top_k: int = 5) -> list[ScoredMessage]:
         """The messages of this session that a question is about, best first, wherever they lie.
 

@@ -1,10 +1,11 @@
 """What a question needs of what was said before, as blocks of LlamaIndex's `Memory`."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import ClassVar, Unpack
 
 from arc_common.engine import ContextEngine
-from arc_common.exceptions import MissingDependencyError
+from arc_common.exceptions import EngineClosedError, InvalidInputError, MissingDependencyError
 from arc_common.messages import Message
 from arc_common.prompts import render_fence, render_recalled
 from arc_common.prompts.memories import render_memories
@@ -24,8 +25,10 @@ __all__ = ["ArcLongTermBlock", "ArcRecallBlock"]
 class ArcRecallBlock(SessionBlock):
     """What was said in this session about the user's question, and left the `Memory`'s queue since.
 
-    - The best `settings.recall.top_k` messages within `settings.budget.memory` tokens, in conversation order, each with
-      its day and who said it; of long ones the sentences that match.
+    - The best `settings.recall.top_k` messages, in conversation order, each with its day and who said it; of long ones
+      the sentences that match.
+    - Within the tokens of `settings.budget.memory` that an `ArcLongTermBlock` leaves, whether or not there is one: both
+      blocks of a `Memory` take no more together than either may alone.
     - Of the `Memory`'s own session alone: the id is taken from each call, so that one block may serve many.
     - What the queue still shows is not repeated; nothing where `settings.recall.enabled` is off.
     - For the rest, and the arguments, see `ArcFactsBlock`.
@@ -55,8 +58,10 @@ class ArcRecallBlock(SessionBlock):
         ]  # whatever `recall.scope` says
         best = [one for one in found if one.text.strip() and one.text not in shown][:most]
         fitting: list[Message] = []
+        count = self._engine.token_counter.count
+        room = settings.budget.memory - count(_memories(self, session, question)) if best else 0
         for message in best:
-            if self._engine.token_counter.count(_rendered([*fitting, message], question)) <= settings.budget.memory:
+            if count(_rendered([*fitting, message], question)) <= room:
                 fitting.append(message)
         return _rendered(session.find([message.id or "" for message in fitting]), question)
 
@@ -67,7 +72,7 @@ class ArcLongTermBlock(SessionBlock):
     - The best `settings.memory.top_k` memories within `settings.budget.memory` tokens, the best first.
     - Those of the user, or of the session where there is no `user_id`; `settings.memory.scope` may say otherwise.
     - Messages that leave the queue are stored in the engine's session, and what is worth it is remembered of them, in
-      the background.
+      the background; without a `user_id` too: the block asks for it.
     - Nothing where `settings.memory.enabled` is off.
     - For the rest, and the arguments, see `ArcFactsBlock`.
     """
@@ -86,21 +91,30 @@ class ArcLongTermBlock(SessionBlock):
         """The name in serialised form."""
         return "ArcLongTermBlock"
 
-    def _text(self, session: Session, messages: Sequence[ChatMessage]) -> str:
-        from arc_common.memory.gathering import scope_of  # noqa: PLC0415 - brings the settings, which take 0.2 s
+    async def _keep(self, session_id: str | None, messages: Sequence[ChatMessage]) -> None:
+        await super()._keep(session_id, messages)
+        with suppress(InvalidInputError, EngineClosedError):  # what could not be stored has been reported
+            await self.session(session_id).aremember()
 
-        settings = self._engine.settings
-        question = _question(messages)
-        if not settings.memory.enabled or not question.strip() or session.id is None:
-            return ""
-        scope = scope_of(SessionKey(session.id, self.caller_id, self.user_id), settings)
-        memories = self._engine.memories(user_id=scope.user_id, session_id=scope.session_id, caller_id=scope.caller_id)
-        found = memories.search(question, settings.memory.top_k)
-        for most in range(len(found), 0, -1):
-            block = render_fence("memories", render_memories(found[:most]))
-            if self._engine.token_counter.count(block) <= settings.budget.memory:
-                return block
+    def _text(self, session: Session, messages: Sequence[ChatMessage]) -> str:
+        return _memories(self, session, _question(messages))
+
+
+def _memories(block: SessionBlock, session: Session, question: str) -> str:
+    """The memories that a question is about, as many of the best as the budget has room for."""
+    from arc_common.memory.gathering import scope_of  # noqa: PLC0415 - brings the settings, which take 0.2 s
+
+    engine, settings = block.engine, block.engine.settings
+    if not settings.memory.enabled or not question.strip() or session.id is None:
         return ""
+    scope = scope_of(SessionKey(session.id, block.caller_id, block.user_id), settings)
+    memories = engine.memories(user_id=scope.user_id, session_id=scope.session_id, caller_id=scope.caller_id)
+    found = memories.search(question, settings.memory.top_k)
+    for most in range(len(found), 0, -1):
+        text = render_fence("memories", render_memories(found[:most]))
+        if engine.token_counter.count(text) <= settings.budget.memory:
+            return text
+    return ""
 
 
 def _question(messages: Sequence[ChatMessage]) -> str:

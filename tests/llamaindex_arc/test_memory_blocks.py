@@ -201,6 +201,19 @@ def test_without_a_user_a_session_remembers_for_itself(engine: ContextEngine) ->
     assert asyncio.run(block.aget(question)) == ""
 
 
+def test_without_a_user_what_leaves_the_queue_is_remembered_too(engine: ContextEngine, memory_of: MakeMemory) -> None:
+    """Who puts the block into a `Memory` asked for memories; those of one session stay in it."""
+    block = ArcLongTermBlock(engine)
+    put(memory_of("one", block), [user("I am allergic to peanuts."), assistant("Noted."), *hobbies()])
+    long_term = engine._runtime.long_term
+    assert long_term is not None
+    assert long_term.wait(30)
+    assert "peanuts" in shown(memory_of("one", block), "Am I allergic to anything?")
+    assert "peanuts" not in shown(memory_of("two", block), "Am I allergic to anything?")
+    assert engine.memories().list() == []
+    asyncio.run(block.aput([user("hm")], session_id="\x00"))  # reported, not raised
+
+
 @pytest.mark.parametrize("scope", ["session", "user", "caller"])
 def test_the_settings_say_whose_memories_are_shown(scope: str) -> None:
     """Those that the session adds to."""
@@ -234,6 +247,30 @@ def test_memories_keep_within_their_numbers(memory: dict[str, Any], tokens: int,
         shorter = asyncio.run(block.atruncate(text, 1))
         kept = [line for line in (shorter or "").splitlines() if line.startswith("- [FACT]")]
         assert kept == lines[:-1]
+
+
+@pytest.mark.parametrize("tokens", [800, 300])
+def test_both_blocks_of_a_memory_share_the_budget(memory_of: MakeMemory, tokens: int) -> None:
+    """Memories first; what is recalled takes what they leave."""
+    with open_engine(settings=ArcSettings(budget={"memory": tokens})) as engine:
+        for n in range(6):
+            engine.memories(user_id="ann").add(f"The code of locker {n} in hall {n * n}, on the left, is {n}77{n}.")
+        blocks = ArcLongTermBlock(engine, user_id="ann"), ArcRecallBlock(engine, user_id="ann")
+        said = [user(f"Then the code of the locker in hall {n} was {n}55{n}. " + "So it is. " * 9) for n in range(40)]
+        memory = memory_of("one", *blocks)
+        put(memory, [one for message in said for one in (message, assistant("Noted."))])
+        long_term = engine._runtime.long_term
+        assert long_term is not None
+        assert long_term.wait(30)
+        text = shown(memory, "What was the code of the locker in which hall?")
+        remembered, recalled = (
+            asyncio.run(one.aget([user("code of the locker in which hall?")], session_id="one")) for one in blocks
+        )
+        assert remembered
+        assert recalled
+        assert "<arc:memories>" in text
+        count = engine.token_counter.count
+        assert 0.5 * tokens < count(remembered) + count(recalled) <= tokens
 
 
 # --- others -----------------------------------------------------------------------------------------------------------
