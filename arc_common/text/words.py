@@ -35,7 +35,7 @@ _IRREGULAR = (
     "swim swam swum|swing swung|take took taken|teach taught|tear tore torn|think thought|throw threw thrown|"
     "understand understood|wake woke woken|wear wore worn|weave wove woven|weep wept|win won|withdraw withdrew "
     "withdrawn|write wrote written|child children|man men|woman women|foot feet|tooth teeth|goose geese|mouse mice|"
-    "person people|wife wives|knife knives|life lives|leaf leaves|shelf shelves|half halves|wolf wolves|loaf loaves|"
+    "person people|wife wives|knife knives|shelf shelves|half halves|wolf wolves|loaf loaves|"
     "thief thieves|scarf scarves|good better best|bad worse worst"
 )
 BASE_FORMS = {form: base for group in _IRREGULAR.split("|") for base, *forms in (group.split(),) for form in forms}

@@ -120,6 +120,8 @@ def test_a_query_asks_for_nothing_that_its_text_would_not_have(text):
         ("see https://shop.example.com/items/7719", "items 7719"),
         ("e-mail me", "email"),
         ("the children grew", "child growing"),
+        ("the user lives in Seoul", "live"),
+        ("she leaves at nine", "leave"),
         ("orders were cancelled", "cancelling orders"),
         ("Björn's café", "bjorn cafe"),
         ("Ｆｕｌｌ　Ｗｉｄｔｈ", "full width"),
