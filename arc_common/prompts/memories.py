@@ -61,7 +61,16 @@ _SHOWN = 500
 _DEFAULT_IMPORTANCE = 0.5
 _WORDS_OF_IMPORTANCE = {"low": 0.2, "medium": 0.5, "high": 0.8, "critical": 1.0}
 _MARKER = re.compile(r"<(/?arc:)", re.IGNORECASE)
-_LINE = re.compile(r"^[ \t]*- \[(?:FACT|PREFERENCE|INSIGHT)\] .*\(importance: \d(?:\.\d{1,9})?\)[ \t]*$", re.MULTILINE)
+_BREAKS = "\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
+_LABELLED = r"\[(?:FACT|PREFERENCE|INSIGHT)\]"
+_LISTED = r"\[[\w-]{1,255}\][ \t]{0,4}\((?:fact|preference|insight), importance \d"
+_LINE = re.compile(
+    rf"(?:^|(?<=[{_BREAKS}]))[ \t>]{{0,20}}(?:[-*+•·‣◦–—]|[0-9]{{1,3}}[.)])?[ \t>*_`]{{0,10}}(?:{_LABELLED}|{_LISTED})"
+    rf"[^{_BREAKS}]*|{_LABELLED}[^\[{_BREAKS}]{{0,{MAX_MEMORY_CHARACTERS}}}\(importance: [0-9](?:\.[0-9]{{1,9}})?\)",
+    re.IGNORECASE,
+)
+"""A memory as `render_memory_line` or a tool shows it, whatever mark of a list or a quotation stands in front of it;
+with its importance also within a line."""
 
 
 class MemoryFormatError(Exception):
@@ -89,7 +98,10 @@ def render_memories(memories: Sequence[ScoredMemory]) -> str:
 
 
 def without_memories(text: str) -> str:
-    """A text without what `render_memories` wrote into it, whoever repeated it."""
+    """A text without memories as they are shown to models, whoever repeated them, in whatever kind of list.
+
+    Linear in the text.
+    """
     text = _LINE.sub("", text)
     return text.replace(MEMORIES_HEADING, "").replace(MEMORIES_CLOSING, "").strip()
 

@@ -66,11 +66,52 @@ def test_what_was_shown_is_taken_out_again():
     """Also where somebody repeats it."""
     block = render_memories([scored("User lives in Seoul")])
     assert without_memories(f"Sure.\n{block}\nAnything else?") == "Sure.\n\n\n\nAnything else?"
-    assert without_memories("A list:\n- [FACT] is a label") == "A list:\n- [FACT] is a label"
+    assert without_memories("A label, [FACT], in a list [1]") == "A label, [FACT], in a list [1]"
 
 
 @pytest.mark.parametrize(
-    "unit", ["\n", " \n", " ", "\t", "- [FACT] ", "- [FACT] (importance: 1)", "(importance: 1", "1"]
+    "line",
+    [
+        "- [FACT] User lives in Oslo (importance: 0.9)",
+        "[FACT] User lives in Oslo (importance: 0.9)",
+        "- [FACT] User lives in Oslo",
+        "* [FACT] User lives in Oslo (importance: 0.9)",
+        "• **[PREFERENCE]** User likes Oslo",
+        "> - [FACT] User lives in Oslo (importance: 0.9)",
+        "  > > 1. [INSIGHT] User is fond of Oslo (importance: 1)",
+        "- [fact] User lives in Oslo",
+        "- [mem_0123456789abcdef0123456789abcdef] (fact, importance 0.9, 2026-01-01) User lives in Oslo",
+        "1) [mem_1] (preference, importance 0.5, 2026-01-01) User likes Oslo",
+    ],
+)
+def test_memories_are_known_in_any_kind_of_list(line):
+    """As models and people copy them, and as the tools show them."""
+    assert without_memories(f"Sure.\n{line}\r\nAnything else?").split() == ["Sure.", "Anything", "else?"]
+    assert without_memories(line) == ""
+
+
+def test_a_memory_within_a_line_is_taken_out():
+    """Up to its importance."""
+    shown = "You told me [FACT] User lives in Oslo (importance: 0.9) and [FACT] User likes tea (importance: 0.5)."
+    assert without_memories(shown) == "You told me  and ."
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "\n",
+        " \n",
+        " ",
+        "\t",
+        "- [FACT] ",
+        "[FACT] (importance: 1)",
+        "(importance: 1",
+        "1",
+        "[a",
+        "[FACT]",
+        "a [FACT] b",
+        "> ",
+    ],
 )
 @pytest.mark.parametrize("start", ["[", "- [FACT] x (importance: 1."])
 def test_hostile_texts_are_read_in_linear_time(unit, start):
