@@ -36,6 +36,9 @@ _ANSWERED = 0.25
 outweighs no vector. Where a third of the words are the text's own and the others are not, nDCG@10 is .01 to .07 above
 that of measuring by the best alone; where words serve, it is the same."""
 
+_BY_WORDS_ONLY = "no vector for the query: searched by words only"
+_NO_THRESHOLD_MET = "no vector for the query: nothing can meet the threshold"
+
 _BATCH = 64
 _MAX_TERMS = 256
 """Of a query. A pasted page asks for no more than its first 256 different terms."""
@@ -205,6 +208,7 @@ class HybridIndex:
         threshold: float | None = None,
         mode: SearchMode = "hybrid",
         vector: Sequence[float] | None = None,
+        cosines: bool = False,
     ) -> Found:
         """The texts that answer a query best, best first; of equal ones, the smaller id first.
 
@@ -214,8 +218,11 @@ class HybridIndex:
             filters: Only texts whose metadata match: a plain dictionary (see `parse_filter`) or a `Filter`.
             threshold: The least cosine (−1 to 1) with which a text counts as found by its vector; with both parts
                 asked, what is found by its words stays. 0.7 is usual for vectors alone.
-            mode: "lexical" asks for words only, "dense" for vectors only, "hybrid" for both.
+            mode: "lexical" asks for words only, "dense" for vectors only, "hybrid" for both. Where the embedder fails,
+                "dense" finds by words too, unless there is a threshold, which words can't meet.
             vector: The query's vector, if it is known; the embedder is not asked.
+            cosines: Whether what was found by its words, and is not among the nearest, gets its "vector" too. What has
+                none then was never embedded.
 
         Raises:
             InvalidInputError: A value is not acceptable, or the stored vectors are of another embedder or dimension.
@@ -236,19 +243,22 @@ class HybridIndex:
         near: dict[str, float] = {}
         if stored is not None:
             if wanted is None and self._embedder is not None and (wanted := self._embedder.of_query(query)) is None:
-                notes.append("no vector for the query: searched by words only")
+                notes.append(_NO_THRESHOLD_MET if mode == "dense" and threshold is not None else _BY_WORDS_ONLY)
             if wanted is not None:
                 where = self._scope, self._kind
                 near = dict(self._store.dense(*where, wanted, embedder=stored[0], filters=asked, limit=limit))
                 rankings["vector"] = self._nearest(near, threshold)
-        if mode != "dense" or notes:
+        if mode != "dense" or (notes and threshold is None):
             words, answered = self._matching(query, asked, limit)
             rankings["bm25"] = words
             if near and words.weight:
                 vectors = rankings["vector"]
                 weight = vectors.weight * credibility(near, words.scores, answered=answered)
                 rankings["vector"] = replace(vectors, weight=weight)
-        return Found(tuple(self._documents(rankings, top_k, fuse=mode == "hybrid")), tuple(notes))
+        documents = self._documents(rankings, top_k, fuse=mode == "hybrid")
+        if cosines and stored is not None and wanted is not None:
+            documents = self._with_cosines(documents, wanted, embedder=stored[0])
+        return Found(tuple(documents), tuple(notes))
 
     def _matching(self, query: str, filters: Filter | None, limit: int) -> tuple[Ranking, float]:
         """What is found by words, and how much of the query the best of it answers."""
@@ -286,6 +296,22 @@ class HybridIndex:
                 {name: score for name, part in parts.items() if (score := part.scores.get(entry.id)) is not None},
             )
             for entry in self._store.fetch(self._scope, self._kind, best)
+        ]
+
+    def _with_cosines(
+        self, documents: list[ScoredDocument], vector: "NDArray[np.float32]", *, embedder: str
+    ) -> list[ScoredDocument]:
+        """The documents with the cosine of each that has a vector."""
+        missing = [found.document.id or "" for found in documents if "vector" not in found.score_parts]
+        if not missing:
+            return documents
+        where = self._scope, self._kind
+        near = dict(self._store.dense(*where, vector, embedder=embedder, ids=missing, limit=len(missing), exact=True))
+        return [
+            replace(found, score_parts={**found.score_parts, "vector": near[found.document.id]})
+            if found.document.id in near
+            else found
+            for found in documents
         ]
 
     def _checked_embedder(self) -> GuardedEmbedder | None:

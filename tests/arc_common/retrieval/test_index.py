@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from arc_common.documents import Document
 from arc_common.exceptions import InvalidInputError
 from arc_common.indexing import IndexEntry, Scope
-from arc_common.retrieval import HybridIndex, InMemoryIndexStore
+from arc_common.retrieval import Found, HybridIndex, InMemoryIndexStore
 from arc_common.testing import CountingObserver
 
 WORDS = ["cat", "dog", "car", "고양이"]
@@ -100,6 +100,28 @@ def test_filters_and_top_k_restrict(index: HybridIndex) -> None:
     assert index.count(filters={"year": 2024}) == 2
     with pytest.raises(InvalidInputError, match=r"\$near"):
         index.search("cat", filters={"year": {"$near": 1}})
+
+
+def test_each_document_found_may_have_its_cosine(index: HybridIndex) -> None:
+    """Also one that words have found and that is not among the nearest; one that was never embedded has none."""
+    index.add([Document(f"cat {n}", f"n{n}") for n in range(150)] + [Document("zebra dog", "far")])
+    found = index.find("cat zebra nothing", cosines=True).documents
+    parts = {one.document.id: one.score_parts for one in found}
+    assert set(parts["far"]) == {"bm25", "vector"}
+    assert parts["far"]["vector"] < 0.3
+    assert set(parts["nothing"]) == {"bm25"}
+    plain = index.find("cat zebra nothing").documents
+    assert [(one.document.id, one.score) for one in plain] == [(one.document.id, one.score) for one in found]
+    assert set({one.document.id: one.score_parts for one in plain}["far"]) == {"bm25"}
+
+
+def test_words_meet_no_threshold_for_vectors(index: HybridIndex, embedder: WordEmbedder) -> None:
+    """Where the embedder is down and only vectors are asked for, with a threshold, nothing is found, and it is said."""
+    embedder.fails = True
+    found = index.find("cat", mode="dense", threshold=0.7)
+    assert found == Found(notes=("no vector for the query: nothing can meet the threshold",))
+    assert ids(index.search("cat", mode="dense")) == ["cat"]
+    assert ids(index.search("cat", threshold=0.7)) == ["cat"]
 
 
 def test_a_threshold_is_off_until_it_is_given(index: HybridIndex) -> None:
