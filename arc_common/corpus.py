@@ -16,7 +16,7 @@ from arc_common.protocols import SessionKey
 from arc_common.rag import Chunker, ContextBuilder, Fusion, RagContext, RagPipeline, RagQuery
 from arc_common.rag.chunking import DOCUMENT_ID, chunk_prefix
 from arc_common.rerankers import BM25Reranker, DiversityReranker, KeywordWeightedReranker, SimpleScoreReranker
-from arc_common.retrieval import HybridIndex, reciprocal_rank_fusion, score_fusion
+from arc_common.retrieval import Found, HybridIndex, reciprocal_rank_fusion, score_fusion
 from arc_common.retrieval.fusion import raw_score_fusion
 from arc_common.retrieval.transformers import RuleBasedConversationTransformer
 
@@ -183,6 +183,17 @@ class Corpus:
         """`search`, as a pipeline's sources are asked."""
         return self.search(query, top_k=top_k, filters=filters)
 
+    def retrieve_with_notes(
+        self,
+        query: str,
+        *,
+        top_k: int,
+        filters: Mapping[str, Any] | Filter | None = None,
+        cosines: bool = False,
+    ) -> Found:
+        """`retrieve`, with what the search had to do without (see `NotingRetriever`)."""
+        return self.index.find(query, top_k=top_k, filters=filters, cosines=cosines)
+
 
 def _plain(documents: Document | str | Iterable[Document | str]) -> list[Document]:
     """What was given to be stored, as documents.
@@ -295,10 +306,13 @@ def _pipeline_of(runtime: "Runtime", key: SessionKey | None) -> RagPipeline | No
 
 
 def _has_documents(runtime: "Runtime", scope: Scope) -> bool:
-    """Whether there are any; looked up once in a while, so that turns of callers without documents stay cheap."""
-    if runtime.settings.rag.enabled:
+    """Whether there are any. Only that there are is remembered: another process may add the first one at any time.
+
+    Where there are none, it costs a turn one statement that reads one row.
+    """
+    if runtime.settings.rag.enabled or runtime.has_documents.get(scope):
         return True
-    known = runtime.has_documents.get(scope)
-    if known is None:
-        known = runtime.has_documents[scope] = Corpus(runtime, scope).count() > 0
-    return known
+    if Corpus(runtime, scope).count() == 0:
+        return False
+    runtime.has_documents[scope] = True
+    return True

@@ -1,7 +1,7 @@
 """RagPipeline: from a question to the documents that a model gets to see, whatever fails on the way."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,6 +12,7 @@ from arc_common.filters import Filter
 from arc_common.messages import Message
 from arc_common.observability import Observer, SilentObserver, timed
 from arc_common.protocols import QueryTransformer, Reranker, Retriever
+from arc_common.rag.answers import checked_documents, checked_queries, found_by, in_order
 from arc_common.rag.context_builder import ContextBuilder, RagContext
 from arc_common.retrieval.fusion import deduplicated, score_fusion
 from arc_common.workers import Workers
@@ -55,6 +56,8 @@ class RagQuery:
 class RagPipeline:
     """Transforms a question, retrieves documents for it, re-ranks them, and builds the context.
 
+    - Documents stand in the order that the reranker gives them, or else the fusion; where their scores say otherwise,
+      they get scores from their places.
     - Each query that the transformers make is asked of every source. What one source finds for several queries is put
       together by document, each with its best score; what several sources find is fused.
     - No stage ends the turn: a transformer that fails leaves the queries as they are, a source that fails finds
@@ -74,7 +77,8 @@ class RagPipeline:
         rerank_top_k: Documents left by the reranker, and shown at most where none is asked for.
         fusion: One ranking from those of several sources; by default by their normalised scores.
         similarity_threshold: The lowest cosine at which a document is shown. It is the score part "vector"; of a
-            document without parts it is the score. What was found by its words alone has no cosine, and is let through.
+            document without parts it is the score. What has no cosine (a source that searches by words, a text that was
+            never embedded) is let through.
         observer: Receives counts and times.
         workers: Threads for `aretrieve`; its own, if not given.
     """
@@ -116,10 +120,10 @@ class RagPipeline:
             max_tokens: Tokens of the context at most, instead of the builder's number.
 
         Raises:
-            InvalidInputError: `max_tokens` is negative. Nothing else is raised.
+            InvalidInputError: `query` or `max_tokens` is no such thing. Nothing else is raised.
         """
-        asked = RagQuery(query) if isinstance(query, str) else query
-        if max_tokens is not None and max_tokens < 0:
+        asked = query if isinstance(query, RagQuery) else RagQuery(query)
+        if max_tokens is not None and (type(max_tokens) is not int or max_tokens < 0):
             raise InvalidInputError("max_tokens", max_tokens, "0 tokens or more")
         if not asked.query.strip():
             return RagContext.EMPTY
@@ -142,7 +146,8 @@ class RagPipeline:
         queries = [asked.query]
         for transformer in self._transformers:
             with run.stage("transform"):
-                made = [made for query in queries for made in transformer.transform(query, history=asked.history)]
+                answers = [transformer.transform(query, history=asked.history) for query in queries]
+                made = [query for answer in answers for query in checked_queries(answer)]
                 queries = [query for query in dict.fromkeys(made) if query.strip()] or queries
         return queries
 
@@ -153,14 +158,17 @@ class RagPipeline:
             found: list[ScoredDocument] = []
             for query in queries:
                 with run.stage("retrieve"):
-                    answer = source.retrieve(query, top_k=asked.top_k, filters=asked.filters)
-                    found += [document for document in answer if self._is_similar(document)]
+                    answer = found_by(
+                        source, query, top_k=asked.top_k, filters=asked.filters, cosines=self._threshold is not None
+                    )
+                    run.note(answer.notes)
+                    found += [document for document in answer.documents if self._is_similar(document)]
             if found:
                 rankings[name] = deduplicated(found)
         documents = next(iter(rankings.values()), [])
         if len(rankings) > 1:
             with run.stage("fuse"):
-                documents = self._fusion(rankings)
+                documents = in_order(checked_documents("fused", self._fusion(rankings)))
         return documents[: asked.top_k]
 
     def _reranked(
@@ -169,7 +177,7 @@ class RagPipeline:
         most = min(self._rerank_top_k, len(documents))
         ranked = documents
         with run.stage("rerank"):
-            ranked = reranker.rerank(query, documents, top_k=most)
+            ranked = in_order(checked_documents("reranked", reranker.rerank(query, documents, top_k=most)))
         return ranked[:most]
 
     def _is_similar(self, found: ScoredDocument) -> bool:
@@ -185,6 +193,10 @@ class _Run:
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
         self.notes: list[str] = []
+
+    def note(self, notes: Iterable[str]) -> None:
+        """Keep what a stage says, each note once."""
+        self.notes += [note for note in dict.fromkeys(notes) if note not in self.notes]
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:

@@ -103,6 +103,20 @@ def test_a_turn_shows_the_documents_that_it_is_about(engine):
     assert window.receipt.sections
 
 
+def test_a_turn_sees_what_others_have_added(tmp_path):
+    """At once: another engine on the same database, or the index itself, though a turn found no documents before."""
+    url = f"sqlite:///{tmp_path / 'd.db'}"
+    with ContextEngine.open(url, settings=ArcSettings()) as engine, ContextEngine.open(url) as other:
+        session, users = engine.session("s"), engine.session("u", user_id="ann")
+        assert shown(session.context("warranty")) == shown(users.context("warranty")) == []
+        other.documents.index.add(TEXTS)
+        assert shown(session.context("warranty")) == ["warranty"]
+        other.documents_of("default", user_id="ann").add(Document("Ann's warranty", id="hers"))
+        assert set(shown(users.context("warranty"))) == {"hers", "warranty"}
+        engine.documents.delete(["warranty"])
+        assert shown(session.context("warranty")) == []
+
+
 def test_a_follow_up_is_completed_by_what_was_said_before(engine):
     """Without a model; also when the question is in the history already."""
     engine.documents.add(TEXTS)
@@ -193,6 +207,49 @@ def test_a_retriever_of_ones_own_takes_the_place_of_the_documents():
         assert any("ConnectionError" in note for note in window.receipt.notes)
     with pytest.raises(InvalidInputError, match="retriever"):
         ContextEngine.open(retriever="documents")  # type: ignore[arg-type]
+
+
+class CountingLetters:
+    """Embeds texts by how often two letters occur in them; may be down."""
+
+    name = "letters"
+
+    def __init__(self):
+        self.is_down = False
+
+    def embed(self, texts):
+        """A vector of two dimensions for each."""
+        if self.is_down:
+            raise ConnectionError("down")
+        return [[text.count("w") + 0.01, text.count("z") + 0.01] for text in texts]
+
+
+def test_a_turn_says_that_it_had_to_search_by_words_only():
+    """Once, whichever scopes were searched."""
+    embedder = CountingLetters()
+    with ContextEngine.open(settings=ArcSettings(), embedder=embedder) as engine:
+        engine.documents.add(TEXTS)
+        engine.documents_of("default", user_id="ann").add(Document("Ann's warranty", id="hers"))
+        session = engine.session("s", user_id="ann")
+        assert not session.context("warranty").receipt.notes
+        embedder.is_down = True
+        window = session.context("warranty")
+        assert set(shown(window)) == {"warranty", "hers"}
+        (note,) = window.receipt.notes
+        assert "searched by words only" in note
+
+
+@pytest.mark.parametrize("others", [0, 300])
+def test_the_similarity_threshold_does_not_depend_on_how_many_documents_there_are(others):
+    """What words find has a cosine too, however many are nearer."""
+    settings = ArcSettings(rag={"similarity_threshold": 0.7}, recall={"enabled": False})
+    with ContextEngine.open(settings=settings, embedder=CountingLetters()) as engine:
+        engine.documents.add([Document("warranty: zz zz zz zz", id="far"), Document("warranty www", id="near")])
+        engine.documents.add([Document(f"wwww {number}", id=f"n{number}") for number in range(others)])
+        found = engine.session("s").context("warranty")
+        assert "near" in shown(found)
+        assert "far" not in shown(found)
+        assert "far" in [one.document.id for one in engine.documents.search("warranty")]
 
 
 def test_a_pipeline_is_one_call(engine):

@@ -3,8 +3,6 @@
 import threading
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from arc_common import ArcSettings, Document, HeuristicTokenCounter, InvalidInputError, Message, ScoredDocument
 from arc_common.rag import ContextBuilder, RagContext, RagPipeline, RagQuery
@@ -202,16 +200,80 @@ def test_what_other_stages_did_stays():
     assert len(context.notes) == 2
 
 
-@given(st.sampled_from([None, 3, ["x"], [None], "text", [ScoredDocument(Document("x"))] * 3]))
-def test_any_answer_of_a_source_is_survived(answer):
-    """One that is no list of documents counts as a failure."""
+WRONG_ANSWERS = [None, 3, ["x"], [None], "text", {"x": 1}, [Document("x")], [ScoredDocument(Document("x")), None]]
 
-    class Source:
+
+@pytest.mark.parametrize("wrong", WRONG_ANSWERS, ids=repr)
+@pytest.mark.parametrize("stage", ["transform", "retrieve", "fuse", "rerank"])
+def test_any_answer_of_a_part_is_survived(stage, wrong):
+    """One that is not what its protocol says counts as a failure of its stage, and of nothing else."""
+    if stage == "transform" and wrong in (["x"], {"x": 1}):  # texts, which it may give
+        wrong = [b"x"]
+
+    class Part:
+        def transform(self, query, *, history=()):
+            return wrong
+
         def retrieve(self, query, *, top_k, filters=None):
-            return answer
+            return wrong
 
-    context = RagPipeline(Source(), BUILDER, similarity_threshold=0.1).retrieve("q")
-    assert bool(context.notes) != context.has_documents
+        def rerank(self, query, documents, *, top_k=None):
+            return wrong
+
+    parts = {
+        "transform": {"transformers": [Part()]},
+        "retrieve": {"sources": {"wrong": Part(), "right": Shelf()}},
+        "fuse": {"sources": {"a": Shelf(), "b": Shelf()}, "fusion": lambda _: wrong},
+        "rerank": {"reranker": Part()},
+    }[stage]
+    observer = CountingObserver()
+    context = RagPipeline(parts.pop("sources", Shelf()), BUILDER, observer=observer, **parts).retrieve("the harbour")
+    assert ids(context)[0] == "hours"
+    (note,) = context.notes
+    assert note.startswith(f"{stage} failed: InvalidInputError")
+    assert observer.counts == {f"rag.{stage}.errors": 1}
+
+
+def test_an_answer_may_be_made_while_it_is_read():
+    """Any part may give an iterator; one that fails on the way fails in its stage."""
+
+    class Lazy(Shelf):
+        def retrieve(self, query, *, top_k, filters=None):
+            yield from super().retrieve(query, top_k=top_k, filters=filters)
+
+        def rerank(self, query, documents, *, top_k=None):
+            yield from documents[:2]
+            if query == "bad":
+                raise OSError("no")
+
+    pipeline = RagPipeline({"a": Lazy(), "b": Lazy()}, BUILDER, reranker=Lazy(), fusion=lambda r: iter(r["a"]))
+    assert ids(pipeline.retrieve("the harbour")) == ["hours", "camera"]
+    assert pipeline.retrieve("bad").notes == ("rerank failed: OSError: no",)
+
+
+@pytest.mark.parametrize("keep", [1, 4])
+def test_the_order_of_a_reranker_is_shown(keep):
+    """Though it leaves the scores as they were; those that say another order become parts."""
+
+    class Backwards:
+        def rerank(self, query, documents, *, top_k=None):
+            return list(reversed(documents))
+
+    plain = RagPipeline(Shelf(), BUILDER).retrieve("the harbour opens")
+    context = RagPipeline(Shelf(), BUILDER, reranker=Backwards(), rerank_top_k=keep).retrieve("the harbour opens")
+    assert ids(context) == ids(plain)[::-1][:keep]
+    scores = [found.score for found in context.documents]
+    assert scores == sorted(scores, reverse=True)
+    assert [found.score_parts["retrieval"] for found in context.documents] == [
+        found.score for found in plain.documents[::-1][:keep]
+    ]
+
+
+def test_the_order_of_a_fusion_is_shown():
+    """As that of a reranker."""
+    sources = {"a": Shelf(), "b": Shelf({"photo": "A harbour at night."})}
+    pipeline = RagPipeline(sources, BUILDER, fusion=lambda rankings: [*rankings["b"], *rankings["a"]])
+    assert ids(pipeline.retrieve("the harbour opens"))[:2] == ["photo", "hours"]
 
 
 def test_each_stage_is_timed():
@@ -263,6 +325,8 @@ def test_settings_make_a_builder():
         (lambda: RagPipeline(Shelf(), BUILDER, rerank_top_k=0), "rerank_top_k"),
         (lambda: RagPipeline(Shelf(), BUILDER, similarity_threshold=2), "similarity_threshold"),
         (lambda: RagPipeline(Shelf(), BUILDER).retrieve("q", max_tokens=-1), "max_tokens"),
+        (lambda: RagPipeline(Shelf(), BUILDER).retrieve("q", max_tokens="9"), "max_tokens"),
+        (lambda: RagPipeline(Shelf(), BUILDER).retrieve(None), "query"),
     ],
 )
 def test_useless_values_are_refused(make, field):

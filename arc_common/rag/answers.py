@@ -1,0 +1,81 @@
+"""What the parts of a pipeline answer, checked: they are others' code."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from arc_common.documents import ScoredDocument
+from arc_common.exceptions import InvalidInputError
+from arc_common.filters import Filter
+from arc_common.protocols import Retriever
+from arc_common.rerankers.ranking import best_first, rescored
+from arc_common.retrieval.index import Found
+
+__all__ = ["NotingRetriever", "checked_documents", "checked_queries", "found_by", "in_order"]
+
+
+@runtime_checkable
+class NotingRetriever(Protocol):
+    """A source that also says what a search had to do without, and how near to the question each document is."""
+
+    def retrieve_with_notes(
+        self,
+        query: str,
+        *,
+        top_k: int,
+        filters: Mapping[str, Any] | Filter | None = None,
+        cosines: bool = False,
+    ) -> Found:
+        """As `Retriever.retrieve`; with `cosines`, each document that has a vector has its cosine ("vector")."""
+
+
+def found_by(
+    source: Retriever, query: str, *, top_k: int, filters: Mapping[str, Any] | Filter | None, cosines: bool
+) -> Found:
+    """What a source finds for a query. Raises whatever it raises.
+
+    Raises:
+        InvalidInputError: It gave something else than documents with scores.
+    """
+    if isinstance(source, NotingRetriever):
+        return source.retrieve_with_notes(query, top_k=top_k, filters=filters, cosines=cosines)
+    return Found(tuple(checked_documents("retrieved", source.retrieve(query, top_k=top_k, filters=filters))))
+
+
+def checked_documents(name: str, given: object) -> list[ScoredDocument]:
+    """Documents with scores, from whatever can be iterated over.
+
+    Args:
+        name: What an error calls them.
+        given: What a part gave.
+
+    Raises:
+        InvalidInputError: It isn't that.
+    """
+    documents: list[Any] = list(given) if isinstance(given, Iterable) else [given]
+    for one in documents:
+        if not isinstance(one, ScoredDocument):
+            raise InvalidInputError(name, one, "documents with scores")
+    return documents
+
+
+def checked_queries(given: object) -> list[str]:
+    """Several texts. One text is none of that: its letters would be asked for.
+
+    Raises:
+        InvalidInputError: It isn't that.
+    """
+    queries: list[Any] = [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
+    if isinstance(given, str) or not all(isinstance(query, str) for query in queries):
+        raise InvalidInputError("queries", given, "a list of texts")
+    return queries
+
+
+def in_order(ranked: Sequence[ScoredDocument]) -> list[ScoredDocument]:
+    """The documents with scores that fall from first to last: their own, if these do; else made from their places.
+
+    A reranker says by its order what is best, and may leave the scores as they were. Those made are from 1 for the
+    first in equal steps towards 0; the former one stays in the parts.
+    """
+    if best_first([found.score for found in ranked], top_k=len(ranked)) == list(range(len(ranked))):
+        return list(ranked)
+    return [rescored(found, 1 - place / len(ranked), {}) for place, found in enumerate(ranked)]
