@@ -4,9 +4,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from arc_common.memory.rules.claims_kinds import are_near, kind_of
+from arc_common.memory.rules.claims_kinds import COUNTRIES, are_near, kind_of
 
-__all__ = ["Claim", "Mark", "are_compatible", "changed", "ended", "said", "valued"]
+__all__ = ["Claim", "Mark", "are_compatible", "changed", "ended", "owned", "placed", "said", "valued"]
+
+
+_SIGNS = frozenset({"~", "#", "+"})
+"""That somebody has to do with a thing, in whatever way; that they have it; that they do it already."""
+
+_OPPOSITES = {"said": "over", "over": "said", "owns": "lack", "lack": "owns"}
+_NEVER_ENDED = frozenset({"name", "is", "at", "to", "with", "from", "as", "object"})
+"""Kinds of tokens that only a change is compared by."""
 
 
 class Mark(Enum):
@@ -45,7 +53,7 @@ class Claim:
         """The slots in which a claim that contradicts this one can be: values meet values, the said what is over."""
         if self.mark is Mark.VALUE:
             return (self.slot,)
-        return (f"over {self.slot[5:]}",) if self.mark is Mark.SAID else (f"said {self.slot[5:]}",)
+        return (f"{_OPPOSITES[self.slot[:4]]}{self.slot[4:]}",)
 
 
 def valued(rest: Iterable[str], kind: str, value: Iterable[str]) -> Iterator[Claim]:
@@ -54,24 +62,39 @@ def valued(rest: Iterable[str], kind: str, value: Iterable[str]) -> Iterator[Cla
         yield Claim(f"{kind} of {' '.join(sorted(set(rest) - {''}))}", values)
 
 
+def placed(rest: Iterable[str], kind: str, value: Iterable[str]) -> Iterator[Claim]:
+    """That something is at this place; one within a country is no other place than the country."""
+    values = frozenset(value)
+    yield from valued(rest, f"{kind} in a country" if values & COUNTRIES else kind, values)
+
+
 def said(subject: frozenset[str], people: str, words: Iterable[str]) -> Iterator[Claim]:
     """That something is so; it is looked up by each of its words."""
     value = frozenset(words)
-    for word in sorted(word for word in value if not word.startswith(("of ", "name=", "is=", "at=", "to=", "+"))):
-        yield Claim(f"said {people}|{word}", value, Mark.SAID, subject=subject)
+    for word in sorted(value - _SIGNS):
+        if kind_of(word) not in _NEVER_ENDED and not word.startswith("of "):
+            yield Claim(f"said {people}|{word}", value, Mark.SAID, subject=subject)
+
+
+def owned(words: Iterable[str]) -> Iterator[Claim]:
+    """That the user has a thing of this name."""
+    value = frozenset(words)
+    for word in sorted(value):
+        yield Claim(f"owns |{word}", value | {"#", "+"}, Mark.SAID)
 
 
 def ended(subject: frozenset[str], people: str, words: Iterable[str]) -> Iterator[Claim]:
     """That something is over; what is said with all its words, of the same subject, was so before."""
     value = frozenset(words)
-    if value - {"~", "+"}:
-        yield Claim(f"over {people}|{_anchor(value)}", value, Mark.ENDED, subject=subject)
+    if value - _SIGNS:
+        for slot in ("over", "lack") if "#" in value else ("over",):
+            yield Claim(f"{slot} {people}|{_anchor(value)}", value, Mark.ENDED, subject=subject)
 
 
 def changed(people: str, topic: Iterable[str], value: Iterable[str]) -> Iterator[Claim]:
     """That something has a new value; what is said of it with another value of the kind was so before."""
     about, values = frozenset(topic), frozenset(value)
-    if about - {"~"} and values:
+    if about - _SIGNS and values:
         yield Claim(f"over {people}|{_anchor(about)}", values, Mark.CHANGED, about)
 
 
@@ -88,7 +111,8 @@ def are_compatible(one: Claim, other: Claim) -> bool:
         return True
     told, over = (one, other) if one.mark is Mark.SAID else (other, one)
     if over.mark is Mark.ENDED:
-        return over.subject != told.subject or not over.value <= told.value
+        is_about = over.subject == told.subject or not (over.subject or over.value - _SIGNS <= told.subject)
+        return not is_about or not over.value <= told.value
     if not over.topic <= told.value:
         return True
     kinds = {kind_of(token) for token in over.value}

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from arc_common.memory.rules.claims import Claim, Mark, changed, ended, said, valued
+from arc_common.memory.rules.claims import Claim, Mark, changed, ended, owned, placed, said, valued
 from arc_common.memory.rules.claims_english_tokens import Word, clauses_of, words_of
 from arc_common.memory.rules.claims_english_words import (
     ADDITIVE,
@@ -23,6 +23,7 @@ from arc_common.memory.rules.claims_english_words import (
     JOINS,
     LEARNS,
     LIGHT,
+    LIKES,
     LONG_AGO,
     MANY,
     NEGATION,
@@ -126,7 +127,7 @@ class _Clause:
         self.predicate = predicate
         self.low = " ".join(word.low for word in predicate)
         self.names = subject
-        self.subject = frozenset(_stems(subject))
+        self.subject = frozenset({*_stems(subject), *({w.low for w in subject} & {"from", "back", "without"})})
         self.before = frozenset(_stems(before))
         self.rest = rest
         owners = {word.stem for word in subject if word.low.removesuffix("'s") in PEOPLE or word.is_name}
@@ -180,15 +181,17 @@ class _Clause:
         tokens |= {CLASSES[word.low] for word in words if word.low in CLASSES}
         tokens |= {word.stem for word in words if word.value and word.stem and word.low.isalpha()}
         if "cigarett" in tokens or any(word.stem in JOINS for word in words[:3]):
-            tokens.add("~")
+            tokens |= {"~", "#"}
         if re.search(r"\bwants?\b", self.low):
             tokens.discard("~")
+        if "live" in tokens and any(token.startswith("with=") for token in more):
+            tokens |= {"~", "#"}
         if not LEARNS.search(self.low):
             tokens.add("+")
         yield from said(self.subject, self.people, tokens)
 
     def ends(self, words: list[Word], *, engages: bool = False) -> Iterator[Claim]:
-        plain = [stem for stem in _plain(words) if stem != "~"]
+        plain = [stem for stem in _plain(words) if stem != "~"] + [w.low for w in words if w.low in _TELLS]
         tokens = {stem for stem in plain if stem not in LIGHT} or set(plain)
         tokens |= {word.value for word in words if kind_of(word.value) not in ("", *_WHEN)}
         if engages:
@@ -209,7 +212,7 @@ class _Clause:
         if words and words[0].low in ("it", "them", "that"):
             yield from ended(frozenset(), self.people, self.before)
         elif any(word.stem and word.low not in FILLERS for word in words if kind_of(word.value) not in _WHEN):
-            yield from self.ends(_until(words, ("for", "to", "with", "because")))
+            yield from self.ends(_given(words))
         elif not self.subject:
             yield from self.ends([word for word in self.predicate[: -len(words) or None] if word.low != "let"][:-1])
         else:
@@ -217,15 +220,19 @@ class _Clause:
 
     def denies(self) -> Iterator[Claim]:
         words = [word for word in self.predicate if word.low not in ("not", "no", "never", "without")]
-        tokens = set(_plain(words)) | {word.value for word in words if word.value and kind_of(word.value) not in _LASTS}
+        tokens = (
+            set(_plain(words))
+            | {word.low for word in words if word.low in _TELLS}
+            | {word.value for word in words if word.value and kind_of(word.value) not in _LASTS}
+        )
         if not self.has_verb() and any(word.low in ("have", "has") for word in words):
-            tokens.add("~")
+            tokens.add("#")
         if "want" in tokens and _NO_LONGER.search(self.low):
             yield from ended(self.subject, self.people, {"~", *tokens} - {"want"})
         if re.search(r"\bcan not\b", self.low):
             tokens.add("+")
-        if _NO_LONGER.search(self.low) and len(tokens - {"~", "+"}) > 1:
-            tokens.discard("~")
+        if _NO_LONGER.search(self.low) and len(tokens - {"~", "#", "+"}) > 1:
+            tokens -= {"~", "#"}
         yield from ended(self.subject, self.people, tokens | self.subject)
 
     def has_verb(self) -> bool:
@@ -238,18 +245,22 @@ class _Clause:
         verb = match[0]
         words = self.after(match.end())
         place = next((i for i, w in enumerate(words) if w.low in ("to", "into", "until", "till", "with", "as")), None)
-        if place is None and verb.startswith(("renam", "repaint", "paint", "dy", "turn", "brought", "chang", "cut")):
+        if place is None and verb.startswith(
+            ("renam", "repaint", "paint", "dy", "turn", "brought", "chang", "cut", "switch")
+        ):
             values = [w for w in words if w.is_name or (w.value and kind_of(w.value) not in ("amount", *_WHEN))]
             place = words.index(values[0]) - 1 if values else None
-            if verb.startswith("renam") and not values:
+            if not values and verb.startswith(("renam", "chang", "switch")):
                 names = [w for text in self.rest[1:] for w in words_of(text, is_first=False) if w.is_name]
                 return list(self.changes(words, names))
+        if place is None and verb.startswith("mov"):
+            place = next((i for i, word in enumerate(words) if i and _ROLES.get(word.low) == "at"), None)
         if place is None or (_GOES.match(verb) and not any(word.value for word in words[place + 1 : place + 3])):
             return []
         topic, new = words[: max(0, place)], words[place + 1 :]
         first = len(_until(new, tuple(PREPOSITIONS)))
         new = new[:first] + [word for word in new[first:] if kind_of(word.value) not in _MOMENTS]
-        about = [word for word in topic if word.low not in ("back", "up", "down", "forward")]
+        about = [word for word in topic if word.low not in PREPOSITIONS | {"back", "up", "down", "forward"}]
         found = list(self.says([*topic, *new]))
         moves = verb.startswith(("mov", "reloc", "transf")) and not _plain(about)
         if moves and verb.endswith("ing"):
@@ -287,15 +298,25 @@ class _Clause:
 
     def states(self) -> Iterator[Claim]:
         low, words = self.low, self.predicate
-        yield from self.says(words, *(_names(words) | _modifiers(words)))
+        roles = self.roles()
+        yield from self.says(
+            words, *_names(words), *_modifiers(words), *(t for tokens in roles.values() for t in tokens)
+        )
+        yield from self.owns()
         for word in words:
             for denied in DENIED_BY.get(word.low, ()):
                 yield from ended(self.subject, self.people, {denied, "~"})
+        if not self.subject and (match := _WITHOUT.search(low)):
+            for denied in DENIED_BY[match[0]]:
+                yield from ended(frozenset(), "", {denied, "#"})
         if ADDITIVE.search(low):
             return
         if NOW.search(low):
             plain = {stem for stem in _plain([w for w in words if not w.is_name]) if stem != "~"} | self.subject
             values = {word.value for word in words if word.value}
+            for tokens in roles.values():
+                about = plain - {token.split("=")[1] for token in tokens} - _BEGIN
+                yield from changed(self.people, about, tokens)
             for kind in sorted(set(map(kind_of, values))):
                 of_kind = {value for value in values if kind_of(value) == kind}
                 about = plain | values - of_kind
@@ -310,6 +331,28 @@ class _Clause:
         yield from self.typed()
         yield from self.complements()
         yield from self.identity()
+
+    def roles(self) -> dict[str, set[str]]:
+        """What stands behind each preposition, other than times and values of a kind."""
+        found: dict[str, set[str]] = {}
+        for place, word in enumerate(self.predicate):
+            if role := _ROLES.get(word.low):
+                complement = _until(self.predicate[place + 1 :], tuple(PREPOSITIONS))
+                if stems := _plain(complement, verbs=True):
+                    found.setdefault(role, {f"{role}={stem}" for stem in stems})
+        return found
+
+    def owns(self) -> Iterator[Claim]:
+        """That the user has what is called the user's."""
+        if self.is_past():
+            return
+        for words in (self.names, self.predicate):
+            for place, word in enumerate(words):
+                if word.low in ("my", "our"):
+                    thing = _until(words[place:], tuple(PREPOSITIONS | AUXILIARIES | {"own", "old", "first"}))[1:4]
+                    owner = next((i for i, w in enumerate(thing) if w.low.endswith("'s")), len(thing))
+                    tokens = {token for w in thing[: owner + 1] for token in (CLASSES.get(w.low, "~"), *_stems([w]))}
+                    yield from owned(tokens - {"~"})
 
     def typed(self) -> Iterator[Claim]:
         """Values whose kind their words tell; two exclude each other if all else is the same."""
@@ -358,7 +401,7 @@ class _Clause:
                 named = {stem for w in complement if w.is_name for stem in (w.stem,)}
                 kind = f"{name} name" if named else name
                 if named or (name not in ("car", "runs on", "dates", "supports") and _stems(complement)):
-                    yield from valued(self.subject | when, kind, named or _stems(complement))
+                    yield from placed(self.subject | when, kind, named or _stems(complement))
                     if name == "job":
                         yield from valued(self.subject, "employment", {"employment=employed"})
 
@@ -378,9 +421,10 @@ class _Clause:
             yield from valued(self.subject, "occupation", occupation)
         if not self.subject:
             return
-        joined = {"in": "at", "at": "at", "on": "at", "with": "with"}.get(rest[0].low)
-        if joined and not self.people and any(kind_of(stem) not in _WHEN for stem in stems):
-            yield from valued(self.subject, joined, stems)
+        joined = _ROLES.get(rest[0].low)
+        if joined in ("at", "with") and not self.people and any(kind_of(stem) not in _WHEN for stem in stems):
+            has_number = any(kind_of(stem).startswith("amount") for stem in stems)
+            yield from valued(self.subject, f"{joined} number" if has_number else joined, stems)
         if rest[0].low in PREPOSITIONS:
             return
         named = [word for word in complement if word.is_name]
@@ -395,6 +439,11 @@ class _Clause:
 
 
 _WHEN = frozenset({"weekday", "daypart", "season", "date", "clock", "amount", "amount-day", "amount-month", "often"})
+_ROLES = dict.fromkeys(("in", "at", "on", "by", "near", "next", "under", "behind"), "at")
+_ROLES |= {word: word for word in ("to", "with", "from", "as")}
+_TELLS = frozenset({"old", "new", "second", "extra", "spare"})
+"""What tells the thing that is over from the one that there is."""
+
 _MOMENTS = ("date", "weekday", "clock")
 _LASTS = ("amount-day", "amount-month")
 _BEGIN = frozenset({"start", "begin", "take", "place", "held", "happen", "schedul", "weigh", "weight"})
@@ -402,6 +451,7 @@ _BEGIN = frozenset({"start", "begin", "take", "place", "held", "happen", "schedu
 
 _CHOSEN = word_set("favorite favourite main go-to usual current primary best preferred first")
 _NO_LONGER = re.compile(r"\b(?:no longer|longer|now|nowadays|instead)\b")
+_WITHOUT = re.compile(r"(?<=\bam )single$|\bonly child\b|\blive alone\b|\bon my own\b|\bby myself\b")
 _GOES = re.compile(
     r"w[e]nt|gone|f[ea]ll|r[io]se|gr[eo]w|hit|reach|put|set|brought|cut|turn|drop|jump|gain|climb|shr|slip"
 )
@@ -420,6 +470,15 @@ def _until(words: list[Word], stops: tuple[str, ...]) -> list[Word]:
     return words
 
 
+def _given(words: list[Word]) -> list[Word]:
+    """What is over, without why and who has it now; a name says which one it is."""
+    for place, word in enumerate(words):
+        is_whom = word.low in ("to", "with", "for") and not any(w.is_name for w in words[place + 1 : place + 2])
+        if place and (is_whom or word.low == "because"):
+            return words[:place]
+    return words
+
+
 def _plain(words: list[Word], *, verbs: bool = False) -> list[str]:
     """The stems of words that say something; of verbs by which somebody has to do with a thing a sign for all."""
     found = []
@@ -434,6 +493,8 @@ def _tokens(words: list[Word], *, verbs: bool = False) -> set[str]:
     tokens = {*_plain(words, verbs=verbs), *(word.value for word in words if word.value)}
     if any(word.low in ("have", "has", "had", "smoke", "smokes", "smoking") for word in words) and not verbs:
         tokens.add("~")
+    if "~" in tokens and not any(word.stem in LIKES for word in words):
+        tokens.add("#")
     return tokens
 
 

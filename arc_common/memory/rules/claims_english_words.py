@@ -22,6 +22,7 @@ __all__ = [
     "JOINS",
     "LEARNS",
     "LIGHT",
+    "LIKES",
     "LONG_AGO",
     "MANY",
     "MONTHS",
@@ -76,7 +77,7 @@ PAST = re.compile(
 HYPOTHETICAL = re.compile(
     r"\?\s*$|\b(?:if|would|might|(?-i:may)(?! \d)|could|maybe|perhaps|considering|thinking (?:of|about)|wish|wishes"
     r"|dreams? of|unless"
-    r"|wonder|wondering|should i|applied|applying|looking (?:for|at|into)|interview\w*)\b",
+    r"|wonder|wondering|should i|appl(?:ied|ying) (?:for|to)|looking (?:for|at|into)|interview\w*)\b",
     re.IGNORECASE,
 )
 LONG_AGO = re.compile(r"\b(?:ago|in (?:19|20)\d\d)\b")
@@ -135,6 +136,7 @@ JOINS = word_set(
 
 ENDS = re.compile(
     r"\b(?:quit|quits|quitting|stopp(?:ed|ing)|stops|g(?:a|i)v(?:e|es|en|ing) up(?: on)?|gave away|giving away"
+    r"|gave(?= (?:my|our|the|his|her|their)\b)|ran out|run out|died|passed away"
     r"|dropp(?:ed|ing)"
     r"(?: out of)?|dropped|ditch(?:ed|ing)?|scrapp(?:ed|ing)|abandon(?:ed|ing)|cancel(?:s|l?ed|l?ing)?|sold"
     r"|sell(?:ing)?"
@@ -278,6 +280,11 @@ DENIED_BY = {
     "pescatarian": ("meat",),
     "teetotal": ("alcohol",),
     "sober": ("alcohol",),
+    "single": ("boyfriend", "girlfriend", "wife", "husband", "partner", "fianc"),
+    "only child": ("brother", "sister", "sibl", "twin"),
+    "live alone": ("roommat", "flatmat", "housemat"),
+    "on my own": ("roommat", "flatmat", "housemat"),
+    "by myself": ("roommat", "flatmat", "housemat"),
     "non-smoker": ("cigarett",),
     "nonsmoker": ("cigarett",),
     "dairy-free": ("dairi",),
@@ -343,7 +350,8 @@ SAME = {
     "colour": "color", "favourite": "favorite", "preferred": "favorite", "email": "e-mail", "mail": "e-mail",
     "mobile": "phone", "cell": "phone", "surname": "name", "begins": "start", "begin": "start",
     "departs": "leave", "depart": "leave",
-    "flat": "apartment", "flats": "apartment", "tv": "television", "colours": "colors", "neighbour": "neighbor",
+    "flatmate": "roommate", "flatmates": "roommates", "flat": "apartment", "flats": "apartment",
+    "tv": "television", "colours": "colors", "neighbour": "neighbor",
     "lives": "live", "goes": "go", "leaves": "leave", "gave": "give", "given": "give", "went": "go",
     "got": "get", "gotten": "get",
     "smoke": "cigarette", "smokes": "cigarette", "smoking": "cigarette", "smoker": "cigarette",
@@ -352,13 +360,13 @@ SAME = {
 PHRASES = tuple(
     (re.compile(pattern, re.IGNORECASE), short)
     for pattern, short in (
+        (r"\bhalf an hour\b", "30 minutes"),
+        (r"\b(for|takes?|lasts?|only) an? (?=(?:hour|minute|week|month|year|day)\b)", r"\1 1 "),
+        (r"\bhad (?=(?:my|our|the)\b)(.{2,40}?) replaced (?=with|by)", r"replaced \1 "),
         (r"\b(?:from home)\b", "remotely"),
         (r"\blet (?P<whom>(?:my|our|the|his|her|their) [\w-]+) go\b", r"fired \g<whom>"),
-        (
-            r"\b(?:next|this|coming) (?=(?:mon|tues|wednes|thurs|fri|satur|sun)day"
-            r"|(?:jan|feb|mar|apr|may|ju|aug|sep|oct|nov|dec))",
-            "",
-        ),
+        (r"\b(?:next|this|coming) (?=(?:mon|tues|wednes|thurs|fri|satur|sun)day)", ""),
+        (r"\b(?:next|this|coming) (?=(?:jan|feb|mar|apr|may|ju|aug|sep|oct|nov|dec))", ""),
         (r"\b(?:in|at|from|to|into) the office\b", "onsite"),
         (r"\bthese days\b", "nowadays"),
         (r"\bany ?more\b|\bany longer\b", "longer"),
@@ -370,6 +378,9 @@ PHRASES = tuple(
 )
 """Phrases that are said in a word."""
 
+LIKES = word_set(
+    "like love enjoy prefer ador fan fond keen speak know fluent understand learn watch need into practis practic"
+)
 LEARNS = re.compile(r"\b(?:learn\w*|lessons?|class(?:es)?|course|practi[sc]\w+|train\w*)\b")
 PLACES = word_set("venu date time place locat day")
 """Stems of what says of a value only its kind."""

@@ -3,7 +3,9 @@
 import re
 from collections.abc import Iterable
 
-__all__ = ["KIND_OF_WORD", "NUMBER_WORDS", "ROUND", "UNITS", "amount", "are_near", "clock", "kind_of"]
+from arc_common.memory.rules.vocabulary import word_set
+
+__all__ = ["COUNTRIES", "KIND_OF_WORD", "NUMBER_WORDS", "ROUND", "UNITS", "amount", "are_near", "clock", "kind_of"]
 
 ROUND = 0.1
 """Two amounts that differ by no more than this share may be one, if either is said to be rough."""
@@ -33,7 +35,7 @@ _EXCLUSIVE = """
     from where: remote/remotely/wfh/재택 | on-site/onsite/office/사무실
     hand: left-handed/왼손잡이 | right-handed/오른손잡이 | ambidextrous/양손잡이
     side: left/왼쪽 | right/오른쪽
-    seat: window/창가 | aisle/통로
+    seat: window/창가 | aisle/통로/복도
     size: small/스몰/작은 | medium/미디엄 | large/라지/큰
     length: short/brief/concise/짧게/짧은/짧아 | long/detailed/길게/긴/길어/길다/자세히
     register: formal/존댓말 | informal/casual/반말
@@ -101,6 +103,16 @@ NUMBER_WORDS = {
     )
     for number, word in enumerate(words.split(), start)
 } | {"thirty": 30.0, "forty": 40.0, "fifty": 50.0, "sixty": 60.0, "hundred": 100.0, "half": 0.5}
+
+COUNTRIES = word_set(
+    """
+    africa america argentina asia australia austria belgium brazil britain canada china denmark egypt england europ
+    finland franc germani greec india indonesia ireland itali japan korea malaysia mexico netherland norway philippin poland
+    portug russia scotland spain sweden switzerland taiwan thailand turkey uk ukrain usa vietnam wale
+    한국 미국 영국 일본 중국 프랑스 독일 이탈리아 스페인 캐나다 호주 베트남 태국 대만 유럽 네덜란드 스위스 러시아 인도
+    """
+)
+"""Stems of the names of countries: a place in one is no other place."""
 
 UNITS: dict[str, tuple[str, float]] = {
     words: unit

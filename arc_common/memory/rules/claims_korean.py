@@ -4,7 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from arc_common.memory.rules.claims import Claim, changed, ended, said, valued
+from arc_common.memory.rules.claims import Claim, changed, ended, owned, placed, said, valued
 from arc_common.memory.rules.claims_kinds import KIND_OF_WORD, kind_of
 from arc_common.memory.rules.claims_korean_tokens import Word, bare, clauses_of, stem_of_verb, words_of
 from arc_common.memory.rules.claims_korean_words import (
@@ -43,6 +43,7 @@ _VERBAL_NOUN = re.compile(r"^(?P<noun>[가-힣a-z]{2,}|일)(?:을|를)?(?:하|�
 _DOING = re.compile(
     r"(?<=[가-힣])\s수\s있\S*$|(?:고|아|어)\s(?:있|계)[가-힣]+$|기\s시작[가-힣]+$|기로\s[가-힣]+$|는\s편[가-힣]*$|게\s됐[가-힣]*$|[은는]\s중[가-힣]*$"
 )
+_TAKEN = frozenset({"고기", "유제품", "술", "담배"})
 _CAUSE = re.compile(r"\S+\s때문에\s")
 _FINE = re.compile(r"(?:아무\s)?(?:문제|상관|지장)\s?(?:가|이|도)?\s?없\S*|괜찮\S*")
 _PLACES = frozenset({"장소", "시간", "날짜", "위치", "시각", "일정"})
@@ -141,11 +142,13 @@ class _Clause:
         if self.is_copula:
             return {_noun(self.verb.base)} if self.verb.base else set()
         if match := _VERBAL_NOUN.match(text):
-            return {_noun(match["noun"])} | (set() if verbs else {"~"})
+            return {_noun(match["noun"])} | (set() if verbs else {"~", "#"})
         stem = stem_of_verb(text)
         if text.startswith("안 ") or not stem:
             return set()
-        return {stem} if verbs or not _engages(text) else {"~"}
+        if verbs or not _engages(text):
+            return {stem}
+        return {"~"} if re.match(r"좋|즐|보|봐|본|듣|들|읽|배우|배워", text) else {"~", "#"}
 
     def claims(self) -> Iterator[Claim]:
         text = self.text
@@ -175,7 +178,7 @@ class _Clause:
             if word.base in CLASSES:
                 tokens |= {CLASSES[word.base], f"of {CLASSES[word.base]}={word.base}"}
         if JOINS.search(self.text):
-            tokens.add("~")
+            tokens |= {"~", "#"}
         if not LEARNS.search(self.text):
             tokens.add("+")
         yield from said(self.doer(), self.people, tokens)
@@ -198,7 +201,7 @@ class _Clause:
         tokens = inner.tokens(inner.words[:-1] if not nothing else [])
         if nothing:
             tokens |= {word.value or _noun(word.base) for word in inner.words if word.base or word.value}
-            tokens |= {"~"} if nothing[0].startswith("없") else set()
+            tokens |= {"#"} if nothing[0].startswith("없") else set()
         else:
             verb = re.sub(r"^(?:안|못)(?=[가-힣])", "", inner.verb.text)
             match = _VERBAL_NOUN.match(inner.verb.text)
@@ -219,7 +222,7 @@ class _Clause:
         while start and not before[start - 1].role and (before[start - 1].base or before[start - 1].value):
             start -= 1
         new = before[start : to + 1]
-        old = [word for word in before[:start] if word.text.endswith("에서")]
+        old = [word for word in before[:start] if word.text.endswith("에서") and word.base]
         topic = {
             word.value or _noun(word.base)
             for word in before[:start]
@@ -229,8 +232,15 @@ class _Clause:
             and kind_of(word.value) not in _WHEN
         }
         state = STATES.get(match[0])
+        shared = {_noun(w.base) for w in before[:start] if w.base} & {_noun(w.base) for w in new if w.base}
+        if shared and len(topic) > 1:
+            return [*self.says(new), *ended(frozenset(), self.people, topic)]
         plain = {_noun(word.base) for word in new if word.base and not word.value}
         found: list[Claim] = []
+        if old:
+            left = before[: before.index(old[-1]) + 1]
+            ends = ended(frozenset(), self.people, {_noun(w.base) for w in left if w.base and not self.is_owner(w)})
+            return [*ends, *self.says(new)]
         if state and not topic:
             return [*self.place(state, plain), *self.says(new)]
         topic -= _PLACES
@@ -256,7 +266,9 @@ class _Clause:
         if state == "major":
             yield from valued([self.people, "전공"], "is", where)
         else:
-            yield from valued([self.people], "school" if any(map(SCHOOL.search, where)) else state, where)
+            yield from (valued if CHANGES.search(self.text) else placed)(
+                [self.people], "school" if any(map(SCHOOL.search, where)) else state, where
+            )
 
     def states(self) -> Iterator[Claim]:
         words, text = self.words, self.text
@@ -264,7 +276,7 @@ class _Clause:
             f"{role}={_noun(word.base)}"
             for word in words
             for role in (("is",) if word is self.verb and self.is_copula else (word.role,))
-            if role in ("is", "to", "at") and word.base and not word.value
+            if role in ("is", "to", "at", "object") and word.base and not word.value
         }
         objects = [word for word in words if word.role == "object" and word.base]
         tops = [word for word in words if word.role == "topic" and word.base]
@@ -273,15 +285,22 @@ class _Clause:
         yield from self.says(words, *roles)
         for word in words:
             for denied in DENIED_BY.get(COPULA.sub("", word.text), DENIED_BY.get(word.base, ())):
-                yield from ended(frozenset(), self.people, {denied, "~"})
+                yield from ended(frozenset(), self.people, {denied, "~" if denied in _TAKEN else "#"})
         if any(word.role == "also" for word in words) or re.search(r"(?:^|\s)(?:또|둘째|두\s?번째)\s", text):
             return
         is_new = NOW.search(text) is not None or re.search(r"(?:^|\s)새(?:로운)?\s", text) is not None
         if is_new and self.is_copula and self.head and not self.verb.value:
             yield from changed(self.people, self.tokens(self.head) - {"새"}, {r for r in roles if r.startswith("is=")})
-        if NOW.search(text):
+        if NOW.search(text) or re.search(r"올해부터|이번\s?(?:달|주|학기)부터", text):
+            for role, least in (("at", 1), ("to", 1), ("object", 2)):
+                tokens = {token for token in roles if token.startswith(f"{role}=")}
+                about = self.tokens(words) - {token.split("=")[1] for token in tokens}
+                if len(about - {"~", "#"}) >= least:
+                    yield from changed(self.people, about, tokens)
             values = {word.value for word in words if word.value}
             yield from changed(self.people, self.tokens(words) - values, values)
+        if match := re.match(r"(?:내|제|우리)\s(?P<thing>[가-힣]+)", text):
+            yield from owned({_noun(bare(match["thing"]))})
         yield from self.typed()
         if not INTENDED.search(text):
             yield from self.complements()
@@ -328,7 +347,8 @@ class _Clause:
             elif state == "kept":
                 pass
             elif state == "at" and thing:
-                yield from valued(thing - _PLACES, "at", found)
+                number = "at number" if any(kind_of(token).startswith("amount") for token in found) else "at"
+                yield from valued(thing - _PLACES, number, found)
             elif state == "sleeps":
                 yield from valued(thing | {self.people} | when, state, found)
             elif state != "at" and not thing:
@@ -387,6 +407,6 @@ def _engages(text: str) -> bool:
 
 def _is_verb(text: str, verb: str) -> bool:
     """Whether a text begins with a form of a verb, as far as its first syllables tell."""
-    if len(text) < len(verb) or text.startswith("가르"):
+    if len(text) < len(verb) or text.startswith(("가르", "열", "여는", "연")):
         return False
     return all(stem_of_verb(text[place:]) == stem_of_verb(verb[place:]) for place in range(min(2, len(verb))))
