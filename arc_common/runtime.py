@@ -204,7 +204,11 @@ class Runtime:
             if edited:
                 self.long_term.edited(key, edited)
             if self.gathers(key):
-                self.long_term.schedule(key, messages)
+                newest = self.receipts.newest(key)
+                with_documents = newest is not None and any(
+                    section.name == "documents" and section.tokens for section in newest.sections
+                )
+                self.long_term.schedule(key, messages, with_documents=with_documents)
 
     def gathers(self, key: SessionKey) -> bool:
         """Whether memories are gathered from what a session saves.

@@ -56,6 +56,7 @@ class LongTermMemory:
     - What rests on the words of a message alone goes before its edit is done, and the new words are read.
     - Nothing comes back after a session, or a message, was removed or edited: sources are looked for before a memory is
       stored and once more after it.
+    - A model is asked as the interaction was: with tools, with documents (if this process showed them), or neither.
     - A failing model, store or embedder costs no reply anything; each failure is counted.
 
     Args:
@@ -92,6 +93,7 @@ class LongTermMemory:
         self._process = os.getpid()
         self._lock = Lock()
         self._unanswered: LRUCache[SessionKey, int] = LRUCache(_SESSIONS)  # of the sessions that were used here
+        self._with_documents: LRUCache[SessionKey, bool] = LRUCache(_SESSIONS)  # whether the newest turn had some
         self._edited: LRUCache[SessionKey, set[str]] = LRUCache(_SESSIONS)
         self._looked_into: LRUCache[Scope, bool] = LRUCache(_SESSIONS)
 
@@ -99,12 +101,13 @@ class LongTermMemory:
         """Whose memories a session reads and adds to."""
         return scope_of(key, self._settings)
 
-    def schedule(self, key: SessionKey, messages: Sequence[Message]) -> None:
+    def schedule(self, key: SessionKey, messages: Sequence[Message], *, with_documents: bool = False) -> None:
         """Have what was saved read soon; never raises.
 
         Args:
             key: The session.
             messages: As they were stored.
+            with_documents: Whether the turn showed documents to the model.
         """
         key = _plain(key)
         said = [message.role for message in messages if message.text.strip()]
@@ -112,6 +115,7 @@ class LongTermMemory:
             is_first, is_answered = key not in self._unanswered, Role.ASSISTANT in said
             unanswered = 0 if is_answered else self._unanswered.get(key, 0) + said.count(Role.USER)
             self._unanswered[key] = unanswered
+            self._with_documents[key] = with_documents
             is_edited = key in self._edited
         if is_first or is_answered or is_edited or unanswered >= MOST_WITHOUT_ANSWER:
             self.queue.schedule(key)
@@ -236,7 +240,11 @@ class LongTermMemory:
             raise
 
     def _extracted(self, key: SessionKey, batch: Sequence[StoredMessage]) -> Sequence[ProposedMemory]:
-        return self.extractor.extract([stored.message for stored in batch], session_id=key.session_id).memories
+        messages = [stored.message for stored in batch]
+        with self._guard():
+            with_documents = self._with_documents.get(key, False)
+        mode = _mode_of(messages, with_documents=with_documents)
+        return self.extractor.extract(messages, mode=mode, session_id=key.session_id).memories
 
     def _keep(
         self, key: SessionKey, batch: Sequence[StoredMessage], proposed: Sequence[ProposedMemory], *, goes_on: bool
@@ -283,6 +291,13 @@ class LongTermMemory:
 
     def _count_error(self, error: Exception) -> None:
         self._observer.count("memory.extraction.errors", error=type(error).__name__)
+
+
+def _mode_of(messages: Sequence[Message], *, with_documents: bool) -> InteractionMode:
+    """What kind of interaction messages come from: one with tools, with documents, or neither."""
+    if any(message.role is Role.TOOL or message.tool_calls for message in messages):
+        return "agent"
+    return "rag" if with_documents else "chat"
 
 
 def _plain(key: SessionKey) -> SessionKey:
