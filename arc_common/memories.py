@@ -29,6 +29,7 @@ MemorySource = tuple[str, str]
 MAX_MEMORY_CHARACTERS = 4_000
 """A memory is one or two sentences. What is longer is a document."""
 
+_DEPTH = 100
 SAID_BY = "said_by"
 """The metadata key that names who speaks in a memory whose text is their own words ("user")."""
 
@@ -156,6 +157,7 @@ class ProposedMemory:
         Raises:
             InvalidInputError: A value is not acceptable.
         """
+        _check_values("memory.metadata", self.metadata, 0)
         return Memory(
             id=memory_id,
             text=self.text,
@@ -233,12 +235,30 @@ def _check_text(text: object) -> None:
         raise InvalidInputError("memory.text", text, "text that is not empty")
     if len(text) > MAX_MEMORY_CHARACTERS:
         raise InvalidInputError("memory.text", text, f"at most {MAX_MEMORY_CHARACTERS:,} characters, not {len(text):,}")
+    _check_characters("memory.text", text)
+
+
+def _check_characters(name: str, text: str) -> None:
     if "\x00" in text:
-        raise InvalidInputError("memory.text", text, "text without NUL characters")
+        raise InvalidInputError(name, text, "text without NUL characters")
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise InvalidInputError("memory.text", text, "text without lone surrogates") from error
+        raise InvalidInputError(name, text, "text without lone surrogates") from error
+
+
+def _check_values(name: str, value: object, depth: int) -> None:
+    """What JSON has no form for, in values however deep."""
+    if isinstance(value, str):
+        _check_characters(name, value)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise InvalidInputError(name, value, "a finite number")
+    elif isinstance(value, Mapping | list | tuple):
+        if depth > _DEPTH:
+            raise InvalidInputError("memory.metadata", value, f"at most {_DEPTH} levels of nesting")
+        for key, item in value.items() if isinstance(value, Mapping) else enumerate(value):
+            _check_values(f"{name} key", key, depth + 1)
+            _check_values(f"{name}[{key!r}]", item, depth + 1)
 
 
 def _checked_sources(sources: object) -> tuple[MemorySource, ...]:

@@ -71,3 +71,28 @@ def test_a_proposal_becomes_a_memory():
     assert ProposedMemory("text", valid_from=said).stored_as("m", NOW).valid_from == said
     with pytest.raises(InvalidInputError):
         ProposedMemory("").stored_as("m", NOW)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "field"),
+    [
+        ({"a": math.nan}, "memory.metadata['a']"),
+        ({"a": [1, {"b": math.inf}]}, "memory.metadata['a'][1]['b']"),
+        ({"a": "\ud800"}, "memory.metadata['a']"),
+        ({"\ud800": 1}, "memory.metadata key"),
+        ({"a": ("x", "a\x00b")}, "memory.metadata['a'][1]"),
+    ],
+)
+def test_metadata_that_no_json_holds(metadata, field):
+    """Is refused where it stands, before anything is stored."""
+    with pytest.raises(InvalidInputError) as raised:
+        ProposedMemory("text", metadata=metadata).stored_as("m", NOW)
+    assert raised.value.field == field
+
+
+def test_metadata_in_itself():
+    """Is refused, too: it has no end."""
+    metadata: dict[str, object] = {}
+    metadata.update(a=metadata, b=metadata)
+    with pytest.raises(InvalidInputError, match="levels"):
+        ProposedMemory("text", metadata=metadata).stored_as("m", NOW)
