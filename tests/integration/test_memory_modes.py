@@ -10,13 +10,13 @@ from langchain_core.tools import tool
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
 from arc_common import ArcSettings, ContextEngine
-from arc_common.prompts.memories import render_extraction_request
+from arc_common.prompts.memories import InteractionMode, render_extraction_request
 from arc_common.testing import ReplyingChatModel
 from langchain_arc import ArcMemoryMiddleware
 from llamaindex_arc import ArcChatMemoryBuffer
 from tests.langchain_arc.scripted_agents import ScriptedToolModel, call
 
-MODES = ("chat", "rag", "agent")
+MODES: tuple[InteractionMode, ...] = ("chat", "rag", "agent")
 
 
 @pytest.fixture
