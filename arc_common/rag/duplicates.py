@@ -1,7 +1,7 @@
 """Texts that say the same: copies, and near copies."""
 
+import re
 import unicodedata
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from arc_common.exceptions import InvalidInputError
@@ -15,11 +15,17 @@ _SHINGLE = 3
 _LONGEST = 50_000
 """Characters: longer texts are compared as a whole only."""
 
+_WORD = re.compile(r"(?<!\w)[-−]\d\w*|\w+(?:['’]\w+)*|[^\w\s]")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_EMPTY_WORDS = frozenset(["a", "an", "the", "and", "also", "that", "which", "please", "`"])
+"""Words that a sentence may have or lack and say the same. No list of stop words is short enough: "not", "may" and
+"must", "before" and "after", "you" and "we" are on most of them."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Outline:
     shingles: frozenset[tuple[str, ...]]
-    numbers: Sequence[str]
+    content: tuple[str, ...]
 
 
 class SeenTexts:
@@ -27,7 +33,8 @@ class SeenTexts:
 
     - Copies are texts that differ in case, white space and forms of characters at most.
     - Near copies are those whose shingles of three terms have a Jaccard similarity of `threshold` or more, and which
-      hold the same numbers in the same order: two invoices differ in nothing else, and are no copies.
+      hold the same words, numbers and signs in the same order, but for articles and the like and for punctuation: two
+      invoices, two names, "may be kept" and "may not be kept" differ in nothing else, and are no copies.
 
     Args:
         threshold: From 0 (exclusive) to 1; `None` compares whole texts only.
@@ -57,7 +64,7 @@ class SeenTexts:
 
     def _is_near(self, one: _Outline, other: _Outline) -> bool:
         fewer, more = sorted((len(one.shingles), len(other.shingles)))
-        if self._threshold is None or not fewer or fewer < self._threshold * more or one.numbers != other.numbers:
+        if self._threshold is None or not fewer or fewer < self._threshold * more or one.content != other.content:
             return False
         shared = len(one.shingles & other.shingles)
         return shared >= self._threshold * (fewer + more - shared)
@@ -72,5 +79,15 @@ def _outline(text: str) -> _Outline:
     rows = max(1, len(terms) - _SHINGLE + 1) if terms else 0
     return _Outline(
         frozenset(tuple(terms[place : place + _SHINGLE]) for place in range(rows)),
-        [term for term in terms if any(map(str.isdigit, term))],
+        _content(text),
     )
+
+
+def _content(text: str) -> tuple[str, ...]:
+    """All that a text says, in its order: words and numbers, and what is no punctuation (currencies, arrows)."""
+    words = _WORD.findall(_THOUSANDS.sub("", _normalised(text)))
+    return tuple(word for word in words if word not in _EMPTY_WORDS and not _is_punctuation(word))
+
+
+def _is_punctuation(word: str) -> bool:
+    return len(word) == 1 and word != "%" and unicodedata.category(word)[0] == "P"

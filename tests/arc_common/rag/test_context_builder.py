@@ -177,7 +177,7 @@ NOTICE = (
 
 def test_near_copies_are_shown_once():
     """Unless that is switched off, and never if their numbers differ."""
-    near = documents(f"{NOTICE}.", f"{NOTICE} today.", f"{NOTICE}, berth 12.", f"{NOTICE}, berth 13.")
+    near = documents(f"{NOTICE}.", f"{NOTICE}, please!", f"{NOTICE}, berth 12.", f"{NOTICE}, berth 13.")
     assert ids(ContextBuilder(WORDS).build(near)) == ["d0", "d2", "d3"]
     assert ids(ContextBuilder(WORDS, near_duplicates=None).build(near)) == ["d0", "d1", "d2", "d3"]
 
