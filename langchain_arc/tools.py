@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, Field
@@ -10,6 +11,8 @@ from pydantic import BaseModel, Field
 from arc_common.engine import ContextEngine
 from arc_common.exceptions import ArcError, InvalidInputError, MissingDependencyError, NotFoundError
 from arc_common.memories import MAX_MEMORY_CHARACTERS, Memory
+from arc_common.messages import Role
+from arc_common.session import Session
 from langchain_arc.storing import checked_engine
 
 try:
@@ -29,6 +32,7 @@ _log = logging.getLogger("arc.tools")
 _MOST_FOUND = 20
 _LONGEST_QUERY = 1_000
 _LONGEST_ID = 255
+_LOOK_BACK = 64
 
 
 class SearchMemory(BaseModel):
@@ -73,6 +77,8 @@ def memory_tools(
     - Whose memories they are is settled here, or by the run; nothing that a model passes in changes it.
     - What goes wrong is the tool's answer, with the status "error", so that the agent can go on.
     - A memory's text is data: it is shown in one line, behind its id.
+    - What is saved names the user's newest message as its source, where the run's conversation (`session_id`, else its
+      thread) is in the engine: it goes when that goes.
     - Sync and async; the async form never blocks the event loop.
 
     Args:
@@ -80,15 +86,19 @@ def memory_tools(
         user_id: Whose they are, or a function of the run's `Runtime` (`lambda runtime: runtime.context.user_id`). Where
             it returns `None`, the tools answer that there is no memory.
         session_id: The conversation whose own they are, or such a function; `None` for those that outlast it.
-        caller_id: The application that they belong to. Without user and session, all of its users share them.
+        caller_id: The application that they belong to. With `settings.memory.scope` "caller", and without user and
+            session, all of its users share them.
 
     Raises:
-        InvalidInputError: An argument is not what it should be.
+        InvalidInputError: An argument is not what it should be, or neither user nor session is given where sessions
+            don't read what a caller's users share.
     """
     checked_engine(engine)
     for name, value in (("user_id", user_id), ("session_id", session_id)):
         if value is not None and not isinstance(value, str) and not callable(value):
             raise InvalidInputError(name, value, "text, a function of the runtime, or None")
+    if user_id is None and session_id is None and engine.settings.memory.scope != "caller":
+        raise InvalidInputError("user_id", None, "whose memories they are (or session_id): no session reads a caller's")
     fixed_user, fixed_session = (one if isinstance(one, str) else None for one in (user_id, session_id))
     engine.memories(user_id=fixed_user, session_id=fixed_session, caller_id=caller_id)  # the ids are checked now
 
@@ -105,7 +115,12 @@ def memory_tools(
         type: str = "fact",  # noqa: A002 - the schema's name
         importance: float = 0.5,
     ) -> str:
-        return f"Saved:\n{_line(memories().add(content, type=type, importance=importance))}"
+        user, session = _of_run("user", user_id), _of_run("session", session_id) or _thread()
+        source = (
+            None if session is None else _newest_question(engine.session(session, user_id=user, caller_id=caller_id))
+        )
+        sources = [(session, source)] if session is not None and source is not None else []
+        return f"Saved:\n{_line(memories().add(content, type=type, importance=importance, sources=sources))}"
 
     def forget(memory_id: str) -> str:
         memories().delete(memory_id)
@@ -172,6 +187,25 @@ def _of_run(name: str, value: "str | Callable[[Runtime[Any]], str | None] | None
     if found is None:
         raise ToolException(f"There is no memory here: this run has no {name}.")
     return found
+
+
+def _thread() -> str | None:
+    """The run's thread, if there is a run: the conversation's id in `ArcMemoryMiddleware`."""
+    try:
+        from langgraph.config import get_config  # noqa: PLC0415 - optional, as agents are
+
+        thread_id = get_config().get("configurable", {}).get("thread_id")
+    except (ImportError, RuntimeError):  # outside of a run
+        return None
+    return str(thread_id) if thread_id and len(str(thread_id)) <= _LONGEST_ID else None
+
+
+def _newest_question(session: Session) -> str | None:
+    """The id of the user's newest message, if it is among the last that are stored."""
+    with suppress(NotFoundError):  # another user's conversation
+        said = session.messages(limit=_LOOK_BACK)
+        return next((message.id for message in reversed(said) if message.role is Role.USER), None)
+    return None
 
 
 def _line(memory: Memory) -> str:

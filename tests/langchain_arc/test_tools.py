@@ -17,7 +17,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from arc_common import ArcSettings, ContextEngine, InvalidInputError
-from langchain_arc import memory_tools, open_engine
+from langchain_arc import ArcMemoryMiddleware, memory_tools, open_engine
 from tests.langchain_arc.scripted_agents import ScriptedToolModel, call
 
 
@@ -114,7 +114,7 @@ async def test_one_agent_serves_many_users(engine: ContextEngine) -> None:
 
 @pytest.mark.parametrize(
     "scope",
-    [{"user_id": "ann"}, {"session_id": "s"}, {"user_id": "ann", "session_id": "s"}, {}, {"caller_id": "b"}],
+    [{"user_id": "ann"}, {"session_id": "s"}, {"user_id": "ann", "session_id": "s"}],
     ids=str,
 )
 def test_whose_memories_they_are_is_settled_by_the_application(engine: ContextEngine, scope: dict[str, str]) -> None:
@@ -240,7 +240,9 @@ async def test_the_event_loop_is_never_blocked(engine: ContextEngine) -> None:
         ({"user_id": 7}, "user_id"),
         ({"user_id": ""}, "user_id"),
         ({"session_id": "x" * 300}, "session_id"),
-        ({"caller_id": " "}, "caller_id"),
+        ({"caller_id": " ", "user_id": "ann"}, "caller_id"),
+        ({}, "user_id"),
+        ({"caller_id": "b"}, "user_id"),
     ],
     ids=str,
 )
@@ -254,5 +256,32 @@ def test_a_caller_must_be_named_where_settings_say_so() -> None:
     """As everywhere."""
     with open_engine(settings=ArcSettings(require_scope=True)) as engine:
         with pytest.raises(InvalidInputError, match="caller_id"):
-            memory_tools(engine)
-        assert len(memory_tools(engine, caller_id="one")) == 3
+            memory_tools(engine, user_id="ann")
+        assert len(memory_tools(engine, user_id="ann", caller_id="one")) == 3
+
+
+def test_users_share_memories_where_settings_say_so() -> None:
+    """Where sessions read them, the tools may write them."""
+    with open_engine(settings=ArcSettings(memory={"scope": "caller"})) as engine:
+        run(by_name(memory_tools(engine))["save_memory"], content="The user has a dog.")
+        assert [memory.text for memory in engine.memories().list()] == ["The user has a dog."]
+
+
+@pytest.mark.parametrize("given", [{"user_id": "ann"}, {"user_id": "ann", "session_id": "t"}], ids=str)
+def test_what_is_saved_goes_with_the_message_that_says_it(engine: ContextEngine, given: dict[str, str]) -> None:
+    """The user's newest, in the run's own conversation; where there is none, the memory stands for itself."""
+    model = ScriptedToolModel(script=[AIMessage("", tool_calls=[call("save_memory", "c", content="Has a dog.")]), "ok"])
+    agent: Any = create_agent(
+        model, memory_tools(engine, **given), middleware=[ArcMemoryMiddleware(engine, user_id="ann")]
+    )
+    value = {"messages": [HumanMessage("I have a dog.", id="m1")]}
+    agent.invoke(value, config={"configurable": {"thread_id": "t"}})
+    memories, session = engine.memories(**given), engine.session("t", user_id="ann")
+    (memory,) = memories.list()
+    ((session_id, message_id),) = memory.sources
+    assert session_id == "t"
+    assert [message.text for message in session.find([message_id])] == ["I have a dog."]
+    session.remove([message_id])
+    assert memories.list() == []
+    run(by_name(memory_tools(engine, user_id="eve", session_id="t"))["save_memory"], content="Has a cat.")
+    assert [memory.sources for memory in engine.memories(user_id="eve", session_id="t").list()] == [()]
