@@ -5,18 +5,8 @@ import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 
-from arc_common.memory.rules.claims_english_words import (
-    ATTRIBUTES,
-    AUXILIARIES,
-    CONTRACTIONS,
-    FILLERS,
-    MONTHS,
-    PHRASES,
-    PRONOUNS,
-    SAME,
-    TAIL,
-    VERBS,
-)
+from arc_common.memory.rules.claims_english_phrases import CONTRACTIONS, PHRASES, TAIL
+from arc_common.memory.rules.claims_english_words import ATTRIBUTES, AUXILIARIES, FILLERS, MONTHS, PRONOUNS, SAME, VERBS
 from arc_common.memory.rules.claims_kinds import KIND_OF_WORD, NUMBER_WORDS, UNITS, amount, clock
 from arc_common.memory.rules.vocabulary import word_set
 from arc_common.text import analyze

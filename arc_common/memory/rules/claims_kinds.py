@@ -5,7 +5,21 @@ from collections.abc import Iterable
 
 from arc_common.memory.rules.vocabulary import word_set
 
-__all__ = ["COUNTRIES", "KIND_OF_WORD", "NUMBER_WORDS", "ROUND", "UNITS", "amount", "are_near", "clock", "kind_of"]
+__all__ = [
+    "COUNTRIES",
+    "KIND_OF_WORD",
+    "MOMENTS",
+    "NUMBER_WORDS",
+    "OF_THINGS",
+    "ROUND",
+    "STATUS",
+    "UNITS",
+    "WHEN",
+    "amount",
+    "are_near",
+    "clock",
+    "kind_of",
+]
 
 ROUND = 0.1
 """Two amounts that differ by no more than this share may be one, if either is said to be rough."""
@@ -104,11 +118,21 @@ NUMBER_WORDS = {
     for number, word in enumerate(words.split(), start)
 } | {"thirty": 30.0, "forty": 40.0, "fifty": 50.0, "sixty": 60.0, "hundred": 100.0, "half": 0.5}
 
+OF_THINGS = frozenset({"weekday", "season", "daypart", "language", "colour", "transport"})
+"""Kinds of values of which somebody has several, but a thing has one."""
+
+STATUS = frozenset({"marital", "employment", "hand", "contract"})
+"""Kinds of values that somebody has whatever else is said."""
+
+MOMENTS = frozenset({"date", "weekday", "clock"})
+WHEN = MOMENTS | {"daypart", "season", "amount", "amount-day", "amount-month", "often"}
+"""Kinds of values that say when, how long and how much, and not what."""
+
 COUNTRIES = word_set(
     """
     africa america argentina asia australia austria belgium brazil britain canada china denmark egypt england europ
-    finland franc germani greec india indonesia ireland itali japan korea malaysia mexico netherland norway philippin poland
-    portug russia scotland spain sweden switzerland taiwan thailand turkey uk ukrain usa vietnam wale
+    finland franc germani greec india indonesia ireland itali japan korea malaysia mexico netherland norway philippin
+    poland portug russia scotland spain sweden switzerland taiwan thailand turkey uk ukrain usa vietnam wale
     한국 미국 영국 일본 중국 프랑스 독일 이탈리아 스페인 캐나다 호주 베트남 태국 대만 유럽 네덜란드 스위스 러시아 인도
     """
 )

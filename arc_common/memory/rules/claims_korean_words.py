@@ -28,6 +28,7 @@ __all__ = [
     "OCCUPATION",
     "PAST",
     "PEOPLE",
+    "SAME",
     "SCHOOL",
     "STATES",
     "TITLE",
@@ -143,3 +144,15 @@ DENIED_BY = {
 LIGHT = word_set("구독 회원권 멤버십 계약 생각 일 직장 완전 회원 요금제 습관 지 달 됐")
 
 LEARNS = re.compile(r"배우|배워|강습|수업|학원|연습|레슨|과외|과정")
+
+SAME = {
+    "체중": "몸무게",
+    "색상": "색",
+    "색깔": "색",
+    "핸드폰": "휴대폰",
+    "급여": "월급",
+    "미팅": "회의",
+    "제일": "가장",
+    "결혼식": "marital=married",
+}
+"""One word for what has several."""
