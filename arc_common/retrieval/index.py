@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from arc_common.documents import Document, ScoredDocument
@@ -18,7 +19,7 @@ from arc_common.retrieval.agreement import credibility
 from arc_common.retrieval.embedding import GuardedEmbedder
 from arc_common.retrieval.fusion import Ranking, fused_scores
 from arc_common.retrieval.lexical import BM25
-from arc_common.text import analyze, analyze_query
+from arc_common.text import analyze, analyze_query, han_characters
 
 if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must not cost
     import numpy as np
@@ -38,6 +39,11 @@ that of measuring by the best alone; where words serve, it is the same."""
 
 _BY_WORDS_ONLY = "no vector for the query: searched by words only"
 _NO_THRESHOLD_MET = "no vector for the query: nothing can meet the threshold"
+
+_CHARACTER = 0.5
+"""What a Han character of a document weighs beside the pairs that it is part of. With 0, ½ and 1 the nDCG@10 of Chinese
+paragraphs is .964, .970 and .971 by words; fused with the vectors of two embedders .964, .969 and .969, .965, .968 and
+.968."""
 
 _BATCH = 64
 _MAX_TERMS = 256
@@ -76,6 +82,7 @@ class HybridIndex:
 
     - Ranking is arc's own BM25 over the scope's statistics, fused with cosines: the same on every store. Cosines count
       as far as the words bear them out (see `credibility`), words as far as they answer the query.
+    - Documents are found by each Han character, too: a query of one finds what contains it.
     - A failing embedder loses nothing: what is added is stored without vectors, what is searched is searched by words,
       and both are counted ("index.embedder_errors"), logged and said.
     - Thread-safe if embedder and store are. Making one does no I/O.
@@ -131,7 +138,7 @@ class HybridIndex:
         Raises:
             InvalidInputError: An item can't be stored, or the stored vectors are of another embedder.
         """
-        entries = [_entry(item) for item in items]
+        entries = [_entry(item, self._kind) for item in items]
         embedder = self._checked_embedder()
         unembedded = 0
         for start in range(0, len(entries), self._batch_size):
@@ -262,8 +269,10 @@ class HybridIndex:
 
     def _matching(self, query: str, filters: Filter | None, limit: int) -> tuple[Ranking, float]:
         """What is found by words, and how much of the query the best of it answers."""
-        analysed = analyze_query(query, drop_stop_words=self._drop_stop_words)
-        terms = dict.fromkeys(list(dict.fromkeys(analysed))[:_MAX_TERMS], 1.0)
+        terms = dict.fromkeys(analyze_query(query, drop_stop_words=self._drop_stop_words), 1.0)
+        if self._kind == "document":
+            terms |= {one: _CHARACTER for one in han_characters(" ".join(terms)) if one not in terms}
+        terms = dict(islice(terms.items(), _MAX_TERMS))
         weight = self._weights["bm25"]
         if not terms:
             return Ranking({}, weight=weight), 0.0
@@ -324,19 +333,20 @@ class HybridIndex:
         return self._store.scan(self._scope, self._kind, unembedded=True, after=after, limit=self._batch_size)
 
 
-def _entry(item: Document | IndexEntry) -> IndexEntry:
+def _entry(item: Document | IndexEntry, kind: EntryKind) -> IndexEntry:
     if isinstance(item, IndexEntry):
-        return item if item.terms else replace(item, terms=_terms(item.text))
+        return item if item.terms else replace(item, terms=_terms(item.text, kind))
     if not isinstance(item, Document):
         raise InvalidInputError("items", item, "a Document or an IndexEntry")
     entry_id = item.id
     if entry_id is None:
         entry_id = sha256(f"{item.source or ''}\x00{item.text}".encode(errors="surrogatepass")).hexdigest()[:32]
-    return IndexEntry(entry_id, item.text, _terms(item.text), item.metadata, item.source)
+    return IndexEntry(entry_id, item.text, _terms(item.text, kind), item.metadata, item.source)
 
 
-def _terms(text: str) -> dict[str, float]:
-    return dict(Counter(analyze(text)))
+def _terms(text: str, kind: EntryKind) -> dict[str, float]:
+    characters = han_characters(text) if kind == "document" else []
+    return dict(Counter(analyze(text)) | Counter(characters))
 
 
 def _document(entry: IndexEntry) -> Document:

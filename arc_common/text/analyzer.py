@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 
 from arc_common.text.words import BASE_FORMS, KOREAN_PARTICLES, KOREAN_STOP_WORD, STOP_WORDS, UNSPACED_STOP_WORD
 
-__all__ = ["analyze", "analyze_query", "query_words"]
+__all__ = ["analyze", "analyze_query", "han_characters", "query_words"]
 
 _MAX_TERM = 64
 """Characters of one term. Longer runs (encoded data) are cut: nobody asks for their ends."""
@@ -30,8 +30,9 @@ _MARKS = (
 """Signs that belong to the letter before them, and that `\\w` leaves out: an Indic word would fall apart."""
 
 _HANGUL = "가-힣\u1100-\u11ff"
+_HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af々〇"
 _UNSPACED = (
-    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af々〇"  # Han
+    f"{_HAN}"
     "ぁ-ゖゝ-ゟァ-ヺー-ヿ\u31f0-\u31ff\U0001aff0-\U0001b16f"  # kana
     "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ebd\u0ec0-\u0ecd\u1000-\u103f\u1050-\u108f\u1780-\u17d3"  # Thai to Khmer
 )
@@ -42,6 +43,7 @@ _PIECE = re.compile(
     f"(?P<hangul>[{_HANGUL}]+)|(?P<unspaced>[{_UNSPACED}]+)"
     f"|(?P<compound>{_LETTERS}(?:(?:[-._:@/+']|(?<=[0-9]),(?=[0-9])){_LETTERS})*)"
 )
+_HAN_CHARACTER = re.compile(f"[{_HAN}]")
 _UNSPACED_CHARACTER = re.compile(f"[{_UNSPACED}]")
 _NUMBER = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]{1,3}(?:\.[0-9]{3})+(?:,[0-9]+)?|[0-9]+\.[0-9]+")
 _CONNECTOR = re.compile(r"[-._:@/+,]")
@@ -101,6 +103,15 @@ def analyze_query(text: str, *, drop_stop_words: bool = True) -> list[str]:
         return analyze(text)
     words = (word for word in _words(_fold(text)) if word not in STOP_WORDS)
     return _with_pairs(_terms_of_word(word, query=True) for word in words) or analyze(text)
+
+
+def han_characters(text: str) -> list[str]:
+    """The Han characters of a text, in its order, with repetitions: each is a word or a part of one.
+
+    Beside the pairs of `analyze` they let a text be found by one character of it, or by a short form of a word
+    (Nie, Gao, Zhang & Zhou 2000, "On the Use of Words and N-grams for Chinese Information Retrieval").
+    """
+    return [] if text.isascii() else _HAN_CHARACTER.findall(_fold(text))
 
 
 def query_words(text: str) -> list[str]:

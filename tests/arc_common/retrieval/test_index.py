@@ -124,6 +124,16 @@ def test_words_meet_no_threshold_for_vectors(index: HybridIndex, embedder: WordE
     assert ids(index.search("cat", threshold=0.7)) == ["cat"]
 
 
+@pytest.mark.parametrize(("query", "expected"), [("茶", ["tea", "pot"]), ("龙", ["tea"]), ("茶叶", ["tea", "pot"])])
+def test_documents_are_found_by_one_han_character(query: str, expected: list[str]) -> None:
+    """Whatever stands beside it; of two that contain it, the one that says it more often comes first."""
+    index = HybridIndex(InMemoryIndexStore())
+    index.add(
+        [Document("西湖的龙井茶是绿茶。", "tea"), Document("他买了茶壶", "pot"), Document("咖啡很好喝", "coffee")]
+    )
+    assert ids(index.search(query)) == expected
+
+
 def test_a_threshold_is_off_until_it_is_given(index: HybridIndex) -> None:
     """It is one for vectors: what is found by its words stays."""
     assert len(index.search("cat", mode="dense")) == 5

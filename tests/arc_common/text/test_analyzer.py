@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arc_common.text import analyze, analyze_query, analyzer, query_words
+from arc_common.text import analyze, analyze_query, analyzer, han_characters, query_words
 
 anything = st.text(st.characters(), max_size=200)
 words = st.text(st.characters(categories=["Ll", "Lu", "Lo", "Nd"]), min_size=1, max_size=12)
@@ -55,6 +55,12 @@ def test_a_query_of_single_characters_finds_the_word(query):
     assert {"龙井", "井茶"} & set(asked) & set(analyze("西湖的龙井茶很有名"))
     assert set(analyze("龙井茶")) & set(analyze(query))
     assert analyze_query(query, drop_stop_words=False) == analyze(query)
+
+
+def test_han_characters_are_those_of_the_text():
+    """In their order, whatever form they are written in; kana and Hangul are none."""
+    assert han_characters("東京の茶、⽕曜 and 한글 tea") == ["東", "京", "茶", "火", "曜"]
+    assert han_characters("tea") == []
 
 
 def test_ordinary_words_alone_are_remembered():
