@@ -1,6 +1,6 @@
 """What stores keep of a conversation's summaries and facts, and the protocol for it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol
@@ -314,8 +314,18 @@ class SummaryStore(Protocol):
     def facts_of_ids(self, key: SessionKey, ids: Sequence[str]) -> list[Fact]:
         """Those of the facts that are there, whatever is to be said of them, in the order of `facts`."""
 
-    def facts_of_keys(self, key: SessionKey, keys: Sequence[str], *, without: int | None = None) -> list[Fact]:
+    def facts_of_keys(
+        self,
+        key: SessionKey,
+        keys: Sequence[str],
+        *,
+        without: int | None = None,
+        saying: Collection[str] | None = None,
+    ) -> list[Fact]:
         """The facts that hold under these keys (compared after folding case and space).
+
+        With `saying`, of those that rules found only the ones that say one of these values (compared likewise): a key
+        that rules give may have hundreds.
 
         With `without`, as if the leaf that begins at that place had not been read: not its facts, but those that only
         these superseded or it removed. That is what a leaf's new reading is to be merged with.

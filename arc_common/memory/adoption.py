@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import takewhile
 
+from arc_common.facts import Fact
 from arc_common.memory.fact_index import FactIndex
 from arc_common.memory.ledger import pinned
 from arc_common.memory.segments import Placed, boundary_after, shown_narratives
@@ -93,24 +94,32 @@ class Material:
         return any(segment.made_by == "rules" and behind < segment.end <= up_to for segment in self.cover)
 
     def composed_ahead(
-        self, *, boundary: int, unhurried: Callable[[Sequence[int]], Sequence[int]] = list
+        self, *, boundary: int, unhurried: Callable[[Sequence[Fact]], Sequence[Fact]] = list
     ) -> "Material":
         """With what is shown at the next boundaries there may be, for a turn only to take."""
         ends = [segment.end for segment in self.cover if segment.made_by is not None and segment.end > boundary]
-        return replace(self, ready={end: self.shown(end) for end in unhurried(ends[-_COMPOSED:])})
+        return replace(self, ready={end: composed(self, end, unhurried=unhurried) for end in ends[-_COMPOSED:]})
 
     def within(self, facts_tokens: int) -> "Material":
         """For another ceiling of the pinned facts."""
         return self if facts_tokens == self.facts_tokens else replace(self, facts_tokens=facts_tokens, ready={})
 
 
-def composed(material: Material, boundary: int) -> Shown:
-    """The pinned facts and the narratives that stand for the messages up to a boundary, each within its ceiling."""
+def composed(
+    material: Material, boundary: int, *, unhurried: Callable[[Sequence[Fact]], Sequence[Fact]] = list
+) -> Shown:
+    """The pinned facts and the narratives that stand for the messages up to a boundary, each within its ceiling.
+
+    Args:
+        material: What it is made from.
+        boundary: The place.
+        unhurried: Goes through facts giving way to replies.
+    """
     shown, left_out = shown_narratives(material.cover, boundary=boundary, max_tokens=material.narrative_tokens)
     narrative, dropped = narrated(shown, max_tokens=material.narrative_tokens, count=material.index.count)
     missed = [*left_out, *dropped]
     known = [fact for fact in list(material.index.facts.values())[:_CANDIDATES] if fact.segment <= boundary]
-    facts = pinned(known, max_tokens=material.facts_tokens, count=material.index.cost)
+    facts = pinned(known, max_tokens=material.facts_tokens, count=material.index.cost, unhurried=unhurried)
     return Shown(
         facts=tuple(fact.line for fact in facts),
         fact_ids=tuple(fact.id for fact in facts),

@@ -68,34 +68,39 @@ def merged(
         )
 
     others = [fact for fact in known if fact.segment != segment.start and fact.holds]
-    later = [fact for fact in others if fact.segment > segment.start]
+    earlier: dict[str, list[tuple[str, Fact]]] = {}
+    later: dict[str, list[tuple[str, Fact]]] = {}
+    for other in others:
+        side = earlier if other.segment < segment.start else later
+        side.setdefault(folded(other.key), []).append((folded(other.value), other))
     facts: dict[tuple[str, str], Fact] = {}
     for proposal, maker in proposed:
-        superseding = _superseding(proposal, later)
-        facts[folded(proposal.key), folded(proposal.value)] = stored(proposal, maker, superseded_by=superseding)
+        key, value = folded(proposal.key), folded(proposal.value)
+        facts[key, value] = stored(proposal, maker, superseded_by=_superseding(value, later.get(key, ())))
     superseded: dict[str, str] = {}
     for (key, value), fact in facts.items():
-        for other in others:
-            earlier = folded(other.key) == key and other.segment < segment.start
-            if earlier and (fact.made_by == "model" or folded(other.value) == value):
+        for said, other in earlier.get(key, ()):
+            if fact.made_by == "model" or said == value:
                 superseded[other.id] = fact.id
     gone = {folded(key) for key in removed_keys} - {key for key, _ in facts}
     removed = tuple(
         other.id
-        for other in others
-        if folded(other.key) in gone and other.segment < segment.start and other.id not in superseded
+        for key, others_of_key in earlier.items()
+        for _, other in others_of_key
+        if key in gone and other.id not in superseded
     )
     invented = (stored(proposal, "model", grounded=False) for proposal in ungrounded)
     return Commit(segment, (*facts.values(), *invented), superseded, removed)
 
 
-def _superseding(proposal: ProposedFact, later: Sequence[Fact]) -> str | None:
-    """The fact of a later leaf that took this one's place already, when an old leaf is read again."""
-    key, value = folded(proposal.key), folded(proposal.value)
-    for fact in later:
-        if folded(fact.key) == key and (fact.made_by == "model" or folded(fact.value) == value):
-            return fact.id
-    return None
+def _superseding(value: str, later: Sequence[tuple[str, Fact]]) -> str | None:
+    """The fact of a later leaf that took this one's place already, when an old leaf is read again.
+
+    Args:
+        value: Its value, folded.
+        later: The facts of later leaves under its key, each with its folded value.
+    """
+    return next((fact.id for said, fact in later if fact.made_by == "model" or said == value), None)
 
 
 def related(facts: Sequence[Fact], text: str, *, max_tokens: int, count: Callable[[str], int]) -> list[Fact]:
@@ -129,19 +134,32 @@ def related(facts: Sequence[Fact], text: str, *, max_tokens: int, count: Callabl
     return chosen
 
 
-def pinned(facts: Sequence[Fact], *, max_tokens: int, count: Callable[[str], int]) -> list[Fact]:
+def pinned(
+    facts: Sequence[Fact],
+    *,
+    max_tokens: int,
+    count: Callable[[str], int],
+    unhurried: Callable[[Sequence[Fact]], Sequence[Fact]] = list,
+) -> list[Fact]:
     """The facts that are always shown: the most important, then the newest, as long as their lines fit.
 
     - One whose value stands already in what rules took from the same message is passed over: that is its sentence.
     - One that doesn't fit is passed over for the next, sixteen times in a row at most.
     - They are shown in the order in which they were said; those of one message, in the order of their lines, so that
       the same conversation gives the same bytes.
+
+    Args:
+        facts: Those that hold.
+        max_tokens: What their lines may cost.
+        count: Counts a line's tokens.
+        unhurried: Goes through facts giving way to replies.
     """
     chosen: list[Fact] = []
     lines: set[str] = set()
     sentences: dict[str, list[str]] = {}
     total = misses = 0
-    for fact in sorted(facts, key=lambda fact: (-fact.importance, -fact.valid_from.timestamp(), fact.line)):
+    best_first = sorted(facts, key=lambda fact: (-fact.importance, -fact.valid_from.timestamp(), fact.line))
+    for fact in unhurried(best_first):
         line = folded(fact.line)
         if line in lines or _is_said(fact, sentences):
             continue

@@ -86,7 +86,7 @@ class RuleBasedSummarizer:
         if not sentences:
             return ""
         chosen: list[int] = []
-        similar = _similarities(sentences)
+        similar = self._similarities(sentences)
         ranked = self._ranked(sentences, similar)
         text = ""
         for index in ranked:
@@ -111,6 +111,21 @@ class RuleBasedSummarizer:
             telling = [sentence for sentence in whole if rough_tokens(sentence) >= _SHORTEST] or whole
             found += [_Sentence(message.role, text, _terms(text)) for text in telling[:each]]
         return found
+
+    def _similarities(self, sentences: Sequence[_Sentence]) -> NDArray[np.float64]:
+        """The cosines of the sentences' TF-IDF vectors, as a square matrix (float64)."""
+        frequency = Counter(term for sentence in sentences for term in sentence.terms)
+        place = {term: i for i, term in enumerate(frequency)}
+        rarity = 1.0 + np.log(len(sentences) / np.array(list(frequency.values()) or [1]))
+        vectors = np.zeros((len(sentences), len(rarity)))
+        for row, sentence in enumerate(sentences):
+            self._give_way()
+            vectors[row, [place[term] for term in sentence.terms]] = list(sentence.terms.values())
+        vectors *= rarity
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        vectors /= np.where(lengths > 0.0, lengths, 1.0)
+        cosines: NDArray[np.float64] = vectors @ vectors.T
+        return cosines
 
     def _ranked(self, sentences: Sequence[_Sentence], similar: NDArray[np.float64]) -> list[int]:
         """The sentences' places, the most central first; of equals, the earlier."""
@@ -148,20 +163,6 @@ def _terms(sentence: str) -> Counter[str]:
         else:
             terms[folded] += 1
     return terms
-
-
-def _similarities(sentences: Sequence[_Sentence]) -> NDArray[np.float64]:
-    """The cosines of the sentences' TF-IDF vectors, as a square matrix (float64)."""
-    frequency = Counter(term for sentence in sentences for term in sentence.terms)
-    place = {term: i for i, term in enumerate(frequency)}
-    vectors = np.zeros((len(sentences), len(place) or 1))
-    for row, sentence in enumerate(sentences):
-        for term, count in sentence.terms.items():
-            vectors[row, place[term]] = count * (1.0 + np.log(len(sentences) / frequency[term]))
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    vectors /= np.where(lengths > 0.0, lengths, 1.0)
-    cosines: NDArray[np.float64] = vectors @ vectors.T
-    return cosines
 
 
 def _prior(sentence: _Sentence) -> float:

@@ -1,12 +1,13 @@
 """Writing a conversation's summaries in the background: which is next, from what, and what is stored of it."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import takewhile
 
 from arc_common.exceptions import SummaryFailedError
-from arc_common.facts import ProposedFact
+from arc_common.facts import Fact, ProposedFact
 from arc_common.memory.courtesy import Courtesy
 from arc_common.memory.extraction import extract_facts
 from arc_common.memory.grounding import is_grounded, missing_facts
@@ -25,7 +26,8 @@ __all__ = ["SummaryWriter", "content_hash"]
 _LEAF_TOKENS = 2_000
 """A leaf ends with the turn that reaches these, also with few messages: four leaves make one call for their block."""
 _OUTLINES = 64
-_UNFINISHED = 64
+_MORE = 8
+"""Times as many unfinished segments are read when the first of them are not to be written; as a rule one is enough."""
 _LEFT_OUT = 0.7
 """What a rule's fact that a model left out counts beside the model's own: that has read what each was said for."""
 _RELATED_PART = 2
@@ -105,8 +107,10 @@ class SummaryWriter:
         state = self._store.state(key, limit=0)
         if state.epoch != lease.epoch:
             return False
+        self.courtesy.give_way()
         cover = self._store.cover(key)
         leaf = self._next_leaf(key, cover)
+        self.courtesy.give_way()
         if leaf is not None:  # refused where another turn has just written it: then there is a next one
             return (
                 self._leaf_by_rules(key, leaf, epoch=lease.epoch)
@@ -135,8 +139,8 @@ class SummaryWriter:
             if not self._leaf_by_rules(key, plan, epoch=epoch):
                 return written
             written = True
-        for segment in self._store.unfinished(key, limit=_UNFINISHED):
-            if segment.level == 0 and segment.made_by is None:
+        for segment in list(takewhile(_is_empty, self._unfinished(key))):
+            if segment.level == 0:
                 written |= self._leaf_by_rules(key, Plan(0, segment.start, segment.end), epoch=epoch)
         return written
 
@@ -165,15 +169,19 @@ class SummaryWriter:
 
     def _next_unfinished(self, key: SessionKey) -> Segment | None:
         """The oldest segment that is empty, or by rules though there is a model that can still be asked."""
-        limit = _UNFINISHED
-        while True:
-            unfinished = self._store.unfinished(key, limit=limit)
-            for segment in unfinished:
-                if not self.is_final(key, segment):
-                    return segment
-            if len(unfinished) < limit:
-                return None
-            limit *= 2
+        unfinished = self._unfinished(key)
+        if self._summarizer is None:  # what rules wrote is as good as it will be
+            unfinished = takewhile(_is_empty, unfinished)
+        return next((segment for segment in unfinished if not self.is_final(key, segment)), None)
+
+    def _unfinished(self, key: SessionKey) -> Iterator[Segment]:
+        """The empty ones first; read as far as they are asked for."""
+        limit = seen = 0
+        while limit == seen:
+            limit = max(1, _MORE * limit)
+            page = self._store.unfinished(key, limit=limit)
+            yield from page[seen:]
+            seen = len(page)
 
     def _rewrite(self, key: SessionKey, segment: Segment, lease: Lease) -> bool:
         plan = Plan(segment.level, segment.start, segment.end)
@@ -188,6 +196,7 @@ class SummaryWriter:
         self._given_up.discard((key, *_place(plan)))  # its messages are others than those that the model failed at
         sources = self._sources(key, plan)
         messages = [stored.message for stored in sources]
+        self.courtesy.give_way()
         narrative = self._rules.narrative(messages, max_tokens=self._settings.leaf_narrative_tokens)
         facts: list[tuple[ProposedFact, Maker]] = [(fact, "rules") for fact in self._extracted(messages)]
         segment = self._segment(plan, sources, narrative, "rules")
@@ -249,11 +258,22 @@ class SummaryWriter:
         def said_at(fact: ProposedFact) -> datetime:
             return max((time for source in fact.sources if (time := times.get(source))), default=now)
 
-        keys = [*(fact.key for fact, _ in facts), *removed_keys]
+        # What rules find supersedes what says the same; what a model says or removes, all that is under its key.
+        whole = {*(fact.key for fact, maker in facts if maker == "model"), *removed_keys}
+        values: dict[str, list[str]] = {name: [] for name in removed_keys}
+        for fact, _ in facts:
+            values.setdefault(fact.key, []).append(fact.value)
+        known: dict[str, Fact] = {}  # keys that differ in case only have the same ones
+        for name, said in values.items():
+            self.courtesy.give_way()
+            saying = None if name in whole else said
+            of_key = self._store.facts_of_keys(key, [name], without=segment.start, saying=saying)
+            known.update((one.id, one) for one in of_key)
+        self.courtesy.give_way()
         return merged(
             segment,
             facts,
-            known=self._store.facts_of_keys(key, keys, without=segment.start),
+            known=list(known.values()),
             removed_keys=removed_keys,
             said_at=said_at,
             new_id=self._new_id,
@@ -294,6 +314,7 @@ class SummaryWriter:
             return None
 
     def _commit(self, key: SessionKey, commit: Commit, *, lease: Lease | None, epoch: int) -> bool:
+        self.courtesy.give_way()
         return not self._stopped and self._store.commit(key, commit, lease=lease, epoch=epoch)
 
     def _sources(self, key: SessionKey, plan: Plan) -> list[StoredMessage]:
@@ -319,6 +340,10 @@ def content_hash(message: Message) -> str:
     """A short hash of what a message says: of all that `same_content` compares."""
     parts = [message.role.value, message.text, message.tool_call_id or "", message.name or "", repr(message.tool_calls)]
     return hashlib.blake2b("\x1f".join(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _is_empty(segment: Segment) -> bool:
+    return segment.made_by is None
 
 
 def _place(stretch: Plan | Segment) -> tuple[int, int, int]:

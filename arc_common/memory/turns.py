@@ -335,7 +335,9 @@ class TurnReader:
         with self._lock:
             ticket = next(self._tickets)
             facts_tokens = self._facts_tokens.get(key, 0)
+        courtesy = self._writer.courtesy
         cover = tuple(self._store.cover(key))
+        courtesy.give_way()
         read_to = max((segment.end for segment in cover if segment.made_by is not None), default=0)
         material = Material(
             epoch=state.epoch,
@@ -346,7 +348,7 @@ class TurnReader:
             facts_tokens=facts_tokens,
             narrative_tokens=self._settings.summary.max_narrative_tokens,
             ready={},
-        ).composed_ahead(boundary=_boundary(state), unhurried=self._writer.courtesy.between)
+        ).composed_ahead(boundary=_boundary(state), unhurried=courtesy.between)
         with self._lock:
             if key not in self._materials or self._materials[key][0] < ticket:
                 self._materials[key] = ticket, material

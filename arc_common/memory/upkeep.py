@@ -119,6 +119,10 @@ class Upkeep:
 
     def _work(self, key: SessionKey) -> None:
         self._save(key)
+        if not self._writer.is_due(key):  # as after most messages: taking the lease and giving it back are two commits
+            self._refused.discard(key)
+            self._prepare(key, False)
+            return
         owner = f"{self._name}-{os.getpid()}"  # a forked child is another
         seconds = self._lease_seconds
         lease = self._store.acquire(key, owner=owner, seconds=seconds)
@@ -131,6 +135,7 @@ class Upkeep:
         try:
             while not self.queue.stopping and self._writer.step(key, lease):
                 changed = True
+                self._writer.courtesy.give_way()
                 self._prepare(key, changed)
                 renewed = self._store.acquire(key, owner=owner, seconds=seconds)
                 if renewed is None or renewed.fence != lease.fence:

@@ -25,7 +25,7 @@ from arc_common.stores.summary_plan import (
     rests_on,
     without_text,
 )
-from arc_common.stores.summary_rows import folded_key
+from arc_common.stores.summary_rows import folded, folded_key
 from arc_common.summaries import Commit, Lease, Outline, Segment, SegmentOutline, SessionState, View
 
 __all__ = ["InMemorySummaries", "Ledger"]
@@ -398,7 +398,14 @@ class InMemorySummaries:
             found = [kept[name].seen() for name in names & kept.keys()]
         return _sorted(found)
 
-    def facts_of_keys(self, key: SessionKey, keys: Sequence[str], *, without: int | None = None) -> list[Fact]:
+    def facts_of_keys(
+        self,
+        key: SessionKey,
+        keys: Sequence[str],
+        *,
+        without: int | None = None,
+        saying: Collection[str] | None = None,
+    ) -> list[Fact]:
         """See `SummaryStore.facts_of_keys`."""
         checked_place("without", without)
         names = {folded_key(name) for name in keys}
@@ -406,6 +413,9 @@ class InMemorySummaries:
             kept = list(self._ledger(key).facts.values())
         own = {one.fact.id for one in kept if one.fact.segment == without and one.seen().holds}
         asked = [one for one in kept if one.fact.segment != without and folded_key(one.fact.key) in names]
+        if saying is not None:
+            said = set(map(folded, saying))
+            asked = [one for one in asked if one.fact.made_by != "rules" or folded(one.fact.value) in said]
         return _sorted(fact for one in asked if (fact := _unread(one, own, without)).holds)
 
     def _ledger(self, key: SessionKey) -> Ledger:

@@ -4,7 +4,7 @@ Their texts are written as reversible JSON: a database refuses NUL and lone surr
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -21,7 +21,9 @@ __all__ = [
     "SEGMENT_COLUMNS",
     "fact_from_row",
     "fact_row",
+    "folded",
     "folded_key",
+    "may_concern",
     "outline_from_row",
     "segment_from_row",
     "segment_row",
@@ -42,6 +44,8 @@ FACT_COLUMNS = (
     "superseded_by", "removed_by",
 )  # fmt: skip
 """The columns that `fact_from_row` reads, in its order."""
+
+_VALUE, _MADE_BY = FACT_COLUMNS.index("value"), FACT_COLUMNS.index("made_by")
 
 EMPTY_SEGMENT = {"narrative": '""', "tokens": 0, "made_by": "", "sources": "[]"}
 """What the row of a leaf that has to be written again holds; it has no time."""
@@ -74,7 +78,7 @@ def segment_from_row(row: Sequence[Any]) -> Segment:
         narrative=loads(narrative),
         tokens=tokens,
         made_by=_MAKERS[made_by],
-        sources=tuple((message_id, content) for message_id, content in loads(sources)),
+        sources=tuple(map(tuple, loads(sources))),
         parts=parts,
         created_at=None if created_at is None else from_microseconds(created_at),
     )
@@ -126,10 +130,19 @@ def fact_from_row(row: Sequence[Any]) -> Fact:
     )
 
 
+def folded(text: str) -> str:
+    """A key or value as it is compared: case and space folded."""
+    return " ".join(text.casefold().split())
+
+
 def folded_key(key: str) -> str:
     """A name for all keys that are equal after folding case and space: short and storable, whatever the key."""
-    folded = " ".join(key.casefold().split())
-    return hashlib.blake2b(folded.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+    return hashlib.blake2b(folded(key).encode(errors="surrogatepass"), digest_size=16).hexdigest()
+
+
+def may_concern(row: Sequence[Any], said: Collection[str]) -> bool:
+    """Whether a row of `FACT_COLUMNS` is a model's fact, or says one of these folded values."""
+    return row[_MADE_BY] != "rules" or folded(loads(row[_VALUE])) in said
 
 
 def view_text(view: View) -> str:

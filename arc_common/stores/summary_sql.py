@@ -1,6 +1,6 @@
 """Summaries and facts in SQLite or PostgreSQL."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -27,7 +27,9 @@ from arc_common.stores.summary_plan import (
 from arc_common.stores.summary_rows import (
     fact_from_row,
     fact_row,
+    folded,
     folded_key,
+    may_concern,
     outline_from_row,
     segment_from_row,
     segment_row,
@@ -229,13 +231,26 @@ class SqlSummaries:
         names = self._database.many(checked_fact_ids(ids))
         return [fact_from_row(row) for row in self._rows(key, self._sql.facts_of_ids, ids=names)]
 
-    def facts_of_keys(self, key: SessionKey, keys: Sequence[str], *, without: int | None = None) -> list[Fact]:
+    def facts_of_keys(
+        self,
+        key: SessionKey,
+        keys: Sequence[str],
+        *,
+        without: int | None = None,
+        saying: Collection[str] | None = None,
+    ) -> list[Fact]:
         """See `SummaryStore.facts_of_keys`."""
         checked_place("without", without)
         names = self._database.many([folded_key(name) for name in keys])
         if without is None:
-            return [fact_from_row(row) for row in self._rows(key, self._sql.facts_of_keys, keys=names)]
-        rows = self._rows(key, self._sql.facts_of_keys_without, keys=names, leaf=without)
+            rows = self._rows(key, self._sql.facts_of_keys, keys=names)
+        else:
+            rows = self._rows(key, self._sql.facts_of_keys_without, keys=names, leaf=without)
+        if saying is not None:  # most of what there may be is not even read
+            said = set(map(folded, saying))
+            rows = [row for row in rows if may_concern(row, said)]
+        if without is None:
+            return [fact_from_row(row) for row in rows]
         return [replace(fact_from_row(row), superseded_by=None, removed=False) for row in rows]
 
     def _rows(self, key: SessionKey, statement: Statement, **parameters: Any) -> list[Row]:

@@ -338,6 +338,17 @@ class SummaryStoreContract:
         assert store.summaries.facts(key, limit=0) == []
 
     @pytest.mark.usefixtures("talk")
+    def test_facts_that_say_one_of_some_values(self, store: Store, key: SessionKey) -> None:
+        """Of those that rules found; a model's come whatever they say."""
+        values = ("Oslo", " OSLO", "Rome")
+        found = [a_fact(f"r{n}", key="city", value=value, made_by="rules") for n, value in enumerate(values)]
+        self.put(store, key, a_leaf(1, 4), *found, a_fact("m", key="City", value="Bern"), a_fact("other", value="oslo"))
+        asked = store.summaries.facts_of_keys(key, ["city"], saying=["oslo "])
+        assert sorted(names(asked)) == ["m", "r0", "r1"]
+        assert asked == store.summaries.facts_of_keys(key, ["city"], saying=["oslo "], without=5)
+        assert names(store.summaries.facts_of_keys(key, ["city"], saying=[])) == ["m"]
+
+    @pytest.mark.usefixtures("talk")
     def test_a_new_value_supersedes(self, store: Store, key: SessionKey) -> None:
         """What no longer holds is kept, marked, and shown on request only."""
         self.put(store, key, a_leaf(1, 4), a_fact("a", key="City", value="Rome"), a_fact("b"), a_fact("c"))

@@ -89,7 +89,8 @@ def test_statements_and_rows_of_a_turn_do_not_depend_on_the_length(tmp_path: Pat
     """At message 100, 1,000 and 10,000 a turn runs the same four statements and reads as much, adopting turns too.
 
     Two of them count memories and documents: whether another process has added the first is not guessed.
-    With recall it also looks each word of the question up in the index, whose depth grows with its size's logarithm.
+    With recall it also looks the question's words up in the index, all at once; the index's depth grows with its size's
+    logarithm.
     """
     seen: dict[int, list[tuple[int, int]]] = {}
     for messages in (100, 1_000, 10_000):
@@ -111,8 +112,7 @@ def test_statements_and_rows_of_a_turn_do_not_depend_on_the_length(tmp_path: Pat
         assert after is not None
         assert after.version >= before.version + 2
     counts = {messages: max(statements for statements, _ in costs) for messages, costs in seen.items()}
-    assert counts[100] == counts[1_000] == counts[10_000]
-    assert counts[100] <= 40 if recalls else counts[100] == 4
+    assert all(count <= 12 if recalls else count == 4 for count in counts.values()), counts
     most = {messages: max(steps for _, steps in costs) for messages, costs in seen.items()}
     assert most[10_000] <= (5 if recalls else 1.2) * most[100] + 2
 
