@@ -57,7 +57,7 @@ def claims_of(sentence: str) -> Iterator[Claim]:
     whole = " ".join(clauses)
     if HYPOTHETICAL.search(whole) or PAST.search(whole.casefold()):
         return
-    is_long_ago = LONG_AGO.search(whole) is not None
+    is_dated = LONG_AGO.search(whole) is not None
     before: list[Word] = []
     for place, clause in enumerate(clauses):
         causes = CAUSED.match(clause.casefold())
@@ -65,6 +65,7 @@ def claims_of(sentence: str) -> Iterator[Claim]:
             f"I {causes['verb'] or ''} {clause[causes.end() :]}" if causes else clause, is_first=place == 0
         )
         read = clause_of(words, before, clauses[place + 1 :])
+        is_long_ago = is_dated and read.is_past()
         yield from (claim for claim in _claims(read) if claim.mark is Mark.ENDED or not is_long_ago)
         before = read.names or before
 
@@ -109,6 +110,8 @@ def _is_over(clause: Clause, match: re.Match[str]) -> Iterator[Claim]:
         yield from ended(frozenset(), clause.people, clause.before)
     elif any(word.stem and word.low not in FILLERS for word in words if kind_of(word.value) not in WHEN):
         yield from _ends(clause, given(words))
+    elif clause.people and match[0] in ("died", "passed away"):
+        yield from ended(clause.subject, clause.people, clause.subject)
     elif not clause.subject:
         yield from _ends(clause, [word for word in clause.predicate[: -len(words) or None] if word.low != "let"][:-1])
     else:
@@ -153,7 +156,11 @@ def _change(clause: Clause, match: re.Match[str]) -> list[Claim]:
     topic, new = words[: max(0, place)], words[place + 1 :]
     first = len(until(new, PREPOSITIONS))
     new = new[:first] + [word for word in new[first:] if kind_of(word.value) not in MOMENTS]
-    about = [word for word in topic if word.low not in PREPOSITIONS | {"back", "up", "down", "forward"}]
+    about = [
+        word
+        for word in until(topic, frozenset({"out", "off", "from"}))
+        if word.low not in PREPOSITIONS | {"back", "up", "down", "forward"}
+    ]
     found = list(says(clause, [*topic, *new]))
     moves = verb.startswith(("mov", "reloc", "transf")) and not plain_of(about)
     if moves and verb.endswith("ing"):

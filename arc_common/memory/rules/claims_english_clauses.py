@@ -54,7 +54,11 @@ class Clause:
         self.subject = frozenset({*stems_of(subject), *({word.low for word in subject} & {"from", "back", "without"})})
         self.before = frozenset(stems_of(before))
         self.following = following
-        owners = {word.stem for word in subject if word.low.removesuffix("'s") in PEOPLE or word.is_name}
+        owners = {
+            word.stem
+            for word in subject
+            if word.low.removesuffix("'s") in PEOPLE or (word.is_name and word.low.endswith("'s"))
+        }
         self.people = " ".join(sorted(owners)) if not re.search(r"\b(?:my|our)\b", self.low) else ""
 
     def is_past(self) -> bool:

@@ -150,6 +150,8 @@ PHRASES = tuple(
     (re.compile(pattern, re.IGNORECASE), short)
     for pattern, short in (
         (r"\bhalf an hour\b", "30 minutes"),
+        (r"\b(?:have |has )?decided not to\b", "do not"),
+        (r"\b(?:have |has )?decided to\b", "will"),
         (r"\b(for|takes?|lasts?|only) an? (?=(?:hour|minute|week|month|year|day)\b)", r"\1 1 "),
         (r"\bhad (?=(?:my|our|the)\b)(.{2,40}?) replaced (?=with|by)", r"replaced \1 "),
         (r"\b(?:from home)\b", "remotely"),

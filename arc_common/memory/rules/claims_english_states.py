@@ -145,7 +145,8 @@ def _complements(clause: Clause) -> Iterator[Claim]:
             named = {stem for w in complement if w.is_name for stem in (w.stem,)}
             kind = f"{name} name" if named else name
             if named or (name not in ("car", "runs on", "dates", "supports") and stems_of(complement)):
-                yield from placed(clause.subject | when, kind, named or stems_of(complement))
+                rest = stems_of(words[place + 1 : at]) if name == "at" else set()
+                yield from placed(clause.subject | when | rest, kind, named or stems_of(complement))
                 if name == "job":
                     yield from valued(clause.subject, "employment", {"employment=employed"})
 

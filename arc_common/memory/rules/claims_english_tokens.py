@@ -48,6 +48,7 @@ _TOKEN = re.compile(
     rf"""
     (?P<money>[$€£₩]\s?(?P<sum>\d+(?:\.\d+)?)(?P<k>k?)\b)
     | (?P<iso>\d{{4}}-\d\d-\d\d)
+    | (?P<year>(?<=\bin\s)(?:19|20)\d\d\b|(?<=\buntil\s)(?:19|20)\d\d\b)
     | (?P<clock>\b(?P<hour>\d{{1,2}})(?::(?P<minute>\d\d))?\s?(?P<half>[ap]\.?m\b\.?)
         |\b(?P<hour2>\d{{1,2}}):(?P<minute2>\d\d)\b
         |\bnoon\b|\bmidnight\b)
@@ -108,6 +109,8 @@ def _of(match: re.Match[str], before: list[Word], *, starts: bool) -> list[Word]
     if match["money"]:
         number = float(match["sum"]) * (1000 if match["k"] else 1)
         return [Word(low, "", amount(number, "dollar" if low[0] == "$" else low[0]))]
+    if match["year"]:
+        return [Word(low, "", f"date=year {low}")]
     if match["iso"]:
         return [Word(low, "", f"date={match['iso']}")]
     if match["clock"]:

@@ -37,7 +37,8 @@ PRONOUNS = word_set(
 )
 
 FILLERS = word_set(
-    "of on in at to for by from with into onto about around near exactly and or as than so but up out off over "
+    "all whole entire of on in at to for by from with into onto about around near exactly and or as than so "
+    "but up out off over "
     "down back now nowadays still currently already recently just finally officially usually normally always "
     "often really actually very quite pretty mostly mainly generally always ever again since then later "
     "completely totally fully only each every per any some longer not no never none without own new old current "

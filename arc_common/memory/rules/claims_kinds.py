@@ -75,6 +75,9 @@ _EXCLUSIVE = """
     approval: approved/accepted/승인/합격 | rejected/denied/declined/거절/불합격
     verdict: passed | failed
     beginning: pending | finished/completed/done/완료 | cancelled/canceled
+    order: oldest/eldest/첫째 | middle/둘째 | youngest/막내
+    material: wood/wooden/나무/목재 | metal/steel/철제/금속 | plastic/플라스틱 | glass/유리
+        | stone | brick/벽돌 | leather/가죽
     spice: mild/순한맛 | spicy/매운맛
 """
 """Words that exclude each other, kind by kind: between bars a value, between strokes its words in both languages."""

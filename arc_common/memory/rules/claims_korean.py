@@ -4,7 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from arc_common.memory.rules.claims import Claim, changed, ended, valued
+from arc_common.memory.rules.claims import Claim, Mark, changed, ended, valued
 from arc_common.memory.rules.claims_kinds import WHEN, kind_of
 from arc_common.memory.rules.claims_korean_clauses import PLACES, VERBAL_NOUN, Clause, engages, noun_of
 from arc_common.memory.rules.claims_korean_states import moved, says, states
@@ -16,6 +16,7 @@ from arc_common.memory.rules.claims_korean_words import (
     HYPOTHETICAL,
     INTENDED,
     LIGHT,
+    LONG_AGO,
     NEGATION,
     NOW,
     PAST,
@@ -40,10 +41,12 @@ def claims_of(sentence: str) -> Iterator[Claim]:
     whole = " ".join(clauses) + ("?" if sentence.rstrip().endswith("?") else "")
     if HYPOTHETICAL.search(whole) or PAST.search(whole):
         return
+    is_dated = LONG_AGO.search(whole) is not None
     people = ""
     for clause in clauses:
         read = Clause(" ".join(_CAUSE.sub(" ", _FINE.sub(" ", clause)).split()), people)
-        yield from _claims(read)
+        is_long_ago = is_dated and read.is_past()
+        yield from (claim for claim in _claims(read) if claim.mark is Mark.ENDED or not is_long_ago)
         people = read.people
 
 
@@ -65,14 +68,17 @@ def _claims(clause: Clause) -> Iterator[Claim]:
 
 
 def _ends(clause: Clause, words: list[Word]) -> Iterator[Claim]:
+    words = [word for word in words if not word.text.endswith("던")]
     tokens = {noun_of(word.base) for word in words if not word.value and not clause.is_owner(word)}
+    if not tokens and clause.people:
+        tokens = {clause.people}
     tokens |= {word.value for word in words if word.value and (word.base or kind_of(word.value) not in WHEN)}
     yield from ended(frozenset(), clause.people, tokens - LIGHT or tokens)
 
 
 def _denies(clause: Clause) -> Iterator[Claim]:
-    text = clause.text
-    if clause.is_event() and not NOW.search(text):
+    text = re.sub(r"기로\s(?:했|하였|함|결정)\S*$", "다", clause.text)
+    if text == clause.text and clause.is_event() and not NOW.search(text):
         return
     text = re.sub(r"지\s?(?:는|도|를)?\s?(?:않|못).*$", "", text)
     nothing = re.search(r"(?:없|아니|아닙)\S*$", text)

@@ -10,7 +10,7 @@ __all__ = ["PLACES", "VERBAL_NOUN", "Clause", "engages", "is_verb", "noun_of"]
 
 VERBAL_NOUN = re.compile(r"^(?P<noun>[가-힣a-z]{2,}|일)(?:을|를)?(?:하|해|했|한|할|합|함|중)[가-힣]{0,6}$")
 _DOING = re.compile(
-    r"(?<=[가-힣])\s수\s있\S*$|(?:고|아|어)\s(?:있|계)[가-힣]+$"
+    r"(?<=[가-힣])\s수\s있\S*$|(?<=[가-힣])\s(?:예정|계획)\S*$|(?:고|아|어)\s(?:있|계)[가-힣]+$"
     r"|기\s시작[가-힣]+$|기로\s[가-힣]+$|는\s편[가-힣]*$|게\s됐[가-힣]*$|[은는]\s중[가-힣]*$"
 )
 """What stands behind a verb and only says how far it is done."""
@@ -109,7 +109,11 @@ class Clause:
 
     def is_event(self) -> bool:
         """Whether it happened, and says nothing of what is so now."""
-        return any(_is_past(character) for character in self.text) and not JOINS.search(self.text)
+        return self.is_past() and not JOINS.search(self.text)
+
+    def is_past(self) -> bool:
+        """Whether it is told in the past."""
+        return any(_is_past(character) for character in self.text)
 
     def is_owner(self, word: Word) -> bool:
         """Whether a word names the user, or somebody whom the clause is about."""

@@ -73,6 +73,7 @@ _VALUE = re.compile(
     | (?P<half>오전|오후|새벽|아침|저녁|밤|낮)?\s?(?P<hour>\d{{1,2}}|{_NATIVE})\s?시(?!간)
         (?:\s?(?P<thirty>반)|\s?(?P<minute>\d{{1,2}})분)?
     | (?P<noon>정오|자정)
+    | (?P<year>(?:19|20)\d\d)년
     | (?P<month>\d{{1,2}})월(?:\s?(?P<day>\d{{1,2}})일)?
     | (?P<number>\d+(?:\.\d+)?)\s?(?P<scale>천만|백만|천|만|억)?\s?(?P<unit>{_COUNTERS})?
     | (?P<native>{_NATIVE})\s?(?P<unit2>{_COUNTERS})
@@ -121,6 +122,8 @@ def _value(match: re.Match[str]) -> list[str]:
         return [clock(int(hour), 30 if match["thirty"] else int(match["minute"] or 0), kind)]
     if match["noon"]:
         return [clock(12, 0, "pm" if match["noon"] == "정오" else "am")]
+    if match["year"]:
+        return [f"date=year {match['year']}"]
     if match["month"]:
         return [f"date={int(match['month'])}", *([f"date=day {int(match['day'])}"] if match["day"] else [])]
     if match["unit"] in ("번", "회") or match["unit2"] in ("번", "회"):
