@@ -15,6 +15,7 @@ from arc_common.messages import Message, check_identifier
 from arc_common.protocols import SessionKey
 from arc_common.rag import Chunker, ContextBuilder, Fusion, RagContext, RagPipeline, RagQuery
 from arc_common.rag.chunking import DOCUMENT_ID, chunk_prefix
+from arc_common.rag.statistics import JointStatistics
 from arc_common.rerankers import BM25Reranker, DiversityReranker, KeywordWeightedReranker, SimpleScoreReranker
 from arc_common.retrieval import Found, HybridIndex, reciprocal_rank_fusion, score_fusion
 from arc_common.retrieval.fusion import raw_score_fusion
@@ -226,7 +227,7 @@ def rag_pipeline(
     if not rag.rerank_enabled:
         reranker = None
     elif reranker is None:
-        reranker = _reranker(runtime)
+        reranker = _reranker(runtime, list(sources.values()) if isinstance(sources, Mapping) else [sources])
     if fusion is None:
         fusion = score_fusion if rag.fusion == "scores" else partial(reciprocal_rank_fusion, k=rag.rrf_k)
     return RagPipeline(
@@ -242,12 +243,15 @@ def rag_pipeline(
     )
 
 
-def _reranker(runtime: "Runtime") -> "Reranker":
+def _reranker(runtime: "Runtime", sources: "Sequence[Retriever]") -> "Reranker":
+    """The reranker that the settings name; what is rare is judged by all that an engine's own documents say."""
     rag = runtime.settings.rag
     if rag.reranker == "keyword":
         return KeywordWeightedReranker(weight=rag.keyword_weight, top_k=rag.rerank_top_k)
     if rag.reranker == "bm25":
-        return BM25Reranker(top_k=rag.rerank_top_k)
+        own = [source.index for source in sources if isinstance(source, Corpus)]
+        statistics = JointStatistics(own) if len(own) == len(sources) else None
+        return BM25Reranker(statistics=statistics, top_k=rag.rerank_top_k)
     if rag.reranker == "diversity":
         return DiversityReranker(trade_off=rag.diversity_lambda, top_k=rag.rerank_top_k)
     return SimpleScoreReranker(top_k=rag.rerank_top_k)

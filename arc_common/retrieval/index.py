@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Filter, parse_filter
-from arc_common.indexing import KINDS, EntryKind, IndexEntry, IndexStore, Scope, unit_vector
+from arc_common.indexing import KINDS, EntryKind, IndexEntry, IndexStore, LexicalCandidates, Scope, unit_vector
 from arc_common.observability import Observer, SilentObserver
 from arc_common.protocols import Embedder
 from arc_common.ranking import best_places
@@ -133,18 +133,27 @@ class HybridIndex:
 
         - A document without an id gets one that its text and source determine: added again, it is the same one.
         - An entry may bring its own terms and its own vector; terms are analysed and vectors made where it has none.
-        - Nothing is written if one of them can't be.
+        - Nothing is written if one of them can't be. Only what is wrong with vectors that are yet to be made shows when
+          they are made, by `batch_size`: where the embedder's have another dimension than those before, that batch and
+          the ones behind it are not stored.
 
         Raises:
-            InvalidInputError: An item can't be stored, or the stored vectors are of another embedder.
+            InvalidInputError: An item can't be stored, or vectors are of different embedders or dimensions: those that
+                are stored, those that items bring, and those that the embedder makes.
         """
         entries = [_entry(item, self._kind) for item in items]
-        embedder = self._checked_embedder()
+        embedder = self._embedder
+        brings_vectors = any(entry.vector is not None for entry in entries)
+        stored = self._store.embedding(self._scope, self._kind) if embedder or brings_vectors else None
+        embedding = _one_embedding(entries, stored)
+        if embedder is not None:
+            embedder.check(embedding)
         unembedded = 0
         for start in range(0, len(entries), self._batch_size):
             batch = entries[start : start + self._batch_size]
             if embedder is not None:
                 batch, works = embedder.of_entries(batch)
+                embedding = _one_embedding(batch, embedding)
                 embedder = embedder if works else None  # one that hangs should not be asked a thousand times
             self._store.put(self._scope, self._kind, batch)
             unembedded += sum(entry.vector is None for entry in batch)
@@ -187,6 +196,22 @@ class HybridIndex:
     def count(self, *, filters: Mapping[str, Any] | Filter | None = None) -> int:
         """How many texts there are."""
         return self._store.count(self._scope, self._kind, filters=parse_filter(filters))
+
+    @property
+    def document_count(self) -> int:
+        """How many texts there are, as `TermStatistics` asks: an index tells a `BM25Reranker` what is rare in it."""
+        return self.count()
+
+    @property
+    def average_length(self) -> float:
+        """The terms of a text, on average; 0 where there is none."""
+        held = self._statistics(())
+        return held.total_length / held.count if held.count else 0.0
+
+    def document_frequencies(self, terms: Sequence[str]) -> list[int]:
+        """In how many texts each of the terms occurs, in their order; terms are those of `arc_common.text.analyze`."""
+        counts = dict(zip(dict.fromkeys(terms), self._statistics(terms).document_frequencies.tolist(), strict=True))
+        return [int(counts[term]) for term in terms]
 
     def vectors(self, ids: Collection[str]) -> "dict[str, NDArray[np.float32]]":
         """The vectors of those of the texts that have one, by id."""
@@ -266,6 +291,11 @@ class HybridIndex:
         if cosines and stored is not None and wanted is not None:
             documents = self._with_cosines(documents, wanted, embedder=stored[0])
         return Found(tuple(documents), tuple(notes))
+
+    def _statistics(self, terms: Sequence[str]) -> LexicalCandidates:
+        """Those of scope and kind, without any candidate."""
+        different = dict.fromkeys(terms, 1.0)
+        return self._store.lexical(self._scope, self._kind, different, ids=(), limit=0)
 
     def _matching(self, query: str, filters: Filter | None, limit: int) -> tuple[Ranking, float]:
         """What is found by words, and how much of the query the best of it answers."""
@@ -347,6 +377,25 @@ def _entry(item: Document | IndexEntry, kind: EntryKind) -> IndexEntry:
 def _terms(text: str, kind: EntryKind) -> dict[str, float]:
     characters = han_characters(text) if kind == "document" else []
     return dict(Counter(analyze(text)) | Counter(characters))
+
+
+def _one_embedding(entries: Sequence[IndexEntry], embedding: tuple[str, int] | None) -> tuple[str, int] | None:
+    """Embedder and dimension of the entries' vectors and of those that are there.
+
+    Raises:
+        InvalidInputError: They are of more than one.
+    """
+    for entry in entries:
+        if entry.vector is None or entry.embedder is None:
+            continue
+        own = entry.embedder, len(entry.vector)
+        embedding = embedding or own
+        if own[0] != embedding[0]:
+            expected = f"{embedding[0]!r}, which made the other vectors (`re_embed` replaces those that are stored)"
+            raise InvalidInputError("embedder", own[0], expected)
+        if own != embedding:
+            raise InvalidInputError("vector", f"{own[1]} numbers", f"{embedding[1]}, as in the others of {own[0]!r}")
+    return embedding
 
 
 def _document(entry: IndexEntry) -> Document:

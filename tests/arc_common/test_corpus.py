@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from arc_common import ArcSettings, ContextEngine, Document, InvalidInputError, ScoredDocument, TokenBudget
-from arc_common.rag import RagContext
+from arc_common.rag import RagContext, RagQuery
 
 TEXTS = [
     Document("The warranty of laptops lasts three years.", id="warranty", metadata={"lang": "en"}),
@@ -268,6 +268,18 @@ def test_the_settings_name_the_reranker(name):
     with ContextEngine.open(settings=ArcSettings(rag={"reranker": name, "fusion": "rrf"})) as engine:
         engine.documents.add(TEXTS)
         assert shown(engine.session("s").context("warranty of laptops"))[0] == "warranty"
+
+
+def test_the_bm25_reranker_judges_by_all_documents():
+    """Not by the few that it gets: a word that all of these have may be rare, and one that few have common."""
+    with ContextEngine.open(settings=ArcSettings(rag={"reranker": "bm25", "top_k": 3})) as engine:
+        engine.documents.add([Document(f"Harbour, harbour {n}", id=f"h{n}") for n in range(40)])
+        engine.documents.add(Document("A zephyr in the harbour", id="z1"))
+        engine.documents.add(Document("A zephyr blows over the bay from the south on most days of June.", id="z2"))
+        shown_best = engine.rag().retrieve(RagQuery("zephyr harbour", top_k=3)).documents
+        first, second, third = (one.document.id for one in shown_best)
+        assert (first, second) == ("z1", "z2")
+        assert third.startswith("h")
 
 
 @pytest.mark.parametrize(

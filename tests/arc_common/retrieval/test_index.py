@@ -14,6 +14,7 @@ from arc_common.exceptions import InvalidInputError
 from arc_common.indexing import IndexEntry, Scope
 from arc_common.retrieval import Found, HybridIndex, InMemoryIndexStore
 from arc_common.testing import CountingObserver
+from arc_common.text import analyze
 
 WORDS = ["cat", "dog", "car", "고양이"]
 
@@ -324,6 +325,57 @@ def test_nothing_is_written_if_one_can_t_be(index: HybridIndex) -> None:
             index.add([Document("a bird", "bird"), wrong])  # type: ignore[list-item]
     assert index.search("bird") == []
     assert index.count() == len(DOCUMENTS)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        IndexEntry("w", "w", vector=[1, 0], embedder="words"),
+        IndexEntry("w", "w", vector=[1, 0, 0], embedder="other"),
+    ],
+    ids=["dimension", "embedder"],
+)
+@pytest.mark.parametrize("is_empty", [True, False], ids=["empty", "filled"])
+@pytest.mark.parametrize("embeds", [True, False], ids=["embedding", "plain"])
+def test_nothing_is_written_if_a_vector_can_t_be(wrong: IndexEntry, *, is_empty: bool, embeds: bool) -> None:
+    """However many items come before it."""
+    store, embedder = InMemoryIndexStore(), WordEmbedder()
+    held = [] if is_empty else [IndexEntry("held", "a cat", vector=[1, 0, 0], embedder="words")]
+    HybridIndex(store).add(held)
+    right = [IndexEntry(f"r{n}", "a dog", vector=[0, 1, 0], embedder="words") for n in range(4)]
+    index = HybridIndex(store, embedder=embedder if embeds else None, batch_size=2)
+    with pytest.raises(InvalidInputError):
+        index.add([*right, Document("a bird"), wrong])
+    assert index.count() == len(held)
+    assert embedder.asked == []
+
+
+def test_an_embedder_that_changes_its_dimension_is_stopped() -> None:
+    """What it made before is stored, what it makes then is not."""
+
+    class Growing:
+        name = "growing"
+        dimension = 1
+
+        def embed(self, texts: Sequence[str]) -> list[list[float]]:
+            self.dimension += 1
+            return [[1.0] * self.dimension for _ in texts]
+
+    index = HybridIndex(InMemoryIndexStore(), embedder=Growing(), batch_size=2)
+    with pytest.raises(InvalidInputError, match="3 numbers"):
+        index.add([Document(f"text {n}") for n in range(5)])
+    assert index.count() == 2
+
+
+def test_an_index_tells_how_common_terms_are(index: HybridIndex) -> None:
+    """In its scope, for a reranker that judges by all of it."""
+    assert index.document_count == len(DOCUMENTS)
+    assert index.document_frequencies(["cat", "day", "zebra", "cat"]) == [1, 1, 0, 1]
+    texts = [one.text for one in DOCUMENTS]
+    assert index.average_length == pytest.approx(sum(len(analyze(text)) for text in texts) / len(texts))
+    empty = HybridIndex(InMemoryIndexStore())
+    assert (empty.document_count, empty.average_length, empty.document_frequencies(["cat"])) == (0, 0.0, [0])
+    assert empty.document_frequencies([]) == []
 
 
 def test_weights_say_what_each_part_counts(embedder: WordEmbedder) -> None:
