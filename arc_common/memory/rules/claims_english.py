@@ -119,6 +119,8 @@ def _is_over(clause: Clause, match: re.Match[str]) -> Iterator[Claim]:
 
 
 def _denies(clause: Clause) -> Iterator[Claim]:
+    if re.search(r"\bnot have (?:my|our)\b", clause.low):
+        return  # it is only not at hand
     words = [word for word in clause.predicate if word.low not in ("not", "no", "never", "without")]
     tokens = (
         set(plain_of(words))

@@ -122,7 +122,6 @@ STATES = {
         "supports": "support",
         "weight": "weigh",
         "name": "name|call",
-        "size": "wear",
         "insurer": "insur with|insur by",
         "registered": "register with",
         "trains under": "train under",

@@ -93,7 +93,7 @@ def _denies(clause: Clause) -> Iterator[Claim]:
         tokens |= {noun_of(match["noun"]), "~"} if match else {"~" if engages(verb) else stem_of_verb(verb)}
     if re.search(r"(?:^|\s)못|지\s?(?:는|도)?\s?못", clause.text):
         tokens.add("+")
-    yield from ended(inner.doer() if nothing else frozenset(), clause.people, tokens)
+    yield from ended(inner.thing() if nothing else frozenset(), clause.people, tokens)
 
 
 def _change(clause: Clause, match: re.Match[str]) -> list[Claim]:

@@ -74,13 +74,6 @@ class Clause:
             return frozenset()
         return frozenset(self.tokens(self.words[: self.words.index(tops[-1]) + 1]))
 
-    def doer(self) -> frozenset[str]:
-        """What the clause is about, if it tells of it alone."""
-        tells = (
-            self.is_copula or self.verb.text.startswith("있") or any(w.value.startswith("clock") for w in self.words)
-        )
-        return self.thing() if tells else frozenset()
-
     def tokens(self, words: list[Word], *, verbs: bool = False) -> set[str]:
         """What words say, the verb at the end in a form that it has with every ending."""
         found: set[str] = set()

@@ -174,4 +174,4 @@ def says(clause: Clause, words: list[Word], *more: str) -> Iterator[Claim]:
         tokens |= {"~", "#"}
     if not LEARNS.search(clause.text):
         tokens.add("+")
-    yield from said(clause.doer(), clause.people, tokens)
+    yield from said(clause.thing(), clause.people, tokens)
