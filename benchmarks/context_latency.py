@@ -5,7 +5,8 @@
 Each turn appends a question and an answer and then asks for the context. "plain" has summaries switched off, "rules"
 has no model, "model" one that takes so many seconds for each call. CPU is the calling thread's own: it shows what a
 turn does, whatever else the machine is doing; wall also has its waiting for the disk, for other threads and for the
-interpreter. "statements" are those that the turn's own thread ran. The last column is what is added to plain.
+interpreter. "statements" are those that the turn's own thread ran in one turn of 25, which is not timed: to be told of
+each, those that FTS5 runs within one too, takes milliseconds. The last column is what is added to plain.
 
 A turn also looks for older messages that its question is about, with summaries and without; `--no-recall` leaves that
 out. With no time to think the model falls behind from the first minute on, and everything it has not seen yet is shown
@@ -14,6 +15,7 @@ verbatim while there is room: a turn then shows up to all of the conversation, w
 
 import argparse
 import json
+import sqlite3
 import statistics
 import tempfile
 import threading
@@ -26,6 +28,9 @@ from rich.table import Table
 from sqlalchemy import create_engine, event
 
 from arc_common import ArcSettings, ContextEngine, Message, Role
+
+_QUESTION = "And what of order ORD-1005 now?"
+_TRACED = 25
 
 
 class SlowModel:
@@ -69,10 +74,16 @@ def measure(
     with tempfile.TemporaryDirectory() as directory:
         database = create_engine(f"sqlite:///{Path(directory) / 'arc.db'}")
 
-        @event.listens_for(database, "connect")
-        def trace(connection: object, _: object) -> None:
-            note: Callable[[str], None] = lambda sql: ran.append(sql) if threading.get_ident() == me else None  # noqa: E731
-            connection.set_trace_callback(note)  # type: ignore[attr-defined]  # sqlite3's own
+        connections: list[sqlite3.Connection] = []
+        event.listen(database, "connect", lambda connection, _: connections.append(connection))
+
+        def note(sql: str) -> None:
+            if threading.get_ident() == me and sql not in ("BEGIN", "ROLLBACK") and not sql.startswith("--"):
+                ran.append(sql)
+
+        def trace(callback: Callable[[str], None] | None) -> None:
+            for connection in connections:
+                connection.set_trace_callback(callback)
 
         settings = ArcSettings(summary={"enabled": enabled}, recall={"enabled": recall})
         with ContextEngine.open(database, chat_model=model, settings=settings) as engine:
@@ -80,12 +91,18 @@ def measure(
             for number in range(1, turns + 1):
                 session.append(turn(number))
                 time.sleep(think)
-                ran.clear()
+                if number % _TRACED == 0:
+                    trace(note)
+                    window = session.context(_QUESTION)
+                    trace(None)
+                    figures["statements"].append(len(ran))
+                    figures["shown"].append(len(window.messages))
+                    ran.clear()
+                    continue
                 wall, cpu = time.perf_counter(), time.thread_time()
-                window = session.context("And what of order ORD-1005 now?")
+                window = session.context(_QUESTION)
                 figures["cpu"].append((time.thread_time() - cpu) * 1_000)
                 figures["wall"].append((time.perf_counter() - wall) * 1_000)
-                figures["statements"].append(sum(sql not in ("BEGIN", "ROLLBACK") for sql in ran))
                 figures["shown"].append(len(window.messages))
         database.dispose()
     return figures

@@ -227,6 +227,7 @@ class MessageIndex:
         around = self._conversations.at(key, places)
         while True:
             done += self._put(key, self._entries(key, around, first=first - NEIGHBOURS, last=last + NEIGHBOURS), last)
+            self._give_way()
             before, around = around, self._still_there(key, places)
             if _versions(around) == _versions(before):
                 return done
@@ -244,6 +245,7 @@ class MessageIndex:
             if there.get(entry.id) != entry.text and (entry.id in there or _seq(entry.id) <= last)
         ]
         if changed:
+            self._give_way()
             self.store.put(scope, "message", changed)
         return len(changed)
 
@@ -262,6 +264,7 @@ class MessageIndex:
         metadata = {"session": key.session_id} if self.is_user_wide(key) else {}
         entries = []
         for seq in (seq for seq in spoken if first <= seq <= last):
+            self._give_way()
             window: dict[str, float] = dict(terms[seq])
             for term in analyze(read_as(spoken[seq])):
                 window.setdefault(term, 1.0)

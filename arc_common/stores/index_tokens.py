@@ -24,20 +24,24 @@ def new_salt() -> bytes:
 
 
 class Tokens:
-    """Makes a scope's tokens.
+    """Makes a scope's tokens, each once: what is stored together shares most of its terms.
 
     Args:
         salt: The scope's.
     """
 
-    __slots__ = ("_salt",)
+    __slots__ = ("_made", "_salt")
 
     def __init__(self, salt: bytes) -> None:
         self._salt = salt
+        self._made: dict[str, bytes] = {}
 
     def of(self, term: str) -> bytes:
         """A term's token."""
-        return blake2b(term.encode(), digest_size=_BYTES, key=self._salt).digest()
+        token = self._made.get(term)
+        if token is None:
+            token = self._made[term] = blake2b(term.encode(), digest_size=_BYTES, key=self._salt).digest()
+        return token
 
     def key(self, key: str) -> bytes:
         """The label of entries whose metadata have the key, with another value than null."""
