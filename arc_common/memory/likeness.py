@@ -17,7 +17,7 @@ __all__ = ["folded", "lengths_within", "may_be_the_same", "similarity"]
 _TOKEN = re.compile(r"(?<![^\s(])[-−]\d+(?:[.,:/-]\d+)*|\d+(?:[.,:/-]\d+)*|[^\W_]+(?:['’][^\W_]+)?[+#]*|[$€£¥₩%°]")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3})")
 _NAME = re.compile(r"(?<=[^\s.!?:;] )(?!I['’])[A-ZÀ-ÖØ-ÞĀ-Ž][\w&-]+")
-_FIRST_NAME = re.compile(r"\W*([A-ZÀ-ÖØ-ÞĀ-Ž][\w&-]+)")
+_FIRST_NAME = re.compile(r"\W{0,8}([A-ZÀ-ÖØ-ÞĀ-Ž][\w&-]+)")
 _OTHER_SCRIPT = re.compile(r"[^\W\d_A-Za-z\u00aa-\u024f]")
 _SPELLINGS = ((re.compile("(?<=[a-z]{2})our"), "or"), (re.compile("(?<=[a-z]{2})is(?=e|ing|ation)"), "iz"))
 _DAYS = word_set(

@@ -169,6 +169,22 @@ def test_meaning(make, store):
     assert found(keeper, "hiking")[0] == "User enjoys long walks"
 
 
+def test_an_embedder_that_knows_no_difference(make, store):
+    """Loses nothing: of small ones all Korean is alike."""
+    keeper = make(WordEmbedder())
+    said_so = [
+        "사용자는 땅콩 알레르기가 있다",
+        "사용자는 새우 알레르기가 있다",
+        "팀 회의는 매주 월요일이다",
+        "팀 회식은 매주 금요일이다",
+        "The user flies from ICN to GMP",
+        "The user flies from GMP to ICN",
+    ]
+    for text in said_so:
+        assert keeper.add(SCOPE, said(text)).outcome is Outcome.NEW
+    assert sorted(texts(keeper)) == sorted(said_so)
+
+
 def test_an_embedder_that_fails_and_another_one(make, store):
     """Memories are stored and found by their words."""
     embedder = WordEmbedder()
