@@ -32,6 +32,8 @@ class Memories:
     """The memories of one scope: a caller's, one of its users', or one conversation's.
 
     - Each method has an async form. What one scope holds, no other sees.
+    - Those of a conversation are its user's: for anybody else each method raises `SessionNotFoundError`. One that has
+      no messages yet has memories like any other.
     - Said again, a memory becomes more important instead of coming twice; contradicted, it becomes history.
     - At most `settings.memory.max_per_scope` hold, and as many wait for a review; the weakest leave. What is gathered
       may be the weakest itself; what is added by hand stays.
@@ -81,7 +83,9 @@ class Memories:
         messages = [_as_message("user_message", user_message, Role.USER)]
         if assistant_message is not None:
             messages.append(_as_message("assistant_message", assistant_message, Role.ASSISTANT))
-        return self._service.extract(self._scope, messages, mode=mode, session_id=session_id or self._scope.session_id)
+        return self._service().extract(
+            self._scope, messages, mode=mode, session_id=session_id or self._scope.session_id
+        )
 
     async def aextract(
         self,
@@ -136,7 +140,7 @@ class Memories:
             valid_from=valid_from,
             metadata=metadata or {},
         )
-        return self._service.keeper.add(self._scope, proposed, by_hand=True).memory
+        return self._service().keeper.add(self._scope, proposed, by_hand=True).memory
 
     async def aadd(
         self,
@@ -168,7 +172,7 @@ class Memories:
             MemoryNotFoundError: There is none by that id in this scope.
             StoreError: The store failed.
         """
-        found = self._service.keeper.get(self._scope, [memory_id])
+        found = self._service().keeper.get(self._scope, [memory_id])
         if not found:
             raise MemoryNotFoundError(memory_id)
         return found[0]
@@ -191,7 +195,7 @@ class Memories:
             MemoryNotFoundError: There is none by that id in this scope.
             StoreError: The store failed.
         """
-        memory = self._service.keeper.set_status(self._scope, memory_id, MemoryStatus(status))
+        memory = self._service().keeper.set_status(self._scope, memory_id, MemoryStatus(status))
         if memory is None:
             raise MemoryNotFoundError(memory_id)
         return memory
@@ -207,7 +211,7 @@ class Memories:
             MemoryNotFoundError: There is none by that id in this scope.
             StoreError: The store failed.
         """
-        if not self._service.keeper.delete(self._scope, [memory_id]):
+        if not self._service().keeper.delete(self._scope, [memory_id]):
             raise MemoryNotFoundError(memory_id)
 
     async def adelete(self, memory_id: str) -> None:
@@ -227,7 +231,7 @@ class Memories:
             InvalidInputError: The query is no text, or the limit less than 1.
             StoreError: The store failed.
         """
-        return self._service.keeper.search(self._scope, query, limit=limit)
+        return self._service().keeper.search(self._scope, query, limit=limit)
 
     async def asearch(self, query: str, limit: int = 5) -> list[ScoredMemory]:
         """Async form of `search`."""
@@ -246,7 +250,7 @@ class Memories:
 
     def count(self) -> int:
         """How many memories hold."""
-        return self._service.keeper.count(self._scope)
+        return self._service().keeper.count(self._scope)
 
     async def acount(self) -> int:
         """Async form of `count`."""
@@ -272,7 +276,7 @@ class Memories:
             InvalidInputError: A value is not acceptable.
             StoreError: The store failed.
         """
-        return self._service.keeper.store.newest(
+        return self._service().keeper.store.newest(
             self._scope,
             status=None if status is None else MemoryStatus(status),
             type=None if type is None else MemoryType(type),
@@ -293,11 +297,13 @@ class Memories:
             self.list, status=status, type=type, limit=limit, include_superseded=include_superseded
         )
 
-    @property
     def _service(self) -> "LongTermMemory":
-        service = self._runtime.long_term
+        """What keeps them, once it is clear that the session is not another user's."""
+        service, scope = self._runtime.long_term, self._scope
         if service is None:
             raise InvalidInputError("store", self._runtime.store, "a store that keeps memories (it has `memories`)")
+        if scope.session_id is not None:
+            self._runtime.store.conversation(SessionKey(scope.session_id, scope.caller_id, scope.user_id))
         return service
 
 

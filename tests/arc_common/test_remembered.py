@@ -6,6 +6,7 @@ import inspect
 import pytest
 
 from arc_common import ContextEngine, InvalidInputError, MemoryNotFoundError, Message
+from arc_common.exceptions import SessionNotFoundError
 from arc_common.remembered import Memories
 from arc_common.settings import ArcSettings
 from arc_common.testing import ReplyingChatModel
@@ -171,3 +172,40 @@ def test_memories_outlast_the_process(tmp_path):
         assert memories.list()[0].last_accessed_at is not None
         assert memories.add("user keeps bees").id == memories.list()[0].id
         assert memories.context("bees")
+
+
+CALLS = {
+    "add": ("The user keeps bees",),
+    "extract": ("I keep bees.",),
+    "get": ("m",),
+    "set_status": ("m", "ACTIVE"),
+    "delete": ("m",),
+    "search": ("bees",),
+    "context": ("bees",),
+    "count": (),
+    "list": (),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("user_id", ["eve", None])
+def test_a_session_of_another_user_has_no_memories(engine, name, user_id):
+    """It is not found, as everywhere; nothing is written."""
+    engine.session("s", user_id="ann").append(Message("user", "hello"))
+    theirs = engine.memories(user_id=user_id, session_id="s")
+    with pytest.raises(SessionNotFoundError, match="s"):
+        getattr(theirs, name)(*CALLS[name])
+    with pytest.raises(SessionNotFoundError, match="s"):
+        asyncio.run(getattr(theirs, f"a{name}")(*CALLS[name]))
+    own = engine.memories(user_id="ann", session_id="s")
+    assert own.add("The user keeps bees").text == "The user keeps bees"
+    assert own.count() == 1
+
+
+def test_a_session_without_messages_may_have_memories(engine):
+    """As it may get messages: its first write makes it."""
+    memories = engine.memories(session_id="new")
+    assert memories.list() == []
+    with pytest.raises(MemoryNotFoundError):
+        memories.get("m")
+    assert memories.add("The user keeps bees") == memories.list()[0]

@@ -106,7 +106,7 @@ reads("Session.exists, Session.id", reaches=())(
 )
 no_reads(
     "Session.append Session.save_turn Session.add_artifact Session.clear Session.delete Session.remove "
-    "Session.stream_turn Session.report_save_error",
+    "Session.stream_turn Session.report_save_error Session.remember",
     because="writes, or gives back what it was given",
 )
 no_reads(
@@ -192,6 +192,7 @@ for _level in EVERY:
         "search": calls(_held, "search", QUESTION, 50),
         "context": calls(_held, "context", QUESTION, 50),
         "get": calls(_held, "get", "m"),
+        "set_status": calls(_held, "set_status", "m", "ACTIVE"),
         "list": calls(_held, "list", status=None, include_superseded=True),
     }.items():
         reads(f"Memories.{_name} of a {_level}", reaches=(_level,))(_run)

@@ -54,7 +54,7 @@ def memories(opened):
 
 def gathered(memories, text, **values):
     """Add as gathering does."""
-    return memories._service.keeper.add(memories.scope, ProposedMemory(text, **values))
+    return memories._service().keeper.add(memories.scope, ProposedMemory(text, **values))
 
 
 def texts(memories, status="ACTIVE"):
