@@ -54,7 +54,8 @@ class LangChainEmbedder:
 
     Args:
         embeddings: The embeddings.
-        name: Identifies the model; by default the class's name with the model's, as the embeddings tell it.
+        name: Identifies the model; by default the class's name with the model's, as the embeddings tell it. Of those
+            that cache another model's vectors (`CacheBackedEmbeddings`), it is the other one's.
     """
 
     def __init__(self, embeddings: Embeddings, *, name: str | None = None) -> None:
@@ -115,6 +116,9 @@ class ArcChatModel(BaseChatModel):
 
 
 def _name_of(embeddings: Embeddings) -> str:
+    cached = getattr(embeddings, "underlying_embeddings", None)
+    if isinstance(cached, Embeddings):
+        return _name_of(cached)
     models = (getattr(embeddings, field, None) for field in _MODEL_FIELDS)
     model = next((value for value in models if isinstance(value, str) and value), None)
     kind = type(embeddings).__name__

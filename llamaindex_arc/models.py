@@ -2,6 +2,7 @@
 # ruff: noqa: ARG002 - LlamaIndex calls every model with settings that this one has no use for
 
 import asyncio
+import logging
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -34,6 +35,8 @@ except ImportError as error:
 
 __all__ = ["ArcLLM", "LlamaIndexChatModel", "LlamaIndexEmbedder"]
 
+_log = logging.getLogger("arc.llamaindex")
+
 _WORD = re.compile(r"\s*\S+(?:\s+$)?|\s+")
 
 
@@ -57,6 +60,10 @@ class LlamaIndexChatModel:
 class LlamaIndexEmbedder:
     """A LlamaIndex embedding model as arc's `QueryEmbedder`.
 
+    - Vectors of two names are never mixed, those of one name are. A model that doesn't say which one it is (its
+      `model_name` is "unknown") has the full name of its class, and a warning in the log: of two such models of one
+      class, each needs a `name` of its own.
+
     Args:
         embed_model: The model.
         name: Identifies it; by default the class's name with the model's.
@@ -66,7 +73,7 @@ class LlamaIndexEmbedder:
         if not isinstance(embed_model, BaseEmbedding):
             raise InvalidInputError("embed_model", embed_model, "a LlamaIndex embedding model")
         self._embed_model = embed_model
-        self._name = name or f"{embed_model.class_name()}/{embed_model.model_name}"
+        self._name = name or _name_of(embed_model)
 
     @property
     def name(self) -> str:
@@ -80,6 +87,17 @@ class LlamaIndexEmbedder:
     def embed_query(self, text: str) -> list[float]:
         """The vector of a question, which some models make otherwise."""
         return list(map(float, self._embed_model.get_query_embedding(text)))
+
+
+def _name_of(embed_model: BaseEmbedding) -> str:
+    kind, model = embed_model.class_name(), embed_model.model_name
+    has_model = bool(model) and model != BaseEmbedding.model_fields["model_name"].default
+    if not has_model or kind == BaseEmbedding.class_name():  # inherited: every class without one has it
+        kind = f"{type(embed_model).__module__}.{type(embed_model).__qualname__}"
+    if has_model:
+        return f"{kind}/{model}"
+    _log.warning("%s has no model_name: two such models are told apart only by LlamaIndexEmbedder(…, name=…)", kind)
+    return kind
 
 
 class ArcLLM(LLM):

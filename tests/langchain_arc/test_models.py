@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_classic.embeddings import CacheBackedEmbeddings
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models.fake import FakeListLLM
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableLambda
+from langchain_core.stores import InMemoryByteStore
 from langgraph.graph import START, MessagesState, StateGraph
 
 from arc_common import ConfigurationError, ContextEngine, HeuristicTokenCounter, InvalidInputError, Message, ToolCall
@@ -135,6 +137,20 @@ def test_an_embedders_name_is_the_models(field: str) -> None:
         model_id: str | None = None
 
     assert LangChainEmbedder(Named(size=4, **{field: "small"})).name == "Named/small"
+
+
+def test_a_cache_has_the_name_of_what_it_caches() -> None:
+    """Vectors of two models stay apart, and those of one model stay one's, behind caches within caches too."""
+    one, other = (SpacyLike(size=4, model=name) for name in ("one", "other"))
+    cached = [CacheBackedEmbeddings(model, InMemoryByteStore()) for model in (one, other)]
+    assert [LangChainEmbedder(cache).name for cache in cached] == ["SpacyLike/one", "SpacyLike/other"]
+    assert LangChainEmbedder(CacheBackedEmbeddings(cached[0], InMemoryByteStore())).name == LangChainEmbedder(one).name
+
+
+class SpacyLike(DeterministicFakeEmbedding):
+    """Embeddings that tell their model."""
+
+    model: str
 
 
 def test_an_arc_model_in_langchain() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, MessageRole, TextBlock
 from llama_index.core.embeddings import MockEmbedding
 from llama_index.core.llms import LLM, MockLLM
@@ -15,6 +16,7 @@ from llama_index.core.llms.mock import MockFunctionCallingLLM
 from arc_common.exceptions import ConfigurationError, InvalidInputError
 from arc_common.messages import Message, Role
 from arc_common.protocols import ChatModel, Embedder, QueryEmbedder
+from arc_common.retrieval import HybridIndex
 from llamaindex_arc import ArcLLM, LlamaIndexChatModel, LlamaIndexEmbedder, open_engine
 from tests.counters import Ones
 from tests.llamaindex_arc.helpers import Numbered, system, user
@@ -82,8 +84,41 @@ def test_a_llama_index_embedding_model_embeds_in_order() -> None:
     assert isinstance(embedder, Embedder)
     assert embedder.embed(["a", "b"]) == [[0.5, 0.5, 0.5]] * 2
     assert embedder.embed([]) == []
-    assert embedder.name == "MockEmbedding/unknown"
+    assert LlamaIndexEmbedder(MockEmbedding(embed_dim=3, model_name="m")).name == "MockEmbedding/m"
     assert LlamaIndexEmbedder(MockEmbedding(embed_dim=3, model_name="m"), name="mine").name == "mine"
+
+
+class Letters(BaseEmbedding):
+    """A model as one writes it in a notebook: without a class name or a model's."""
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return [float(len(text)), 1.0]
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return self._get_text_embedding(query)
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return self._get_text_embedding(query)
+
+
+class Words(Letters):
+    """Another."""
+
+
+def test_models_that_do_not_say_which_they_are_are_told_apart(caplog: pytest.LogCaptureFixture) -> None:
+    """By their class, where LlamaIndex has one name for all of them; and the log asks for a name."""
+    with open_engine(embed_model=Letters()) as engine:
+        engine.documents.add("a text")
+        index = HybridIndex(engine._runtime.index_store, embedder=LlamaIndexEmbedder(Words()))
+        with pytest.raises(InvalidInputError, match="embedder"):
+            index.search("a text")
+    assert LlamaIndexEmbedder(Letters()).name == f"{__name__}.Letters"
+    assert LlamaIndexEmbedder(Letters(model_name="m")).name == f"{__name__}.Letters/m"
+    assert LlamaIndexEmbedder(MockEmbedding(embed_dim=3)).name.endswith(".MockEmbedding")
+    assert "name=" in caplog.text
+    caplog.clear()
+    LlamaIndexEmbedder(Letters(), name="mine")
+    assert not caplog.text
 
 
 def test_questions_are_embedded_by_their_own_way() -> None:
