@@ -34,8 +34,9 @@ class ArcRetriever(BaseRetriever):
     - The nodes are those that `to_document` made the documents of, with the index's scores, best first.
     - Each of a bundle's embedding strings is a query of its own, by words and by meaning; the query, where there are
       none. What several of them find is fused by normalised scores, each node once.
-    - A bundle's embedding is the vector that an index searches by, and its query gives the words; embedding strings
-      are not searched for then. Sources that are no index don't take one.
+    - A bundle's embedding is left alone: which model made it is not known, and LlamaIndex's own retrievers leave theirs
+      in a bundle that several share. With `use_embedding`, it is the vector that an index searches by, and the query
+      gives the words; embedding strings are not searched for then. Sources that are no index don't take one.
     - The bundle is not changed. The async form works on a thread.
 
     Args:
@@ -45,8 +46,7 @@ class ArcRetriever(BaseRetriever):
         filters: Only nodes with such metadata: LlamaIndex's filters, a plain dictionary (see `parse_filter`), or arc's.
         mode: "hybrid", or only one of its parts: "lexical", "dense".
         similarity_threshold: The least cosine with which a node counts as found by its vector.
-        use_embedding: Whether a bundle's embedding is used. Turn it off where it may come from another model: the
-            blocking forms of LlamaIndex's vector retrievers leave theirs in a bundle that several share.
+        use_embedding: Whether a bundle's embedding is used: only where it is of the model that the index has.
         callback_manager: Where retrieval is reported.
         object_map: What index nodes stand for, by their `index_id`.
         objects: Index nodes with what they stand for, in place of the map.
@@ -66,7 +66,7 @@ class ArcRetriever(BaseRetriever):
         filters: MetadataFilters | Mapping[str, Any] | Filter | None = None,
         mode: SearchMode = "hybrid",
         similarity_threshold: float | None = None,
-        use_embedding: bool = True,
+        use_embedding: bool = False,
         callback_manager: CallbackManager | None = None,
         object_map: dict[str, Any] | None = None,
         objects: list[IndexNode] | None = None,

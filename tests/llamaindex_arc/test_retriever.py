@@ -97,16 +97,16 @@ def test_each_embedding_string_is_a_query() -> None:
 
 
 def test_an_embedding_is_the_vector() -> None:
-    """The embedder is not asked for the query; it may be told not to trust the bundle."""
+    """Only where that is asked for: it may be of another model, whose vectors have the same dimension."""
     near_returns = Words().get_text_embedding(collection()[1].text)
     bundle = QueryBundle("parcel Busan", embedding=near_returns)
-    assert ids_of(hybrid(mode="dense", similarity_top_k=1).retrieve(bundle)) == ["returns"]
-    assert ids_of(hybrid(mode="dense", similarity_top_k=1, use_embedding=False).retrieve(bundle)) == ["busan"]
-    assert ids_of(hybrid(mode="lexical", similarity_top_k=1).retrieve(bundle)) == ["busan"]
+    assert ids_of(hybrid(mode="dense", similarity_top_k=1, use_embedding=True).retrieve(bundle)) == ["returns"]
+    assert ids_of(hybrid(mode="dense", similarity_top_k=1).retrieve(bundle)) == ["busan"]
+    assert ids_of(hybrid(mode="lexical", similarity_top_k=1, use_embedding=True).retrieve(bundle)) == ["busan"]
     bundle.custom_embedding_strs = ["warranty"]
     assert ids_of(hybrid(mode="lexical").retrieve(bundle)) == ["warranty"]
     with pytest.raises(InvalidInputError, match="3"):
-        hybrid().retrieve(QueryBundle("parcel", embedding=[1.0, 0.0, 0.0]))
+        hybrid(use_embedding=True).retrieve(QueryBundle("parcel", embedding=[1.0, 0.0, 0.0]))
 
 
 def test_a_threshold_on_the_cosine() -> None:
@@ -129,7 +129,7 @@ def test_a_bundle_stays_as_it_is(query: str, strings: list[str], is_embedded: bo
     assert bundle == before
 
 
-FOUND = hybrid()
+FOUND = hybrid(use_embedding=True)
 
 
 def test_other_sources_of_arc() -> None:
@@ -239,10 +239,10 @@ async def test_in_a_query_engine(way: str) -> None:
 @pytest.mark.parametrize("use_async", [False, True])
 @pytest.mark.parametrize("mode", ["reciprocal_rerank", "relative_score", "dist_based_score", "simple"])
 def test_in_a_query_fusion_retriever(use_async: bool, mode: Any) -> None:
-    """Beside a vector retriever of another model, whose embedding it is told not to use."""
+    """Beside a vector retriever of another model, whose embedding it does not use."""
     other = VectorStoreIndex([TextNode(id_="other", text="Parcels to Busan")], embed_model=Words(dimension=32))
     fusion = QueryFusionRetriever(
-        [other.as_retriever(), hybrid(similarity_top_k=2, use_embedding=False)],
+        [other.as_retriever(), hybrid(similarity_top_k=2)],
         llm=MockLLM(),
         mode=mode,
         num_queries=1,
