@@ -30,7 +30,8 @@ def claims_of(text: str) -> tuple[Claim, ...]:
     claims: dict[str, Claim] = {}
     for sentence in sentences_of(text)[:_SENTENCES]:
         for claim in _claims(sentence) if len(sentence) <= _LONGEST else ():
-            claims.setdefault(claim.slot, claim)
+            if claim.slot not in claims or (claims[claim.slot].subject and not claim.subject):
+                claims[claim.slot] = claim
     opposed = {
         slot
         for slot, claim in claims.items()

@@ -114,7 +114,7 @@ def _is_over(clause: Clause, match: re.Match[str]) -> Iterator[Claim]:
         yield from ended(clause.subject, clause.people, clause.subject)
     elif not clause.subject:
         yield from _ends(clause, [word for word in clause.predicate[: -len(words) or None] if word.low != "let"][:-1])
-    else:
+    elif not clause.people:
         yield from ended(frozenset(), "", {stem for stem in clause.subject if stem not in LIGHT} or clause.subject)
 
 
@@ -138,6 +138,9 @@ def _denies(clause: Clause) -> Iterator[Claim]:
     yield from ended(clause.subject, clause.people, tokens | clause.subject)
 
 
+_TO = Word("to", "to")
+
+
 def _change(clause: Clause, match: re.Match[str]) -> list[Claim]:
     """What has another value than before, and which; nothing if the verb says no such thing here."""
     verb = match[0]
@@ -147,7 +150,9 @@ def _change(clause: Clause, match: re.Match[str]) -> list[Claim]:
         ("renam", "repaint", "paint", "dy", "turn", "brought", "chang", "cut", "switch")
     ):
         values = [w for w in words if w.is_name or (w.value and kind_of(w.value) not in ("amount", *WHEN))]
-        place = words.index(values[0]) - 1 if values else None
+        if values:
+            words = [*words[: words.index(values[0])], _TO, *words[words.index(values[0]) :]]
+        place = words.index(_TO) if values else None
         if not values and verb.startswith(("renam", "chang", "switch")):
             names = [w for text in clause.following for w in words_of(text, is_first=False) if w.is_name]
             return list(_changes(clause, words, names))

@@ -94,13 +94,13 @@ ENDS = re.compile(
     r"|dropp(?:ed|ing)"
     r"(?: out of)?|dropped|ditch(?:ed|ing)?|scrapp(?:ed|ing)|abandon(?:ed|ing)|cancel(?:s|l?ed|l?ing)?|sold"
     r"|sell(?:ing)?"
-    r"|got rid of|get rid of|resigned(?: from)?|left|leaving|leave|delet(?:ed|ing)|uninstalled|cut out|cutting out"
+    r"|got rid of|get rid of|resigned(?: from)?|left|leaving|delet(?:ed|ing)|uninstalled|cut out|cutting out"
     r"|unsubscribed(?: from)?"
     r"|with(?:drew|drawn) from|retired from|parted with|broke up with|broke off|split up with|threw (?:away|out)"
     r"|thrown (?:away|out)"
     r"|returned|done with|finished with|fed up with|sworn off|swore off|came off|off(?: of)?(?= (?:the|my)\b)"
     r"|donated|gave back|outgr(?:ew|own)|called off|calling off|backed out of|pulled out of|turned down|moved out of"
-    r"|dumped|retired|terminated|lost|paid off|skip|discontinued|removed|closed down|shut down|skipp(?:ed|ing)"
+    r"|dumped|terminated|lost|paid off|skip|discontinued|removed|closed down|shut down|skipp(?:ed|ing)"
     r"|let go of"
     r"|kicked|stepped down (?:as|from)|fired|fallen out with|cured of|over(?= my| the)|ended|ending|expired|lapsed?"
     r"|phased out"
@@ -153,7 +153,11 @@ PHRASES = tuple(
         (r"\b(?:have |has )?decided not to\b", "do not"),
         (r"\b(?:have |has )?decided to\b", "will"),
         (r"\b(for|takes?|lasts?|only) an? (?=(?:hour|minute|week|month|year|day)\b)", r"\1 1 "),
-        (r"\bhad (?=(?:my|our|the)\b)(.{2,40}?) replaced (?=with|by)", r"replaced \1 "),
+        (
+            r"\b(?:had|got) (?=(?:my|our|the)\b)(.{2,40}?) (replaced|moved|changed|pushed|extended|cut|painted|switched)\b",
+            r"\2 \1",
+        ),
+        (r"\b(?:went|gone|going|is|am) back (?:to work|at work)\b", "is employed"),
         (r"\b(?:from home)\b", "remotely"),
         (r"\blet (?P<whom>(?:my|our|the|his|her|their) [\w-]+) go\b", r"fired \g<whom>"),
         (r"\b(?:next|this|coming) (?=(?:mon|tues|wednes|thurs|fri|satur|sun)day)", ""),

@@ -106,6 +106,7 @@ def _typed(clause: Clause) -> Iterator[Claim]:
         word.stem in VERBS or word.low in AUXILIARIES or word.value.startswith("trans") for word in words
     ):
         return
+    usual = re.search(r"\b(?:usually|always|normally|generally)\b", low)
     indefinite = re.search(r"\b(?:an?|some)\b", low)
     main = re.search(r"\b(?:main|only|favou?rite|primary|usual|preferred)\b", low) is not None
     for kind in dict.fromkeys(kind_of(word.value) for word in words if word.value):
@@ -114,7 +115,7 @@ def _typed(clause: Clause) -> Iterator[Claim]:
         is_in = kind == "language" and " in " in f" {low}"
         if kind in OF_THINGS and of_user and not (main or is_way or is_in):
             continue
-        if indefinite and kind in ("clock", "date", "weekday", "colour", "size"):
+        if indefinite and not usual and kind in ("clock", "date", "weekday", "colour", "size"):
             continue
         rest = {*clause.subject, *(t for t in tokens_of(words, verbs=True) if kind_of(t) != kind)}
         if kind in STATUS:
@@ -167,6 +168,9 @@ def _identity(clause: Clause) -> Iterator[Claim]:
         yield from valued(clause.subject, "occupation", occupation)
     if not clause.subject:
         return
+    if len(clause.names) == 1 and rest[0].low in ("my", "our"):
+        yield from valued(stems, "is", clause.subject)
+        yield from changed("", stems if NOW.search(clause.low) else (), {f"name={stem}" for stem in clause.subject})
     joined = ROLES.get(rest[0].low)
     if joined in ("at", "with") and not clause.people and any(kind_of(stem) not in WHEN for stem in stems):
         has_number = any(kind_of(stem).startswith("amount") for stem in stems)
@@ -195,6 +199,8 @@ def says(clause: Clause, words: list[Word], *more: str) -> Iterator[Claim]:
         tokens.discard("~")
     if "live" in tokens and any(token.startswith("with=") for token in more):
         tokens |= {"~", "#"}
+    if any(word.low in ("it", "them") for word in words):
+        tokens |= clause.before
     if not LEARNS.search(clause.low):
         tokens.add("+")
     yield from said(clause.subject, clause.people, tokens)

@@ -36,7 +36,7 @@ _SPEAKER = re.compile(r"^(?:user|assistant)\s*:\s*", re.IGNORECASE)
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _BREAK = re.compile(r"[,;:()–—]\s+(?:so\s|but\s|and\s)?|\s(?:so|but|because|although|while|whereas)\s|\s-\s")
 _AND = re.compile(
-    r"\sand\s(?=(?:now\s|then\s|also\s)?(?P<next>[a-zA-Z']+))(?P<subject>(?=the\s(?:[\w-]+\s){1,3}(?:is|are|has|will)\b))?"
+    r"\sand\s(?=(?:now\s|then\s|also\s)?(?P<next>[a-zA-Z']+))(?P<subject>(?=[A-Z][a-z]+\s(?:is|are|has|will)\b|the\s(?:[\w-]+\s){1,3}(?:is|are|has|will)\b))?"
 )
 _SPELLED = "|".join(sorted((word for word in NUMBER_WORDS if word.isascii()), key=len, reverse=True))
 _UNIT = "|".join(sorted((re.escape(unit) for unit in UNITS if unit.isascii() and unit != "%"), key=len, reverse=True))

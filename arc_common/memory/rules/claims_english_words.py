@@ -219,6 +219,7 @@ OCCUPATIONS = word_set(
 PREPOSITIONS = word_set("in at on to for with by from as near under of next during about after before since until")
 
 SAME = {
+    "due": "deadline", "eater": "eat",
     "colour": "color", "favourite": "favorite", "preferred": "favorite", "email": "e-mail", "mail": "e-mail",
     "mobile": "phone", "cell": "phone", "surname": "name", "begins": "start", "begin": "start",
     "departs": "leave", "depart": "leave",

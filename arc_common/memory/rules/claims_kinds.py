@@ -33,7 +33,7 @@ _EXCLUSIVE = """
     colour: white/흰색/하얀색/화이트/흰 | black/검은색/검정색/검정/블랙/검은 | red/빨간색/빨강/빨간
         | blue/파란색/파랑/파란 | green/초록색/녹색/초록 | yellow/노란색/노랑/노란 | grey/gray/회색 | brown/갈색
         | pink/분홍색/핑크 | purple/보라색/보라 | orange/주황색 | beige/베이지 | navy/남색/네이비
-        | blond/blonde/금발 | silver/은색 | gold/금색 | turquoise | burgundy | teal | cream | maroon
+        | blond/blonde/금발 | silver/은색 | gold/금색 | turquoise | burgundy | teal | cream | maroon | ivory | khaki
     language: english/영어 | korean/한국어 | french/프랑스어/불어 | german/독일어 | spanish/스페인어
         | japanese/일본어 | chinese/중국어 | italian | portuguese | russian/러시아어 | dutch | polish | turkish
         | arabic | hindi | vietnamese/베트남어 | thai | mandarin | swedish | danish | greek

@@ -99,7 +99,7 @@ def _denies(clause: Clause) -> Iterator[Claim]:
 def _change(clause: Clause, match: re.Match[str]) -> list[Claim]:
     """What has another value than before, and which; nothing if the verb says no such thing here."""
     before = words_of(clause.text[: match.start()])
-    to = next((i for i in range(len(before) - 1, -1, -1) if before[i].role == "to"), None)
+    to = next((i for i in range(len(before) - 1, -1, -1) if before[i].role in ("to", "until")), None)
     if to is None and match[0] in ("자르", "잘랐", "잘라", "염색", "칠했") and before and before[-1].value:
         to = len(before) - 1
     if to is None:

@@ -47,12 +47,7 @@ def moved(clause: Clause, state: str, where: set[str]) -> Iterator[Claim]:
 def states(clause: Clause) -> Iterator[Claim]:
     """What a clause claims that says how things are."""
     words, text = clause.words, clause.text
-    roles = {
-        f"{role}={noun_of(word.base)}"
-        for word in words
-        for role in (("is",) if word is clause.verb and clause.is_copula else (word.role,))
-        if role in ("is", "to", "at", "object") and word.base and not word.value
-    }
+    roles = _roles(clause)
     objects = [word for word in words if word.role == "object" and word.base]
     tops = [word for word in words if word.role == "topic" and word.base]
     if objects and tops:
@@ -69,9 +64,9 @@ def states(clause: Clause) -> Iterator[Claim]:
             clause.people, clause.tokens(clause.head) - {"새"}, {r for r in roles if r.startswith("is=")}
         )
     if NOW.search(text) or re.search(r"올해부터|이번\s?(?:달|주|학기)부터", text):
-        for role, least in (("at", 1), ("to", 1), ("object", 2)):
+        for role, least in (("at", 1), ("to", 1), ("with", 1), ("object", 2)):
             tokens = {token for token in roles if token.startswith(f"{role}=")}
-            about = clause.tokens(words) - {token.split("=")[1] for token in tokens}
+            about = clause.tokens(words) - {token.split("=")[1] for token in tokens} - {"혼자"}
             if len(about - {"~", "#"}) >= least:
                 yield from changed(clause.people, about, tokens)
         values = {word.value for word in words if word.value}
@@ -83,6 +78,20 @@ def states(clause: Clause) -> Iterator[Claim]:
         yield from _complements(clause)
     if clause.is_copula:
         yield from _identity(clause)
+
+
+def _roles(clause: Clause) -> set[str]:
+    """What its particle says of each noun, and of those before it that have none."""
+    found = {"with=혼자"} if "혼자" in clause.text else set()
+    phrase: list[str] = []
+    for word in clause.words:
+        role = "is" if word is clause.verb and clause.is_copula else word.role
+        phrase = [*phrase, noun_of(word.base)] if word.base and not word.value else phrase
+        if role in ("is", "to", "at", "with", "object"):
+            found |= {f"{role}={noun}" for noun in phrase}
+        if word.role or word.value:
+            phrase = []
+    return found
 
 
 def _typed(clause: Clause) -> Iterator[Claim]:
@@ -128,6 +137,8 @@ def _complements(clause: Clause) -> Iterator[Claim]:
         elif state == "at" and thing:
             number = "at number" if any(kind_of(token).startswith("amount") for token in found) else "at"
             yield from valued(thing - PLACES, number, found)
+        elif state == "stays":
+            yield from valued(clause.tokens(clause.words[:start]), state, found)
         elif state == "sleeps":
             yield from valued(thing | {clause.people} | when, state, found)
         elif state != "at" and not thing:

@@ -31,20 +31,21 @@ class Word:
 _SPEAKER = re.compile(r"^(?:user|assistant|사용자|어시스턴트)\s*:\s*")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _BREAK = re.compile(
-    r"[,;()]\s*|(?<=[가-힣](?:지만|니까))\s|(?<=[가-힣](?:는데|은데|했고|면서))\s|(?<=(?:아서|어서|해서|파서|라서|와서|워서|여서|려서|돼서))\s"
+    r"[,;()]\s*|(?<=[가-힣](?:지만|니까))\s|(?<=[가-힣](?:는데|은데|했고|면서))\s|(?<=[가-힣]서)(?<![에문도부순독약청]서)\s"
     r"|(?<=[가-힣]고)(?<!(?:창|광|최|사|재|참|보|신|중|금|장|여)고)\s(?!있|싶|나서|계|다니|해요|해$|했)"
 )
 _ROLES = (
-    ("topic", "에서는|에는|으로는|은|는"),
+    ("topic", "은|는"),
     ("subject", "께서|이|가"),
     ("object", "을|를"),
-    ("at", "에서|에게|한테|에"),
-    ("to", "으로|로"),
+    ("at", "에서는|에는|에서|에게|한테|에"),
+    ("to", "으로는|로는|으로|로"),
     ("also", "에서도|에도|도"),
     ("with", "이랑|랑|하고|와|과"),
     ("of", "의"),
+    ("until", "까지"),
     ("than", "보다는|보다"),
-    ("", "마다|까지|부터|만|씩|쯤|정도|처럼"),
+    ("", "마다|부터|만|씩|쯤|정도|처럼"),
 )
 _PARTICLE = re.compile("(?:" + "|".join(f"(?P<r{place}>{forms})" for place, (_, forms) in enumerate(_ROLES)) + ")$")
 _TENS = {
@@ -104,7 +105,7 @@ def words_of(clause: str) -> list[Word]:
             continue
         words += [_word(text) for text in clause[start : match.start()].split()]
         particle = _PARTICLE.search(match["tail"])
-        role = _ROLES[int((particle.lastgroup or "r9")[1:])][0] if particle else ""
+        role = _ROLES[int((particle.lastgroup or "r10")[1:])][0] if particle else ""
         words += [Word(match[0], "", role, value) for value in found]
         start = match.end()
     return words + [_word(text) for text in clause[start:].split()]
@@ -159,18 +160,20 @@ def _role(text: str) -> tuple[str, str]:
     match = _PARTICLE.search(text)
     if match is None or match.start() == 0:
         return text, ""
-    if match.start() == 1 and match[0] in ("이", "가", "로", "도", "과", "의", "만", "와"):
+    if match.start() == 1 and text[0] not in "형딸" and match[0] in ("이", "가", "로", "도", "과", "의", "만", "와"):
         return text, ""
-    place = int((match.lastgroup or "r9")[1:])
+    place = int((match.lastgroup or "r10")[1:])
     return text[: match.start()], _ROLES[place][0]
+
+
+_SITE = re.compile(r"(?<=휴가|여행|출장|목적|도착|출발|행선)지$")
 
 
 @lru_cache(4096)
 def bare(text: str) -> str:
     """A word without particles, and without what looks like one, so that all its forms are one."""
     for _ in range(4):
-        if len(text) > 3 and text.endswith("지"):
-            text = text[:-1]
+        text = _SITE.sub("", text)
         shorter, _role_of = _role(text)
         if shorter == text or (len(shorter) < 2 and not _role_of):
             break
