@@ -15,7 +15,7 @@ from arc_common.corpus import Corpus
 from arc_common.rag import RagPipeline
 from arc_common.remembered import Memories
 from arc_common.retrieval import HybridIndex
-from tests.integration.leak_cases import NO_READS, READS
+from tests.integration.leak_cases import EVERY, NO_READS, READS
 from tests.integration.leak_world import PARTIES, SETTINGS, Letters, Party, fill, intruders, marker, markers_in
 
 FACES = (ContextEngine, Session, Admin, Corpus, HybridIndex, RagPipeline, Memories)
@@ -80,6 +80,47 @@ def test_an_unknown_caller_reads_nothing(engines: list[ContextEngine]) -> None:
             except ArcError as error:
                 found = markers_in(str(error))
             assert not found, name
+
+
+@pytest.fixture(
+    scope="module",
+    params=[{"recall": {"scope": "user"}}, {"memory": {"scope": "session"}}, {"memory": {"scope": "caller"}}],
+    ids=str,
+)
+def other_scopes(request: pytest.FixtureRequest) -> Iterator[ContextEngine]:
+    """An engine whose sessions recall, or remember, over other borders."""
+    changed = {name: getattr(SETTINGS, name).model_copy(update=knobs) for name, knobs in request.param.items()}
+    with ContextEngine.open(settings=SETTINGS.model_copy(update=changed), embedder=Letters()) as engine:
+        fill(engine)
+        yield engine
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_other_scopes_reach_no_other_user(other_scopes: ContextEngine, name: str) -> None:
+    """Whatever sessions share: it is their user's or their caller's, and who only knows a session's name gets none."""
+    read = READS[name]
+    for party in PARTIES[::3]:
+        for asking in (party, *intruders(party)):
+            same = [one for one in PARTIES if (one.caller, one.user) == (asking.caller, asking.user)]
+            allowed = {marker(one, level) for one in same for level in EVERY} | {marker(asking, "caller")}
+            try:
+                found = markers_in(read.run(other_scopes, asking))
+            except ArcError as error:
+                found = markers_in([str(error), error.__dict__])
+            assert found <= allowed, f"{asking} sees what is not theirs"
+
+
+def test_sessions_recall_and_remember_as_the_settings_say(other_scopes: ContextEngine) -> None:
+    """Else the test before would show nothing."""
+    settings = other_scopes.settings
+    party, other = PARTIES[0], PARTIES[1]
+    shown = markers_in(READS["Session.context"].run(other_scopes, party))
+    if settings.recall.scope == "user":
+        found = markers_in(READS["Session.recall"].run(other_scopes, party))
+        assert {marker(party, "session"), marker(other, "session")} <= found
+    else:
+        assert marker(party, "session") in shown
+        assert marker(other, "session") not in shown
 
 
 # --- is there a case for everything? ----------------------------------------------------------------------------------
