@@ -102,6 +102,8 @@ SUPPOSITION = re.compile(
     r"(?:i|we|he|she|they|it|there|that|my|our|the)\b"
     r"|\b(?:if|as if|as though) (?:i|we|you|he|she|it|they|there|(?:the|my|our|his|her) \w{1,20}) "
     r"(?:only |ever |just )?(?:were|had|could|weren't|hadn't|didn't|wasn't)\b.{1,120}\b(?:would|wouldn't|could|might)\b"
+    r"|^(?:(?:and|but|so|or|also|well)[\s,]{1,2}){0,2}if (?:i|we) .{1,120}\b(?:i|we)(?:['’]d| would| could| might)\b"
+    r"(?! (?:like|love|prefer|appreciate|rather|need|want|be (?:happy|glad|grateful)))"
     r"|\b(?:would|wouldn't|could|might)(?:n't)? .{1,120}\bif (?:i|we|you|he|she|it|they|there) (?:only |ever |just )?"
     r"(?:were|had|could|weren't|hadn't|didn't)\b",
     re.IGNORECASE,
@@ -204,10 +206,11 @@ SAID_INSTEAD = re.compile(
 """Where behind what is to be forgotten something begins that is stated."""
 
 TEXT_TASK = re.compile(
-    rf"(?:^|(?<=[.!?]\s))[ \t]*{_LEADS}"
+    rf"(?:^|(?<=[.!?,]\s))[ \t]*(?:(?:an? )?(?:example|sample)\b|{_LEADS}"
     r"(?:translate|proofread|rewrite|rephrase|paraphrase|summari[sz]e|polish|shorten|transcribe|spell-?check"
+    r"|(?:correct|fix|check|improve|edit|review)\s(?:it|this|that)\b(?!\sout\b)"
     r"|(?:correct|fix|check|improve|edit|review)\s[^:\n\"“.]{0,40}?\b(?:grammar|spelling|english|text|sentences?"
-    r"|paragraph|translation|wording|essay|letter|e-?mail|draft))\b"
+    r"|paragraph|translation|wording|essay|letter|e-?mail|draft)))\b"
     r"(?:[^:\n\"“.]{0,60}(?::\s{0,3}|(?=[\"“]))|[^:\n]{0,40}\b(?:following|below)\b[^:\n]{0,40}\n)",
     re.IGNORECASE | re.MULTILINE,
 )

@@ -35,6 +35,8 @@ def moods(sentence: str) -> list[tuple[str, Mood]]:
             [("If it rains,", Mood.STATED), ("could you call me?", Mood.REQUESTED)],
         ),
         ("How much would I pay on Friday?", []),
+        ("If I lived in Rome, I'd pay less.", []),
+        ("If I am late, I'd like a room.", [("If I am late, I'd like a room.", Mood.STATED)]),
         ("로마에 살면, 세금이 얼마예요?", []),
         ("如果我住在罗马，要交多少税？", []),
         ("저는 로마에 있는데 여기서 먼가요?", [("저는 로마에 있는데", Mood.STATED)]),
