@@ -160,6 +160,7 @@ def test_what_differs_stays_apart(one, other):
     [
         ("What is the order number?", ["order", "number"]),
         ("주문번호가 뭐예요?", ["주", "주문", "문번", "번호"]),
+        ("세탁하는 데 얼마 걸려요?", ["세", "세탁", "탁하", "하는", "걸", "걸려", "려요"]),
         ("电话是什么？", ["电话"]),
         ("東京はどこですか", ["東京"]),
         ("Who is it?", ["who", "is", "it"]),
