@@ -216,7 +216,7 @@ class MemorySettings(Group):
     merge_cosine: float = Field(
         default=0.92, ge=-1, le=1, description="Cosine: similarity above which two memories that agree are merged."
     )
-    max_per_scope: int = Field(default=50, ge=1, description="Memories: kept in one scope; the weakest leave.")
+    max_per_scope: int = Field(default=50, ge=1, description="Memories: that hold in one scope; the weakest leave.")
 
 
 class RecallSettings(Group):
@@ -224,7 +224,8 @@ class RecallSettings(Group):
 
     enabled: bool = Field(default=True, description="Whether past messages are recalled into the context window.")
     scope: Literal["session", "user"] = Field(
-        default="session", description="Search this session, or all of the user's."
+        default="session",
+        description="Search this session, or all of the user's; those from before a change of it once they are used.",
     )
     top_k: int = Field(default=30, ge=1, description="Messages: recalled at most; budget.memory is the other limit.")
     window_terms: int = Field(
