@@ -216,11 +216,16 @@ class LongTermMemory:
         if not batch:
             return False
         proposed = self._extracted(key, batch)
+        if self.queue.stopping:
+            return False
         if self._store.read_to(key) != start:  # another process has read the same meanwhile
             return True
-        return self._keep(key, batch, proposed, goes_on=True) and self._store.mark_read(
-            key, after=start, to=batch[-1].seq
-        )
+        if not self._keep(key, batch, proposed, goes_on=True):
+            return False
+        revisions = _revisions(batch)
+        if not self._changed(key, list(revisions), revisions):  # else it is read again, as it is now
+            self._store.mark_read(key, after=start, to=batch[-1].seq)
+        return True
 
     def _read_edited(self, key: SessionKey) -> None:
         """Read messages anew that were edited after they had been read."""
@@ -260,7 +265,7 @@ class LongTermMemory:
             goes_on: Whether they follow all that was read of the session before.
         """
         scope = self.scope_of(key)
-        revisions = {stored.message.id or "": stored.revision for stored in batch}
+        revisions = _revisions(batch)
         places = {stored.message.id: stored.seq for stored in batch}
         follows = key.session_id if goes_on else None
         for memory in sorted(
@@ -291,6 +296,10 @@ class LongTermMemory:
 
     def _count_error(self, error: Exception) -> None:
         self._observer.count("memory.extraction.errors", error=type(error).__name__)
+
+
+def _revisions(batch: Sequence[StoredMessage]) -> dict[str, int]:
+    return {stored.message.id or "": stored.revision for stored in batch}
 
 
 def _mode_of(messages: Sequence[Message], *, with_documents: bool) -> InteractionMode:

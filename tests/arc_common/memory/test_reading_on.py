@@ -13,6 +13,7 @@ LONG = 20.0
 """Seconds that nothing here takes."""
 
 SEOUL = '[{"content": "The user lives in Seoul.", "importance": 0.9}]'
+BUSAN = '[{"content": "The user lives in Busan.", "importance": 0.9}]'
 
 
 @pytest.fixture
@@ -225,7 +226,7 @@ def test_a_cap_on_the_session_is_no_obstacle(tmp_path):
     """Messages that left before they were read are passed over, also where they leave a wide gap."""
     url = f"sqlite:///{tmp_path}/arc.db"
     settings = ArcSettings(storage={"max_messages_per_session": 4}, summary={"enabled": False})
-    with ContextEngine.open(url, settings=settings.model_copy(update={})) as engine:
+    with ContextEngine.open(url, settings=settings) as engine:
         session = engine.session("s", user_id="ann")
         engine._runtime.long_term.queue.close()
         for number in range(150):
@@ -249,3 +250,32 @@ def test_two_processes_that_read_the_same_store_it_once(opened):
     slow.may_answer.set()
     settle(one)
     assert texts(one) == ["The user lives in Seoul."]
+
+
+def test_new_words_that_come_while_the_old_ones_are_read(opened):
+    """By another process, which ends at once: they are read by the one that is at work."""
+    model = SlowChatModel(ReplyingChatModel([SEOUL, BUSAN]))
+    engine = opened(model)
+    say(engine, Message("user", "I live in Seoul.", id="m1"), "Nice!")
+    assert model.asked.wait(LONG)
+    with opened() as other:
+        other._runtime.long_term.queue.close()
+        say(other, Message("user", "I live in Busan.", id="m1"))
+    model.may_answer.set()
+    settle(engine)
+    assert texts(engine) == ["The user lives in Busan."]
+
+
+def test_a_session_that_begins_anew_while_the_old_one_is_read(opened):
+    """What it says in the same places is read."""
+    model = SlowChatModel(ReplyingChatModel([SEOUL, BUSAN]))
+    engine = opened(model)
+    say(engine, Message("user", "I live in Seoul.", id="m1"), "Nice!")
+    assert model.asked.wait(LONG)
+    with opened() as other:
+        other._runtime.long_term.queue.close()
+        other.session("s", user_id="ann").delete()
+        say(other, "I live in Busan.", "Nice!")
+    model.may_answer.set()
+    settle(engine)
+    assert texts(engine) == ["The user lives in Busan."]
