@@ -36,7 +36,8 @@ _CANDIDATES = 10
 class ArcRetriever(BaseRetriever):
     """Finds documents in an engine, a hybrid index, a RAG pipeline (`engine.rag()`), or any arc `Retriever`.
 
-    - Documents come best first (a pipeline's in the order of its settings), as copies: `relevance_score` and
+    - Documents come best first (a pipeline's in the order of its settings, as many as its context has room for), as
+      copies: `relevance_score` and
       `score_parts` in their metadata tell how they were found, where there is a score.
     - `k`, `filter` and `filters` are taken at each call too (`retriever.invoke(question, k=3)`), by `invoke` and
       `ainvoke` alike. A filter of the call is asked beside the retriever's own: it narrows, it never widens.
@@ -139,7 +140,7 @@ class ArcRetriever(BaseRetriever):
         if isinstance(source, HybridIndex):
             return source.search(query, top_k=most, filters=filters, threshold=self.threshold, mode=self.mode)
         if isinstance(source, RagPipeline):
-            asked = RagQuery(query, filters, top_k=max(most, _CANDIDATES))
+            asked = RagQuery(query, filters, top_k=max(most, _CANDIDATES), rerank_top_k=most)
             return _best(source.retrieve(asked).documents, most)
         return list(source.retrieve(query, top_k=most, filters=filters))[:most]
 

@@ -32,7 +32,8 @@ class ArcTokenBudgetPostprocessor(BaseNodePostprocessor):
     """Keeps the best nodes whose texts together fit into a token budget. Put it last among the postprocessors.
 
     - A node costs what the model would read of it: its text with the metadata that is meant for the model. Images and
-      other media are not counted.
+      other media are not counted. Together, the texts are counted as LlamaIndex's synthesizers join them, with and
+      without the white space around each: neither has more tokens than the budget.
     - Nodes are taken by score, best first, those without a score last; one that is too large is passed over, so that
       smaller ones behind it still get in. Those kept stand in the order in which they came.
     - Nodes, metadata and scores are left as they are, and so is the list given.
@@ -89,10 +90,14 @@ class ArcTokenBudgetPostprocessor(BaseNodePostprocessor):
         if query_bundle is not None:
             payload[EventPayload.QUERY_STR] = query_bundle.query_str
         with self.callback_manager.event(CBEventType.RERANKING, payload=payload) as event:
-            costs = counter.count_batch([node.node.get_content(metadata_mode=MetadataMode.LLM) for node in nodes])
-            places = _best_within(
+            texts = [node.node.get_content(metadata_mode=MetadataMode.LLM) for node in nodes]
+            costs = counter.count_batch(texts)
+            best = _best_within(
                 self.max_tokens, costs, [node.score for node in nodes], separator=counter.count(_SEPARATOR)
             )
+            while best and _together([texts[place] for place in sorted(best)], counter) > self.max_tokens:
+                best.pop()  # tokens don't add up: at the border of two texts there may be one more
+            places = sorted(best)
             kept = [NodeWithScore(node=nodes[place].node, score=nodes[place].score) for place in places]
             event.on_end(payload={EventPayload.NODES: kept})
         if not kept:
@@ -104,14 +109,21 @@ class ArcTokenBudgetPostprocessor(BaseNodePostprocessor):
 
 
 def _best_within(budget: int, costs: Sequence[int], scores: Sequence[float | None], *, separator: int) -> list[int]:
-    """The places of the best items that fit together, ascending; each but the first also costs a separator."""
+    """The places of the best items that fit together, best first; each but the first also costs a separator."""
     kept: list[int] = []
     for place in sorted(range(len(costs)), key=lambda place: _rank(scores[place])):
         cost = costs[place] + (separator if kept else 0)
         if cost <= budget:
             kept.append(place)
             budget -= cost
-    return sorted(kept)
+    return kept
+
+
+def _together(texts: Sequence[str], counter: TokenCounter) -> int:
+    """The tokens of the texts as a synthesizer joins them: as they are, or stripped, whichever are more."""
+    stripped = [text.strip() for text in texts]
+    joined = {_SEPARATOR.join(texts), _SEPARATOR.join(text for text in stripped if text)}
+    return max(counter.count_batch(sorted(joined)))
 
 
 def _rank(score: float | None) -> float:

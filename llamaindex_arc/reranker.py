@@ -9,7 +9,7 @@ from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.protocols import Reranker
 from arc_common.rerankers.mmr import DiversityReranker
-from arc_common.rerankers.ranking import rescored
+from arc_common.rerankers.ranking import check_min_score, rescored
 from arc_common.rerankers.score import SimpleScoreReranker
 from llamaindex_arc.documents import finite, source_of, to_document, to_node
 
@@ -114,15 +114,18 @@ class LlamaIndexReranker:
 
     Args:
         postprocessor: The postprocessor. `top_k` can only leave fewer documents than it does.
+        min_score: The lowest score of the postprocessor that is let through; what it gives none is left out then.
+            `None` lets all through.
 
     Raises:
-        InvalidInputError: It is none.
+        InvalidInputError: It is none, or the score isn't.
     """
 
-    def __init__(self, postprocessor: BaseNodePostprocessor) -> None:
+    def __init__(self, postprocessor: BaseNodePostprocessor, *, min_score: float | None = None) -> None:
         if not isinstance(postprocessor, BaseNodePostprocessor):
             raise InvalidInputError("postprocessor", postprocessor, "a LlamaIndex node postprocessor")
         self._postprocessor = postprocessor
+        self.min_score = check_min_score(min_score)
 
     def rerank(
         self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None
@@ -141,8 +144,9 @@ class LlamaIndexReranker:
         for item, found in zip(nodes, documents, strict=True):
             given[item.node.node_id].append((item.node.hash, found))
         left = self._postprocessor.postprocess_nodes(nodes, query_bundle=QueryBundle(query))
+        told = [(item, score) for item in left if self._lets_through(score := finite(item.score))]
         ranked = []
-        for item, score in zip(left, _falling([finite(item.score) for item in left]), strict=True):
+        for (item, _), score in zip(told, _falling([score for _, score in told]), strict=True):
             same = _taken(given, item.node.node_id, item.node.hash)
             if same is None:
                 ranked.append(ScoredDocument(to_document(item.node), score))
@@ -151,6 +155,9 @@ class LlamaIndexReranker:
             document = found.document if digest == item.node.hash else to_document(item.node)
             ranked.append(rescored(replace(found, document=document), score, {}))
         return ranked[:top_k]
+
+    def _lets_through(self, score: float | None) -> bool:
+        return self.min_score is None or (score is not None and score >= self.min_score)
 
 
 def _candidate(item: NodeWithScore) -> ScoredDocument:

@@ -14,6 +14,7 @@ from arc_common.observability import Observer, SilentObserver, timed
 from arc_common.protocols import QueryTransformer, Reranker, Retriever
 from arc_common.rag.answers import checked_documents, checked_queries, found_by, in_order
 from arc_common.rag.context_builder import ContextBuilder, RagContext
+from arc_common.rerankers.ranking import check_top_k
 from arc_common.retrieval.fusion import deduplicated, score_fusion
 from arc_common.workers import Workers
 
@@ -38,6 +39,7 @@ class RagQuery:
         top_k: How many documents are retrieved at most.
         rerank: Whether they are re-ranked.
         history: The conversation before the question, oldest first.
+        rerank_top_k: How many the reranker leaves at most; `None`: as many as the pipeline says.
     """
 
     query: str
@@ -45,12 +47,14 @@ class RagQuery:
     top_k: int = 10
     rerank: bool = True
     history: Sequence[Message] = ()
+    rerank_top_k: int | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.query, str):
             raise InvalidInputError("query", self.query, "text")
-        if isinstance(self.top_k, bool) or not isinstance(self.top_k, int) or self.top_k < 1:
-            raise InvalidInputError("top_k", self.top_k, "1 or more")
+        check_top_k(self.top_k)
+        if self.rerank_top_k is not None and (type(self.rerank_top_k) is not int or self.rerank_top_k < 1):
+            raise InvalidInputError("rerank_top_k", self.rerank_top_k, "1 or more, or None")
 
 
 class RagPipeline:
@@ -131,7 +135,8 @@ class RagPipeline:
         queries = self._transformed(asked, run)
         documents = self._retrieved(asked, queries, run)
         if asked.rerank and self._reranker is not None and documents:
-            documents = self._reranked(self._reranker, queries[0], documents, run)
+            most = asked.rerank_top_k or self._rerank_top_k
+            documents = self._reranked(self._reranker, queries[0], documents, most, run)
         context = RagContext.EMPTY
         with run.stage("build"):
             context = self._builder.build(documents, max_tokens=max_tokens)
@@ -172,9 +177,9 @@ class RagPipeline:
         return documents[: asked.top_k]
 
     def _reranked(
-        self, reranker: Reranker, query: str, documents: list[ScoredDocument], run: "_Run"
+        self, reranker: Reranker, query: str, documents: list[ScoredDocument], most: int, run: "_Run"
     ) -> list[ScoredDocument]:
-        most = min(self._rerank_top_k, len(documents))
+        most = min(most, len(documents))
         ranked = documents
         with run.stage("rerank"):
             ranked = in_order(checked_documents("reranked", reranker.rerank(query, documents, top_k=most)))

@@ -292,8 +292,12 @@ class RagSettings(Group):
     drop_stop_words: bool = Field(
         default=True, description="Whether stop words and question words leave lexical queries."
     )
-    fusion: Literal["scores", "rrf"] = Field(default="scores", description="How lexical and vector hits are fused.")
-    rrf_k: int = Field(default=60, ge=1, description="Ranks: the constant k of reciprocal rank fusion.")
+    fusion: Literal["scores", "rrf"] = Field(
+        default="scores",
+        description="How rankings of several sources of a pipeline become one: by normalised scores, or by places. "
+        "Within arc's index, words and vectors are always fused by scores.",
+    )
+    rrf_k: int = Field(default=60, ge=1, description="Ranks: the constant k of fusion by places (rrf).")
     keyword_weight: float = Field(
         default=0.3, ge=0, le=1, description="Share: of the keywords in the keyword reranker's score."
     )

@@ -9,7 +9,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables import ConfigurableField
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 
-from arc_common import ContextEngine, HeuristicTokenCounter, ScoredDocument
+from arc_common import ContextEngine, Document, HeuristicTokenCounter, ScoredDocument
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Condition, Filter
 from arc_common.rag import ContextBuilder, RagPipeline
@@ -174,6 +174,15 @@ def test_few_are_chosen_among_more_by_a_pipelines_reranker() -> None:
     assert best[0].id == "bread"
     assert ArcRetriever(ranked, k=1).invoke("flour into bread") == best[:1]
     assert [top_k for _, top_k, _ in listed.asked] == [10, 10]
+
+
+def test_as_many_are_found_as_are_wanted() -> None:
+    """Where a pipeline's reranker leaves fewer by default: by the settings, five."""
+    with open_engine() as engine:
+        engine.documents.add([Document(f"flour and bread, part {n}", id=f"d{n}") for n in range(12)])
+        for k in (1, 5, 8, 12):
+            assert len(ArcRetriever(engine.rag(), k=k).invoke("flour")) == k
+        assert len(engine.rag().retrieve("flour").documents) == 5
 
 
 async def test_the_loop_is_not_blocked() -> None:

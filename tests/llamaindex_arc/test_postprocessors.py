@@ -19,7 +19,7 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, TextNode
 
 from arc_common.exceptions import InvalidInputError
-from arc_common.tokens.counters import HeuristicTokenCounter
+from arc_common.tokens.counters import HeuristicTokenCounter, TiktokenCounter
 from llamaindex_arc.postprocessors import ArcTokenBudgetPostprocessor
 
 
@@ -122,6 +122,22 @@ def test_the_joined_text_is_within_the_budget(items, max_tokens):
     left_out = [nodes[i].node.text for i in range(len(nodes)) if i not in places]
     if kept:
         assert all(used + counter.count("\n\n") + counter.count(text) > max_tokens for text in left_out)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [["()a", "=1\n\n  \n\n", "=b   "], ["b ```", " ```\né", "=x."], ["``````", " aé", "b \t()``````"]],
+    ids=["as they are", "stripped", "fences"],
+)
+def test_tokens_that_a_border_adds_are_counted(texts):
+    """Under a real vocabulary two texts may have a token more together than apart, stripped or not."""
+    counter = TiktokenCounter("o200k_base")
+    apart = sum(counter.count_batch(texts)) + counter.count("\n\n") * (len(texts) - 1)
+    together = [counter.count("\n\n".join(form)) for form in (texts, [text.strip() for text in texts])]
+    assert max(together) > apart
+    nodes = scored(*((text, 1.0) for text in texts))
+    assert len(budget(apart, counter).postprocess_nodes(nodes)) == 2
+    assert len(budget(max(together), counter).postprocess_nodes(nodes)) == 3
 
 
 def test_nodes_given_stay_as_they_are():

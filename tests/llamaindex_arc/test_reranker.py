@@ -292,6 +292,16 @@ def test_a_postprocessor_is_a_reranker() -> None:
     assert reranker.rerank("q", []) == []
 
 
+def test_a_postprocessors_scores_may_have_to_reach_something() -> None:
+    """What it scores lower, or not at all, is left out: "nothing relevant" is a possible answer."""
+    passing = ArcTokenBudgetPostprocessor(1_000)
+    given_ = documents(("a", 0.9), ("b", 0.1), ("c", None), ("d", 0.5))
+    assert texts_of(LlamaIndexReranker(passing, min_score=0.5).rerank("q", given_)) == ["a", "d"]
+    assert LlamaIndexReranker(passing, min_score=2).rerank("q", given_) == []
+    with pytest.raises(InvalidInputError, match="min_score"):
+        LlamaIndexReranker(passing, min_score=float("nan"))
+
+
 def test_an_order_without_scores_becomes_scores() -> None:
     """Where a score is missing, or where the scores say something else than the order does."""
     passing = LlamaIndexReranker(ArcTokenBudgetPostprocessor(1_000))

@@ -149,6 +149,13 @@ def test_reranking_can_be_left_out():
     assert len(pipeline.retrieve(RagQuery("the harbour", rerank=False)).documents) == 4
 
 
+def test_the_question_may_say_how_many_a_reranker_leaves():
+    """In place of the pipeline's number."""
+    pipeline = RagPipeline(Shelf(), BUILDER, reranker=SimpleScoreReranker(), rerank_top_k=2)
+    assert len(pipeline.retrieve(RagQuery("the harbour", rerank_top_k=3)).documents) == 3
+    assert len(pipeline.retrieve(RagQuery("the harbour", rerank_top_k=1)).documents) == 1
+
+
 def test_nothing_relevant_is_nothing():
     """An empty result, without a note."""
     pipeline = RagPipeline(Shelf(), BUILDER, reranker=BM25Reranker(min_score=1e-9))
@@ -321,6 +328,7 @@ def test_settings_make_a_builder():
     [
         (lambda: RagQuery(None), "query"),
         (lambda: RagQuery("q", top_k=0), "top_k"),
+        (lambda: RagQuery("q", rerank_top_k=0), "rerank_top_k"),
         (lambda: RagPipeline({}, BUILDER), "sources"),
         (lambda: RagPipeline(Shelf(), BUILDER, rerank_top_k=0), "rerank_top_k"),
         (lambda: RagPipeline(Shelf(), BUILDER, similarity_threshold=2), "similarity_threshold"),
