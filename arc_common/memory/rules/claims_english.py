@@ -93,7 +93,7 @@ def _claims(clause: Clause) -> Iterator[Claim]:
 def _ends(clause: Clause, words: list[Word], *, engages: bool = False) -> Iterator[Claim]:
     plain = [stem for stem in plain_of(words) if stem != "~"] + [w.low for w in words if w.low in _TELLS]
     tokens = {stem for stem in plain if stem not in LIGHT} or set(plain)
-    tokens |= {word.value for word in words if kind_of(word.value) not in ("", *WHEN)}
+    tokens |= {word.value for word in words if word.value and (engages or kind_of(word.value) not in WHEN)}
     if engages:
         tokens.add("~")
     if tokens:
@@ -151,7 +151,8 @@ def _change(clause: Clause, match: re.Match[str]) -> list[Claim]:
     ):
         values = [w for w in words if w.is_name or (w.value and kind_of(w.value) not in ("amount", *WHEN))]
         if values:
-            words = [*words[: words.index(values[0])], _TO, *words[words.index(values[0]) :]]
+            start = words.index(next((word for word in values if word.is_name), values[-1]))
+            words = [*words[:start], _TO, *words[start:]]
         place = words.index(_TO) if values else None
         if not values and verb.startswith(("renam", "chang", "switch")):
             names = [w for text in clause.following for w in words_of(text, is_first=False) if w.is_name]

@@ -111,13 +111,12 @@ def clause_of(words: list[Word], before: list[Word], following: list[str]) -> Cl
 
 def _split(words: list[Word], before: list[Word]) -> tuple[list[Word], list[Word]]:
     """The subject of a clause and what is said of it; a clause without a subject has that of the one before."""
+    for place, (word, follower) in enumerate(pairwise(words[:6])):
+        if word.low == "and" and follower.low in SUBJECTS:
+            return [], [*words[place + 2 :], *words[:place]]
     for place, word in enumerate(words):
         if word.low in SUBJECTS:
             return [], words[place + 1 :]
-        if [w.low for w in words[place + 1 : place + 2]] == ["and"] and {
-            w.low for w in words[place + 2 : place + 3]
-        } & SUBJECTS:
-            return [], [*words[place + 3 :], word]
         if word.low in ("the", "now") or (word.low in FILLERS and not place):
             continue
         break

@@ -100,7 +100,8 @@ ENDS = re.compile(
     r"|thrown (?:away|out)"
     r"|returned|done with|finished with|fed up with|sworn off|swore off|came off|off(?: of)?(?= (?:the|my)\b)"
     r"|donated|gave back|outgr(?:ew|own)|called off|calling off|backed out of|pulled out of|turned down|moved out of"
-    r"|dumped|terminated|lost|paid off|skip|discontinued|removed|closed down|shut down|skipp(?:ed|ing)"
+    r"|dumped|terminated|lost|paid off|skip|rehomed?|expire|lapse|discontinued|removed|closed down|shut down"
+    r"|skipp(?:ed|ing)"
     r"|let go of"
     r"|kicked|stepped down (?:as|from)|fired|fallen out with|cured of|over(?= my| the)|ended|ending|expired|lapsed?"
     r"|phased out"
@@ -150,11 +151,22 @@ PHRASES = tuple(
     (re.compile(pattern, re.IGNORECASE), short)
     for pattern, short in (
         (r"\bhalf an hour\b", "30 minutes"),
+        (r"\bgot ((?:my|our|the|his|her) [\w-]+(?: [\w-]+)?) (?:off|out|removed)\b", r"removed \1"),
+        (
+            (
+                r"^(?:the|my|our) [\w-]+ (?:says?|said|told (?:me|us)|confirmed|show(?:s|ed)"
+                r"|means?)(?: that)? (?=(?:i|we|my|our)\b)"
+            ),
+            "",
+        ),
         (r"\b(?:have |has )?decided not to\b", "do not"),
         (r"\b(?:have |has )?decided to\b", "will"),
         (r"\b(for|takes?|lasts?|only) an? (?=(?:hour|minute|week|month|year|day)\b)", r"\1 1 "),
         (
-            r"\b(?:had|got) (?=(?:my|our|the)\b)(.{2,40}?) (replaced|moved|changed|pushed|extended|cut|painted|switched)\b",
+            (
+                r"\b(?:had|got) (?=(?:my|our|the)\b)(.{2,40}?) (replaced|moved|changed|pushed|extended|cut"
+                r"|(?:re)?painted)\b"
+            ),
             r"\2 \1",
         ),
         (r"\b(?:went|gone|going|is|am) back (?:to work|at work)\b", "is employed"),

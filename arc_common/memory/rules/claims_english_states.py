@@ -42,6 +42,7 @@ _BEGIN = frozenset({"start", "begin", "take", "place", "held", "happen", "schedu
 
 _CHOSEN = word_set("favorite favourite main go-to usual current primary best preferred first")
 _WITHOUT = re.compile(r"(?<=\bam )single$|\bonly child\b|\blive alone\b|\bon my own\b|\bby myself\b")
+_FOR = re.compile(r"\b(?:use|uses)\s(?P<held>\S.{1,30}?)\sfor\s(?!work|school|home)(?P<role>\S.{1,30})$")
 _AS = re.compile(
     r"\b(?:use|uses|have|has|drink|eat|wear)\s(?P<held>\S.{1,40}?)\sas\s(?:my|our|his|her|their"
     r"|the)\s(?P<role>\S.{1,40})$"
@@ -81,6 +82,8 @@ def states(clause: Clause) -> Iterator[Claim]:
     if match := _AS.search(low):
         about = stems_of(clause.within(match["role"]))
         yield from valued(clause.subject | about, "is", stems_of(clause.within(match["held"])))
+    if (match := _FOR.search(low)) and any(word.is_name for word in clause.within(match["held"])):
+        yield from valued(stems_of(clause.within(match["role"])), "used for", stems_of(clause.within(match["held"])))
     yield from _typed(clause)
     yield from _complements(clause)
     yield from _identity(clause)
@@ -148,6 +151,8 @@ def _complements(clause: Clause) -> Iterator[Claim]:
             if named or (name not in ("car", "runs on", "dates", "supports") and stems_of(complement)):
                 rest = stems_of(words[place + 1 : at]) if name == "at" else set()
                 yield from placed(clause.subject | when | rest, kind, named or stems_of(complement))
+                if name in ("bank", "insurer", "major", "car"):
+                    yield from valued(clause.subject | {name}, "is", named or stems_of(complement))
                 if name == "job":
                     yield from valued(clause.subject, "employment", {"employment=employed"})
 
@@ -201,6 +206,8 @@ def says(clause: Clause, words: list[Word], *more: str) -> Iterator[Claim]:
         tokens |= {"~", "#"}
     if any(word.low in ("it", "them") for word in words):
         tokens |= clause.before
+    if "favorit" in tokens:
+        tokens.add("~")
     if not LEARNS.search(clause.low):
         tokens.add("+")
     yield from said(clause.subject, clause.people, tokens)

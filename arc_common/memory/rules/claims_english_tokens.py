@@ -6,7 +6,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from arc_common.memory.rules.claims_english_phrases import CONTRACTIONS, PHRASES, TAIL
-from arc_common.memory.rules.claims_english_words import ATTRIBUTES, AUXILIARIES, FILLERS, MONTHS, PRONOUNS, SAME, VERBS
+from arc_common.memory.rules.claims_english_words import (
+    ATTRIBUTES,
+    AUXILIARIES,
+    FILLERS,
+    MONTHS,
+    PRONOUNS,
+    SAME,
+    SUBJECTS,
+    VERBS,
+)
 from arc_common.memory.rules.claims_kinds import KIND_OF_WORD, NUMBER_WORDS, UNITS, amount, clock
 from arc_common.memory.rules.vocabulary import word_set
 from arc_common.text import analyze
@@ -80,7 +89,7 @@ def clauses_of(sentence: str) -> list[str]:
         start = 0
         for match in _AND.finditer(part):
             follower = match["next"].casefold()
-            is_list = len(part[start : match.start()].split()) < 2
+            is_list = not any(map(_is_verb, part[start : match.start()].split()))
             if not is_list and (match["subject"] is not None or follower in _BEGINS or _is_finite(follower)):
                 clauses.append(part[start : match.start()])
                 start = match.end()
@@ -89,6 +98,11 @@ def clauses_of(sentence: str) -> list[str]:
 
 
 _BEGINS = word_set("i we he she they it my our now am is are was were have has do does will no want")
+
+
+def _is_verb(word: str) -> bool:
+    low = word.casefold()
+    return low in AUXILIARIES or low in SUBJECTS or _is_finite(low)
 
 
 def _is_finite(word: str) -> bool:
@@ -147,6 +161,11 @@ def _amount(match: re.Match[str], low: str, before: list[Word]) -> Word:
         return Word(low, "", f"often={number:g} times")
     last = before[-1].low if before else ""
     if not unit and last in ("at", "until", "by", "till", "around") and number in range(1, 25):
+        return Word(low, "", clock(int(number)))
+    moment = {"to": ("push", "mov", "postpon", "resched", "delay", "shift"), "for": ("set", "alarm", "schedul")}.get(
+        last
+    )
+    if not unit and moment and number in range(1, 25) and any(w.low.startswith(moment) for w in before):
         return Word(low, "", clock(int(number)))
     if not unit and low.isdigit() and before and _is_numbered(before[-1]):
         return Word(low, low)

@@ -52,6 +52,8 @@ def states(clause: Clause) -> Iterator[Claim]:
     tops = [word for word in words if word.role == "topic" and word.base]
     if objects and tops:
         roles.add(f"of {noun_of(tops[-1].base)}={noun_of(objects[-1].base)}")
+        if is_verb(clause.verb.text, "쓰") and not clause.people and not any(word.value for word in words):
+            yield from valued(clause.tokens(clause.head), "is", {noun_of(objects[-1].base)})
     yield from says(clause, words, *roles)
     for word in words:
         for denied in DENIED_BY.get(COPULA.sub("", word.text), DENIED_BY.get(word.base, ())):
@@ -183,6 +185,8 @@ def says(clause: Clause, words: list[Word], *more: str) -> Iterator[Claim]:
             tokens |= {CLASSES[word.base], f"of {CLASSES[word.base]}={word.base}"}
     if JOINS.search(clause.text):
         tokens |= {"~", "#"}
+    if "좋아하" in clause.text:
+        tokens.add("~")
     if not LEARNS.search(clause.text):
         tokens.add("+")
     yield from said(clause.thing(), clause.people, tokens)
