@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from arc_common.indexing import Scope
+from arc_common.indexing import IndexEntry, IndexStore, Scope
 from arc_common.memories import Memory, MemoryOutline, MemoryStatus, MemoryType
 from arc_common.protocols import SessionKey
 
-__all__ = ["Forgotten", "MemoryChange", "MemoryStore", "MemoryUpdates"]
+__all__ = ["Forgotten", "IndexChange", "MemoryChange", "MemoryStore", "MemoryUpdates"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,19 @@ class MemoryChange:
 
 
 @dataclass(frozen=True, slots=True)
+class IndexChange:
+    """What happens with it to the scope's entries in the index, of kind "memory".
+
+    Args:
+        put: Entries, each in the place of the one with its id.
+        removed: The ids of those that go.
+    """
+
+    put: tuple[IndexEntry, ...] = ()
+    removed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Forgotten:
     """What forgetting a session or some of its messages did.
 
@@ -64,8 +77,23 @@ class MemoryStore(Protocol):
     def updates(self, scope: Scope, *, after: int = 0) -> MemoryUpdates:
         """What has changed since the version `after`, in one snapshot; without it, all that is there."""
 
-    def commit(self, scope: Scope, change: MemoryChange, *, version: int) -> int | None:
-        """Make a change if the scope's version is still this one: its new version, or `None` if nothing was done."""
+    def commit(
+        self, scope: Scope, change: MemoryChange, *, version: int, index: IndexChange | None = None
+    ) -> int | None:
+        """Make a change if the scope's version is still this one: its new version, or `None` if nothing was done.
+
+        Args:
+            scope: Whose.
+            change: What happens.
+            version: The scope's, by which that was decided.
+            index: What happens to the index with it, both or neither. Only where `is_beside` says so.
+
+        Raises:
+            InvalidInputError: Something can't be stored, or as `IndexStore.put`; nothing was written.
+        """
+
+    def is_beside(self, index: IndexStore) -> bool:
+        """Whether a commit may change this index too: it is in the same database."""
 
     def get(self, scope: Scope, ids: Sequence[str]) -> list[Memory]:
         """Those of the memories that are there, in the order of the ids, each once."""

@@ -1,17 +1,21 @@
 """MemoryIndex: what finds memories for questions, and those that mean the same."""
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 
 from arc_common.documents import ScoredDocument
 from arc_common.exceptions import InvalidInputError, StoreError
 from arc_common.indexing import IndexEntry, IndexStore, Scope
 from arc_common.memories import Memory
+from arc_common.memory_stores import IndexChange, MemoryStore
 from arc_common.observability import Observer
 from arc_common.protocols import Embedder
 from arc_common.retrieval import HybridIndex
 from arc_common.retrieval.embedding import GuardedEmbedder
 from arc_common.settings import ArcSettings
+from arc_common.text import analyze
 
 __all__ = ["MemoryIndex"]
 
@@ -26,8 +30,9 @@ class MemoryIndex:
 
     - A text is embedded once: its vector finds what means the same, and is stored.
     - A failing embedder, or vectors of another one, leave the search by words.
-    - What is put or removed beside a change of the store never fails that change: it is logged and counted
-      (`memory.index_errors`), and mended when a process uses the scope for the first time.
+    - In the store's own database it changes with the store, in one transaction. Elsewhere, what is put or removed
+      behind a change of the store never fails that change: it is logged and counted (`memory.index_errors`), and mended
+      when a process uses the scope for the first time.
 
     Args:
         store: Gives the index's store.
@@ -47,9 +52,9 @@ class MemoryIndex:
 
     def entry(self, memory: Memory) -> IndexEntry:
         """What is stored of a memory, with its vector if there is an embedder that works."""
-        vector = None if self._guarded is None else self._guarded.of_query(memory.text)
-        name = None if vector is None or self._guarded is None else self._guarded.name
-        return IndexEntry(memory.id, memory.text, metadata={"type": memory.type.value}, vector=vector, embedder=name)
+        terms = dict(Counter(analyze(memory.text)))
+        entry = IndexEntry(memory.id, memory.text, terms, {"type": memory.type.value})
+        return entry if self._guarded is None else self._guarded.of_entries([entry])[0][0]
 
     def alike(self, scope: Scope, entry: IndexEntry) -> list[str]:
         """The ids of the memories that are near enough to mean the same, the nearest first."""
@@ -81,6 +86,25 @@ class MemoryIndex:
             self._say(error)
             return index.search(query, top_k=top_k, mode="lexical")
 
+    def is_beside(self, memories: MemoryStore) -> bool:
+        """Whether memories and their entries are stored in one transaction."""
+        return memories.is_beside(self._store())
+
+    def committed(self, change: IndexChange, commit: Callable[[IndexChange], int | None]) -> int | None:
+        """What committing memories with their entries gives; without vectors where those stored are another embedder's.
+
+        Args:
+            change: What happens to the index.
+            commit: Stores both, or neither.
+        """
+        try:
+            return commit(change)
+        except InvalidInputError as error:
+            if all(entry.vector is None for entry in change.put):
+                raise
+            self._say(error)
+            return commit(replace(change, put=tuple(map(_without_vector, change.put))))
+
     def put(self, scope: Scope, entries: Sequence[IndexEntry]) -> None:
         """Store entries."""
         if not entries:
@@ -90,8 +114,7 @@ class MemoryIndex:
                 self._index(scope, embeds=False).add(entries)
             except InvalidInputError as error:
                 self._say(error)
-                plain = [IndexEntry(entry.id, entry.text, metadata=entry.metadata) for entry in entries]
-                self._index(scope, embeds=False).add(plain)
+                self._index(scope, embeds=False).add(list(map(_without_vector, entries)))
         except StoreError as error:
             self._say(error)
 
@@ -163,3 +186,7 @@ class MemoryIndex:
     def _say(self, error: Exception) -> None:
         _log.warning("the index of memories does not do all it should: %s", error, exc_info=error)
         self._observer.count("memory.index_errors", error=type(error).__name__)
+
+
+def _without_vector(entry: IndexEntry) -> IndexEntry:
+    return replace(entry, vector=None, embedder=None)

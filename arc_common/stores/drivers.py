@@ -405,7 +405,7 @@ class _PostgresTransaction:
             self._begin()
             cursors = [self._send(*call) for call in calls]
         # fetched behind the pipeline: inside it, the first fetch would be a round trip of its own
-        return [[] if cursor is None else cursor.fetchall() for cursor in cursors]
+        return [[] if cursor is None or cursor.description is None else cursor.fetchall() for cursor in cursors]
 
     def commit(self, *calls: Call) -> None:
         with self._connection.pipeline():

@@ -1,7 +1,8 @@
 """The hybrid index in SQLite or PostgreSQL."""
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -74,31 +75,37 @@ class SqlIndexStore:
 
     def put(self, scope: Scope, kind: EntryKind, entries: Sequence[IndexEntry]) -> None:
         """See `IndexStore.put`."""
-        latest = list({entry.id: entry for entry in entries}.values())
-        if not latest:
+        if not entries:
             return
-        has_vectors = any(entry.vector is not None for entry in latest)
+        with self.beside(entries) as calls, self._database.transaction() as transaction:
+            transaction.commit(*calls(transaction, scope, kind))
+
+    @contextmanager
+    def beside(
+        self, entries: Sequence[IndexEntry], *, removed: Collection[str] = ()
+    ) -> "Iterator[Callable[[Transaction, Scope, EntryKind], list[Call]]]":
+        """Gives what writes entries, and removes others, as part of a transaction on the same database.
+
+        It is called once in the transaction, and what it returns is committed with it; the block ends behind that. What
+        `put` raises, it raises.
+        """
+        has_vectors = any(entry.vector is not None for entry in entries)
         if has_vectors:
             self._finder.before_vectors()
-        with self._database.transaction() as transaction:
-            (rows,) = transaction.run((self._sql.open_scope, {**scope_key(scope, kind), "salt": new_salt()}))
-            held = Held(*rows[0])
-            place = {"scope": held.id, "caller_id": scope.caller_id}
-            embedding = checked_vectors(held.embedding, entries)
-            known, reserved = self._known(transaction, place, [entry.id for entry in latest], new=len(latest))
-            numbers = iter(self._finder.new_rows(reserved, len(latest)))
-            stored = [(known[entry.id].id if entry.id in known else next(numbers), entry) for entry in latest]
-            after = changed(
-                held,
-                embedding=embedding,
-                added=[entry.length for entry in latest],
-                removed=[one.length for one in known.values()],
-                vectors=sum(entry.vector is not None for entry in latest)
-                - sum(one.has_vector for one in known.values()),
-            )
-            transaction.commit(*self._writes(place, held, stored, known), self._saving(place, after))
-        if has_vectors:
-            self._finder.after_vectors(after)
+        done: list[Held] = []
+
+        def calls(transaction: Transaction, scope: Scope, kind: EntryKind) -> list[Call]:
+            if gone := self._removing(transaction, scope, kind, checked_ids(removed))[0]:
+                transaction.run(*gone)
+            if not entries:
+                return []
+            writing, after = self._putting(transaction, scope, kind, entries)
+            done.append(after)
+            return writing
+
+        yield calls
+        if has_vectors and done:
+            self._finder.after_vectors(done[0])
 
     def attach(self, scope: Scope, kind: EntryKind, entries: Sequence[IndexEntry]) -> int:
         """See `IndexStore.attach`."""
@@ -146,21 +153,10 @@ class SqlIndexStore:
         if not names:
             return 0
         with self._database.transaction() as transaction:
-            held = self._locked(transaction, scope, kind)
-            if held is None:
-                return 0
-            place = {"scope": held.id, "caller_id": scope.caller_id}
-            known, _ = self._known(transaction, place, names, new=0)
-            if not known:
-                return 0
-            after = changed(
-                held,
-                embedding=held.embedding,
-                removed=[one.length for one in known.values()],
-                vectors=-sum(one.has_vector for one in known.values()),
-            )
-            transaction.commit(*self._removals(place, held, after, list(known.values())))
-        return len(known)
+            calls, count = self._removing(transaction, scope, kind, names)
+            if calls:
+                transaction.commit(*calls)
+        return count
 
     def erase(self, scope: Scope, *, kind: EntryKind | None = None) -> int:
         """See `IndexStore.erase`."""
@@ -271,6 +267,46 @@ class SqlIndexStore:
     def _locked(self, transaction: Transaction, scope: Scope, kind: EntryKind) -> Held | None:
         (rows,) = transaction.run((self._sql.lock_scope, scope_key(scope, kind)))
         return Held(*rows[0]) if rows else None
+
+    def _putting(
+        self, transaction: Transaction, scope: Scope, kind: EntryKind, entries: Sequence[IndexEntry]
+    ) -> tuple[list[Call], Held]:
+        """Locks a scope and reads what is there; the calls that store entries in it, and the scope behind them."""
+        latest = list({entry.id: entry for entry in entries}.values())
+        (rows,) = transaction.run((self._sql.open_scope, {**scope_key(scope, kind), "salt": new_salt()}))
+        held = Held(*rows[0])
+        place = {"scope": held.id, "caller_id": scope.caller_id}
+        embedding = checked_vectors(held.embedding, entries)
+        known, reserved = self._known(transaction, place, [entry.id for entry in latest], new=len(latest))
+        numbers = iter(self._finder.new_rows(reserved, len(latest)))
+        stored = [(known[entry.id].id if entry.id in known else next(numbers), entry) for entry in latest]
+        after = changed(
+            held,
+            embedding=embedding,
+            added=[entry.length for entry in latest],
+            removed=[one.length for one in known.values()],
+            vectors=sum(entry.vector is not None for entry in latest) - sum(one.has_vector for one in known.values()),
+        )
+        return [*self._writes(place, held, stored, known), self._saving(place, after)], after
+
+    def _removing(
+        self, transaction: Transaction, scope: Scope, kind: EntryKind, names: Sequence[str]
+    ) -> tuple[list[Call], int]:
+        """Locks a scope and reads what is there; the calls that remove entries from it, and how many these are."""
+        held = self._locked(transaction, scope, kind) if names else None
+        if held is None:
+            return [], 0
+        place = {"scope": held.id, "caller_id": scope.caller_id}
+        known, _ = self._known(transaction, place, names, new=0)
+        if not known:
+            return [], 0
+        after = changed(
+            held,
+            embedding=held.embedding,
+            removed=[one.length for one in known.values()],
+            vectors=-sum(one.has_vector for one in known.values()),
+        )
+        return self._removals(place, held, after, list(known.values())), len(known)
 
     def _known(
         self, transaction: Transaction, place: Mapping[str, Any], names: Sequence[str], *, new: int

@@ -10,10 +10,10 @@ from typing import Protocol
 from cachetools import LRUCache
 
 from arc_common.codec import loads
-from arc_common.exceptions import SessionNotFoundError
-from arc_common.indexing import Scope
+from arc_common.exceptions import InvalidInputError, SessionNotFoundError
+from arc_common.indexing import IndexStore, Scope
 from arc_common.memories import Memory, MemoryOutline, MemoryStatus, MemoryType
-from arc_common.memory_stores import Forgotten, MemoryChange, MemoryUpdates
+from arc_common.memory_stores import Forgotten, IndexChange, MemoryChange, MemoryUpdates
 from arc_common.protocols import SessionKey
 from arc_common.stores.checks import checked_ids, checked_limit, checked_place
 from arc_common.stores.memories_plan import (
@@ -101,8 +101,16 @@ class InMemoryMemories:
             changed = [MemoryOutline.of(kept.memory) for kept in shelf.kept.values() if kept.version > since]
             return MemoryUpdates(shelf.version, tuple(changed), is_whole=not since)
 
-    def commit(self, scope: Scope, change: MemoryChange, *, version: int) -> int | None:
+    def is_beside(self, index: IndexStore) -> bool:  # noqa: ARG002 - the protocol's
+        """See `MemoryStore.is_beside`: two objects in memory have no transaction together."""
+        return False
+
+    def commit(
+        self, scope: Scope, change: MemoryChange, *, version: int, index: IndexChange | None = None
+    ) -> int | None:
         """See `MemoryStore.commit`."""
+        if index is not None:
+            raise InvalidInputError("index", index, "None: the index is not beside these memories")
         metadata = checked_change(change)
         checked_place("version", version)
         with self._guarded():

@@ -1,14 +1,16 @@
 """Long-term memories in SQLite or PostgreSQL."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from arc_common.codec import dumps
-from arc_common.indexing import Scope
+from arc_common.exceptions import InvalidInputError
+from arc_common.indexing import EntryKind, IndexStore, Scope
 from arc_common.memories import Memory, MemoryStatus, MemoryType
-from arc_common.memory_stores import Forgotten, MemoryChange, MemoryUpdates
+from arc_common.memory_stores import Forgotten, IndexChange, MemoryChange, MemoryUpdates
 from arc_common.protocols import SessionKey
 from arc_common.stores.checks import checked_ids, checked_limit, checked_place
 from arc_common.stores.database import Database
@@ -18,6 +20,9 @@ from arc_common.stores.memories_plan import checked_change, checked_memory_ids, 
 from arc_common.stores.memories_rows import memory_from_row, memory_row, memory_scope, outline_from_row, source_rows
 from arc_common.stores.memories_statements import memory_statements_for
 from arc_common.stores.rows import to_microseconds
+
+if TYPE_CHECKING:
+    from arc_common.stores.index_sql import SqlIndexStore
 
 __all__ = ["SqlMemories"]
 
@@ -34,9 +39,17 @@ class SqlMemories:
     Args:
         database: Where the tables are.
         clock: Gives the time with zone; versions of new scopes begin with it, so that none is ever used again.
+        index: Gives the index in the same database, once there is one.
     """
 
-    def __init__(self, database: Database, *, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        *,
+        clock: Callable[[], datetime],
+        index: "Callable[[], SqlIndexStore | None]" = lambda: None,
+    ) -> None:
+        self._index = index
         self._database = database
         self._clock = clock
         self._sql = memory_statements_for(database.dialect)
@@ -57,12 +70,18 @@ class SqlMemories:
             return self.updates(scope)
         return MemoryUpdates(version, tuple(map(outline_from_row, rows)), is_whole=purged > after)
 
-    def commit(self, scope: Scope, change: MemoryChange, *, version: int) -> int | None:
+    def is_beside(self, index: IndexStore) -> bool:
+        """See `MemoryStore.is_beside`."""
+        return index is self._index()
+
+    def commit(
+        self, scope: Scope, change: MemoryChange, *, version: int, index: IndexChange | None = None
+    ) -> int | None:
         """See `MemoryStore.commit`."""
         metadata = checked_change(change)
         checked_place("version", version)
         first = to_microseconds(self._clock())
-        with self._database.transaction() as transaction:
+        with self._indexing(index) as of_index, self._database.transaction() as transaction:
             (rows,) = transaction.run((self._sql.open_scope, {**memory_scope(scope), "first": first}))
             row_id, current = rows[0]
             if current != (version + 1 if version else first):
@@ -71,7 +90,7 @@ class SqlMemories:
             calls = self._writes(place, current, list(zip(change.put, metadata, strict=True)))
             if change.removed:
                 calls += self._removals(place, change.removed)
-            transaction.commit(*calls)
+            transaction.commit(*calls, *of_index(transaction, scope, "memory"))
         return int(current)
 
     def get(self, scope: Scope, ids: Sequence[str]) -> list[Memory]:
@@ -173,6 +192,17 @@ class SqlMemories:
         rows = self._database.read((statement, {"caller_id": scope.caller_id, "user_id": scope.user_id}))
         keys = [SessionKey(session_id, scope.caller_id, user_id) for session_id, user_id in rows]
         return [key for key in keys if scope.session_id in (None, key.session_id)]
+
+    def _indexing(
+        self, change: IndexChange | None
+    ) -> AbstractContextManager[Callable[[Transaction, Scope, EntryKind], list[Call]]]:
+        """What gives the calls that change the index with a commit."""
+        if change is None:
+            return nullcontext(lambda *_: [])
+        index = self._index()
+        if index is None:
+            raise InvalidInputError("index", change, "None: the index is not beside these memories")
+        return index.beside(change.put, removed=change.removed)
 
     def _forget(self, key: SessionKey, ids: Sequence[str] | None) -> Forgotten:
         removed: list[tuple[Scope, str]] = []

@@ -88,7 +88,7 @@ class SqlStore:
         self._edits = SummaryEdits(self._database)
         self._append = SqlAppend(self._database, self._edits, clock=self._clock)
         self._summaries = SqlSummaries(self._database, clock=self._clock)
-        self._memories = SqlMemories(self._database, clock=self._clock)
+        self._memories = SqlMemories(self._database, clock=self._clock, index=lambda: self._index)
         self._index: SqlIndexStore | None = None
 
     @property

@@ -189,9 +189,9 @@ class Watched:
         self._memories, self.asked, self.broken = memories, Counter(), False
         self.before_commit = lambda: None
 
-    def commit(self, scope, change, *, version):
+    def commit(self, scope, change, *, version, index=None):
         self.before_commit()
-        return self._memories.commit(scope, change, version=version)
+        return self._memories.commit(scope, change, version=version, index=index)
 
     def __getattr__(self, name):
         self.asked[name] += 1

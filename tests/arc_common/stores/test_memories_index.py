@@ -1,0 +1,69 @@
+"""A memory and its entry in the index are stored in one transaction, where both are in one database."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from arc_common.exceptions import InvalidInputError
+from arc_common.indexing import Scope
+from arc_common.memory_stores import IndexChange, MemoryChange
+from arc_common.stores import InMemoryStore
+from arc_common.stores.sql import SqlStore
+from arc_common.testing.index_contract import an_entry
+from arc_common.testing.memory_store_contract import a_memory
+
+SCOPE = Scope("caller", "user")
+
+
+@pytest.fixture
+def store(database: str) -> Iterator[SqlStore]:
+    """On each database, with one memory that is found by its word and has a vector."""
+    store = SqlStore(database)
+    index = IndexChange((an_entry("old", "word", vector=[1, 0]),))
+    assert store.memories.is_beside(store.index)
+    assert store.memories.commit(SCOPE, MemoryChange((a_memory("old"),)), version=0, index=index)
+    yield store
+    store.close()
+
+
+def held(store: SqlStore) -> tuple[list[str], list[str]]:
+    """The memories that there are, and those that are found."""
+    known = store.memories.updates(SCOPE)
+    found = store.index.lexical(SCOPE, "memory", {"word": 1.0}, limit=9)
+    return [outline.id for outline in known.outlines], sorted(found.ids)
+
+
+def test_both_change_at_once(store: SqlStore) -> None:
+    """What comes is found, and what goes is not."""
+    version = store.memories.updates(SCOPE).version
+    change = MemoryChange((a_memory("new"),), ("old",))
+    index = IndexChange((an_entry("new", "word"),), ("old", "never there"))
+    assert store.memories.commit(SCOPE, change, version=version, index=index)
+    assert held(store) == (["new"], ["new"])
+    assert store.index.count(SCOPE, "memory") == 1
+
+
+def test_another_was_first(store: SqlStore) -> None:
+    """Then neither is changed."""
+    stale = store.memories.updates(SCOPE).version + 1
+    index = IndexChange((an_entry("new", "word"),), ("old",))
+    assert store.memories.commit(SCOPE, MemoryChange((a_memory("new"),)), version=stale, index=index) is None
+    assert held(store) == (["old"], ["old"])
+
+
+def test_what_the_index_refuses_is_no_memory(store: SqlStore) -> None:
+    """Both or neither."""
+    version = store.memories.updates(SCOPE).version
+    index = IndexChange((an_entry("new", "word", vector=[1, 0, 0]),))
+    with pytest.raises(InvalidInputError):
+        store.memories.commit(SCOPE, MemoryChange((a_memory("new"),)), version=version, index=index)
+    assert held(store) == (["old"], ["old"])
+    assert store.memories.updates(SCOPE).version == version
+
+
+def test_an_index_elsewhere_is_refused() -> None:
+    """Nothing says then that both hold."""
+    memories = InMemoryStore().memories
+    with pytest.raises(InvalidInputError, match="index"):
+        memories.commit(SCOPE, MemoryChange((a_memory("new"),)), version=0, index=IndexChange())
+    assert not memories.updates(SCOPE).outlines
