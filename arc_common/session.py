@@ -358,25 +358,26 @@ class Session:
         """Async form of `remember`."""
         await self._runtime.workers.run(self.remember)
 
-    def recall(self, query: str, *, top_k: int = 5) -> list[ScoredMessage]:
+    def recall(self, query: str, *, top_k: int | None = None) -> list[ScoredMessage]:
         """The messages of this session that a question is about, best first, wherever they lie.
 
         Args:
             query: The question.
-            top_k: At most so many.
+            top_k: At most so many. By default five, and twenty where no message has half of what is asked by its
+                words: then many are about as likely to be meant.
 
         Raises:
             InvalidInputError: The question is no text, or `top_k` is less than 1.
         """
         if not isinstance(query, str):
             raise InvalidInputError("query", query, "text")
-        if isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1:
-            raise InvalidInputError("top_k", top_k, "a whole number of at least 1")
+        if top_k is not None and (isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1):
+            raise InvalidInputError("top_k", top_k, "a whole number of at least 1, or None")
         if self._key is None or not query.strip():
             return []
         return self._runtime.recall.recall(self._key, query, top_k=top_k)
 
-    async def arecall(self, query: str, *, top_k: int = 5) -> list[ScoredMessage]:
+    async def arecall(self, query: str, *, top_k: int | None = None) -> list[ScoredMessage]:
         """Async form of `recall`."""
         return await self._runtime.workers.run(self.recall, query, top_k=top_k)
 

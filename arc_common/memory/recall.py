@@ -10,6 +10,7 @@ from arc_common.memory.answer_types import AnswerType, answer_types
 from arc_common.memory.extraction import extract_facts
 from arc_common.memory.session_index import Ranked, SessionIndex
 from arc_common.messages import Message, Role
+from arc_common.retrieval.agreement import credibility
 from arc_common.retrieval.fusion import Ranking, fused_scores
 
 __all__ = [
@@ -121,7 +122,9 @@ def rank_found(
 
     - Words: what a message has and what the best of its facts has, each as a share of a perfect match, with a little
       more for what holds the kind of answer that is asked for.
-    - Meaning: cosines are measured against 1, not stretched to the best of them (see `fused_scores`).
+    - Both are measured against a perfect match, not stretched to their best (see `fused_scores`): where no message has
+      more of a question than its frame ("what was the … for the …?"), words count for little.
+    - Cosines count as far as the words bear them out (see `credibility`).
 
     Args:
         question: In any words.
@@ -151,11 +154,15 @@ def rank_found(
 
 def _fused(words: Mapping[P, float], near: Mapping[P, float]) -> dict[P, float]:
     names = {str(i): place for i, place in enumerate({**words, **near})}
+    said = {name: words[place] for name, place in names.items() if place in words}
+    cosines = {name: near[place] for name, place in names.items() if place in near}
+    best = max(said.values(), default=0.0)
     rankings = (
-        Ranking({name: words[place] for name, place in names.items() if place in words}, floor=0.0),
+        Ranking(said, floor=0.0, ideal=max(1.0, best)),
         Ranking(
-            {name: near[place] for name, place in names.items() if place in near},
-            floor=min(near.values(), default=0.0),
+            cosines,
+            weight=credibility(cosines, said, answered=min(1.0, best)),
+            floor=min(cosines.values(), default=0.0),
             ideal=1.0,
         ),
     )

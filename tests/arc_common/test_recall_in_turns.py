@@ -119,6 +119,49 @@ class TestMessages:
             assert not mine.recall("boat")
             assert "boat" not in engine.session("other").context("boat?").messages[0].text.replace("boat?", "")
 
+    def test_more_are_recalled_where_no_message_plainly_answers(self) -> None:
+        """Five for a plain question, twenty for one that shares little with any of them; or as many as asked for."""
+        with engine_with() as engine:
+            session = engine.session("s")
+            talk(session, [f"The boat lies in harbour {n}, and we like it." for n in range(30)])
+            little = "Boat surveyor's yearly inspection certificate?"
+            assert len(session.recall("Which harbour?")) == 5
+            assert len(session.recall(little)) == 20
+            assert [len(session.recall(little, top_k=k)) for k in (1, 5, 25)] == [1, 5, 25]
+            assert session.recall(little, top_k=3) == session.recall(little)[:3]
+
+    @pytest.mark.parametrize(
+        ("nearest", "least", "expected"),
+        [(0.28, 0.2, {"near", "half"}), (0.28, 0.1, {"near"}), (0.2, 0.15, set()), (0.9, 0.3, {"near", "half"})],
+    )
+    def test_what_is_half_as_near_as_the_nearest_comes_back_too(
+        self, nearest: float, least: float, expected: set[str]
+    ) -> None:
+        """Where anything is about the question at all; how high cosines are depends on the embedder."""
+        cosines = {"Ondine is moored.": nearest, "She leaks.": least}
+
+        class Fixed:
+            name = "fixed"
+
+            def embed(self, texts: Sequence[str]) -> list[list[float]]:
+                return [self._vector(1.0 if text == "What sails?" else cosines.get(text, 0.0)) for text in texts]
+
+            def _vector(self, cosine: float) -> list[float]:
+                return [cosine, (1 - cosine**2) ** 0.5]
+
+        settings = ArcSettings(
+            summary={"high_water_tokens": 0}, recall={"window_terms": 0}, conversation={"resume_note_days": None}
+        )
+        with ContextEngine.open(token_counter=HeuristicTokenCounter(), settings=settings, embedder=Fixed()) as engine:
+            session = engine.session("s")
+            session.append([Message("user", "Ondine is moored.", id="near"), Message("assistant", "Fine.", id="f")])
+            session.append([Message("user", "She leaks.", id="half"), Message("assistant", "Oh.", id="o")])
+            talk(session, [f"We spoke about subject{n} for a while." for n in range(30)])
+            session.summarize()
+            session.recall("anything")
+            window = session.context("What sails?")
+        assert {item.id for item in recalled(window) if item.score_parts} == expected
+
     def test_off(self) -> None:
         """`recall.enabled` keeps the window free of them; `session.recall` still finds."""
         with engine_with(recall={"enabled": False}) as engine:

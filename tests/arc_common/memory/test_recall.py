@@ -8,7 +8,7 @@ from rank_bm25 import BM25Plus
 from arc_common.exceptions import InvalidInputError
 from arc_common.memory.answer_types import answer_types
 from arc_common.memory.extraction import extract_facts
-from arc_common.memory.recall import rank, recall
+from arc_common.memory.recall import rank, rank_found, recall
 from arc_common.memory.session_index import SessionIndex
 from arc_common.text import analyze
 from tests.arc_common.memory.conversations import FACT_SETS, build_conversation, load_facts
@@ -146,6 +146,27 @@ def test_an_answer_of_the_kind_asked_for_comes_first():
     chat = ["The lantern is in the cellar.", "We like the lantern.", "The lantern comes back on Friday."]
     assert recall("When does the lantern return?", chat, window_terms=0)[0].place == 2
     assert answer_types("lantern") == []
+
+
+def order(said, near):
+    """The places that were found by words and by meaning, best first."""
+    found = rank_found("quartz", said, texts={}, near=near)
+    return [one.place for one in sorted(found, key=lambda one: -one.score)]
+
+
+def test_few_of_a_questions_words_do_not_outweigh_what_is_meant():
+    """The best by words may share no more than the question's frame: it is not taken for a perfect match."""
+    near = {"frame": 0.3, "meant": 0.6}
+    assert order({"frame": 0.2, "meant": 0.05}, near) == ["meant", "frame"]
+    assert order({"frame": 0.9, "meant": 0.05}, near) == ["frame", "meant"]
+    assert order({}, near) == ["meant", "frame"]
+
+
+def test_cosines_of_an_embedder_that_can_not_read_are_believed_less():
+    """They put messages in an order that has nothing to do with the words, which answer all of the question."""
+    said = {place: 1.0 - place / 10 for place in range(10)}
+    assert order(said, {place: 0.5 + 0.055 * place for place in range(10)})[0] == 0
+    assert order({9: 0.3}, {place: 0.5 + 0.055 * place for place in range(10)})[0] == 9
 
 
 def test_facts_of_the_last_messages_are_read_anew():
