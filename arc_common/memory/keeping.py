@@ -13,7 +13,7 @@ from arc_common.exceptions import InvalidInputError, StoreError
 from arc_common.indexing import IndexEntry, IndexStore, Scope
 from arc_common.memories import Memory, MemoryOutline, MemoryStatus, ProposedMemory, ScoredMemory
 from arc_common.memory.holdings import Holdings
-from arc_common.memory.long_term import Decision, Outcome, decide, leaving, merged, placed, ranked
+from arc_common.memory.long_term import Decision, Outcome, approved, decide, leaving, merged, placed, ranked
 from arc_common.memory.memory_index import MemoryIndex
 from arc_common.memory.touching import Touches
 from arc_common.memory_stores import MemoryChange, MemoryStore
@@ -111,6 +111,7 @@ class MemoryKeeper:
         now = self._clock()
         new = proposed.stored_as(self._new_id(), now)
         entry = self._index.entry(new)
+        is_own = by_hand and proposed.valid_from is None
         lock, holdings = self._holdings(scope)
         with lock:
             for _ in range(_ATTEMPTS):
@@ -123,16 +124,13 @@ class MemoryKeeper:
                     alike=self._index.alike(scope, entry) if len(holdings) else (),
                     by_hand=by_hand,
                 )
-                if decision.superseded_by is not None:
-                    is_own = by_hand and proposed.valid_from is None
-                    said = self._said_before(scope, decision.superseded_by, is_own=is_own, follows=follows)
-                    if said is not None:  # the clock was set back
-                        proposed, new = replace(proposed, valid_from=said), replace(new, valid_from=said)
-                        decision = placed(proposed.text, holdings, said=said)
-                if decision.outcome is Outcome.APPROVED:
-                    done = self._set_status(scope, holdings, decision.twin or "", proposed.status, Outcome.APPROVED)
-                elif decision.twin is None:
+                if decision.twin is None:
+                    new = replace(new, superseded_by=decision.superseded_by)
+                    if decision.superseded_by is not None:
+                        decision, new = self._placed(scope, holdings, new, is_own=is_own, follows=follows)
                     done = self._insert(scope, holdings, decision, new, entry, by_hand=by_hand)
+                elif decision.outcome is Outcome.APPROVED:
+                    done = self._approve(scope, holdings, decision.twin, proposed, is_own=is_own)
                 else:
                     done = self._join(scope, holdings, decision, proposed)
                 if done is not None:
@@ -152,11 +150,12 @@ class MemoryKeeper:
         with lock:
             for _ in range(_ATTEMPTS):
                 self._refresh(scope, holdings)
-                if holdings.get(memory_id) is None:
-                    return None
-                done = self._set_status(scope, holdings, memory_id, status, Outcome.KNOWN)
-                if done is not None:
-                    return done.memory
+                found = self._store.get(scope, [memory_id])
+                if not found or found[0].status is status:
+                    return found[0] if found else None
+                changed = self._change(scope, holdings, replace(found[0], status=status), is_own=False)
+                if changed is not None:
+                    return changed
         raise StoreError(f"a memory was not changed: others changed its scope {_ATTEMPTS} times meanwhile")
 
     def search(self, scope: Scope, query: str, *, limit: int) -> list[ScoredMemory]:
@@ -275,39 +274,51 @@ class MemoryKeeper:
                 self._put(scope, holdings, self._index.entry(memory))
         return Added(decision.outcome, memory)
 
-    def _said_before(self, scope: Scope, memory_id: str, *, is_own: bool, follows: str | None) -> datetime | None:
-        """When a memory was said that seems later than a new one that contradicts it, if it was said before that."""
-        memory = next(iter(self._store.get(scope, [memory_id])), None)
-        if memory is None or not (is_own or any(session_id == follows for session_id, _ in memory.sources)):
-            return None
-        return memory.valid_from
+    def _placed(
+        self, scope: Scope, holdings: Holdings, memory: Memory, *, is_own: bool, follows: str | None = None
+    ) -> tuple[Decision, Memory]:
+        """What a memory takes the place of, and the memory with what holds in its place.
 
-    def _set_status(
-        self, scope: Scope, holdings: Holdings, memory_id: str, status: MemoryStatus, outcome: Outcome
+        What seems later was said before it if somebody enters the memory now (`is_own`), or if its session said that
+        (`follows`): the clock was set back between them. Then both are of one time, and the memory holds.
+        """
+        decision = placed(memory.text, holdings, said=memory.valid_from)
+        later = self._store.get(scope, [decision.superseded_by]) if decision.superseded_by else []
+        for one in later:
+            if is_own or any(session_id == follows for session_id, _ in one.sources):
+                memory = replace(memory, valid_from=one.valid_from)
+                decision = placed(memory.text, holdings, said=memory.valid_from)
+        return decision, replace(memory, superseded_by=decision.superseded_by)
+
+    def _approve(
+        self, scope: Scope, holdings: Holdings, memory_id: str, proposed: ProposedMemory, *, is_own: bool
     ) -> Added | None:
-        """Give a memory another status, with what follows from it; `None` if another was in the way."""
+        """Let what waits hold, as somebody enters it now; `None` if another was in the way."""
         found = self._store.get(scope, [memory_id])
-        if not found or found[0].status is status:
-            return Added(outcome, found[0]) if found else None
-        memory = replace(found[0], status=status)
-        decision = Decision(outcome)
+        changed = None
+        if found:
+            memory = approved(found[0], proposed, now=self._clock())
+            changed = self._change(scope, holdings, memory, is_own=is_own)
+        return None if changed is None else Added(Outcome.APPROVED, changed)
+
+    def _change(self, scope: Scope, holdings: Holdings, memory: Memory, *, is_own: bool) -> Memory | None:
+        """Store a memory with another status and what follows from it; `None` if another was in the way."""
+        superseded: tuple[str, ...] = ()
         if memory.holds:
-            decision = placed(memory.text, holdings, said=memory.valid_from)
-            memory = replace(memory, superseded_by=decision.superseded_by)
-        done = self._write(scope, holdings, memory, decision.superseded, keeps=True)
-        if done is None:
+            decision, memory = self._placed(scope, holdings, memory, is_own=is_own)
+            superseded = decision.superseded
+        if self._write(scope, holdings, memory, superseded, keeps=True) is None:
             return None
         if memory.holds:
             self._put(scope, holdings, self._index.entry(memory))
         else:
-            self._index.drop(scope, [memory_id])
-        return Added(outcome, memory)
+            self._index.drop(scope, [memory.id])
+        return memory
 
     def _insert(
         self, scope: Scope, holdings: Holdings, decision: Decision, new: Memory, entry: IndexEntry, *, by_hand: bool
     ) -> Added | None:
         """Store a new memory with what follows from it; `None` if another was in the way."""
-        new = replace(new, superseded_by=decision.superseded_by)
         gone = self._write(scope, holdings, new, decision.superseded, keeps=by_hand or bool(decision.superseded))
         if gone is None:
             return None

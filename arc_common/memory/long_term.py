@@ -10,7 +10,7 @@ from arc_common.memories import SAID_BY, Memory, MemoryOutline, MemoryStatus, Pr
 from arc_common.memory.holdings import Holdings
 from arc_common.memory.likeness import may_be_the_same
 
-__all__ = ["Decision", "Outcome", "decide", "leaving", "merged", "placed", "ranked", "recency"]
+__all__ = ["Decision", "Outcome", "approved", "decide", "leaving", "merged", "placed", "ranked", "recency"]
 
 RELEVANCE_WEIGHT = 0.6
 IMPORTANCE_WEIGHT = 0.2
@@ -156,6 +156,19 @@ def merged(memory: Memory, proposed: ProposedMemory, *, now: datetime, known: bo
         sources=sources,
         valid_from=max(memory.valid_from, proposed.valid_from or now),
         metadata={**others, **added},
+    )
+
+
+def approved(waiting: Memory, proposed: ProposedMemory, *, now: datetime) -> Memory:
+    """A memory that waited for a review, once somebody enters the same: with what both have, of the later time."""
+    given = proposed.stored_as(waiting.id, now)
+    return replace(
+        waiting,
+        status=given.status,
+        importance=max(waiting.importance, given.importance),
+        sources=tuple(dict.fromkeys((*waiting.sources, *given.sources))),
+        valid_from=max(waiting.valid_from, given.valid_from),
+        metadata={**waiting.metadata, **given.metadata},
     )
 
 

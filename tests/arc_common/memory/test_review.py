@@ -83,6 +83,19 @@ def test_adding_by_hand_approves_what_waits(memories):
     assert [one.memory.id for one in memories.search("bees")] == [waits.id]
 
 
+def test_what_is_approved_by_hand_holds_as_it_was_entered(memories, clock):
+    """With all that was given, and later than what it contradicts, also if that was said after it began to wait."""
+    waits = memories.add("The user lives in Busan", status="PENDING", importance=0.2, sources=[("s", "1")])
+    clock.now += timedelta(days=1)
+    seoul = memories.add("The user lives in Seoul")
+    clock.now -= timedelta(hours=2)
+    added = memories.add("The user lives in Busan", importance=0.7, sources=[("s", "2")], metadata={"by": "me"})
+    assert added == memories.get(waits.id)
+    assert (added.importance, added.metadata, added.superseded_by) == (0.7, {"by": "me"}, None)
+    assert added.sources == (("s", "1"), ("s", "2"))
+    assert memories.get(seoul.id).superseded_by == waits.id
+
+
 def test_gathering_goes_round_no_review(memories):
     """What waits, and what was rejected, stays so however often it is said."""
     waits = memories.add("The user keeps bees", status="PENDING")
