@@ -18,6 +18,7 @@ from arc_common.rag.chunking import DOCUMENT_ID, chunk_prefix
 from arc_common.rag.statistics import JointStatistics
 from arc_common.rerankers import BM25Reranker, DiversityReranker, KeywordWeightedReranker, SimpleScoreReranker
 from arc_common.retrieval import Found, HybridIndex, reciprocal_rank_fusion, score_fusion
+from arc_common.retrieval.follow_ups import last_turns
 from arc_common.retrieval.fusion import raw_score_fusion
 from arc_common.retrieval.transformers import RuleBasedConversationTransformer
 
@@ -278,7 +279,7 @@ def documents_of_turn(
         pipeline = _pipeline_of(runtime, key)
         if pipeline is None:
             return RagContext.EMPTY
-        said = history() if settings.max_history_turns else ()
+        said = last_turns(history(), settings.max_history_turns) if settings.max_history_turns else ()
         return pipeline.retrieve(RagQuery(query, top_k=settings.top_k, rerank=settings.rerank_enabled, history=said))
     except Exception as error:  # noqa: BLE001 - the turn goes on without documents; receipt and counter say so
         _log.warning("a turn goes on without documents: %s", error, exc_info=error)
