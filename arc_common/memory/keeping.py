@@ -129,8 +129,6 @@ class MemoryKeeper:
                     if decision.superseded_by is not None:
                         decision, new = self._placed(scope, holdings, new, is_own=is_own, follows=follows)
                     done = self._insert(scope, holdings, decision, new, entry, by_hand=by_hand)
-                elif decision.outcome is Outcome.APPROVED:
-                    done = self._approve(scope, holdings, decision.twin, proposed, is_own=is_own)
                 else:
                     done = self._join(scope, holdings, decision, proposed)
                 if done is not None:
@@ -261,11 +259,13 @@ class MemoryKeeper:
         found = self._store.get(scope, [decision.twin] if decision.twin else [])
         if not found:
             return None
-        if decision.outcome is Outcome.REJECTED:
-            return Added(decision.outcome, found[0])
-        is_reviewed = found[0].status is MemoryStatus.ACTIVE and proposed.status is MemoryStatus.PENDING
-        if is_reviewed:  # nothing of what waits gets into what holds
-            return Added(decision.outcome, found[0])
+        waits = proposed.status is MemoryStatus.PENDING
+        if decision.outcome is Outcome.REJECTED or (waits and found[0].status is MemoryStatus.ACTIVE):
+            return Added(decision.outcome, found[0])  # nothing of what waits gets into what holds
+        if decision.outcome is Outcome.APPROVED:
+            entered = approved(found[0], proposed, now=self._clock())
+            changed = self._change(scope, holdings, entered, is_own=proposed.valid_from is None)
+            return None if changed is None else Added(decision.outcome, changed)
         memory = merged(found[0], proposed, now=self._clock(), known=decision.outcome is Outcome.KNOWN)
         if memory is not found[0]:
             if not self._commit(scope, holdings, MemoryChange((memory,))):
@@ -289,17 +289,6 @@ class MemoryKeeper:
                 memory = replace(memory, valid_from=one.valid_from)
                 decision = placed(memory.text, holdings, said=memory.valid_from)
         return decision, replace(memory, superseded_by=decision.superseded_by)
-
-    def _approve(
-        self, scope: Scope, holdings: Holdings, memory_id: str, proposed: ProposedMemory, *, is_own: bool
-    ) -> Added | None:
-        """Let what waits hold, as somebody enters it now; `None` if another was in the way."""
-        found = self._store.get(scope, [memory_id])
-        changed = None
-        if found:
-            memory = approved(found[0], proposed, now=self._clock())
-            changed = self._change(scope, holdings, memory, is_own=is_own)
-        return None if changed is None else Added(Outcome.APPROVED, changed)
 
     def _change(self, scope: Scope, holdings: Holdings, memory: Memory, *, is_own: bool) -> Memory | None:
         """Store a memory with another status and what follows from it; `None` if another was in the way."""
