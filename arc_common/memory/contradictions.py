@@ -6,6 +6,7 @@ says is over, or has changed. What can be many at once (pets, languages, journey
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 
 from arc_common.memory.rules import claims_english, claims_korean
@@ -62,5 +63,8 @@ def is_negated(text: str) -> bool:
 
 
 def _claims(sentence: str) -> Iterator[Claim]:
-    is_korean = any("가" <= character <= "힣" for character in sentence)
-    yield from (claims_korean if is_korean else claims_english).claims_of(sentence)
+    if not any("가" <= character <= "힣" for character in sentence):
+        yield from claims_english.claims_of(sentence)
+        return
+    for claim in claims_korean.claims_of(sentence):
+        yield replace(claim, slot=f"{claim.slot} (ko)")  # words are compared within a language

@@ -111,12 +111,24 @@ def are_compatible(one: Claim, other: Claim) -> bool:
         return True
     told, over = (one, other) if one.mark is Mark.SAID else (other, one)
     if over.mark is Mark.ENDED:
-        is_about = over.subject == told.subject or not (over.subject or over.value - _SIGNS <= told.subject)
-        return not is_about or not over.value <= told.value
+        return not over.value <= told.value or not _is_about(over, told)
     if not over.topic <= told.value:
         return True
     kinds = {kind_of(token) for token in over.value}
-    return all(_agree(_of_kind(over.value, kind), _of_kind(told.value, kind)) for kind in kinds)
+    named = {f"{kind}={word}" for kind in kinds for word in over.topic}
+    return all(_agree(_of_kind(over.value, kind), _of_kind(told.value, kind) - named) for kind in kinds)
+
+
+def _is_about(over: Claim, told: Claim) -> bool:
+    """Whether what is over is what was told: of the same, or a thing that the user is done with.
+
+    Who "quit the gym" has not closed it: of the thing itself more must be over than that there is one.
+    """
+    if over.subject or not told.subject:
+        return over.subject == told.subject
+    words = over.value - _SIGNS
+    is_the_thing = bool(words & told.subject) or any(f"name={word}" in told.value for word in words)
+    return not words <= told.subject and (is_the_thing or "~" in over.value)
 
 
 def _agree(one: frozenset[str], other: frozenset[str]) -> bool:

@@ -30,7 +30,7 @@ from arc_common.memory.rules.claims_english_phrases import (
 )
 from arc_common.memory.rules.claims_english_states import says, states
 from arc_common.memory.rules.claims_english_tokens import Word, clauses_of, words_of
-from arc_common.memory.rules.claims_english_words import FILLERS, LIGHT, OCCUPATIONS, PLACES, PREPOSITIONS
+from arc_common.memory.rules.claims_english_words import DWELLINGS, FILLERS, LIGHT, OCCUPATIONS, PLACES, PREPOSITIONS
 from arc_common.memory.rules.claims_kinds import MOMENTS, WHEN, kind_of
 
 __all__ = ["claims_of", "is_negated"]
@@ -66,7 +66,10 @@ def claims_of(sentence: str) -> Iterator[Claim]:
         )
         read = clause_of(words, before, clauses[place + 1 :])
         is_long_ago = is_dated and read.is_past()
-        yield from (claim for claim in _claims(read) if claim.mark is Mark.ENDED or not is_long_ago)
+        is_of_another = place > 0 and bool(read.names) and read.names[0].low in ("his", "her", "its", "their")
+        for claim in _claims(read):
+            if claim.mark is Mark.ENDED or not (is_long_ago or (is_of_another and claim.mark is Mark.VALUE)):
+                yield claim
         before = read.names or before
 
 
@@ -139,24 +142,27 @@ def _denies(clause: Clause) -> Iterator[Claim]:
 
 
 _TO = Word("to", "to")
+_NAME = Word("name", "name")
 
 
 def _change(clause: Clause, match: re.Match[str]) -> list[Claim]:
     """What has another value than before, and which; nothing if the verb says no such thing here."""
     verb = match[0]
     words = clause.after(match.end())
-    place = next((i for i, w in enumerate(words) if w.low in ("to", "into", "until", "till", "with", "as")), None)
+    joins = {word.low: i for i, word in reversed(list(enumerate(words)))}
+    place = next((joins[low] for low in ("to", "into", "until", "till", "with", "as") if low in joins), None)
     if place is None and verb.startswith(
         ("renam", "repaint", "paint", "dy", "turn", "brought", "chang", "cut", "switch")
     ):
         values = [w for w in words if w.is_name or (w.value and kind_of(w.value) not in ("amount", *WHEN))]
         if values:
             start = words.index(next((word for word in values if word.is_name), values[-1]))
+            start -= start > 0 and words[start - 1].value.startswith("brightness")
             words = [*words[:start], _TO, *words[start:]]
         place = words.index(_TO) if values else None
         if not values and verb.startswith(("renam", "chang", "switch")):
             names = [w for text in clause.following for w in words_of(text, is_first=False) if w.is_name]
-            return list(_changes(clause, words, names))
+            return list(_changes(clause, [*words, _NAME] if verb.startswith("renam") else words, names))
     if place is None and verb.startswith("mov"):
         place = next((i for i, word in enumerate(words) if i and ROLES.get(word.low) == "at"), None)
     if place is None or (_GOES.match(verb) and not any(word.value for word in words[place + 1 : place + 3])):
@@ -176,6 +182,8 @@ def _change(clause: Clause, match: re.Match[str]) -> list[Claim]:
     if moves and (clause.people or not clause.subject) and all(kind_of(word.value) in ("", *MOMENTS) for word in new):
         where = until(new, PREPOSITIONS)
         named = {word.stem for word in where if word.is_name}
+        if not named and not DWELLINGS & {word.low for word in where}:
+            return found
         found += valued(clause.subject, "home name" if named else "home", named or stems_of(where))
         found += valued(clause.subject, "with us", {"away"} if stems_of(where) else ())
     elif occupation := {word.stem for word in new if word.low in OCCUPATIONS}:
@@ -202,5 +210,7 @@ def _changes(clause: Clause, topic: list[Word], new: list[Word]) -> Iterator[Cla
     for kind in sorted({kind_of(word.value) for word in new if word.value}):
         yield from valued(about, kind, {w.value for w in new if kind_of(w.value) == kind})
     complement = until(new, PREPOSITIONS)
-    yield from valued(about, "is", stems_of(complement))
-    yield from valued(about, "at", stems_of(complement))
+    if not any(word.value for word in complement):
+        yield from valued(about, "is", stems_of(complement))
+    if not any(kind_of(word.value) in WHEN for word in complement):
+        yield from valued(about, "at", stems_of(complement))

@@ -141,7 +141,11 @@ def _complements(clause: Clause) -> Iterator[Claim]:
             joined = words[at].low if words[at].low in PREPOSITIONS else ""
             is_next = at == place + 1 and not joined
             name = STATES.get(f"{word.stem} {joined}" if joined else word.stem if is_next else "")
-            if name is None or (name == "goes to" and not clause.people and not SCHOOLS & {w.low for w in words}):
+            if (
+                words[place + 1].low == "out"
+                or name is None
+                or (name == "goes to" and not clause.people and not SCHOOLS & {w.low for w in words})
+            ):
                 continue
             if name == "live with" and [w.low for w in words[at + 1 : at + 2]] in (["us"], ["me"]):
                 yield from valued(clause.subject, "with us", {"here"})
@@ -189,6 +193,8 @@ def _identity(clause: Clause) -> Iterator[Claim]:
     )
     is_name = named and len(named) == len([w for w in complement if w.stem and w.low not in FILLERS | PRONOUNS])
     is_name = is_name and not re.search(r"(?:ish|ese|ian)$", named[-1].low)
+    if any(word.value for word in complement):
+        return
     if is_attribute or (is_name and head not in MANY):
         yield from valued(clause.subject - {"name"} or clause.subject, "is", stems)
 

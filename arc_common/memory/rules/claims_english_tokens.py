@@ -185,7 +185,7 @@ def _name(text: str) -> list[Word]:
         low = low.removesuffix("'s") if low.endswith("'s") else low
         if low in PRONOUNS or low == "i":
             words.append(Word(low, low))
-        elif value := KIND_OF_WORD.get(low, ""):
+        elif " " not in text and (value := KIND_OF_WORD.get(low, "")):
             words.append(Word(low, stem_of(low), value))
         else:
             words.append(Word(part.casefold().rstrip(".,"), stem_of(low), is_name=True))

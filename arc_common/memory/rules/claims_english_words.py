@@ -7,6 +7,7 @@ __all__ = [
     "AUXILIARIES",
     "CLASSES",
     "DENIED_BY",
+    "DWELLINGS",
     "ENGAGES",
     "FILLERS",
     "JOINS",
@@ -219,6 +220,7 @@ OCCUPATIONS = word_set(
 PREPOSITIONS = word_set("in at on to for with by from as near under of next during about after before since until")
 
 SAME = {
+    "called": "named",
     "due": "deadline", "eater": "eat",
     "colour": "color", "favourite": "favorite", "preferred": "favorite", "email": "e-mail", "mail": "e-mail",
     "mobile": "phone", "cell": "phone", "surname": "name", "begins": "start", "begin": "start",
@@ -241,3 +243,7 @@ PLACES = word_set("venu date time place locat day")
 SCHOOLS = word_set("school primary elementary high university college academy nursery kindergarten institute")
 
 SUBJECTS = word_set("i we he she they user you it")
+
+DWELLINGS = word_set(
+    "house apartment flat studio condo home dorm city town village country suburb place cottage farm loft"
+)

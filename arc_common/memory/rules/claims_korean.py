@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterator
 
 from arc_common.memory.rules.claims import Claim, Mark, changed, ended, valued
-from arc_common.memory.rules.claims_kinds import WHEN, kind_of
+from arc_common.memory.rules.claims_kinds import OF_THINGS, WHEN, kind_of
 from arc_common.memory.rules.claims_korean_clauses import PLACES, VERBAL_NOUN, Clause, engages, noun_of
 from arc_common.memory.rules.claims_korean_states import moved, says, states
 from arc_common.memory.rules.claims_korean_tokens import Word, clauses_of, stem_of_verb, words_of
@@ -26,6 +26,7 @@ from arc_common.memory.rules.claims_korean_words import (
 __all__ = ["claims_of", "is_negated"]
 
 _CAUSE = re.compile(r"\S+\s때문에\s")
+_DIED = re.compile(r"돌아가[시셨]|별세|사망")
 _FINE = re.compile(r"(?:아무\s)?(?:문제|상관|지장)\s?(?:가|이|도)?\s?없\S*|괜찮\S*")
 
 
@@ -43,10 +44,13 @@ def claims_of(sentence: str) -> Iterator[Claim]:
         return
     is_dated = LONG_AGO.search(whole) is not None
     people = ""
-    for clause in clauses:
+    for place, clause in enumerate(clauses):
         read = Clause(" ".join(_CAUSE.sub(" ", _FINE.sub(" ", clause)).split()), people)
         is_long_ago = is_dated and read.is_past()
-        yield from (claim for claim in _claims(read) if claim.mark is Mark.ENDED or not is_long_ago)
+        is_of_another = place > 0 and len(read.head) == 1
+        for claim in _claims(read):
+            if claim.mark is Mark.ENDED or not (is_long_ago or (is_of_another and claim.mark is Mark.VALUE)):
+                yield claim
         people = read.people
 
 
@@ -70,8 +74,8 @@ def _claims(clause: Clause) -> Iterator[Claim]:
 def _ends(clause: Clause, words: list[Word]) -> Iterator[Claim]:
     words = [word for word in words if not word.text.endswith("던")]
     tokens = {noun_of(word.base) for word in words if not word.value and not clause.is_owner(word)}
-    if not tokens and clause.people:
-        tokens = {clause.people}
+    if not tokens and _DIED.search(clause.text):
+        tokens = {clause.people} - {""}
     tokens |= {word.value for word in words if word.value and (word.base or kind_of(word.value) not in WHEN)}
     yield from ended(frozenset(), clause.people, tokens - LIGHT or tokens)
 
@@ -115,7 +119,7 @@ def _change(clause: Clause, match: re.Match[str]) -> list[Claim]:
         if (word.base or word.value)
         and word not in old
         and not clause.is_owner(word)
-        and kind_of(word.value) not in WHEN
+        and (kind_of(word.value) not in WHEN or (not word.role and kind_of(word.value) in OF_THINGS))
     }
     state = STATES.get(match[0])
     shared = {noun_of(w.base) for w in before[:start] if w.base} & {noun_of(w.base) for w in new if w.base}

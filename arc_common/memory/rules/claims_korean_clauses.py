@@ -16,6 +16,14 @@ _DOING = re.compile(
 )
 """What stands behind a verb and only says how far it is done."""
 
+_FORMS = {
+    "살": re.compile(r"살|산다|삽니|사세|사신|사셔"),
+    "있": re.compile(r"있|계시|계세"),
+    "일": re.compile(r"일(?:하|해|한|합|을)"),
+    "이사": re.compile(r"이사"),
+}
+"""Forms of verbs that begin like others."""
+
 PLACES = frozenset({"장소", "시간", "날짜", "위치", "시각", "일정"})
 """What says of a value only its kind."""
 
@@ -130,6 +138,8 @@ def engages(text: str) -> bool:
 
 def is_verb(text: str, verb: str) -> bool:
     """Whether a text begins with a form of a verb, as far as its first syllables tell."""
+    if verb in _FORMS:
+        return _FORMS[verb].match(text) is not None
     if len(text) < len(verb) or text.startswith(("가르", "열", "여는", "연")):
         return False
     return all(stem_of_verb(text[place:]) == stem_of_verb(verb[place:]) for place in range(min(2, len(verb))))

@@ -29,6 +29,7 @@ from arc_common.memory.rules.claims_korean_words import (
 
 __all__ = ["moved", "says", "states"]
 
+_DWELLING = re.compile(r"(?:원룸|투룸|아파트|오피스텔|빌라|주택|기숙사|집|본가|고시원|자취방|요양원)$")
 _TAKEN = frozenset({"고기", "유제품", "술", "담배"})
 
 
@@ -36,6 +37,8 @@ def moved(clause: Clause, state: str, where: set[str]) -> Iterator[Claim]:
     """That somebody is somewhere: at home, at work, at school."""
     if FUTURE.search(clause.text) or (state == "job" and any(map(NO_EMPLOYER.search, where))):
         return
+    if any(map(_DWELLING.search, where)):
+        state = "dwelling"
     if state == "major":
         yield from valued([clause.people, "전공"], "is", where)
     else:
@@ -118,7 +121,7 @@ def _complements(clause: Clause) -> Iterator[Claim]:
     match = VERBAL_NOUN.match(text)
     stem = match["noun"] if match else text
     state = next(
-        (name for verb, name in STATES.items() if stem.startswith(verb) or (not match and is_verb(text, verb))),
+        (name for verb, name in STATES.items() if is_verb(text, verb) or (len(verb) > 1 and stem.startswith(verb))),
         None,
     )
     when = {word.value for word in clause.words if kind_of(word.value) in ("weekday", "daypart", "season")}
