@@ -225,7 +225,7 @@ class ContextEngine:
             reranker: Orders what was found; by default what `settings.rag.reranker` names.
             citations: Whether each document in the context has a number.
         """
-        from arc_common.corpus import rag_pipeline  # noqa: PLC0415 - the index takes a while to import
+        from arc_common.retrieving import rag_pipeline  # noqa: PLC0415 - the index takes a while to import
 
         return rag_pipeline(
             self._runtime,

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 
 from arc_common.assembly import Costs, Layers, Request, ViewLimits, build_context_window, build_view, history_room
 from arc_common.context_window import ContextWindow, LeftOut, Receipt
-from arc_common.corpus import can_retrieve, documents_of_turn
 from arc_common.memory.conversation import ConversationLog, LoadedHistory, as_messages, opens_a_turn
 from arc_common.messages import Message
 from arc_common.observability import timed
@@ -15,6 +14,7 @@ from arc_common.prompts import render_idle_note
 from arc_common.protocols import SessionKey, StoredMessage
 from arc_common.rag import RagContext
 from arc_common.recollection import with_recollections
+from arc_common.retrieving import can_retrieve, documents_of_turn
 from arc_common.runtime import Runtime
 from arc_common.tokens.counting import message_tokens_batch
 from arc_common.tokens.window import current_turn
