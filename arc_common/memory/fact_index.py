@@ -100,10 +100,14 @@ class FactIndex:
             return [], 0
         # texts of facts that are not in question are in the index too: they must not take the places
         found = self._index.ranked(query, top_k=top_k + len(self._lines) - asked)
-        scored = [(self._index.ids[place], score) for place, score in zip(found.places, found.scores, strict=True)]
-        scored = [(fact_id, score) for fact_id, score in scored if in_question(self.facts.get(fact_id))][:top_k]
-        least = max(_ABOUT * found.ideal, _BESIDE_THE_BEST * scored[0][1]) if scored else 0.0
-        chosen = [fact_id for fact_id, score in scored if score >= least]
+        ids, chosen, least = self._index.ids, list[str](), 0.0
+        for place, score in zip(found.places, found.scores, strict=True):
+            if not in_question(self.facts.get(ids[place])):
+                continue
+            least = least or max(_ABOUT * found.ideal, _BESIDE_THE_BEST * score)
+            if score < least or len(chosen) == top_k:
+                break
+            chosen.append(ids[place])
         always = {fact_id for fact_id in pinned if in_question(self.facts.get(fact_id))}
         return [self._lines[fact_id] for fact_id in chosen], asked - len(always.union(chosen))
 

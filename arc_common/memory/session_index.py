@@ -111,12 +111,14 @@ class SessionIndex:
         weights = np.array(self._weights)
         lengths = np.array(self._window_lengths)
         frequencies, texts_with = {}, {}
+        reach = NEIGHBOURS if self._window_terms else 0
         for term in terms:
             if (posting := self._postings.get(term)) is None:
                 continue
             texts, counts = np.array(posting[0]), np.array(posting[1])
             frequency = np.zeros(size)
-            for distance, column in zip(range(-NEIGHBOURS, NEIGHBOURS + 1), weights, strict=True):
+            for distance in range(-reach, reach + 1):
+                column = weights[NEIGHBOURS + distance]
                 window_of = texts - distance
                 inside = (window_of >= 0) & (window_of < size)
                 window_of = window_of[inside]
