@@ -16,7 +16,8 @@ second turn. Each is replayed turn by turn, and each way of keeping a history bu
 Arc also runs without recalling older messages ("nothing recalled": what comes back with each question is never cached,
 and in these conversations nobody asks for it) and without a model ("by rules": its summaries cost nothing).
 
-All count exactly (o200k_base) and all summarise by one model: it reports the values that it is shown, and no others.
+All count exactly (o200k_base) and all summarise by one model: it reports the values that it is shown, and no others; to
+arc not those that stand among its known facts, as it is told.
 The peers run as their documentation says, told the budget: `trim_messages` by last tokens, from a user message on;
 `SummarizationMiddleware` triggered by the budget, once with its defaults (20 messages stay, the summariser sees 4,000
 tokens) and once with 30 % kept and everything shown to the summariser; `Memory` with its defaults and the token limit
@@ -162,7 +163,9 @@ class Summariser:
         request = [(message.role.value, message.text) for message in messages]
         shown = self._asked(request, messages[-1].text.rpartition("<arc:conversation>")[2])
         wants_facts = '"facts"' in messages[0].text
-        facts = [{"key": key, "value": value, "category": _category(value)} for key, value in shown]
+        known = messages[-1].text.rpartition("<arc:conversation>")[0]
+        new = [(key, value) for key, value in shown if f"- {key}: {value}\n" not in known]
+        facts = [{"key": key, "value": value, "category": _category(value)} for key, value in new]
         answer = {"facts": facts, "narrative": NARRATIVE} if wants_facts else {"narrative": NARRATIVE}
         return self._answered(json.dumps(answer, ensure_ascii=False))
 

@@ -207,8 +207,17 @@ class _Builder:
         ]
 
     def recall(self) -> None:
-        """What the question asks for of what is not always shown; and how long the conversation rested."""
+        """What the question asks for of what is not always shown; and how long the conversation rested.
+
+        Half of its room is there in any case; the rest only as far as it is not wanted by messages that no summary
+        stands for yet: they would leave, and with them the prefix that a provider has cached.
+        """
         room = self._room("memory") - self._borrowed
+        if self._layers.boundary:
+            budget, wanted = self._request.budget, self._wanted
+            documents = min(wanted["documents"], budget.ceiling("documents"))
+            spare = self._left - self._borrowed - wanted["running"] - documents - wanted["history"]
+            room = min(room, max(budget.kept_for_recall(), spare))
         noted = replace(self._draft, idle_note=self._layers.idle_note)
         spent = noted.tokens(self._costs) - self._carried
         if self._layers.idle_note and spent <= room:
@@ -412,7 +421,7 @@ _ORDER = ("system", "tools", "facts", "narrative", "history", "query", "memory",
 
 
 def history_room(request: Request, costs: Costs) -> int:
-    """The tokens that there are for verbatim messages when every other part takes what it may.
+    """The tokens that there are for verbatim messages when every other part takes what it may in any case.
 
     Args:
         request: What the caller brings.
@@ -424,7 +433,7 @@ def history_room(request: Request, costs: Costs) -> int:
     documents = sum(costs.text(plain(document).text) for document in request.documents)
     documents = min(documents, budget.ceiling("documents"))
     left = budget.input_tokens - REQUEST_OVERHEAD - costs.schemas(request) - fixed - documents
-    layers = sum(map(budget.ceiling, ("facts", "narrative", "memory")))
+    layers = budget.ceiling("facts") + budget.lent_to_facts() + budget.ceiling("narrative") + budget.kept_for_recall()
     return max(left - min(layers, left // 2), 0)
 
 
