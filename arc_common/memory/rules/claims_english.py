@@ -39,16 +39,23 @@ _TELLS = frozenset({"old", "new", "second", "extra", "spare"})
 """What tells the thing that is over from the one that there is."""
 
 _LASTS = ("amount-day", "amount-month")
+"""Kinds of values that say for how long something has not been so."""
+
 _NO_LONGER = re.compile(r"\b(?:no longer|longer|now|nowadays|instead)\b")
 _GOES = re.compile(
-    r"w[e]nt|gone|f[ea]ll|r[io]se|gr[eo]w|hit|reach|put|set|brought|cut|turn|drop|jump|gain|climb|shr|slip"
+    r"went|gone|f[ea]ll|r[io]se|gr[eo]w|hit|reach|put|set|brought|cut|turn|drop|jump|gain|climb|shr|slip"
 )
 """Verbs that change an amount or a time, and do other things besides."""
+
+_TO = Word("to", "to")
+_NAME = Word("name", "name")
+"""Words that are meant where they are left out."""
 
 
 def is_negated(text: str) -> bool:
     """Whether the text denies something."""
-    return NEGATION.search(text.casefold().replace("’", "'")) is not None
+    folded = text.casefold().replace("’", "'")
+    return any(pattern.search(folded) for pattern in (NEGATION, DISLIKES, ENDS))
 
 
 def claims_of(sentence: str) -> Iterator[Claim]:
@@ -74,6 +81,7 @@ def claims_of(sentence: str) -> Iterator[Claim]:
 
 
 def _claims(clause: Clause) -> Iterator[Claim]:
+    """What a clause claims: that something is over, isn't so, has changed, or is so."""
     low = clause.low
     if swap := SWAPS.search(low):
         old, new = swap["old"] or swap["left"] or swap["dropped"], swap["new"] or swap["taken"] or swap["kept"]
@@ -94,6 +102,7 @@ def _claims(clause: Clause) -> Iterator[Claim]:
 
 
 def _ends(clause: Clause, words: list[Word], *, engages: bool = False) -> Iterator[Claim]:
+    """That what these words name is over, or, if they say that somebody has to do with it, that this is."""
     plain = [stem for stem in plain_of(words) if stem != "~"] + [w.low for w in words if w.low in _TELLS]
     tokens = {stem for stem in plain if stem not in LIGHT} or set(plain)
     tokens |= {word.value for word in words if word.value and (engages or kind_of(word.value) not in WHEN)}
@@ -104,6 +113,7 @@ def _ends(clause: Clause, words: list[Word], *, engages: bool = False) -> Iterat
 
 
 def _is_over(clause: Clause, match: re.Match[str]) -> Iterator[Claim]:
+    """That what stands behind the verb is over; what it is about, if nothing does."""
     words = clause.after(match.end())
     if words and words[0].low in ("by", "to", "off", "behind"):
         return
@@ -122,6 +132,7 @@ def _is_over(clause: Clause, match: re.Match[str]) -> Iterator[Claim]:
 
 
 def _denies(clause: Clause) -> Iterator[Claim]:
+    """That something isn't so."""
     if re.search(r"\bnot have (?:my|our)\b", clause.low):
         return  # it is only not at hand
     words = [word for word in clause.predicate if word.low not in ("not", "no", "never", "without")]
@@ -139,10 +150,6 @@ def _denies(clause: Clause) -> Iterator[Claim]:
     if _NO_LONGER.search(clause.low) and len(tokens - {"~", "#", "+"}) > 1:
         tokens -= {"~", "#"}
     yield from ended(clause.subject, clause.people, tokens | clause.subject)
-
-
-_TO = Word("to", "to")
-_NAME = Word("name", "name")
 
 
 def _change(clause: Clause, match: re.Match[str]) -> list[Claim]:

@@ -46,7 +46,7 @@ NEGATION = re.compile(
 NOW = re.compile(r"\b(?:now|nowadays|these days|instead|from now on|lately|longer|for good|at present)\b")
 
 ADDITIVE = re.compile(
-    r"\b(?:also|too|as well|another|second|additional|extra|besides|either|both|sometimes|occasionally|either)\b"
+    r"\b(?:also|too|as well|another|an? second|additional|extra|besides|either|both|sometimes|occasionally|either)\b"
 )
 
 PAST = re.compile(

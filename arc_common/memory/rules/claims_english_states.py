@@ -28,6 +28,7 @@ from arc_common.memory.rules.claims_english_words import (
     OCCUPATIONS,
     PREPOSITIONS,
     PRONOUNS,
+    QUALITIES,
     SCHOOLS,
     STATES,
     VERBS,
@@ -42,6 +43,7 @@ _BEGIN = frozenset({"start", "begin", "take", "place", "held", "happen", "schedu
 
 _CHOSEN = word_set("favorite favourite main go-to usual current primary best preferred first")
 _WITHOUT = re.compile(r"(?<=\bam )single$|\bonly child\b|\blive alone\b|\bon my own\b|\bby myself\b")
+_QUALITY = re.compile(r"(?:ful|ous|able|ible|less|[a-z]{2}ing|[a-z]{2}ed)$")
 _FOR = re.compile(r"\b(?:use|uses)\s(?P<held>\S.{1,30}?)\sfor\s(?!work|school|home)(?P<role>\S.{1,30})$")
 _AS = re.compile(
     r"\b(?:use|uses|have|has|drink|eat|wear)\s(?P<held>\S.{1,40}?)\sas\s(?:my|our|his|her|their"
@@ -193,7 +195,8 @@ def _identity(clause: Clause) -> Iterator[Claim]:
     )
     is_name = named and len(named) == len([w for w in complement if w.stem and w.low not in FILLERS | PRONOUNS])
     is_name = is_name and not re.search(r"(?:ish|ese|ian)$", named[-1].low)
-    if any(word.value for word in complement):
+    is_quality = any(word.low in QUALITIES or _QUALITY.search(word.low) for word in complement if not word.is_name)
+    if is_quality or any(word.value for word in complement):
         return
     if is_attribute or (is_name and head not in MANY):
         yield from valued(clause.subject - {"name"} or clause.subject, "is", stems)

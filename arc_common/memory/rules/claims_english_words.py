@@ -20,6 +20,7 @@ __all__ = [
     "PLACES",
     "PREPOSITIONS",
     "PRONOUNS",
+    "QUALITIES",
     "SAME",
     "SCHOOLS",
     "STATES",
@@ -61,18 +62,16 @@ JOINS = word_set(
 """Stems of verbs whose past is the beginning of what is so now."""
 
 ATTRIBUTES = word_set(
-    "name nickname surname age budget deadline date phone number mobile cell e-mail email address birthday title "
-    "occupation profession employer company workplace position role salary income rent weight height size "
-    "password pin username plan tier subscription timezone zone nationality citizenship currency type goal limit "
-    "price cost fee boss manager supervisor wife husband spouse partner girlfriend boyfriend language hometown "
-    "home city capital ceo destination target quota headcount status plate seat version colour major minor "
-    "university dose dosage framework database system editor browser bank insurer provider diet mode theme font "
-    "unit grade rank level score rating degree species breed brand model speed temperature setting total balance "
-    "deductible premium interval frequency rate capacity location venue topic genre instrument stage route gate "
-    "terminal platform landlord dentist doctor advisor adviser teacher coach trainer therapist mentor captain "
-    "roommate flatmate favourite main primary usual default best preferred current go-to drink breakfast snack "
-    "order password schedule shift species sign religion faith party flavour thesis dissertation project "
-    "operating theme motto"
+    "name nickname surname age budget deadline date phone number mobile cell e-mail email address birthday "
+    "title occupation profession employer company workplace position role salary income rent weight height size "
+    "password pin username plan tier subscription timezone zone nationality citizenship currency type goal "
+    "limit price cost fee language hometown home city capital destination target quota headcount status plate "
+    "seat version colour major minor university dose dosage framework database system editor browser bank "
+    "insurer provider diet mode theme font unit grade rank level score rating degree species breed brand model "
+    "speed temperature setting total balance deductible premium interval frequency rate capacity location venue "
+    "topic genre instrument stage route gate terminal platform favourite main primary usual default best "
+    "preferred current go-to drink breakfast snack order schedule shift sign religion faith party flavour "
+    "thesis dissertation project operating motto"
 )
 
 MANY = word_set(
@@ -247,3 +246,11 @@ SUBJECTS = word_set("i we he she they user you it")
 DWELLINGS = word_set(
     "house apartment flat studio condo home dorm city town village country suburb place cottage farm loft"
 )
+
+QUALITIES = word_set(
+    "good bad big small nice great fine high low late early ready open busy hard easy strict kind noisy "
+    "quiet dirty clean"
+    " warm far near cheap expensive active tired tight strong weak fast slow heavy safe happy sad angry "
+    "friendly lovely tiny huge loud boring"
+)
+"""What many things can be, whatever else they are."""

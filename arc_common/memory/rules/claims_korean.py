@@ -86,11 +86,13 @@ def _denies(clause: Clause) -> Iterator[Claim]:
         return
     text = re.sub(r"지\s?(?:는|도|를)?\s?(?:않|못).*$", "", text)
     nothing = re.search(r"(?:없|아니|아닙)\S*$", text)
-    inner = Clause(text[: nothing.start()] if nothing else text, clause.people)
+    inner = Clause(re.sub(r"(?<=[가-힣])[이가]\s*$", "", text[: nothing.start()]) if nothing else text, clause.people)
     tokens = inner.tokens(inner.words[:-1] if not nothing else [])
     if nothing:
         tokens |= {word.value or noun_of(word.base) for word in inner.words if word.base or word.value}
         tokens |= {"#"} if nothing[0].startswith("없") else set()
+        if "필요" in tokens:
+            tokens -= {"필요", "#"}
     else:
         verb = re.sub(r"^(?:안|못)(?=[가-힣])", "", inner.verb.text)
         match = VERBAL_NOUN.match(inner.verb.text)

@@ -72,7 +72,7 @@ class Clause:
         if match[0] == "다":
             final = (ord(before) - 0xAC00) % 28 if "가" <= before <= "힣" else 0
             return final == 0 and not text.endswith(("하다", "되다", "가다", "오다", "크다"))
-        return match[0] not in ("고", "라", "세요", "셔") or False
+        return match[0] not in ("고", "라", "세요", "셔")
 
     def thing(self) -> frozenset[str]:
         """What the clause is about, if that is a thing, and not one that the user has to do with."""

@@ -99,6 +99,8 @@ def test_what_is_one(old, new):
 def test_negation():
     """In both languages."""
     assert is_negated("User no longer smokes")
+    assert is_negated("User hates coffee")
+    assert is_negated("User gave up coffee")
     assert is_negated("담배를 피우지 않는다")
     assert not is_negated("User smokes")
     assert not is_negated("담배를 피운다")
