@@ -1,9 +1,10 @@
 """Puts a request together within its budget. Pure."""
 
-from arc_common.assembly.build import build_context_window, history_room
+from arc_common.assembly.build import build_context_window
 from arc_common.assembly.costs import Costs
 from arc_common.assembly.layers import NO_LAYERS, NOTHING, Layers, RecalledLine
 from arc_common.assembly.request import Request, as_documents
+from arc_common.assembly.sharing import history_room
 from arc_common.assembly.view import View, ViewLimits, build_view
 
 __all__ = [

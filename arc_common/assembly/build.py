@@ -1,37 +1,32 @@
-"""The allocator at work: each part of a request gets its share, and the receipt says what it made of it."""
+"""The allocator at work: each section of a request is filled within its share, and the receipt says how."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from arc_common.assembly.costs import Costs
 from arc_common.assembly.draft import Draft, RecalledKind, day_of
 from arc_common.assembly.layers import NO_LAYERS, NOTHING, Layers, RecalledLine
 from arc_common.assembly.request import Request, plain
+from arc_common.assembly.sharing import Sharing, wishes
 from arc_common.context_window import ContextWindow, Item, LeftOut, MessageItems, Omission, Section, receipt_of
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import BudgetExceededError, InvalidInputError
-from arc_common.messages import ARC_MARK, Exchange, Message, Role
+from arc_common.messages import Exchange, Message, Role
 from arc_common.tokens.call_ids import with_distinct_call_ids
 from arc_common.tokens.compression.shortening import shortened
 from arc_common.tokens.counting import REQUEST_OVERHEAD
 from arc_common.tokens.filling import Changed, fit_exchanges
 from arc_common.tokens.window import OLDER, Dropped, current_turn, select_window
 
-__all__ = ["build_context_window", "history_room", "memory_message"]
+__all__ = ["build_context_window"]
 
 TOO_LARGE = "no room for it"
 UNPINNED = "fact that is not pinned"
 NOT_NARRATED = "summary beyond its ceiling"
 
-_FRAMING = 16
-"""Tokens around an item in its block, at most, as far as that is foreseen."""
 _KINDS = 4
 """What comes back shares its room: memories, artifacts and facts may take a quarter each, messages the rest."""
-_BLOCK = 48
-"""Tokens around a block of items: its heading and its fence, at most."""
-
-T = TypeVar("T")
 
 
 def build_context_window(
@@ -99,11 +94,13 @@ class _Builder:
         before, user, running = self._split(spoken)
         self._before, self._running = before, running
         self._schemas = costs.schemas(request)
-        self._draft = self._opened(history, user, layers, stored=stored)
-        self._carried = self._draft.tokens(costs)
-        self._left = request.budget.input_tokens - REQUEST_OVERHEAD - self._schemas - self._carried
-        self._sections: dict[str, Section] = {}
-        self._wanted = self._wishes()
+        self._sharing = Sharing(
+            self._opened(history, user, layers, stored=stored),
+            budget=request.budget,
+            schemas=self._schemas,
+            wanted=wishes(request, layers, before=before, running=running, costs=costs),
+            costs=costs,
+        )
 
     def _split(self, spoken: Sequence[Message]) -> tuple[Sequence[Message], Message, Sequence[Exchange]]:
         if self._request.query is not None:
@@ -134,68 +131,35 @@ class _Builder:
             del optional[0]  # the newest instructions hold longest
             self._notes.append("a stored system message was left out: no room for it")
 
-    def _wishes(self) -> dict[str, int]:
-        costs, layers = self._costs, self._layers
-        blocks = (layers.memories, layers.artifacts, (*layers.recalled, *layers.messages))
-        recalled = sum(costs.corrected(line.tokens) + 1 for lines in blocks for line in lines)
-        recalled += costs.text(layers.idle_note) + _BLOCK * sum(map(bool, (layers.idle_note, *blocks)))
-        documents = sum(costs.text(plain(document).text) + _FRAMING for document in self._request.documents)
-        facts = costs.text("\n".join(layers.facts))
-        recalled += max(facts - self._request.budget.ceiling("facts"), 0)
-        return {
-            "facts": facts,
-            "narrative": costs.text(layers.narrative),
-            "memory": recalled,
-            "running": sum(costs.messages(step.messages) for step in self._running),
-            "documents": documents + (_BLOCK if documents else 0),
-            "history": costs.messages(self._before),
-        }
-
-    def _room(self, name: str) -> int:
-        return self._request.budget.allot(self._wanted, self._left)[name]
-
-    def _close(self, name: str, *, tokens: int, allotted: int, items: Sequence[Item] = ()) -> None:
-        listed = items if isinstance(items, MessageItems) else tuple(items)
-        self._sections[name] = Section(name, tokens, allotted, listed)
-        self._wanted.pop(name, None)
-        self._left -= tokens
-
-    def _fill(self, filled: Draft) -> int:
-        """Take over a fuller draft; what it adds."""
-        tokens = filled.tokens(self._costs)
-        added = tokens - self._carried
-        self._draft, self._carried = filled, tokens
-        return added
-
     def remember(self) -> None:
         """Pinned facts and summary, each within its share and both within half of the room: facts outlast the rest.
 
         Facts that their own share has no room for take what the memory section lends them.
         """
         costs, layers = self._costs, self._layers
-        room_facts, room_narrative = self._room("facts"), self._room("narrative")
-        lent = min(self._room("memory"), self._request.budget.lent_to_facts())
+        room_facts, room_narrative = self._sharing.room("facts"), self._sharing.room("narrative")
+        lent = min(self._sharing.room("memory"), self._request.budget.lent_to_facts())
         narrative = layers.narrative_lines
         while layers.facts and costs.text("\n".join(layers.facts)) > room_facts + lent:
             layers = layers.with_fewer_facts()
         while narrative and costs.text("\n".join(narrative)) > room_narrative:
             narrative = narrative[1:]
         while layers.facts or narrative:
-            filled = replace(self._draft, facts=layers.facts, narrative=narrative)
-            if filled.tokens(costs) - self._carried <= self._left // 2:
+            filled = replace(self._sharing.draft, facts=layers.facts, narrative=narrative)
+            if self._sharing.added(filled) <= self._sharing.left // 2:
                 break
             if narrative:
                 narrative = narrative[1:]
             else:
                 layers = layers.with_fewer_facts()
-        added = self._fill(replace(self._draft, facts=layers.facts, narrative=narrative))
+        added = self._sharing.fill(replace(self._sharing.draft, facts=layers.facts, narrative=narrative))
         summary = min(costs.text("\n".join(narrative)), added)
         self._borrowed = min(max(added - summary - room_facts, 0), lent)
         own = added - summary - self._borrowed
         shown = [Item("fact", line, name) for line, name in zip(layers.facts, layers.fact_ids, strict=False)]
-        self._close("facts", tokens=own, allotted=max(room_facts, own), items=shown)
+        self._sharing.close("facts", tokens=own, allotted=max(room_facts, own), items=shown)
         lines = [Item("summary", line) for line in narrative]
-        self._close("narrative", tokens=summary, allotted=room_narrative, items=lines)
+        self._sharing.close("narrative", tokens=summary, allotted=room_narrative, items=lines)
         missed = layers.narrative_lines[: len(layers.narrative_lines) - len(narrative)]
         self._pinned = frozenset(layers.fact_ids)
         self._omissions += [Omission("summary", None, costs.text(line), TOO_LARGE) for line in reversed(missed)]
@@ -212,16 +176,14 @@ class _Builder:
         Half of its room is there in any case; the rest only as far as it is not wanted by messages that no summary
         stands for yet: they would leave, and with them the prefix that a provider has cached.
         """
-        room = self._room("memory") - self._borrowed
+        room = self._sharing.room("memory") - self._borrowed
         if self._layers.boundary:
-            budget, wanted = self._request.budget, self._wanted
-            documents = min(wanted["documents"], budget.ceiling("documents"))
-            spare = self._left - self._borrowed - wanted["running"] - documents - wanted["history"]
-            room = min(room, max(budget.kept_for_recall(), spare))
-        noted = replace(self._draft, idle_note=self._layers.idle_note)
-        spent = noted.tokens(self._costs) - self._carried
+            spare = self._sharing.spare("memory") - self._borrowed
+            room = min(room, max(self._request.budget.kept_for_recall(), spare))
+        noted = replace(self._sharing.draft, idle_note=self._layers.idle_note)
+        spent = self._sharing.added(noted)
         if self._layers.idle_note and spent <= room:
-            self._fill(noted)
+            self._sharing.fill(noted)
         else:
             spent = 0
         layers, quarter = self._layers, self._request.budget.ceiling("memory") // _KINDS
@@ -231,7 +193,7 @@ class _Builder:
         facts = [fact for fact in layers.recalled if fact.id not in self._pinned]
         spent += self._recall(facts, "recalled", min(room - spent, quarter if layers.messages else room))
         spent += self._recall(layers.messages, "said", room - spent)
-        draft = self._draft
+        draft = self._sharing.draft
         note = [Item("note", draft.idle_note)] if draft.idle_note else []
         items = [
             Item(kind, one.line, one.id, self._costs.corrected(one.tokens), one.score_parts, day_of(one))
@@ -250,43 +212,44 @@ class _Builder:
             for one in lines
             if one.id not in shown
         ]
-        self._close("memory", tokens=spent + self._borrowed, allotted=room + self._borrowed, items=[*note, *items])
+        self._sharing.close(
+            "memory", tokens=spent + self._borrowed, allotted=room + self._borrowed, items=[*note, *items]
+        )
 
     def _recall(self, lines: Sequence[RecalledLine], kind: RecalledKind, room: int) -> int:
         """Show the best of these lines, as far as there is room; what they cost."""
         if not lines:
             return 0
-        filled = self._filled(
+        filled = self._sharing.filled(
             lines,
-            lambda kept: self._draft.recalling(kind, kept),
+            lambda kept: self._sharing.draft.recalling(kind, kept),
             size=lambda line: self._costs.corrected(line.tokens),
             room=room,
         )
-        return self._fill(filled)
+        return self._sharing.fill(filled)
 
     def run(self) -> None:
         """The running turn behind the user's message: all of it, or its newest steps."""
-        room = self._room("running")
+        room = self._sharing.room("running")
         fitted = fit_exchanges(self._running, room, count=self._costs.message, shorten=self._shorten)
         self._running_messages = fitted.shown
         self._note_dropped([Dropped(message, "older step of the running turn") for message in reversed(fitted.dropped)])
         self._note_changed(fitted.changed)
         if self._running:
-            self._close("running", tokens=fitted.tokens, allotted=room, items=self._items(fitted.shown))
-        self._wanted.pop("running", None)
+            self._sharing.close("running", tokens=fitted.tokens, allotted=room, items=self._items(fitted.shown))
 
     def show(self) -> None:
         """Documents, best first."""
-        room = self._room("documents")
+        room = self._sharing.room("documents")
         documents = self._request.documents
-        filled = self._filled(
+        filled = self._sharing.filled(
             documents,
-            lambda kept: replace(self._draft, documents=kept),
+            lambda kept: replace(self._sharing.draft, documents=kept),
             size=lambda document: self._costs.text(plain(document).text),
             room=room,
         )
         shown = [_document(document, self._costs) for document in filled.documents]
-        self._close("documents", tokens=self._fill(filled), allotted=room, items=shown)
+        self._sharing.close("documents", tokens=self._sharing.fill(filled), allotted=room, items=shown)
         kept = {id(document) for document in filled.documents}
         self._missed_documents = [
             Omission("document", item.id, item.tokens or 0, TOO_LARGE, item.score_parts)
@@ -297,7 +260,7 @@ class _Builder:
 
     def converse(self) -> None:
         """The conversation so far: the newest turns that fit."""
-        room = self._room("history")
+        room = self._sharing.room("history")
         self._compress(room)
         shown = 0 if self._request.query else 1 + len(self._running_messages)
         selection = select_window(
@@ -313,14 +276,14 @@ class _Builder:
         tokens = self._costs.messages(selection.kept)
         self._note_changed(selection.changed)
         self._note_dropped(selection.dropped[::-1])
-        self._close("history", tokens=tokens, allotted=room, items=self._items(selection.kept))
+        self._sharing.close("history", tokens=tokens, allotted=room, items=self._items(selection.kept))
 
     def _compress(self, room: int) -> None:
         """Before turns leave at the limit: what the chosen strategy makes of a history that comes near it."""
         strategy, request = self._request.compression, self._request
-        used = request.budget.input_tokens - self._left
+        used = request.budget.input_tokens - self._sharing.left
         most = min(max(request.threshold - used, 0), room)
-        if strategy is None or self._wanted["history"] <= most:
+        if strategy is None or self._sharing.wanted("history") <= most:
             return
         made = strategy.compress(self._before, max_tokens=most, count=self._costs.message)
         self._before = made.messages
@@ -329,29 +292,31 @@ class _Builder:
 
     def window(self, unread: LeftOut, passed_over: Sequence[Omission]) -> ContextWindow:
         """All of it together."""
-        request, draft, costs = self._request, self._draft, self._costs
+        request, draft, costs = self._request, self._sharing.draft, self._costs
         limit = request.budget.input_tokens
         system, query = draft.system, draft.query
         bare = Draft(request, draft.user, draft.instructions)
         instructions = costs.message(bare.system) if bare.system else 0
         asked = costs.message(draft.user) if draft.user else 0
-        self._sections["system"] = Section(
+        self._sharing.sections["system"] = Section(
             "system", instructions, limit, tuple(Item("message", text) for text in draft.instructions)
         )
         tools = tuple(Item("tool", "", _tool_name(tool)) for tool in request.tools or () if isinstance(tool, Mapping))
         schema = (Item("schema", ""),) if request.response_format else ()
-        self._sections["tools"] = Section("tools", self._schemas, limit, (*tools, *schema))
-        self._sections["query"] = Section("query", asked, limit, self._items([draft.user] if draft.user else []))
+        self._sharing.sections["tools"] = Section("tools", self._schemas, limit, (*tools, *schema))
+        self._sharing.sections["query"] = Section(
+            "query", asked, limit, self._items([draft.user] if draft.user else [])
+        )
         messages = (
             *([system] if system else ()),
             *self._kept,
             *([query] if query else ()),
             *self._running_messages,
         )
-        sections = tuple(self._sections[name] for name in _ORDER if name in self._sections)
-        total = limit - self._left
+        sections = tuple(self._sharing.sections[name] for name in _ORDER if name in self._sharing.sections)
+        total = limit - self._sharing.left
         kept = [
-            *(item.id for item in self._sections["facts"].items),
+            *(item.id for item in self._sharing.sections["facts"].items),
             *(message.id for message in messages),
             *(fact.id for fact in draft.recalled),
             *(plain(document).id for document in draft.documents),
@@ -368,29 +333,6 @@ class _Builder:
         )
         return ContextWindow(messages=messages, sections=sections, total_tokens=total, receipt=receipt)
 
-    def _filled(
-        self, items: Sequence[T], fill: Callable[[tuple[T, ...]], Draft], *, size: Callable[[T], int], room: int
-    ) -> Draft:
-        """The draft with the items that fit, best first.
-
-        Chosen by their own sizes, then counted as they stand in the message; what is too much leaves from the end.
-        """
-        chosen: list[T] = []
-        estimated = 0
-        for item in items:
-            tokens = size(item)
-            if estimated + tokens <= room:
-                chosen.append(item)
-                estimated += tokens
-        while chosen:
-            filled = fill(tuple(chosen))
-            added = filled.tokens(self._costs) - self._carried
-            if added <= room:
-                return filled
-            while chosen and added > room:  # counting is dear: take away what is surely too much before the next one
-                added -= 2 * size(chosen.pop()) + _FRAMING
-        return self._draft
-
     def _shorten(self, message: Message, room: int) -> Message | None:
         return shortened(message, max_tokens=room, count=self._costs.message)
 
@@ -399,7 +341,7 @@ class _Builder:
 
     def _not_shown(self) -> LeftOut:
         """The facts that are neither pinned nor recalled."""
-        shown = {fact.id for fact in self._draft.recalled}.union(self._layers.fact_ids)
+        shown = {fact.id for fact in self._sharing.draft.recalled}.union(self._layers.fact_ids)
         missed = [fact.tokens for fact in self._layers.recalled if fact.id not in shown]
         others = self._layers.not_recalled
         return LeftOut(others.count + len(missed), others.tokens + sum(map(self._costs.corrected, missed)))
@@ -418,56 +360,6 @@ class _Builder:
 
 _ORDER = ("system", "tools", "facts", "narrative", "history", "query", "memory", "documents", "running")
 """The order of the sections in the request, as far as there is one."""
-
-
-def history_room(request: Request, costs: Costs) -> int:
-    """The tokens that there are for verbatim messages when every other part takes what it may in any case.
-
-    Args:
-        request: What the caller brings.
-        costs: What it costs.
-    """
-    budget = request.budget
-    draft = Draft(request, request.query, (request.system_prompt,) if request.system_prompt else ())
-    fixed = draft.tokens(costs)
-    documents = sum(costs.text(plain(document).text) for document in request.documents)
-    documents = min(documents, budget.ceiling("documents"))
-    left = budget.input_tokens - REQUEST_OVERHEAD - costs.schemas(request) - fixed - documents
-    layers = budget.ceiling("facts") + budget.lent_to_facts() + budget.ceiling("narrative") + budget.kept_for_recall()
-    return max(left - min(layers, left // 2), 0)
-
-
-def memory_message(layers: Layers, *, max_tokens: int, count: Callable[[Message], int]) -> Message | None:
-    """Older instructions, facts and summary as one leading system message, for views that have no prompt of their own.
-
-    Behind them stands what comes back for the question, where there is one: it leaves first. Facts and summary are
-    shortened until they fit; instructions never are.
-    """
-    narrative = layers.narrative_lines
-    while True:
-        draft = Draft(
-            Request(),
-            None,
-            layers.instructions,
-            facts=layers.facts,
-            narrative=narrative,
-            memories=layers.memories,
-            artifacts=layers.artifacts,
-            recalled=layers.recalled,
-            said=layers.messages,
-        )
-        message = draft.system
-        if message is None:
-            return None
-        message = replace(message, metadata={ARC_MARK: "memory"})
-        if not (layers.facts or narrative or layers.has_recollections) or count(message) <= max_tokens:
-            return message
-        if layers.has_recollections:
-            layers = layers.with_fewer_recollections()
-        elif narrative:
-            narrative = narrative[1:]
-        else:
-            layers = layers.with_fewer_facts()
 
 
 def _document(document: Document | ScoredDocument, costs: Costs) -> Item:

@@ -1,17 +1,18 @@
 """The messages around the history: which block stands in which message, and what they cost so far."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Literal
 
 from arc_common.assembly.costs import Costs
-from arc_common.assembly.layers import RecalledLine
+from arc_common.assembly.layers import Layers, RecalledLine
 from arc_common.assembly.request import Request, plain
 from arc_common.documents import Document, ScoredDocument
 from arc_common.messages import ARC_MARK, ContentPart, Message, Role
 from arc_common.prompts import render_artifacts, render_documents, render_memory, render_memory_lines, render_recalled
 
-__all__ = ["Draft", "RecalledKind"]
+__all__ = ["Draft", "RecalledKind", "day_of", "memory_message"]
 
 RecalledKind = Literal["memories", "artifacts", "recalled", "said"]
 
@@ -117,3 +118,36 @@ def _appended(message: Message, block: str) -> Message:
         return replace(message, content=text, metadata=metadata, origin=None)
     parts = (*message.content, ContentPart("text", text=f"\n\n{block}"))
     return replace(message, content=parts, metadata=metadata, origin=None)
+
+
+def memory_message(layers: Layers, *, max_tokens: int, count: Callable[[Message], int]) -> Message | None:
+    """Older instructions, facts and summary as one leading system message, for views that have no prompt of their own.
+
+    Behind them stands what comes back for the question, where there is one: it leaves first. Facts and summary are
+    shortened until they fit; instructions never are.
+    """
+    narrative = layers.narrative_lines
+    while True:
+        draft = Draft(
+            Request(),
+            None,
+            layers.instructions,
+            facts=layers.facts,
+            narrative=narrative,
+            memories=layers.memories,
+            artifacts=layers.artifacts,
+            recalled=layers.recalled,
+            said=layers.messages,
+        )
+        message = draft.system
+        if message is None:
+            return None
+        message = replace(message, metadata={ARC_MARK: "memory"})
+        if not (layers.facts or narrative or layers.has_recollections) or count(message) <= max_tokens:
+            return message
+        if layers.has_recollections:
+            layers = layers.with_fewer_recollections()
+        elif narrative:
+            narrative = narrative[1:]
+        else:
+            layers = layers.with_fewer_facts()

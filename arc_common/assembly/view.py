@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
-from arc_common.assembly.build import memory_message
 from arc_common.assembly.costs import Costs
+from arc_common.assembly.draft import memory_message
 from arc_common.assembly.layers import NO_LAYERS, NOTHING, Layers
 from arc_common.context_window import NEAREST, LeftOut, MessageItems, Omission, Receipt, Section, receipt_of
 from arc_common.exceptions import BudgetExceededError

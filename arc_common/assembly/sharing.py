@@ -1,0 +1,150 @@
+"""Sharing out the budget: what a request has cost so far, what still wants a share, and what is left. Pure."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from arc_common.assembly.costs import Costs
+from arc_common.assembly.draft import Draft
+from arc_common.assembly.layers import Layers
+from arc_common.assembly.request import Request, plain
+from arc_common.context_window import Item, MessageItems, Section
+from arc_common.messages import Exchange, Message
+from arc_common.tokens.budget import TokenBudget
+from arc_common.tokens.counting import REQUEST_OVERHEAD
+
+__all__ = ["Sharing", "history_room", "wishes"]
+
+_FRAMING = 16
+"""Tokens around an item in its block, at most, as far as that is foreseen."""
+_BLOCK = 48
+"""Tokens around a block of items: its heading and its fence, at most."""
+
+T = TypeVar("T")
+
+
+class Sharing:
+    """A request while its sections are filled, one after the other.
+
+    - Each gets what the budget allots it of what is left (`TokenBudget.allot`), beside those that still wait.
+    - What a section adds to the draft is counted as it stands there, framing included.
+
+    Args:
+        draft: The draft with what is fixed.
+        budget: What the request may cost.
+        schemas: What tools and response schema cost.
+        wanted: What each section could use, by its name (see `wishes`).
+        costs: What messages cost.
+    """
+
+    def __init__(
+        self, draft: Draft, *, budget: TokenBudget, schemas: int, wanted: Mapping[str, int], costs: Costs
+    ) -> None:
+        self.draft = draft
+        self.sections: dict[str, Section] = {}
+        self._budget, self._costs = budget, costs
+        self._wanted = dict(wanted)
+        self._carried = draft.tokens(costs)
+        self.left = budget.input_tokens - REQUEST_OVERHEAD - schemas - self._carried
+
+    def wanted(self, name: str) -> int:
+        """What a section that is still to be filled could use, as far as it may."""
+        return min(self._wanted.get(name, 0), self._budget.ceiling(name))
+
+    def room(self, name: str) -> int:
+        """What a section gets."""
+        return self._budget.allot(self._wanted, self.left)[name]
+
+    def spare(self, name: str) -> int:
+        """What is left for a section where all others that still wait get what they could use; may be below zero."""
+        return self.left - sum(self.wanted(other) for other in self._wanted if other != name)
+
+    def close(self, name: str, *, tokens: int, allotted: int, items: Sequence[Item] = ()) -> None:
+        """Enter what a section took; it wants nothing more."""
+        listed = items if isinstance(items, MessageItems) else tuple(items)
+        self.sections[name] = Section(name, tokens, allotted, listed)
+        self._wanted.pop(name, None)
+        self.left -= tokens
+
+    def added(self, filled: Draft) -> int:
+        """What a fuller draft adds to the one that is there."""
+        return filled.tokens(self._costs) - self._carried
+
+    def fill(self, filled: Draft) -> int:
+        """Take over a fuller draft; what it adds."""
+        added = self.added(filled)
+        self.draft = filled
+        self._carried += added
+        return added
+
+    def filled(
+        self, items: Sequence[T], fill: Callable[[tuple[T, ...]], Draft], *, size: Callable[[T], int], room: int
+    ) -> Draft:
+        """The draft with the items that fit, best first.
+
+        Chosen by their own sizes, then counted as they stand in the message; what is too much leaves from the end.
+        """
+        chosen: list[T] = []
+        estimated = 0
+        for item in items:
+            tokens = size(item)
+            if estimated + tokens <= room:
+                chosen.append(item)
+                estimated += tokens
+        while chosen:
+            filled = fill(tuple(chosen))
+            added = self.added(filled)
+            if added <= room:
+                return filled
+            while chosen and added > room:  # counting is dear: take away what is surely too much before the next one
+                added -= 2 * size(chosen.pop()) + _FRAMING
+        return self.draft
+
+
+def wishes(
+    request: Request,
+    layers: Layers,
+    *,
+    before: Sequence[Message],
+    running: Sequence[Exchange],
+    costs: Costs,
+) -> dict[str, int]:
+    """The tokens that each section could use, about.
+
+    Args:
+        request: What the caller brings.
+        layers: What is remembered besides.
+        before: The conversation before the current user message.
+        running: What follows it.
+        costs: What they cost.
+    """
+    blocks = (layers.memories, layers.artifacts, (*layers.recalled, *layers.messages))
+    recalled = sum(costs.corrected(line.tokens) + 1 for lines in blocks for line in lines)
+    recalled += costs.text(layers.idle_note) + _BLOCK * sum(map(bool, (layers.idle_note, *blocks)))
+    documents = sum(costs.text(plain(document).text) + _FRAMING for document in request.documents)
+    facts = costs.text("\n".join(layers.facts))
+    recalled += max(facts - request.budget.ceiling("facts"), 0)
+    return {
+        "facts": facts,
+        "narrative": costs.text(layers.narrative),
+        "memory": recalled,
+        "running": sum(costs.messages(step.messages) for step in running),
+        "documents": documents + (_BLOCK if documents else 0),
+        "history": costs.messages(before),
+    }
+
+
+def history_room(request: Request, costs: Costs) -> int:
+    """The tokens that there are for verbatim messages when every other part takes what it may in any case.
+
+    Args:
+        request: What the caller brings.
+        costs: What it costs.
+    """
+    budget = request.budget
+    draft = Draft(request, request.query, (request.system_prompt,) if request.system_prompt else ())
+    fixed = draft.tokens(costs)
+    documents = sum(costs.text(plain(document).text) for document in request.documents)
+    documents = min(documents, budget.ceiling("documents"))
+    left = budget.input_tokens - REQUEST_OVERHEAD - costs.schemas(request) - fixed - documents
+    layers = budget.ceiling("facts") + budget.lent_to_facts() + budget.ceiling("narrative") + budget.kept_for_recall()
+    return max(left - min(layers, left // 2), 0)
