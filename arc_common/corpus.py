@@ -79,7 +79,8 @@ class Corpus:
         index = self.index
         ids = list(index.add(parts).ids)
         whole = {document.id for document in given if document.id is not None}
-        index.delete(self._stored_as(whole) - set(ids))
+        if stale := self._stored_as(whole) - set(ids):
+            index.delete(stale)
         self._runtime.has_documents[self._scope] = True
         return ids
 
@@ -94,10 +95,7 @@ class Corpus:
             InvalidInputError: `ids` is no collection of ids.
             StoreError: The store failed.
         """
-        given: Any = ids
-        if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-            raise InvalidInputError("ids", ids, "a collection of ids")
-        named = frozenset(check_identifier("ids", one) for one in given)
+        named = frozenset(_checked_ids(ids))
         return self.index.delete(named | self._stored_as(named))
 
     async def adelete(self, ids: Collection[str]) -> int:
@@ -105,8 +103,13 @@ class Corpus:
         return await self._runtime.workers.run(self.delete, ids)
 
     def get(self, ids: Sequence[str]) -> list[Document]:
-        """Those of the documents that are there, in the order of the ids."""
-        return self.index.get(ids)
+        """Those of the documents that are there, in the order of the ids; a document stored in chunks has theirs.
+
+        Raises:
+            InvalidInputError: `ids` is no collection of ids.
+            StoreError: The store failed.
+        """
+        return self.index.get(_checked_ids(ids))
 
     async def aget(self, ids: Sequence[str]) -> list[Document]:
         """Async form of `get`."""
@@ -183,6 +186,17 @@ class Corpus:
     ) -> Found:
         """`retrieve`, with what the search had to do without (see `NotingRetriever`)."""
         return self.index.find(query, top_k=top_k, filters=filters, cosines=cosines)
+
+
+def _checked_ids(ids: object) -> list[str]:
+    """The ids, if they are several: the letters of one might be ids too.
+
+    Raises:
+        InvalidInputError: They aren't.
+    """
+    if isinstance(ids, str | bytes | Mapping) or not isinstance(ids, Iterable):
+        raise InvalidInputError("ids", ids, "a collection of ids")
+    return [check_identifier("ids", one) for one in ids]
 
 
 def _plain(documents: Document | str | Iterable[Document | str]) -> list[Document]:

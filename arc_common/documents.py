@@ -28,6 +28,12 @@ class Document:
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
             raise InvalidInputError("document.text", self.text, "text")
+        if self.id is not None and not isinstance(self.id, str):
+            raise InvalidInputError("document.id", self.id, "text or None")
+        if self.source is not None and not isinstance(self.source, str):
+            raise InvalidInputError("document.source", self.source, "text or None")
+        if not isinstance(self.metadata, Mapping):
+            raise InvalidInputError("document.metadata", self.metadata, "a mapping")
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,8 +58,15 @@ def entries(engine):
     return {found.document.id for found in index.search("sentence warranty whole other", top_k=1_000)}
 
 
+@pytest.fixture(params=["in memory", "sqlite", "postgresql"])
+def url(request, tmp_path):
+    """Of each kind of database."""
+    if request.param == "postgresql":
+        return request.getfixturevalue("postgres_database")()
+    return None if request.param == "in memory" else f"sqlite:///{tmp_path / 'c.db'}"
+
+
 @pytest.mark.parametrize("chunk", [True, False], ids=["in chunks", "whole"])
-@pytest.mark.parametrize("url", [None, "sqlite://"], ids=["in memory", "sqlite"])
 def test_a_chunked_document_is_replaced_by_its_id(url, chunk):
     """Nothing of the old one is found; documents whose ids look alike stay."""
     with ContextEngine.open(url, settings=ArcSettings()) as engine:
@@ -240,10 +247,10 @@ def test_a_turn_says_that_it_had_to_search_by_words_only():
 
 
 @pytest.mark.parametrize("others", [0, 300])
-def test_the_similarity_threshold_does_not_depend_on_how_many_documents_there_are(others):
+def test_the_similarity_threshold_does_not_depend_on_how_many_documents_there_are(url, others):
     """What words find has a cosine too, however many are nearer."""
     settings = ArcSettings(rag={"similarity_threshold": 0.7}, recall={"enabled": False})
-    with ContextEngine.open(settings=settings, embedder=CountingLetters()) as engine:
+    with ContextEngine.open(url, settings=settings, embedder=CountingLetters()) as engine:
         engine.documents.add([Document("warranty: zz zz zz zz", id="far"), Document("warranty www", id="near")])
         engine.documents.add([Document(f"wwww {number}", id=f"n{number}") for number in range(others)])
         found = engine.session("s").context("warranty")
@@ -270,9 +277,9 @@ def test_the_settings_name_the_reranker(name):
         assert shown(engine.session("s").context("warranty of laptops"))[0] == "warranty"
 
 
-def test_the_bm25_reranker_judges_by_all_documents():
+def test_the_bm25_reranker_judges_by_all_documents(url):
     """Not by the few that it gets: a word that all of these have may be rare, and one that few have common."""
-    with ContextEngine.open(settings=ArcSettings(rag={"reranker": "bm25", "top_k": 3})) as engine:
+    with ContextEngine.open(url, settings=ArcSettings(rag={"reranker": "bm25", "top_k": 3})) as engine:
         engine.documents.add([Document(f"Harbour, harbour {n}", id=f"h{n}") for n in range(40)])
         engine.documents.add(Document("A zephyr in the harbour", id="z1"))
         engine.documents.add(Document("A zephyr blows over the bay from the south on most days of June.", id="z2"))
@@ -298,6 +305,8 @@ def test_what_is_no_document_is_refused(engine, wrong):
 def test_what_is_no_collection_of_ids_deletes_nothing(engine, wrong):
     """A single id is none either: its letters might be ids."""
     engine.documents.add(TEXTS)
+    with pytest.raises(InvalidInputError, match="ids"):
+        engine.documents.get(wrong)
     with pytest.raises(InvalidInputError, match="ids"):
         engine.documents.delete(wrong)
     assert engine.documents.count() == len(TEXTS)

@@ -14,8 +14,17 @@ def test_a_score_is_a_finite_number(wrong: Any) -> None:
         ScoredDocument(Document("text"), wrong)
 
 
-@pytest.mark.parametrize("wrong", [None, 5, b"text"], ids=repr)
-def test_a_document_is_text(wrong: Any) -> None:
-    """What is none is refused by name."""
-    with pytest.raises(InvalidInputError, match=r"document\.text"):
-        Document(wrong)
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [
+        *(("text", wrong) for wrong in (None, 5, b"text")),
+        *(("id", wrong) for wrong in (5, b"id", ["id"])),
+        *(("source", wrong) for wrong in (5, b"source")),
+        *(("metadata", wrong) for wrong in (None, 5, "{}", [("a", 1)])),
+    ],
+    ids=repr,
+)
+def test_a_document_is_made_of_what_it_says(field: str, wrong: Any) -> None:
+    """What is something else is refused by name."""
+    with pytest.raises(InvalidInputError, match=rf"document\.{field}"):
+        Document(**{"text": "text", field: wrong})
