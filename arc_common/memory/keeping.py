@@ -16,7 +16,7 @@ from arc_common.memory.holdings import Holdings
 from arc_common.memory.long_term import Decision, Outcome, approved, decide, leaving, merged, placed, ranked
 from arc_common.memory.memory_index import MemoryIndex
 from arc_common.memory.touching import Touches
-from arc_common.memory_stores import MemoryChange, MemoryStore
+from arc_common.memory_stores import IndexChange, MemoryChange, MemoryStore
 from arc_common.observability import Observer
 from arc_common.protocols import Embedder, SessionKey
 from arc_common.settings import ArcSettings
@@ -268,10 +268,10 @@ class MemoryKeeper:
             return None if changed is None else Added(decision.outcome, changed)
         memory = merged(found[0], proposed, now=self._clock(), known=decision.outcome is Outcome.KNOWN)
         if memory is not found[0]:
-            if not self._commit(scope, holdings, MemoryChange((memory,))):
+            is_found = memory.text != found[0].text and memory.holds
+            index = IndexChange((self._index.entry(memory),) if is_found else ())
+            if not self._commit(scope, holdings, MemoryChange((memory,)), index):
                 return None
-            if memory.text != found[0].text and memory.holds:
-                self._put(scope, holdings, self._index.entry(memory))
         return Added(decision.outcome, memory)
 
     def _placed(
@@ -296,30 +296,33 @@ class MemoryKeeper:
         if memory.holds:
             decision, memory = self._placed(scope, holdings, memory, is_own=is_own)
             superseded = decision.superseded
-        if self._write(scope, holdings, memory, superseded, keeps=True) is None:
-            return None
-        if memory.holds:
-            self._put(scope, holdings, self._index.entry(memory))
-        else:
-            self._index.drop(scope, [memory.id])
-        return memory
+        index = IndexChange((self._index.entry(memory),)) if memory.holds else IndexChange(removed=(memory.id,))
+        done = self._write(scope, holdings, memory, superseded, index, keeps=True)
+        return None if done is None else memory
 
     def _insert(
         self, scope: Scope, holdings: Holdings, decision: Decision, new: Memory, entry: IndexEntry, *, by_hand: bool
     ) -> Added | None:
         """Store a new memory with what follows from it; `None` if another was in the way."""
-        gone = self._write(scope, holdings, new, decision.superseded, keeps=by_hand or bool(decision.superseded))
+        index = IndexChange((entry,) if new.holds else ())
+        keeps = by_hand or bool(decision.superseded)
+        gone = self._write(scope, holdings, new, decision.superseded, index, keeps=keeps)
         if gone is None:
             return None
         if new.id in gone:
             return Added(Outcome.FULL, new)
         self._observer.count("memory.saved.count")
-        if new.holds:
-            self._put(scope, holdings, entry)
         return Added(Outcome.NEW, new)
 
     def _write(
-        self, scope: Scope, holdings: Holdings, memory: Memory, superseded: Sequence[str], *, keeps: bool
+        self,
+        scope: Scope,
+        holdings: Holdings,
+        memory: Memory,
+        superseded: Sequence[str],
+        index: IndexChange,
+        *,
+        keeps: bool,
     ) -> list[str] | None:
         """Store a memory with what it takes the place of; what leaves with that, `None` if another was in the way.
 
@@ -328,6 +331,7 @@ class MemoryKeeper:
             holdings: What it holds.
             memory: The memory; it may be the weakest, and then nothing is stored.
             superseded: The ids of those whose place it takes.
+            index: What happens to the memory's own entry in the index.
             keeps: Whether it stays in any case.
         """
         before = self._store.get(scope, superseded)
@@ -338,11 +342,11 @@ class MemoryKeeper:
         if memory.id in gone:
             return gone
         change = MemoryChange(tuple(one for one in put if one.id not in gone), tuple(gone))
-        if not self._commit(scope, holdings, change):
+        index = replace(index, removed=tuple(dict.fromkeys((*index.removed, *superseded, *gone))))
+        if not self._commit(scope, holdings, change, index):
             return None
         with self._caches():
             self._had_some[scope] = True
-        self._index.drop(scope, {*superseded, *gone})
         return gone
 
     def _put(self, scope: Scope, holdings: Holdings, entry: IndexEntry) -> None:
@@ -361,11 +365,24 @@ class MemoryKeeper:
         after.update((memory.id, MemoryOutline.of(memory)) for memory in put)
         return leaving(after.values(), now=self._clock(), most=most, keep=keep)
 
-    def _commit(self, scope: Scope, holdings: Holdings, change: MemoryChange) -> bool:
-        version = self._store.commit(scope, change, version=holdings.version)
+    def _commit(self, scope: Scope, holdings: Holdings, change: MemoryChange, index: IndexChange | None = None) -> bool:
+        """Store a change, with what it does to the index: at once where both are in one database, else behind it."""
+        index = index or IndexChange()
+        before = holdings.version
+        is_one = bool(index.put or index.removed) and self._index.is_beside(self._store)
+        if is_one:
+            version = self._index.committed(
+                index, lambda joined: self._store.commit(scope, change, version=before, index=joined)
+            )
+        else:
+            version = self._store.commit(scope, change, version=before)
         if version is None:
             return False
         holdings.change(version, put=map(MemoryOutline.of, change.put), removed=change.removed)
+        if not is_one:
+            self._index.drop(scope, index.removed)
+            for entry in index.put:
+                self._put(scope, holdings, entry)
         return True
 
     def _refresh(self, scope: Scope, holdings: Holdings) -> None:
