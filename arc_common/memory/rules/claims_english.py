@@ -220,4 +220,5 @@ def _changes(clause: Clause, topic: list[Word], new: list[Word]) -> Iterator[Cla
     if not any(word.value for word in complement):
         yield from valued(about, "is", stems_of(complement))
     if not any(kind_of(word.value) in WHEN for word in complement):
-        yield from valued(about, "at", stems_of(complement))
+        for kind in ("at", "at number"):
+            yield from valued(about, kind, stems_of(complement))

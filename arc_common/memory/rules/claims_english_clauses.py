@@ -69,7 +69,8 @@ class Clause:
             if word.low in ("was", "were", "had", "did"):
                 return True
             if word.stem in VERBS | JOINS and not word.value:
-                return word.low.endswith("ed") or (word.low in BASE_FORMS and not word.low.endswith("s"))
+                has_ending = word.low.endswith("ed") and word.stem != word.low  # "need" has none
+                return has_ending or (word.low in BASE_FORMS and not word.low.endswith("s"))
         return False
 
     def is_event(self) -> bool:

@@ -62,6 +62,7 @@ _TOKEN = re.compile(
         |\b(?P<hour2>\d{{1,2}}):(?P<minute2>\d\d)\b
         |\bnoon\b|\bmidnight\b)
     | (?P<date>\b(?:(?P<month>{_MONTH})\b\.?(?:\s(?:the\s)?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b(?!:))?
+            (?:\s(?P<of_year>(?:19|20)\d\d)\b)?
         |(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?\s(?:of\s)?(?P<month2>{_MONTH})\b))
     | (?P<code>\+?\d+(?:-\d+)+\b|\d{{7,}})
     | (?P<per>\b(?:an?|per|each|every)\s(?P<period>minute|hour|day|night|week|month|year|quarter)\b
@@ -136,7 +137,8 @@ def _of(match: re.Match[str], before: list[Word], *, starts: bool) -> list[Word]
     if match["date"]:
         month, day = match["month"] or match["month2"], match["day"] or match["day2"]
         value = f"date={MONTHS[month.casefold()]}"
-        return [Word(low, "", f"{value}"), *([Word(day, "", f"date=day {day}")] if day else [])]
+        year = [Word(match["of_year"], "", f"date=year {match['of_year']}")] if match["of_year"] else []
+        return [Word(low, "", value), *([Word(day, "", f"date=day {day}")] if day else []), *year]
     if match["code"]:
         return [Word(low, "", f"code={low}")]
     if match["per"]:

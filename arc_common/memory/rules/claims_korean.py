@@ -85,6 +85,7 @@ def _denies(clause: Clause) -> Iterator[Claim]:
     if text == clause.text and clause.is_event() and not NOW.search(text):
         return
     text = re.sub(r"지\s?(?:는|도|를)?\s?(?:않|못).*$", "", text)
+    text = re.sub(r"(?<=[가-힣])\s수(?:가|는|도)?\s없\S*$", "", text)
     nothing = re.search(r"(?:없|아니|아닙)\S*$", text)
     inner = Clause(re.sub(r"(?<=[가-힣])[이가]\s*$", "", text[: nothing.start()]) if nothing else text, clause.people)
     tokens = inner.tokens(inner.words[:-1] if not nothing else [])
@@ -144,7 +145,8 @@ def _change(clause: Clause, match: re.Match[str]) -> list[Claim]:
             found += valued(about | plain, kind, values)
     if not any(word.value for word in new):
         found += valued(about, "is", plain)
-    found += valued(about, "at", plain)
+    for kind in ("at", "at number"):
+        found += valued(about, kind, plain)
     values = {word.value for word in new if word.value} | {
         f"{role}={noun}" for noun in plain for role in ("is", "to", "at")
     }
