@@ -69,6 +69,22 @@ def test_an_edit_takes_the_old_words_out_of_prompts(opened, reopens):
     assert second._runtime.index_store.count(Scope("default", "ann"), "memory") == 0
 
 
+@pytest.mark.parametrize("end", ["remove", "clear", "delete"])
+def test_what_another_process_removes_leaves_prompts(opened, end):
+    """At once, and from the index."""
+    first = opened()
+    say(first, Message("user", "My passport number is M1234567.", id="m1"), "Noted.")
+    settle(first)
+    assert "M1234567" in shown(first, "What is my passport number?")
+    second = opened()
+    session = second.session("s", user_id="ann")
+    session.remove(["m1"]) if end == "remove" else getattr(session, end)()
+    for engine in (first, second):
+        settle(engine)
+        assert "M1234567" not in shown(engine, "What is my passport number?")
+    assert second._runtime.index_store.count(Scope("default", "ann"), "memory") == 0
+
+
 def test_the_new_words_of_an_edit_are_remembered(opened):
     """By the process that edits; saved once more as they are, they are not read again."""
     first = opened()
