@@ -92,7 +92,7 @@ ENDS = re.compile(
     r"\b(?:quit|quits|quitting|stopp(?:ed|ing)|stops|g(?:a|i)v(?:e|es|en|ing) up(?: on)?|gave away|giving away"
     r"|gave(?= (?:my|our|the|his|her|their)\b)|ran out|run out|died|passed away"
     r"|dropp(?:ed|ing)"
-    r"(?: out of)?|dropped|ditch(?:ed|ing)?|scrapp(?:ed|ing)|abandon(?:ed|ing)|cancel(?:s|l?ed|l?ing)?|sold"
+    r"(?: out of)?|ditch(?:ed|ing)?|scrapp(?:ed|ing)|abandon(?:ed|ing)|cancel(?:s|l?ed|l?ing)?|sold"
     r"|sell(?:ing)?"
     r"|got rid of|get rid of|resigned(?: from)?|left|leaving|delet(?:ed|ing)|uninstalled|cut out|cutting out"
     r"|unsubscribed(?: from)?"

@@ -33,7 +33,7 @@ from arc_common.memory.rules.claims_english_words import (
     STATES,
     VERBS,
 )
-from arc_common.memory.rules.claims_kinds import OF_THINGS, STATUS, WHEN, kind_of
+from arc_common.memory.rules.claims_kinds import MOMENTS, OF_THINGS, STATUS, WHEN, kind_of
 from arc_common.memory.rules.vocabulary import word_set
 
 __all__ = ["says", "states"]
@@ -76,7 +76,8 @@ def states(clause: Clause) -> Iterator[Claim]:
         for kind in sorted(set(map(kind_of, values))):
             of_kind = {value for value in values if kind_of(value) == kind}
             about = plain | values - of_kind
-            yield from changed(clause.people, about - _BEGIN - LIGHT or about, of_kind)
+            if plain or kind not in OF_THINGS | MOMENTS:
+                yield from changed(clause.people, about - _BEGIN - LIGHT or about, of_kind)
     if match := RATHER.search(low):
         both = {*plain_of(clause.within(match["value"])), *plain_of(clause.within(match["other"]))}
         yield from valued({*clause.subject, *both}, "rather", plain_of(clause.within(match["value"])))

@@ -222,7 +222,7 @@ SAME = {
     "called": "named",
     "due": "deadline", "eater": "eat",
     "colour": "color", "favourite": "favorite", "preferred": "favorite", "email": "e-mail", "mail": "e-mail",
-    "mobile": "phone", "cell": "phone", "surname": "name", "begins": "start", "begin": "start",
+     "cell": "phone", "surname": "name", "begins": "start", "begin": "start",
     "departs": "leave", "depart": "leave",
     "flatmate": "roommate", "flatmates": "roommates", "flat": "apartment", "flats": "apartment",
     "tv": "television", "colours": "colors", "neighbour": "neighbor",
