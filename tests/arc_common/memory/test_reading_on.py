@@ -194,10 +194,10 @@ def test_what_a_store_refused_is_read_again(opened):
     keeper = engine._runtime.long_term.keeper
     commit, failures = keeper._store.commit, iter([StoreUnavailableError("down")])
 
-    def failing(scope, change, *, version):
+    def failing(*given, **others):
         for error in failures:
             raise error
-        return commit(scope, change, version=version)
+        return commit(*given, **others)
 
     keeper._store.commit = failing
     try:
