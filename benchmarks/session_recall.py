@@ -2,9 +2,10 @@
 
     python benchmarks/session_recall.py --data PATH
 
-Prints how many of each set's planted facts come back among the first 5 of 120 messages, and how high (mean reciprocal
-rank). Then for each window (0 terms: every message by itself) the share of evidence found in the shared conversations,
-by the messages alone and, as `session.recall` does, together with the facts that the rules read from them:
+Prints how many of each set's planted facts come back among the first 5 and 20 of 120 messages (`session.recall` gives
+the first 5, and 20 where no message plainly answers), and how high (mean reciprocal rank). Then for each window (0
+terms: every message by itself) the share of evidence found in the shared conversations, by the messages alone and, as
+`session.recall` does, together with the facts that the rules read from them:
 LoCoMo: evidence turns in the top 10; LongMemEval: evidence turns in the top 10 of all turns;
 SGD and CrossWOZ: the value asked for is in one of the top 5 messages.
 """
@@ -58,8 +59,9 @@ def main() -> None:
     arguments = parser.parse_args()
     for name in (*FACT_SETS, *OTHER_SETS):
         ranks = [rank for seed in range(3) for rank in _planted(name, seed)]
-        found = sum(rank <= 5 for rank in ranks)
-        print(f"{name:34} {found / 3:5.1f} of 60, MRR {mean(1 / rank for rank in ranks):.3f}", flush=True)
+        few, many = (sum(rank <= most for rank in ranks) / 3 for most in (5, 20))
+        mrr = mean(1 / rank for rank in ranks)
+        print(f"{name:34} of 60 in 5: {few:4.1f}, in 20: {many:4.1f}, MRR {mrr:.3f}", flush=True)
     if arguments.data is None:
         return
     print("window  by              LoCoMo@10  LongMemEval@10  SGD@5  CrossWOZ@5")
@@ -88,12 +90,12 @@ def _facts(turns: Sequence[tuple[str, str]]) -> Facts:
 
 
 def _planted(name: str, seed: int) -> Iterator[float]:
-    """The rank of the first message that has the fact, for each question; infinite behind the tenth."""
+    """The rank of the first message that has the fact, for each question; infinite behind the twentieth."""
     conversation = build_conversation(load_facts(name), seed=seed)
     texts = [message.text for message in conversation]
     facts = _facts([(message.role, message.text) for message in conversation])
     for fact in load_facts(name):
-        places = by_both(fact.question, texts, facts, 10, 60)
+        places = by_both(fact.question, texts, facts, 20, 60)
         yield next((float(i) for i, place in enumerate(places, 1) if fact.value in texts[place]), float("inf"))
 
 
