@@ -159,6 +159,7 @@ for _level, _corpus in CORPORA.items():
     for _name, _run in {
         "Corpus.search": calls(_corpus, "search", QUESTION, top_k=50),
         "Corpus.retrieve": calls(_corpus, "retrieve", QUESTION, top_k=50),
+        "Corpus.retrieve_with_notes": calls(_corpus, "retrieve_with_notes", QUESTION, top_k=50),
         "Corpus.get": calls(_corpus, "get", ["d", "h"]),
         "HybridIndex.search": calls(_index, "search", QUESTION, top_k=50),
         "HybridIndex.find": calls(_index, "find", QUESTION, top_k=50, mode="lexical"),
@@ -171,13 +172,20 @@ for _level, _corpus in CORPORA.items():
         reads(f"{_name} of a {_level}", reaches=(_level,))(_run)
 
 
-@reads("Corpus.count, HybridIndex.count, HybridIndex.vectors", reaches=())
+@reads(
+    "Corpus.count, HybridIndex.count, HybridIndex.document_count, HybridIndex.document_frequencies, "
+    "HybridIndex.average_length, HybridIndex.vectors",
+    reaches=(),
+)
 def one_each(engine: ContextEngine, party: Party) -> None:
     """Each scope has one document, under the same id as the others of its level."""
     for level, corpus in CORPORA.items():
         found = corpus(engine, party)
         expected = int(level == "caller" or party.user is not None)
-        assert found.count() == found.index.count() == len(found.index.vectors(["d", "h"])) == expected
+        index = found.index
+        assert found.count() == index.count() == index.document_count == len(index.vectors(["d", "h"])) == expected
+        assert index.document_frequencies(["secret"]) == [expected]
+        assert (0 < index.average_length < 20) == bool(expected)
 
 
 no_reads(
