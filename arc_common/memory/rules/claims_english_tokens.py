@@ -12,7 +12,6 @@ from arc_common.memory.rules.claims_english_words import (
     FILLERS,
     MONTHS,
     PRONOUNS,
-    SAME,
     SUBJECTS,
     VERBS,
 )
@@ -39,6 +38,21 @@ class Word:
     stem: str
     value: str = ""
     is_name: bool = False
+
+
+_SAME = {
+    "called": "named", "due": "deadline", "eater": "eat",
+    "colour": "color", "favourite": "favorite", "preferred": "favorite", "email": "e-mail", "mail": "e-mail",
+    "cell": "phone", "surname": "name", "begins": "start", "begin": "start",
+    "departs": "leave", "depart": "leave",
+    "flatmate": "roommate", "flatmates": "roommates", "flat": "apartment", "flats": "apartment",
+    "tv": "television", "colours": "colors", "neighbour": "neighbor",
+    "lives": "live", "goes": "go", "leaves": "leave", "gave": "give", "given": "give", "went": "go",
+    "got": "get", "gotten": "get",
+    "smoke": "cigarette", "smokes": "cigarette", "smoking": "cigarette", "smoker": "cigarette",
+    "smoked": "cigarette", "left": "leave",
+}  # fmt: skip
+"""One spelling or form for what has several."""
 
 
 _SPEAKER = re.compile(r"^(?:user|assistant)\s*:\s*", re.IGNORECASE)
@@ -108,7 +122,7 @@ def _is_verb(word: str) -> bool:
 
 def _is_finite(word: str) -> bool:
     stem = stem_of(word)
-    return stem in VERBS and (word.endswith(("s", "ed")) or word in BASE_FORMS or word in SAME or word == stem)
+    return stem in VERBS and (word.endswith(("s", "ed")) or word in BASE_FORMS or word in _SAME or word == stem)
 
 
 def words_of(clause: str, *, is_first: bool) -> list[Word]:
@@ -197,4 +211,4 @@ def _name(text: str) -> list[Word]:
 @lru_cache(4096)
 def stem_of(word: str) -> str:
     """The stem of a word, spelled in one way."""
-    return "".join(analyze(SAME.get(word, word))[-1:])
+    return "".join(analyze(_SAME.get(word, word))[-1:])

@@ -21,7 +21,6 @@ __all__ = [
     "PREPOSITIONS",
     "PRONOUNS",
     "QUALITIES",
-    "SAME",
     "SCHOOLS",
     "STATES",
     "SUBJECTS",
@@ -32,47 +31,50 @@ AUXILIARIES = word_set(
     "am is are was were be been being has have had do does did will shall can get gets got getting become becomes "
     "became seem seems remain remains 'm"
 )
+"""Verbs that say nothing of their own."""
 
 PRONOUNS = word_set(
     "i me my mine we us our ours user users user's he him his she her hers they them their theirs it its you your "
     "the a an this that these those there myself himself herself themselves ourselves which who"
 )
+"""What stands for somebody, or only points at something; articles among them."""
 
 FILLERS = word_set(
-    "all whole entire of on in at to for by from with into onto about around near exactly and or as than so "
-    "but up out off over "
-    "down back now nowadays still currently already recently just finally officially usually normally always "
-    "often really actually very quite pretty mostly mainly generally always ever again since then later "
+    "all whole entire of on in at to for by from with into onto about around near exactly and or as than so but "
+    "up out off over down back now nowadays still currently already recently just finally officially usually "
+    "normally always often really actually very quite pretty mostly mainly generally ever again since then later "
     "completely totally fully only each every per any some longer not no never none without own new old current "
-    "currently instead more altogether entirely too also either both located situated based set scheduled well "
-    "roughly approximately almost nearly last for"
+    "instead more altogether entirely too also either both located situated based set scheduled well roughly "
+    "approximately almost nearly last"
 )
+"""What a statement says the same without."""
 
 ENGAGES = word_set(
-    "speak know fluent understand like love enjoy prefer adore drink eat use play take have own do practise practice"
-    " attend learn watch wear "
-    "subscrib touch keep pay consum go need stand bear tri train buy into fan fond keen get"
+    "speak know fluent understand like love enjoy prefer ador drink eat use play take have own do practise "
+    "practice attend learn watch wear subscrib touch keep pay consum go need stand bear tri train buy into fan "
+    "fond keen get"
 )
 """Stems of verbs by which somebody has to do with a thing: which of them is said makes little difference."""
 
 JOINS = word_set(
     "buy adopt join start begin take hire marri get book order sign open acquir purchas enrol enroll regist move "
-    "land accept resum pick promot tri subscrib install becom turn adopt finish"
+    "land accept resum pick promot tri subscrib install becom turn finish"
 )
 """Stems of verbs whose past is the beginning of what is so now."""
 
 ATTRIBUTES = word_set(
-    "name nickname surname age budget deadline date phone number mobile cell e-mail email address birthday "
-    "title occupation profession employer company workplace position role salary income rent weight height size "
-    "password pin username plan tier subscription timezone zone nationality citizenship currency type goal "
-    "limit price cost fee language hometown home city capital destination target quota headcount status plate "
-    "seat version colour major minor university dose dosage framework database system editor browser bank "
-    "insurer provider diet mode theme font unit grade rank level score rating degree species breed brand model "
-    "speed temperature setting total balance deductible premium interval frequency rate capacity location venue "
-    "topic genre instrument stage route gate terminal platform favourite main primary usual default best "
-    "preferred current go-to drink breakfast snack order schedule shift sign religion faith party flavour "
-    "thesis dissertation project operating motto"
+    "name nickname surname age budget deadline date phone number mobile cell e-mail email address birthday title "
+    "occupation profession employer company workplace position role salary income rent weight height size "
+    "password pin username plan tier subscription timezone zone nationality citizenship currency type goal limit "
+    "price cost fee language hometown home city capital destination target quota headcount status plate seat "
+    "version colour major minor university dose dosage framework database system editor browser bank insurer "
+    "provider diet mode theme font unit grade rank level score rating degree species breed brand model speed "
+    "temperature setting total balance deductible premium interval frequency rate capacity location venue topic "
+    "genre instrument stage route gate terminal platform favourite main primary usual default best preferred "
+    "current go-to drink breakfast snack order schedule shift sign religion faith party flavour thesis "
+    "dissertation project operating motto"
 )
+"""Of these a thing has one."""
 
 MANY = word_set(
     "friend colleague coworker brother sister sibling son daughter child kid cousin aunt uncle hobby pet dog cat "
@@ -165,9 +167,9 @@ DENIED_BY = {
 """What somebody who is so does not take."""
 
 LIGHT = word_set(
-    "school colleg univers cours degre program studi membership subscript account habit class lesson complet"
-    " contract thing altogeth entir entire time plan "
-    "entirely completely properly job use work have do take eat drink go serv work"
+    "school colleg univers cours degre program studi membership subscript account habit class lesson complet "
+    "contract thing altogeth entir entire time plan entirely completely properly job use work have do take eat "
+    "drink go serv"
 )
 """Stems of what adds nothing to what is over ("the gym membership")."""
 
@@ -199,10 +201,10 @@ VERBS = word_set(
     "start begin end finish leav arriv depart cost weigh need want plan move chang switch quit stop give drop "
     "sell buy get keep visit travel fli commut earn spend save rent volunt sing paint draw collect belong report "
     "call name marri date join becom turn cancel return lose find make put bring send see know think feel look "
-    "sit stand stay park hold lead manag support vote follow subscrib order book pick drop adopt hire grow rais "
+    "sit stand stay park hold lead manag support vote follow subscrib order book pick adopt hire grow rais "
     "rehears practis practic exercis perform compet coach serv host scratch bark suffer heal recov scrap ditch "
-    "delet trade swap upgrad renew expir lapse wipe ask tell say let rise fall increas decreas cut last take "
-    "happen seat fit cover includ offer accept requir allow support charg bill contain"
+    "delet trade swap upgrad renew expir lapse wipe ask tell say let rise fall increas decreas cut last happen "
+    "seat fit cover includ offer accept requir allow charg bill contain"
 )
 """Stems of common verbs: where the subject of a sentence ends."""
 
@@ -215,42 +217,33 @@ OCCUPATIONS = word_set(
     "coach baker farmer welder mechanic adviser advisor cashier secretary receptionist bartender florist "
     "hairdresser barber painter illustrator cleaner clerk courier"
 )
+"""What somebody works as; one at a time."""
 
 PREPOSITIONS = word_set("in at on to for with by from as near under of next during about after before since until")
-
-SAME = {
-    "called": "named",
-    "due": "deadline", "eater": "eat",
-    "colour": "color", "favourite": "favorite", "preferred": "favorite", "email": "e-mail", "mail": "e-mail",
-     "cell": "phone", "surname": "name", "begins": "start", "begin": "start",
-    "departs": "leave", "depart": "leave",
-    "flatmate": "roommate", "flatmates": "roommates", "flat": "apartment", "flats": "apartment",
-    "tv": "television", "colours": "colors", "neighbour": "neighbor",
-    "lives": "live", "goes": "go", "leaves": "leave", "gave": "give", "given": "give", "went": "go",
-    "got": "get", "gotten": "get",
-    "smoke": "cigarette", "smokes": "cigarette", "smoking": "cigarette", "smoker": "cigarette",
-    "smoked": "cigarette", "left": "leave",
-}  # fmt: skip
+"""What begins a complement, and ends the one before."""
 
 LIKES = word_set(
     "like love enjoy prefer ador fan fond keen speak know fluent understand learn watch need into practis practic"
 )
+"""Stems of those by which nobody has the thing."""
 
 PLACES = word_set("venu date time place locat day")
 """Stems of what says of a value only its kind."""
 
 SCHOOLS = word_set("school primary elementary high university college academy nursery kindergarten institute")
+"""What somebody who goes there goes to for years."""
 
 SUBJECTS = word_set("i we he she they user you it")
+"""Who is the user, or whom the user speaks of last."""
 
 DWELLINGS = word_set(
     "house apartment flat studio condo home dorm city town village country suburb place cottage farm loft"
 )
+"""What somebody who moves there lives in."""
 
 QUALITIES = word_set(
-    "good bad big small nice great fine high low late early ready open busy hard easy strict kind noisy "
-    "quiet dirty clean"
-    " warm far near cheap expensive active tired tight strong weak fast slow heavy safe happy sad angry "
-    "friendly lovely tiny huge loud boring"
+    "good bad big small nice great fine high low late early ready open busy hard easy strict kind noisy quiet "
+    "dirty clean warm far near cheap expensive active tired tight strong weak fast slow heavy safe happy sad "
+    "angry friendly lovely tiny huge loud boring"
 )
 """What many things can be, whatever else they are."""
