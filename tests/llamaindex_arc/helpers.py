@@ -22,7 +22,7 @@ def own_statements(statements: list[str]) -> Callable[[str], None]:
     me = get_ident()
 
     def note(sql: str) -> None:
-        if get_ident() == me and not sql.startswith("PRAGMA"):
+        if get_ident() == me and not sql.startswith(("PRAGMA", "CREATE VIRTUAL TABLE IF NOT EXISTS temp.")):
             statements.append(sql)
 
     return note
