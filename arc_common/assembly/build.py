@@ -171,15 +171,8 @@ class _Builder:
         ]
 
     def recall(self) -> None:
-        """What the question asks for of what is not always shown; and how long the conversation rested.
-
-        Half of its room is there in any case; the rest only as far as it is not wanted by messages that no summary
-        stands for yet: they would leave, and with them the prefix that a provider has cached.
-        """
+        """What the question asks for of what is not always shown; and how long the conversation rested."""
         room = self._sharing.room("memory") - self._borrowed
-        if self._layers.boundary:
-            spare = self._sharing.spare("memory") - self._borrowed
-            room = min(room, max(self._request.budget.kept_for_recall(), spare))
         noted = replace(self._sharing.draft, idle_note=self._layers.idle_note)
         spent = self._sharing.added(noted)
         if self._layers.idle_note and spent <= room:

@@ -54,10 +54,6 @@ class Sharing:
         """What a section gets."""
         return self._budget.allot(self._wanted, self.left)[name]
 
-    def spare(self, name: str) -> int:
-        """What is left for a section where all others that still wait get what they could use; may be below zero."""
-        return self.left - sum(self.wanted(other) for other in self._wanted if other != name)
-
     def close(self, name: str, *, tokens: int, allotted: int, items: Sequence[Item] = ()) -> None:
         """Enter what a section took; it wants nothing more."""
         listed = items if isinstance(items, MessageItems) else tuple(items)
@@ -134,7 +130,7 @@ def wishes(
 
 
 def history_room(request: Request, costs: Costs) -> int:
-    """The tokens that there are for verbatim messages when every other part takes what it may in any case.
+    """The tokens that there are for verbatim messages when every other part takes what it may.
 
     Args:
         request: What the caller brings.
@@ -146,5 +142,5 @@ def history_room(request: Request, costs: Costs) -> int:
     documents = sum(costs.text(plain(document).text) for document in request.documents)
     documents = min(documents, budget.ceiling("documents"))
     left = budget.input_tokens - REQUEST_OVERHEAD - costs.schemas(request) - fixed - documents
-    layers = budget.ceiling("facts") + budget.lent_to_facts() + budget.ceiling("narrative") + budget.kept_for_recall()
+    layers = sum(map(budget.ceiling, ("facts", "narrative", "memory")))
     return max(left - min(layers, left // 2), 0)

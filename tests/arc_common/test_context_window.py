@@ -297,23 +297,3 @@ def test_a_pinned_fact_that_is_shown_does_not_come_back_beside_itself():
 
     assert "f4" in shown(window, "facts")
     assert shown(window, "memory") == []
-
-
-@pytest.mark.parametrize(
-    ("boundary", "is_squeezed"), [(0, False), (7, True)], ids=["nothing summarised", "summaries behind it"]
-)
-def test_what_comes_back_gives_way_to_messages_that_no_summary_stands_for(boundary, is_squeezed):
-    """Down to half of its room: else they would leave, and the prefix with them."""
-    counter = HeuristicTokenCounter()
-    budget = TokenBudget(2_000, 0)
-    lines = [RecalledLine(f"f{n}", f"- key {n}: {'value ' * 20}", 26) for n in range(30)]
-    layers = Layers(recalled=tuple(lines), boundary=boundary)
-    request = Request(query=Message("user", "What was it?"), budget=budget)
-    history = [Message(role, "word " * 60, id=f"{role}{n}") for n in range(11) for role in ("user", "assistant")]
-
-    window = build_context_window(request, history, costs=Costs(counter, {}), layers=layers)
-
-    tokens = {section.name: section.tokens for section in window.sections}
-    assert (len(shown(window, "history")) == len(history)) is is_squeezed
-    assert (tokens["memory"] <= budget.kept_for_recall() + 30) is is_squeezed
-    assert shown(window, "memory")

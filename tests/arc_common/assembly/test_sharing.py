@@ -31,13 +31,6 @@ def test_what_a_section_leaves_is_lent_to_the_next():
     assert share.sections["documents"].tokens == 100
 
 
-def test_what_is_spare_is_what_the_others_leave():
-    """Nobody wants more than its ceiling; below zero where they want more than there is."""
-    share = sharing(20_000, {"memory": 500, "documents": 9_000, "history": 300})
-    assert share.spare("memory") == share.left - 4_000 - 300
-    assert sharing(1_000, {"memory": 500, "history": 5_000}).spare("memory") < 0
-
-
 def test_a_draft_is_filled_with_what_fits_as_it_stands_there():
     """Best first; framing is counted, and nothing is taken over before `fill`."""
     share = sharing(4_000, {"documents": 600})

@@ -147,13 +147,3 @@ def test_wrong_budgets_are_refused(wrong):
 def test_facts_borrow_of_memory_until_their_ceiling_is_full(budget, lent):
     """Half of it at most, and only where their share of the input is less than their ceiling."""
     assert budget.lent_to_facts() == lent
-
-
-@pytest.mark.parametrize(
-    ("budget", "kept"),
-    [(TokenBudget(4_000, 0), 200), (TokenBudget(16_000, 0), 400), (TokenBudget(4_000, 0, {"memory": 0}), 0)],
-    ids=["small", "large", "no memory"],
-)
-def test_half_of_what_memory_does_not_lend_stays_free_for_what_comes_back(budget, kept):
-    """However much the verbatim messages want."""
-    assert budget.kept_for_recall() == kept
