@@ -23,6 +23,8 @@ from arc_common.tokens.window import says_something, select_window
 from tests.arc_common.strategies import conversations
 from tests.counters import Ones
 
+SET_UP = ("PRAGMA", "CREATE VIRTUAL TABLE IF NOT EXISTS temp.")
+"""What a connection runs once."""
 PLAIN = ArcSettings(summary={"enabled": False})
 """Windows as they are while nothing is summarised."""
 
@@ -236,7 +238,7 @@ def test_costs_the_same_however_long_the_conversation(tmp_path: Path, length: in
     me = get_ident()
 
     def note(sql: str) -> None:
-        if get_ident() == me and not sql.startswith("PRAGMA"):  # not the background's, nor a connection's set-up
+        if get_ident() == me and not sql.startswith(SET_UP):  # not the background's
             statements.append(sql)
 
     event.listen(database, "connect", lambda connection, _: connection.set_trace_callback(note))

@@ -26,6 +26,8 @@ from arc_common.tokens.counters import HeuristicTokenCounter
 
 KEY = SessionKey("s")
 LEAF = 16
+SET_UP = ("--", "PRAGMA", "CREATE VIRTUAL TABLE IF NOT EXISTS temp.")
+"""What a connection runs once: a turn needs a new one where the background has all others."""
 
 
 class OwnThread:
@@ -38,7 +40,7 @@ class OwnThread:
         me = threading.get_ident()
 
         def note(sql: str) -> None:
-            if threading.get_ident() == me and sql not in ("BEGIN", "ROLLBACK") and not sql.startswith("--"):
+            if threading.get_ident() == me and sql not in ("BEGIN", "ROLLBACK") and not sql.startswith(SET_UP):
                 self.statements.append(sql)
 
         def step() -> None:
