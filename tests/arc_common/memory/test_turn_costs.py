@@ -27,7 +27,7 @@ from arc_common.tokens.counters import HeuristicTokenCounter
 KEY = SessionKey("s")
 LEAF = 16
 SET_UP = ("--", "PRAGMA", "CREATE VIRTUAL TABLE IF NOT EXISTS temp.")
-"""What a connection runs once: a turn needs a new one where the background has all others."""
+"""What a connection runs once."""
 
 
 class OwnThread:
@@ -50,6 +50,11 @@ class OwnThread:
         def watch(connection: Any, _: object) -> None:
             connection.set_trace_callback(note)
             connection.set_progress_handler(step, 10)
+
+    def connect(self, connections: int) -> None:
+        """Have so many connections at hand: a turn opens one where the background has all that there are."""
+        for connection in [self.database.connect() for _ in range(connections)]:
+            connection.close()
 
 
 def filled(url: str, messages: int) -> None:
@@ -104,6 +109,7 @@ def test_statements_and_rows_of_a_turn_do_not_depend_on_the_length(tmp_path: Pat
         )
         with ContextEngine.open(own.database, token_counter=HeuristicTokenCounter(), settings=settings) as engine:
             session = engine.session(KEY.session_id)
+            own.connect(5)
             session.recall("Hello?")  # all of it is indexed
             session.context("Hello?")  # the first turn here finds nothing prepared
             before = engine._runtime.hierarchy.inspect(KEY).view
