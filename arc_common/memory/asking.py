@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rapidfuzz import fuzz, process
 
-from arc_common.text import Alternative, alternatives, analyze, analyze_query
+from arc_common.text import Alternative, alternatives, analyze, analyze_query, is_general
 
 if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must not cost
     import numpy as np
@@ -92,7 +92,7 @@ class Asked:
         every = analyze(about)
         if not every:
             about, every = question, analyze(question)
-        terms = dict.fromkeys(analyze_query(about))
+        terms = dict.fromkeys(every if is_general(about) else analyze_query(about))
         weights = dict.fromkeys(every, _STOP_WORD_WEIGHT) | dict.fromkeys(terms, 1.0)
         return cls(weights, tuple(terms), alternatives(about) if kin else ())
 

@@ -10,9 +10,16 @@ from itertools import repeat
 from threading import local
 from typing import Protocol, TypeVar
 
-from arc_common.text.words import BASE_FORMS, KOREAN_PARTICLES, KOREAN_STOP_WORD, STOP_WORDS, UNSPACED_STOP_WORD
+from arc_common.text.words import (
+    BASE_FORMS,
+    GENERAL_NOUNS,
+    KOREAN_PARTICLES,
+    KOREAN_STOP_WORD,
+    STOP_WORDS,
+    UNSPACED_STOP_WORD,
+)
 
-__all__ = ["analyze", "analyze_query", "han_characters", "query_words"]
+__all__ = ["analyze", "analyze_query", "han_characters", "is_general", "query_words"]
 
 _MAX_TERM = 64
 """Characters of one term. Longer runs (encoded data) are cut: nobody asks for their ends."""
@@ -129,6 +136,11 @@ def query_words(text: str) -> list[str]:
             if not stop:
                 words.append(found)
     return words
+
+
+def is_general(text: str) -> bool:
+    """Whether nothing that a query asks for is named but by general nouns ("the place"), or nothing at all."""
+    return all(word in GENERAL_NOUNS for word in query_words(text)) and not _UNSPACED_CHARACTER.search(text)
 
 
 def _fold(text: str) -> str:

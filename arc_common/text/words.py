@@ -2,7 +2,7 @@
 
 import re
 
-__all__ = ["BASE_FORMS", "KOREAN_PARTICLES", "KOREAN_STOP_WORD", "STOP_WORDS", "UNSPACED_STOP_WORD"]
+__all__ = ["BASE_FORMS", "GENERAL_NOUNS", "KOREAN_PARTICLES", "KOREAN_STOP_WORD", "STOP_WORDS", "UNSPACED_STOP_WORD"]
 
 _STOP_WORDS = (
     "a about above after again all also am an and any anyone anything are as at be because been before being below "
@@ -18,6 +18,16 @@ _STOP_WORDS = (
 )
 STOP_WORDS = frozenset(_STOP_WORDS.split())
 """English words, question words among them, that say nothing about what is asked for."""
+
+_GENERAL_NOUNS = (
+    "people person man men woman women child children boy boys girl girls creature creatures thing things object "
+    "objects stuff business affair affairs matter matters move moves place places question questions idea ideas"
+)
+GENERAL_NOUNS = frozenset(_GENERAL_NOUNS.split())
+"""Nouns that stand for another as a pronoun does: "the place has to be …" says no more than "it has to be …".
+
+The class of general nouns of Halliday & Hasan 1976, "Cohesion in English", 6.1; Korean ones are stop words.
+"""
 
 _IRREGULAR = (
     "arise arose arisen|awake awoke awoken|bear bore borne|beat beaten|become became|begin began begun|bend bent|"

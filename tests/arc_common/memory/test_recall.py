@@ -92,6 +92,17 @@ def test_who_spoke_is_no_search_term():
     assert rank("user", chat, top_k=1, window_terms=0)[0][0] == 0
 
 
+@pytest.mark.parametrize("question", ["What does the place have to be?", "What do the things have to be?"])
+def test_a_general_noun_asks_no_more_than_a_pronoun(question):
+    texts = ["It took me a while to find the right place for my things.", "It would have to be quiet."]
+    assert rank(question, texts, window_terms=0)[0][0] == 1
+
+
+def test_a_general_noun_beside_another_asks_for_what_it_names():
+    texts = ["The people are nice.", "The lights have to be off."]
+    assert [place for place, _ in rank("Where are the nice people?", texts, window_terms=0)] == [0]
+
+
 def test_a_fact_finds_the_messages_that_say_it():
     """Its words count besides those of the message, and a message counts its best fact only."""
     messages = ["Fine, thanks.", "The quartz is with Ana.", "The lantern too.", "Fine, thanks."]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arc_common.text import analyze, analyze_query, analyzer, han_characters, query_words
+from arc_common.text import analyze, analyze_query, analyzer, han_characters, is_general, query_words
 
 anything = st.text(st.characters(), max_size=200)
 words = st.text(st.characters(categories=["Ll", "Lu", "Lo", "Nd"]), min_size=1, max_size=12)
@@ -212,3 +212,8 @@ def test_the_words_of_a_query_are_what_it_asks_for():
     """As they stand, folded; without stop words, punctuation, and what has no words."""
     assert query_words("Where's the Blue-Lantern, please? 그 등대는 어디 있나요? 在哪里") == ["blue-lantern", "등대는"]
     assert query_words("") == query_words("where is it?") == []
+
+
+def test_general_nouns_name_nothing():
+    assert all(map(is_general, ["", "What is it?", "What does the place have to be?", "Who are these people?"]))
+    assert not any(map(is_general, ["Which place serves ramen?", "고향이 어디야?", "那个地方在哪里", "ORD-7731"]))
