@@ -55,7 +55,8 @@ def fit_turn(turn: Turn, room: int, *, count: Count, shorten: Shorten | None = N
     """As much of a turn as fits: its user message, whole if it fits, and its newest exchanges (see `fit_exchanges`).
 
     With `shorten`, a user message that does not fit, or whose exchanges then don't, leaves half of the room to them if
-    they need it. Without it nothing is shown of a turn whose user message does not fit.
+    they need it, and more where the newest needs more with its results cleared. Without it nothing is shown of a turn
+    whose user message does not fit.
     """
     user, exchanges = turn.exchanges[0].messages[0], turn.exchanges[1:]
     tokens = count(user)
@@ -67,13 +68,19 @@ def fit_turn(turn: Turn, room: int, *, count: Count, shorten: Shorten | None = N
             return fitted
     if shorten is None:
         return fitted
-    half = shorten(user, room // 2) or (None if fitted.shown else shorten(user, room))
-    if half is None or half is user:
+    opening, steps = None, Fitted((), Turn(exchanges).messages, (), 0)
+    least = _bare(_form(exchanges[-1], count), count).tokens if exchanges else 0
+    for share in (room // 2, max(room - least, 0)):
+        opening = shorten(user, share)
+        if opening is not None and opening is not user:
+            steps = fit_exchanges(exchanges, room - count(opening), count=count, shorten=shorten)
+        if steps.shown:
+            break
+    else:
+        opening = None if fitted.shown else shorten(user, room)
+    if opening is None:
         return fitted
-    steps = fit_exchanges(exchanges, room - count(half), count=count, shorten=shorten)
-    if fitted.shown and not steps.shown:
-        return fitted
-    opened = shorten(user, room - steps.tokens) or half
+    opened = shorten(user, room - steps.tokens) or opening
     cost = count(opened)
     changes = (Changed(user, opened, SHORTENED, tokens, cost), *steps.changed)
     return Fitted((opened, *steps.shown), steps.dropped, changes, cost + steps.tokens)
@@ -95,7 +102,7 @@ def fit_exchanges(exchanges: Sequence[Exchange], room: int, *, count: Count, sho
     """
     if not exchanges:
         return Fitted((), (), (), 0)
-    whole = [_Form(exchange.messages, tuple(map(count, exchange.messages))) for exchange in exchanges]
+    whole = [_form(exchange, count) for exchange in exchanges]
     left = room
     newest = whole[-1] if whole[-1].tokens <= left else _shortened(whole[-1], left, count, shorten)
     if newest is None:
@@ -133,6 +140,10 @@ class _Form:
     @property
     def tokens(self) -> int:
         return sum(self.costs)
+
+
+def _form(exchange: Exchange, count: Count) -> _Form:
+    return _Form(exchange.messages, tuple(map(count, exchange.messages)))
 
 
 def _bare(form: _Form, count: Count) -> _Form:
