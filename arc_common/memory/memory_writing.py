@@ -1,0 +1,311 @@
+"""MemoryWriter: changes what a scope remembers, by decisions that hold at the moment they are stored."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from threading import Lock
+from uuid import uuid4
+
+from cachetools import LRUCache
+
+from arc_common.exceptions import StoreError
+from arc_common.indexing import IndexEntry, Scope
+from arc_common.memories import Memory, MemoryOutline, MemoryStatus, ProposedMemory
+from arc_common.memory.holdings import Holdings
+from arc_common.memory.long_term import Decision, Outcome, approved, decide, leaving, merged, placed
+from arc_common.memory.memory_index import MemoryIndex
+from arc_common.memory_stores import IndexChange, MemoryChange, MemoryStore
+from arc_common.observability import Observer
+from arc_common.settings import MemorySettings
+
+__all__ = ["Added", "MemoryWriter"]
+
+_SCOPES = 256
+_ATTEMPTS = 20
+"""Commits that others may be in the way of. With two processes at once, the second attempt succeeds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What became of a proposed memory.
+
+    Args:
+        outcome: That.
+        memory: The memory that stands for it now.
+    """
+
+    outcome: Outcome
+    memory: Memory
+
+
+class MemoryWriter:
+    """Adds memories, changes their status and removes them. Thread-safe.
+
+    - A decision is stored only if the scope is still what it was decided by; else it is made again.
+    - What a scope holds is read once; after that, what others have changed, once they were in the way. Adding to a
+      scope of any size reads no text that this process has seen, and of whole memories those that change.
+
+    Args:
+        store: Where memories are.
+        index: Finds them; it changes with the store.
+        settings: The knobs.
+        observer: Receives `memory.saved.count`.
+        clock: Gives the time with zone.
+        new_id: Mints a memory's id.
+    """
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        index: MemoryIndex,
+        *,
+        settings: MemorySettings,
+        observer: Observer,
+        clock: Callable[[], datetime],
+        new_id: Callable[[], str] | None = None,
+    ) -> None:
+        self._store = store
+        self._index = index
+        self._settings = settings
+        self._observer = observer
+        self._clock = clock
+        self._new_id = new_id or _new_id
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
+        self._lock = Lock()
+        self._known: LRUCache[Scope, tuple[Lock, Holdings]] = LRUCache(_SCOPES)
+
+    def add(
+        self, scope: Scope, proposed: ProposedMemory, *, by_hand: bool = False, follows: str | None = None
+    ) -> Added:
+        """Store a memory, or find that one that is there says the same.
+
+        Args:
+            scope: Whose.
+            proposed: The memory.
+            by_hand: Whether somebody entered it: then it is stored also if a review rejected the same, or if all
+                others are stronger; without a time of its own it is later than what it contradicts, whatever the clock
+                says.
+            follows: The id of a session all of whose memories were said before this one, whatever the clock says.
+
+        Raises:
+            InvalidInputError: Something in it can't be stored. Nothing was written.
+            StoreError: The store failed, or others were in the way all the time. Nothing was written.
+        """
+        now = self._clock()
+        new = proposed.stored_as(self._new_id(), now)
+        entry = self._index.entry(new)
+        is_own = by_hand and proposed.valid_from is None
+        lock, holdings = self._holdings(scope)
+        with lock:
+            if not holdings.version:
+                self._refresh(scope, holdings)
+            for _ in range(_ATTEMPTS):
+                known = holdings.version
+                decision = decide(
+                    proposed,
+                    holdings,
+                    now=now,
+                    merge_similarity=self._settings.merge_similarity,
+                    alike=self._index.alike(scope, entry) if len(holdings) else (),
+                    by_hand=by_hand,
+                )
+                if decision.twin is None:
+                    new = replace(new, superseded_by=decision.superseded_by)
+                    if decision.superseded_by is not None:
+                        decision, new = self._placed(scope, holdings, new, is_own=is_own, follows=follows)
+                    done = self._insert(scope, holdings, decision, new, entry, by_hand=by_hand)
+                else:
+                    done = self._join(scope, holdings, decision, proposed)
+                if done is not None and holdings.version != known:
+                    return done
+                self._refresh(scope, holdings)
+                if done is not None and holdings.version == known:  # nothing had to be written, as things are now
+                    return done
+        raise StoreError(f"a memory was not stored: others changed its scope {_ATTEMPTS} times meanwhile")
+
+    def set_status(self, scope: Scope, memory_id: str, status: MemoryStatus) -> Memory | None:
+        """Approve a memory, reject it or hold it back; what it is now, `None` if there is none by that id.
+
+        Once approved it takes the place of what it contradicts, as far as that was said before.
+
+        Raises:
+            StoreError: The store failed, or others were in the way all the time. Nothing was written.
+        """
+        lock, holdings = self._holdings(scope)
+        with lock:
+            for _ in range(_ATTEMPTS):
+                self._refresh(scope, holdings)
+                found = self._store.get(scope, [memory_id])
+                if not found or found[0].status is status:
+                    return found[0] if found else None
+                changed = self._change(scope, holdings, replace(found[0], status=status), is_own=False)
+                if changed is not None:
+                    return changed
+        raise StoreError(f"a memory was not changed: others changed its scope {_ATTEMPTS} times meanwhile")
+
+    def remove(self, scope: Scope, ids: Sequence[str]) -> None:
+        """Remove memories, as far as they are there. What they had taken the place of stays history.
+
+        Raises:
+            StoreError: The store failed, or others were in the way all the time.
+        """
+        lock, holdings = self._holdings(scope)
+        with lock:
+            for _ in range(_ATTEMPTS):
+                self._refresh(scope, holdings)
+                change = MemoryChange(removed=tuple(name for name in ids if holdings.get(name) is not None))
+                if not change.removed or self._commit(scope, holdings, change):
+                    return
+        raise StoreError(f"memories were not removed: others changed their scope {_ATTEMPTS} times meanwhile")
+
+    def _join(self, scope: Scope, holdings: Holdings, decision: Decision, proposed: ProposedMemory) -> Added | None:
+        """Add to a memory that is there; `None` if another was in the way."""
+        found = self._store.get(scope, [decision.twin] if decision.twin else [])
+        if not found:
+            return None
+        waits = proposed.status is MemoryStatus.PENDING
+        if decision.outcome is Outcome.REJECTED or (waits and found[0].status is MemoryStatus.ACTIVE):
+            return Added(decision.outcome, found[0])  # nothing of what waits gets into what holds
+        if decision.outcome is Outcome.APPROVED:
+            entered = approved(found[0], proposed, now=self._clock())
+            changed = self._change(scope, holdings, entered, is_own=proposed.valid_from is None)
+            return None if changed is None else Added(decision.outcome, changed)
+        memory = merged(found[0], proposed, now=self._clock(), known=decision.outcome is Outcome.KNOWN)
+        if memory is not found[0]:
+            is_found = memory.text != found[0].text and memory.holds
+            index = IndexChange((self._index.entry(memory),) if is_found else ())
+            if not self._commit(scope, holdings, MemoryChange((memory,)), index):
+                return None
+        return Added(decision.outcome, memory)
+
+    def _placed(
+        self, scope: Scope, holdings: Holdings, memory: Memory, *, is_own: bool, follows: str | None = None
+    ) -> tuple[Decision, Memory]:
+        """What a memory takes the place of, and the memory with what holds in its place.
+
+        What seems later was said before it if somebody enters the memory now (`is_own`), or if its session said that
+        (`follows`): the clock was set back between them. Then both are of one time, and the memory holds.
+        """
+        decision = placed(memory.text, holdings, said=memory.valid_from)
+        later = self._store.get(scope, [decision.superseded_by]) if decision.superseded_by else []
+        for one in later:
+            if is_own or any(session_id == follows for session_id, _ in one.sources):
+                memory = replace(memory, valid_from=one.valid_from)
+                decision = placed(memory.text, holdings, said=memory.valid_from)
+        return decision, replace(memory, superseded_by=decision.superseded_by)
+
+    def _change(self, scope: Scope, holdings: Holdings, memory: Memory, *, is_own: bool) -> Memory | None:
+        """Store a memory with another status and what follows from it; `None` if another was in the way."""
+        superseded: tuple[str, ...] = ()
+        if memory.holds:
+            decision, memory = self._placed(scope, holdings, memory, is_own=is_own)
+            superseded = decision.superseded
+        index = IndexChange((self._index.entry(memory),)) if memory.holds else IndexChange(removed=(memory.id,))
+        done = self._write(scope, holdings, memory, superseded, index, keeps=True)
+        return None if done is None else memory
+
+    def _insert(
+        self, scope: Scope, holdings: Holdings, decision: Decision, new: Memory, entry: IndexEntry, *, by_hand: bool
+    ) -> Added | None:
+        """Store a new memory with what follows from it; `None` if another was in the way."""
+        index = IndexChange((entry,) if new.holds else ())
+        keeps = by_hand or bool(decision.superseded)
+        gone = self._write(scope, holdings, new, decision.superseded, index, keeps=keeps)
+        if gone is None:
+            return None
+        if new.id in gone:
+            return Added(Outcome.FULL, new)
+        self._observer.count("memory.saved.count")
+        return Added(Outcome.NEW, new)
+
+    def _write(
+        self,
+        scope: Scope,
+        holdings: Holdings,
+        memory: Memory,
+        superseded: Sequence[str],
+        index: IndexChange,
+        *,
+        keeps: bool,
+    ) -> list[str] | None:
+        """Store a memory with what it takes the place of; what leaves with that, `None` if another was in the way.
+
+        Args:
+            scope: Whose.
+            holdings: What it holds.
+            memory: The memory; it may be the weakest, and then nothing is stored.
+            superseded: The ids of those whose place it takes.
+            index: What happens to the memory's own entry in the index.
+            keeps: Whether it stays in any case.
+        """
+        before = self._store.get(scope, superseded)
+        if len(before) < len(superseded):
+            return None
+        put = (memory, *(replace(one, superseded_by=memory.id) for one in before))
+        gone = self._leaving(holdings, put, keep={memory.id} if keeps else set())
+        if memory.id in gone:
+            return gone
+        change = MemoryChange(tuple(one for one in put if one.id not in gone), tuple(gone))
+        index = replace(index, removed=tuple(dict.fromkeys((*index.removed, *superseded, *gone))))
+        return gone if self._commit(scope, holdings, change, index) else None
+
+    def _put(self, scope: Scope, holdings: Holdings, entry: IndexEntry) -> None:
+        """Index a memory that was stored, unless another has removed it meanwhile: nothing of it may stay."""
+        self._index.put(scope, [entry])
+        holdings.apply(self._store.updates(scope, after=holdings.version))
+        outline = holdings.get(entry.id)
+        if outline is None or not outline.holds:
+            self._index.drop(scope, [entry.id])
+
+    def _leaving(self, holdings: Holdings, put: Sequence[Memory], *, keep: set[str]) -> list[str]:
+        most = self._settings.max_per_scope
+        if len(holdings) < most:
+            return []
+        after = {outline.id: outline for outline in holdings.outlines}
+        after.update((memory.id, MemoryOutline.of(memory)) for memory in put)
+        return leaving(after.values(), now=self._clock(), most=most, keep=keep)
+
+    def _commit(self, scope: Scope, holdings: Holdings, change: MemoryChange, index: IndexChange | None = None) -> bool:
+        """Store a change, with what it does to the index: at once where both are in one database, else behind it."""
+        index = index or IndexChange()
+        before = holdings.version
+        is_one = bool(index.put or index.removed) and self._index.is_beside(self._store)
+        if is_one:
+            version = self._index.committed(
+                index, lambda joined: self._store.commit(scope, change, version=before, index=joined)
+            )
+        else:
+            version = self._store.commit(scope, change, version=before)
+        if version is None:
+            return False
+        holdings.change(version, put=map(MemoryOutline.of, change.put), removed=change.removed)
+        if not is_one:
+            self._index.drop(scope, index.removed)
+            for entry in index.put:
+                self._put(scope, holdings, entry)
+        return True
+
+    def _refresh(self, scope: Scope, holdings: Holdings) -> None:
+        """Read what has changed; at a scope's first use, all there is."""
+        is_first = not holdings.version
+        holdings.apply(self._store.updates(scope, after=holdings.version))
+        if is_first and holdings.version:
+            holding = {outline.id for outline in holdings.outlines if outline.holds}
+            self._index.mend(scope, holding, lambda ids: [one for one in self._store.get(scope, ids) if one.holds])
+
+    def _holdings(self, scope: Scope) -> tuple[Lock, Holdings]:
+        if self._process != os.getpid():  # a lock that another thread of the parent held would stay held for good
+            self._begin()
+        with self._lock:
+            known = self._known.get(scope)
+            if known is None:
+                known = self._known[scope] = (Lock(), Holdings())
+            return known
+
+
+def _new_id() -> str:
+    return f"mem_{uuid4().hex}"
