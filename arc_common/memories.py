@@ -140,6 +140,7 @@ class ProposedMemory:
         metadata: JSON values of the application's own.
         reinforces: Whether saying it again makes a memory that is there more important; not so where the assistant
             only repeats what it was told.
+        replaces: The ids of memories that no longer hold because of it, besides those that its words contradict.
     """
 
     text: str
@@ -150,6 +151,7 @@ class ProposedMemory:
     valid_from: datetime | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     reinforces: bool = True
+    replaces: tuple[str, ...] = ()
 
     def stored_as(self, memory_id: str, now: datetime) -> Memory:
         """The memory that it becomes.

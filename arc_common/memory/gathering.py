@@ -15,7 +15,7 @@ from arc_common.memories import Memory, ProposedMemory
 from arc_common.memory.background import BackgroundQueue
 from arc_common.memory.keeping import MemoryKeeper
 from arc_common.memory.long_term import Outcome
-from arc_common.memory.memory_extraction import Extractor
+from arc_common.memory.memory_extraction import Extractor, as_said
 from arc_common.memory.unread import MOST_WITHOUT_ANSWER, due, unread
 from arc_common.memory_stores import MemoryStore
 from arc_common.messages import Message, Role
@@ -29,6 +29,12 @@ __all__ = ["LongTermMemory", "long_term_memory", "scope_of"]
 _log = logging.getLogger("arc.memory")
 
 _SESSIONS = 10_000
+
+_MOST_KNOWN = 10
+"""Memories that a model is shown beside what is said, of which it may say that they no longer hold."""
+
+_CHARACTERS_ASKED = 2_000
+"""Of what the user says, by which those are found: the last."""
 
 _NOT_STORED = (Outcome.REJECTED, Outcome.FULL)
 
@@ -161,7 +167,8 @@ class LongTermMemory:
             InvalidInputError: The mode is unknown.
             StoreError: The store failed.
         """
-        extracted = self.extractor.extract(messages, mode=mode, session_id=session_id)
+        known = self._known(scope, messages)
+        extracted = self.extractor.extract(messages, mode=mode, session_id=session_id, known=known)
         found: dict[str, Memory] = {}
         for proposed in extracted.memories:
             added = self.keeper.add(scope, proposed)
@@ -249,7 +256,15 @@ class LongTermMemory:
         with self._guard():
             with_documents = self._with_documents.get(key, False)
         mode = _mode_of(messages, with_documents=with_documents)
-        return self.extractor.extract(messages, mode=mode, session_id=key.session_id).memories
+        known = self._known(self.scope_of(key), messages)
+        return self.extractor.extract(messages, mode=mode, session_id=key.session_id, known=known).memories
+
+    def _known(self, scope: Scope, messages: Sequence[Message]) -> Sequence[Memory]:
+        """The memories that what the user says may have to do with, for a model to say which of them are over."""
+        if not self.extractor.has_model:
+            return ()
+        said = "\n".join(message.text for message in as_said(messages) if message.role is Role.USER)
+        return self.keeper.related(scope, said[-_CHARACTERS_ASKED:], limit=_MOST_KNOWN) if said else ()
 
     def _keep(
         self, key: SessionKey, batch: Sequence[StoredMessage], proposed: Sequence[ProposedMemory], *, goes_on: bool

@@ -107,6 +107,15 @@ class MemoryKeeper:
             self._touches.note(scope, [one.memory.id for one in best], at=now)
         return best
 
+    def related(self, scope: Scope, text: str, *, limit: int) -> list[Memory]:
+        """The memories that hold and that a text has to do with, the most relevant first; nobody has asked for them.
+
+        Raises:
+            StoreError: The store failed.
+        """
+        ids = [str(one.document.id) for one in self._index.search(scope, text, top_k=limit)]
+        return [memory for memory in self._store.get(scope, ids) if memory.holds] if ids else []
+
     def get(self, scope: Scope, ids: Sequence[str]) -> list[Memory]:
         """Those of the memories that are there, in the order of the ids."""
         self._touches.flush(scope)

@@ -72,7 +72,7 @@ def decide(
     - The same words: known. More similar than `merge_similarity` by edit distance, or alike by meaning: merged, as far
       as nothing in either speaks against it (see `may_be_the_same`).
     - A contradiction is never merged: what was said later takes the place of what was said before, whichever of them
-      comes first to be stored.
+      comes first to be stored. So does what it is said to replace.
     - What waits for a review takes no other's place, and changes none that holds.
     - What is gathered goes round no review: it joins what waits, and is not stored where the same was rejected. What
       somebody enters joins only memories of its own status; word for word what waits, it approves.
@@ -99,7 +99,7 @@ def decide(
             return Decision(Outcome.APPROVED, exact)
         if status is MemoryStatus.ACTIVE and proposed.status is MemoryStatus.PENDING:
             return Decision(Outcome.KNOWN, exact)
-    opposed = set(holdings.contradicted(proposed.text))
+    opposed = {*holdings.contradicted(proposed.text), *proposed.replaces}
     for memory_id in holdings.similar(proposed.text, cutoff=merge_similarity):
         outline = holdings[memory_id]
         if memory_id not in opposed and joins(outline.status) and may_be_the_same(proposed.text, outline.text):
@@ -112,23 +112,26 @@ def decide(
             continue
         if may_be_the_same(proposed.text, found.text, by_meaning=True):
             return Decision(Outcome.MERGED, memory_id)
-    return placed(proposed.text, holdings, said=proposed.valid_from or now)
+    return placed(proposed.text, holdings, said=proposed.valid_from or now, replaces=proposed.replaces)
 
 
-def placed(text: str, holdings: Holdings, *, said: datetime) -> Decision:
+def placed(text: str, holdings: Holdings, *, said: datetime, replaces: Collection[str] = ()) -> Decision:
     """What a new memory that may be used takes the place of, or what holds in its place: the later of the two.
 
     Args:
         text: The memory's.
         holdings: What its scope holds.
         said: When it was said.
+        replaces: The ids of memories that it is said to replace: as far as they hold, and were not said later.
     """
     contradicted = [holdings[memory_id] for memory_id in holdings.contradicted(text)]
+    named = [outline for name in sorted(set(replaces)) if (outline := holdings.get(name)) is not None and outline.holds]
     later = [outline for outline in contradicted if outline.valid_from > said]
     if later:
         newest = max(later, key=lambda outline: (outline.valid_from, outline.id))
         return Decision(Outcome.NEW, superseded_by=newest.id)
-    return Decision(Outcome.NEW, superseded=tuple(outline.id for outline in contradicted))
+    before = [*contradicted, *(outline for outline in named if outline.valid_from <= said)]
+    return Decision(Outcome.NEW, superseded=tuple(dict.fromkeys(outline.id for outline in before)))
 
 
 def merged(memory: Memory, proposed: ProposedMemory, *, now: datetime, known: bool = False) -> Memory:

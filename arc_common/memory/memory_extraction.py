@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from arc_common.exceptions import ModelCallError
 from arc_common.facts import FactCategory, ProposedFact
-from arc_common.memories import SAID_BY, MemorySource, MemoryType, ProposedMemory
+from arc_common.memories import SAID_BY, Memory, MemorySource, MemoryType, ProposedMemory
 from arc_common.memory.extraction import extract_facts
 from arc_common.memory.grounding import invents, is_grounded
 from arc_common.memory.mood import Mood, parts_of
@@ -81,6 +81,8 @@ class Extractor:
     - Without a model, or where it fails or makes everything up, rules do it: in the speaker's own words, from what the
       user says alone.
     - What the assistant alone says makes no memory that is there more important.
+    - A model is shown what is known of the same, and may say what of it no longer holds; rules tell contradictions by
+      the words alone.
 
     Args:
         model: The model; `None` for rules.
@@ -97,8 +99,18 @@ class Extractor:
         self._settings = settings.memory
         self._observer = observer
 
+    @property
+    def has_model(self) -> bool:
+        """Whether a model is asked, and not the rules alone."""
+        return self._model is not None
+
     def extract(
-        self, messages: Sequence[Message], *, mode: InteractionMode = "chat", session_id: str | None = None
+        self,
+        messages: Sequence[Message],
+        *,
+        mode: InteractionMode = "chat",
+        session_id: str | None = None,
+        known: Sequence[Memory] = (),
     ) -> Extracted:
         """What of some messages is worth remembering.
 
@@ -108,6 +120,7 @@ class Extractor:
             messages: What was said, in order.
             mode: What kind of interaction it was.
             session_id: Where; without it, memories have no sources.
+            known: Memories that a model may say to be over.
 
         Raises:
             InvalidInputError: The mode is unknown.
@@ -119,9 +132,9 @@ class Extractor:
         self._observer.count("memory.extraction.count")
         extracted = Extracted(tuple(self._with_sources(memories_by_rules(said), said, session_id)))
         if self._model is not None:
-            request = render_extraction_request(said, mode=mode)
+            request = render_extraction_request(said, mode=mode, known=[memory.text for memory in known])
             try:
-                proposed = parse_extraction(self._model.complete(request))
+                proposed = parse_extraction(self._model.complete(request), known=[memory.id for memory in known])
             except (ModelCallError, MemoryFormatError) as error:
                 _log.warning("memories are extracted by rules: %s", error)
                 self._observer.count("memory.extraction.errors", error=type(error).__name__)

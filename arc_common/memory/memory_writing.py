@@ -116,7 +116,9 @@ class MemoryWriter:
                 if decision.twin is None:
                     new = replace(new, superseded_by=decision.superseded_by)
                     if decision.superseded_by is not None:
-                        decision, new = self._placed(scope, holdings, new, is_own=is_own, follows=follows)
+                        decision, new = self._placed(
+                            scope, holdings, new, is_own=is_own, follows=follows, replaces=proposed.replaces
+                        )
                     done = self._insert(scope, holdings, decision, new, entry, by_hand=by_hand)
                 else:
                     done = self._join(scope, holdings, decision, proposed)
@@ -183,19 +185,26 @@ class MemoryWriter:
         return Added(decision.outcome, memory)
 
     def _placed(
-        self, scope: Scope, holdings: Holdings, memory: Memory, *, is_own: bool, follows: str | None = None
+        self,
+        scope: Scope,
+        holdings: Holdings,
+        memory: Memory,
+        *,
+        is_own: bool,
+        follows: str | None = None,
+        replaces: Sequence[str] = (),
     ) -> tuple[Decision, Memory]:
         """What a memory takes the place of, and the memory with what holds in its place.
 
         What seems later was said before it if somebody enters the memory now (`is_own`), or if its session said that
         (`follows`): the clock was set back between them. Then both are of one time, and the memory holds.
         """
-        decision = placed(memory.text, holdings, said=memory.valid_from)
+        decision = placed(memory.text, holdings, said=memory.valid_from, replaces=replaces)
         later = self._store.get(scope, [decision.superseded_by]) if decision.superseded_by else []
         for one in later:
             if is_own or any(session_id == follows for session_id, _ in one.sources):
                 memory = replace(memory, valid_from=one.valid_from)
-                decision = placed(memory.text, holdings, said=memory.valid_from)
+                decision = placed(memory.text, holdings, said=memory.valid_from, replaces=replaces)
         return decision, replace(memory, superseded_by=decision.superseded_by)
 
     def _change(self, scope: Scope, holdings: Holdings, memory: Memory, *, is_own: bool) -> Memory | None:

@@ -55,9 +55,16 @@ what is quoted or to be translated, what the user asks to forget, and what the a
 not take up. Most exchanges hold nothing worth remembering: then write []. Write in the language of the \
 conversation."""
 
+KNOWN_INSTRUCTIONS = """What is known of the user already is numbered. Add to a statement "replaces": the numbers of \
+those that do not hold any longer because of it (something was moved, changed, ended, lost, corrected or taken back), \
+like {"type": "fact", "content": "The user lives in Busan.", "importance": 0.7, "replaces": [2]}. A statement that \
+adds to what is known, or says it more exactly, replaces nothing; nor does what was so before, is only planned, or \
+concerns somebody or something else. That something known is over is worth remembering."""
+
 _CHARACTERS = 16_000
 _MOST = 16
 _SHOWN = 500
+_MOST_REPLACED = 3
 _DEFAULT_IMPORTANCE = 0.5
 _WORDS_OF_IMPORTANCE = {"low": 0.2, "medium": 0.5, "high": 0.8, "critical": 1.0}
 _MARKER = re.compile(r"<(/?arc:)", re.IGNORECASE)
@@ -106,12 +113,15 @@ def without_memories(text: str) -> str:
     return text.replace(MEMORIES_HEADING, "").replace(MEMORIES_CLOSING, "").strip()
 
 
-def render_extraction_request(messages: Sequence[Message], *, mode: InteractionMode = "chat") -> list[Message]:
-    """Ask what of some messages is worth remembering.
+def render_extraction_request(
+    messages: Sequence[Message], *, mode: InteractionMode = "chat", known: Sequence[str] = ()
+) -> list[Message]:
+    """Ask what of some messages is worth remembering, and what of what is known no longer holds because of it.
 
     Args:
         messages: What was said, without what arc itself wrote.
         mode: What kind of interaction it was.
+        known: Memories that are there.
 
     Raises:
         InvalidInputError: The mode is unknown.
@@ -119,16 +129,16 @@ def render_extraction_request(messages: Sequence[Message], *, mode: InteractionM
     if mode not in _ABOUT:
         raise InvalidInputError("mode", mode, f"one of {', '.join(get_args(InteractionMode))}")
     conversation = render_conversation(messages, max_characters=_CHARACTERS)
-    return [
-        Message(Role.SYSTEM, EXTRACTION_INSTRUCTIONS.replace("{about}", _ABOUT[mode])),
-        Message(
-            Role.USER,
-            f"{render_fence('conversation', conversation)}\n\nNow write the JSON list about the record above.",
-        ),
-    ]
+    instructions = EXTRACTION_INSTRUCTIONS.replace("{about}", _ABOUT[mode])
+    asked = f"{render_fence('conversation', conversation)}\n\nNow write the JSON list about the record above."
+    if known:
+        instructions = f"{instructions}\n\n{KNOWN_INSTRUCTIONS}"
+        lines = (f"{number}. {' '.join(text.split())[:_SHOWN]}" for number, text in enumerate(known, 1))
+        asked = "\n\n".join([render_fence("known", "\n".join(lines)), asked])
+    return [Message(Role.SYSTEM, instructions), Message(Role.USER, asked)]
 
 
-def parse_extraction(answer: str) -> list[ProposedMemory]:
+def parse_extraction(answer: str, *, known: Sequence[str] = ()) -> list[ProposedMemory]:
     """Read a model's answer: the memories, without sources; an empty list where it says that there are none.
 
     - The JSON may stand in a code fence or in prose, be an object that holds the list, or a single memory; it may have
@@ -136,6 +146,12 @@ def parse_extraction(answer: str) -> list[ProposedMemory]:
     - What has the wrong type is put right where its meaning is clear, and left out where it is not; a type that doesn't
       exist is a fact, an importance that is missing is 0.5.
     - At most 16 memories of 500 characters come out, each text once.
+    - A memory replaces what it names among the known ones; one that names more than three replaces none, for what one
+      statement ends is seldom as much.
+
+    Args:
+        answer: What the model says.
+        known: The ids of the known memories, in the order in which they were shown.
 
     Raises:
         MemoryFormatError: There is no list in it.
@@ -148,7 +164,7 @@ def parse_extraction(answer: str) -> list[ProposedMemory]:
             continue
         read = True
         for item in listed:
-            memory = _memory(item)
+            memory = _memory(item, known)
             if memory is not None and len(found) < _MOST:
                 found.setdefault(memory.text.casefold(), memory)
         if found:
@@ -169,7 +185,7 @@ def _listed(value: Mapping[str, Any] | list[Any]) -> list[Any] | None:
     return next((inside for inside in value.values() if isinstance(inside, list)), None)
 
 
-def _memory(item: object) -> ProposedMemory | None:
+def _memory(item: object, known: Sequence[str]) -> ProposedMemory | None:
     if isinstance(item, str):
         item = {"content": item}
     if not isinstance(item, Mapping):
@@ -179,7 +195,15 @@ def _memory(item: object) -> ProposedMemory | None:
     text = " ".join(storable.split())[: min(_SHOWN, MAX_MEMORY_CHARACTERS)].rstrip()
     if not text:
         return None
-    return ProposedMemory(text, _type(item.get("type")), _importance(item.get("importance")))
+    replaces = _replaces(item.get("replaces"), known)
+    return ProposedMemory(text, _type(item.get("type")), _importance(item.get("importance")), replaces=replaces)
+
+
+def _replaces(value: object, known: Sequence[str]) -> tuple[str, ...]:
+    numbers = value if isinstance(value, list) else [value]
+    said = {str(number).strip() for number in numbers if isinstance(number, int | str) and not isinstance(number, bool)}
+    ids = tuple(name for number, name in enumerate(known, 1) if str(number) in said)
+    return ids if len(ids) <= _MOST_REPLACED else ()
 
 
 def _type(value: object) -> MemoryType:
