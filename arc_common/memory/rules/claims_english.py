@@ -123,6 +123,8 @@ def _is_over(clause: Clause, match: re.Match[str]) -> Iterator[Claim]:
         yield from ended(frozenset(), clause.people, clause.before)
     elif any(word.stem and word.low not in FILLERS for word in words if kind_of(word.value) not in WHEN):
         yield from _ends(clause, given(words))
+    elif clause.low.startswith("lost"):
+        return  # a game
     elif clause.people and match[0] in ("died", "passed away"):
         yield from ended(clause.subject, clause.people, clause.subject)
     elif not clause.subject:

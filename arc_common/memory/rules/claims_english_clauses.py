@@ -37,6 +37,10 @@ ROLES |= {word: word for word in ("to", "with", "from", "as")}
 """What a preposition says of the words behind it."""
 
 
+_PASTS = frozenset({"quit", "let", "cost", "gave", "got", "did"})
+"""Pasts that the table of irregular ones lacks: those like their base (and seldom anything else), and stop words'."""
+
+
 class Clause:
     """A clause in words.
 
@@ -150,7 +154,7 @@ def _is_likely(words: list[Word], place: int) -> bool:
 def _is_finite(word: Word) -> bool:
     if word.is_name or "-" in word.low:
         return False
-    is_form = word.low.endswith(("s", "ed")) or word.low in BASE_FORMS
+    is_form = word.low.endswith(("s", "ed")) or word.low in BASE_FORMS or word.low in _PASTS
     return (word.stem in VERBS and is_form) or word.low.endswith("ed") or CHANGES.fullmatch(word.low) is not None
 
 
