@@ -1,7 +1,7 @@
 """MemoryKeeper: adds, finds and forgets long-term memories, in their store and in the index."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from threading import Lock
 
@@ -150,7 +150,7 @@ class MemoryKeeper:
     def forget(self, key: SessionKey, message_ids: Sequence[str] | None = None) -> int:
         """Remove what rests on a session, or on some of its messages, alone; how many memories that were.
 
-        Call it after the messages are gone.
+        Call it after the messages are gone or edited. What left with an edit is not counted, but the index follows it.
 
         Raises:
             StoreError: The store failed.
@@ -160,6 +160,8 @@ class MemoryKeeper:
             done = self._store.forget_session(key)
         else:
             done = self._store.forget_messages(key, message_ids)
+            for scope in _scopes_of(key):
+                self._writer.follow(scope)
         self._index.erase(done.removed)
         for scope, memory_id in done.restored:
             again = [memory for memory in self._store.get(scope, [memory_id]) if memory.holds]
@@ -190,3 +192,10 @@ class MemoryKeeper:
         if self._process != os.getpid():  # a lock that another thread of the parent held would stay held for good
             self._begin()
         return self._lock
+
+
+def _scopes_of(key: SessionKey) -> Iterator[Scope]:
+    """Those whose memories may come from a session."""
+    for user_id in dict.fromkeys((None, key.user_id)):
+        for session_id in (None, key.session_id):
+            yield Scope(key.caller_id, user_id, session_id)

@@ -164,6 +164,15 @@ class MemoryWriter:
                     return
         raise StoreError(f"memories were not removed: others changed their scope {_ATTEMPTS} times meanwhile")
 
+    def follow(self, scope: Scope) -> None:
+        """Have the index hold what holds, after others have changed the store alone."""
+        lock, holdings = self._holdings(scope)
+        with lock:
+            before = holdings.version
+            self._refresh(scope, holdings)
+            if before and holdings.version != before:
+                self._mend(scope, holdings)
+
     def _join(self, scope: Scope, holdings: Holdings, decision: Decision, proposed: ProposedMemory) -> Added | None:
         """Add to a memory that is there; `None` if another was in the way."""
         found = self._store.get(scope, [decision.twin] if decision.twin else [])
@@ -303,8 +312,11 @@ class MemoryWriter:
         is_first = not holdings.version
         holdings.apply(self._store.updates(scope, after=holdings.version))
         if is_first and holdings.version:
-            holding = {outline.id for outline in holdings.outlines if outline.holds}
-            self._index.mend(scope, holding, lambda ids: [one for one in self._store.get(scope, ids) if one.holds])
+            self._mend(scope, holdings)
+
+    def _mend(self, scope: Scope, holdings: Holdings) -> None:
+        holding = {outline.id for outline in holdings.outlines if outline.holds}
+        self._index.mend(scope, holding, lambda ids: [one for one in self._store.get(scope, ids) if one.holds])
 
     def _holdings(self, scope: Scope) -> tuple[Lock, Holdings]:
         if self._process != os.getpid():  # a lock that another thread of the parent held would stay held for good

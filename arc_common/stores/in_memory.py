@@ -151,7 +151,9 @@ class InMemoryStore:
             if max_messages is not None and len(session.messages) > max_messages:
                 session.replace_all(_without_oldest_turns(session.messages, max_messages))
             if revised:
-                session.ledger.after(edited(revised), session.messages)
+                changed = edited(revised)
+                session.ledger.after(changed, session.messages)
+                self._memories.forget(key, changed.message_ids)
         return plan.results
 
     def tail(

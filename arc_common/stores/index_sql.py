@@ -1,7 +1,7 @@
 """The hybrid index in SQLite or PostgreSQL."""
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -14,22 +14,19 @@ from arc_common.indexing import EntryKind, IndexEntry, LexicalCandidates, Scope
 from arc_common.retrieval.lexical import BM25
 from arc_common.stores.checks import checked_limit
 from arc_common.stores.database import Database
-from arc_common.stores.drivers import Call, Transaction
+from arc_common.stores.drivers import Call
+from arc_common.stores.index_change import EntriesChange
 from arc_common.stores.index_rows import (
     Held,
-    Known,
     changed,
     checked_ids,
     checked_vectors,
-    entry_row,
     scope_key,
     shown_entry,
-    text_row,
-    value_rows,
     whole_entry,
 )
 from arc_common.stores.index_statements import index_statements_for
-from arc_common.stores.index_tokens import Tokens, new_salt
+from arc_common.stores.index_tokens import Tokens
 
 if TYPE_CHECKING:
     from arc_common.stores.index_postgres import PostgresIndex
@@ -77,35 +74,21 @@ class SqlIndexStore:
         """See `IndexStore.put`."""
         if not entries:
             return
-        with self.beside(entries) as calls, self._database.transaction() as transaction:
-            transaction.commit(*calls(transaction, scope, kind))
+        with self.beside(scope, kind, entries) as change, self._database.transaction() as transaction:
+            transaction.commit(*change.writing(transaction.run(*change.reading)))
 
     @contextmanager
     def beside(
-        self, entries: Sequence[IndexEntry], *, removed: Collection[str] = ()
-    ) -> "Iterator[Callable[[Transaction, Scope, EntryKind], list[Call]]]":
-        """Gives what writes entries, and removes others, as part of a transaction on the same database.
-
-        It is called once in the transaction, and what it returns is committed with it; the block ends behind that. What
-        `put` raises, it raises.
-        """
+        self, scope: Scope, kind: EntryKind, entries: Sequence[IndexEntry] = (), *, removed: Collection[str] = ()
+    ) -> Iterator[EntriesChange]:
+        """Gives a change of entries to be made in a transaction on the same database; the block ends behind that."""
         has_vectors = any(entry.vector is not None for entry in entries)
         if has_vectors:
             self._finder.before_vectors()
-        done: list[Held] = []
-
-        def calls(transaction: Transaction, scope: Scope, kind: EntryKind) -> list[Call]:
-            if gone := self._removing(transaction, scope, kind, checked_ids(removed))[0]:
-                transaction.run(*gone)
-            if not entries:
-                return []
-            writing, after = self._putting(transaction, scope, kind, entries)
-            done.append(after)
-            return writing
-
-        yield calls
-        if has_vectors and done:
-            self._finder.after_vectors(done[0])
+        change = EntriesChange(self._database, self._finder, scope, kind, put=entries, removed=removed)
+        yield change
+        if has_vectors and change.after is not None:
+            self._finder.after_vectors(change.after)
 
     def attach(self, scope: Scope, kind: EntryKind, entries: Sequence[IndexEntry]) -> int:
         """See `IndexStore.attach`."""
@@ -114,13 +97,16 @@ class SqlIndexStore:
             return 0
         self._finder.before_vectors()
         with self._database.transaction() as transaction:
-            held = self._locked(transaction, scope, kind)
+            key = scope_key(scope, kind)
+            named = {**key, "ids": self._database.many([entry.id for entry in given])}
+            scopes, known_rows, text_rows = transaction.run(
+                (self._sql.lock_scope, key), (self._sql.known, named), (self._sql.texts, named)
+            )
+            held = Held(*scopes[0]) if scopes else None
             embedding = checked_vectors(held.embedding if held else None, given)
             if held is None:
                 return 0
             place = {"scope": held.id, "caller_id": scope.caller_id}
-            named = {**place, "ids": self._database.many([entry.id for entry in given])}
-            known_rows, text_rows = transaction.run((self._sql.known, named), (self._sql.texts, named))
             known = {row[0]: self._finder.known(row[1:]) for row in known_rows}
             stored = {row[0]: row[1:] for row in text_rows}
             fitting = [entry for entry in given if entry.id in stored and stored[entry.id][0] == entry.text]
@@ -128,9 +114,16 @@ class SqlIndexStore:
             if not latest:
                 return 0
             tokens = Tokens(held.salt)
-            rows = [self._vector_row(place, known[entry.id].id, entry, tokens) for entry in latest.values()]
+            rows = [
+                {"id": known[entry.id].id, **place, **self._finder.vector_columns(entry, tokens)}
+                for entry in latest.values()
+            ]
             new = sum(not known[entry_id].has_vector for entry_id in latest)
-            touched = {**place, "rows": self._database.many([row["id"] for row in rows]), "new_version": held.version}
+            touched = {
+                **place,
+                "rows": self._database.many([row["id"] for row in rows]),
+                "new_version": held.version,
+            }
             after = changed(held, embedding=embedding, vectors=new)
             transaction.commit((self._sql.write_vector, rows), (self._sql.touch, touched), self._saving(place, after))
         self._finder.after_vectors(after)
@@ -139,7 +132,8 @@ class SqlIndexStore:
     def detach(self, scope: Scope, kind: EntryKind) -> int:
         """See `IndexStore.detach`."""
         with self._database.transaction() as transaction:
-            held = self._locked(transaction, scope, kind)
+            (rows,) = transaction.run((self._sql.lock_scope, scope_key(scope, kind)))
+            held = Held(*rows[0]) if rows else None
             if held is None or not held.vectors:
                 return 0
             place = {"scope": held.id, "caller_id": scope.caller_id}
@@ -149,14 +143,13 @@ class SqlIndexStore:
 
     def remove(self, scope: Scope, kind: EntryKind, ids: Collection[str]) -> int:
         """See `IndexStore.remove`."""
-        names = checked_ids(ids)
-        if not names:
+        change = EntriesChange(self._database, self._finder, scope, kind, removed=ids)
+        if not change.reading:
             return 0
         with self._database.transaction() as transaction:
-            calls, count = self._removing(transaction, scope, kind, names)
-            if calls:
+            if calls := change.writing(transaction.run(*change.reading)):
                 transaction.commit(*calls)
-        return count
+        return change.removed
 
     def erase(self, scope: Scope, *, kind: EntryKind | None = None) -> int:
         """See `IndexStore.erase`."""
@@ -263,110 +256,6 @@ class SqlIndexStore:
     def _held(self, key: Mapping[str, str]) -> Held | None:
         rows = self._database.read((self._sql.scope, key))
         return Held(*rows[0]) if rows else None
-
-    def _locked(self, transaction: Transaction, scope: Scope, kind: EntryKind) -> Held | None:
-        (rows,) = transaction.run((self._sql.lock_scope, scope_key(scope, kind)))
-        return Held(*rows[0]) if rows else None
-
-    def _putting(
-        self, transaction: Transaction, scope: Scope, kind: EntryKind, entries: Sequence[IndexEntry]
-    ) -> tuple[list[Call], Held]:
-        """Locks a scope and reads what is there; the calls that store entries in it, and the scope behind them."""
-        latest = list({entry.id: entry for entry in entries}.values())
-        (rows,) = transaction.run((self._sql.open_scope, {**scope_key(scope, kind), "salt": new_salt()}))
-        held = Held(*rows[0])
-        place = {"scope": held.id, "caller_id": scope.caller_id}
-        embedding = checked_vectors(held.embedding, entries)
-        known, reserved = self._known(transaction, place, [entry.id for entry in latest], new=len(latest))
-        numbers = iter(self._finder.new_rows(reserved, len(latest)))
-        stored = [(known[entry.id].id if entry.id in known else next(numbers), entry) for entry in latest]
-        after = changed(
-            held,
-            embedding=embedding,
-            added=[entry.length for entry in latest],
-            removed=[one.length for one in known.values()],
-            vectors=sum(entry.vector is not None for entry in latest) - sum(one.has_vector for one in known.values()),
-        )
-        return [*self._writes(place, held, stored, known), self._saving(place, after)], after
-
-    def _removing(
-        self, transaction: Transaction, scope: Scope, kind: EntryKind, names: Sequence[str]
-    ) -> tuple[list[Call], int]:
-        """Locks a scope and reads what is there; the calls that remove entries from it, and how many these are."""
-        held = self._locked(transaction, scope, kind) if names else None
-        if held is None:
-            return [], 0
-        place = {"scope": held.id, "caller_id": scope.caller_id}
-        known, _ = self._known(transaction, place, names, new=0)
-        if not known:
-            return [], 0
-        after = changed(
-            held,
-            embedding=held.embedding,
-            removed=[one.length for one in known.values()],
-            vectors=-sum(one.has_vector for one in known.values()),
-        )
-        return self._removals(place, held, after, list(known.values())), len(known)
-
-    def _known(
-        self, transaction: Transaction, place: Mapping[str, Any], names: Sequence[str], *, new: int
-    ) -> tuple[dict[str, Known], Sequence[Any]]:
-        """Those of the entries that are stored, and numbers for new rows."""
-        rows, reserved = transaction.run(
-            (self._sql.known, {**place, "ids": self._database.many(names)}), (self._sql.reserve, {"count": new})
-        )
-        return {row[0]: self._finder.known(row[1:]) for row in rows}, reserved
-
-    def _writes(
-        self,
-        place: Mapping[str, Any],
-        held: Held,
-        stored: Sequence[tuple[int, IndexEntry]],
-        known: Mapping[str, Known],
-    ) -> list[Call]:
-        tokens = Tokens(held.salt)
-        entries = [
-            {**entry_row(entry, row, held), **place, **self._finder.entry_columns(entry, tokens)}
-            for row, entry in stored
-        ]
-        calls: list[Call] = [
-            (self._sql.write_entry, entries),
-            (self._sql.write_text, [{**text_row(entry, row), **place} for row, entry in stored]),
-        ]
-        without = [
-            known[entry.id].id
-            for _, entry in stored
-            if entry.vector is None and entry.id in known and known[entry.id].has_vector
-        ]
-        if without:
-            calls.append((self._sql.drop_vectors, {**place, "rows": self._database.many(without)}))
-        vectors = [self._vector_row(place, row, entry, tokens) for row, entry in stored if entry.vector is not None]
-        if vectors:
-            calls.append((self._sql.write_vector, vectors))
-        if known:
-            rows = self._database.many([one.id for one in known.values()])
-            calls.append((self._sql.drop_values, {**place, "rows": rows}))
-        values = [self._finder.value_columns(one) for row, entry in stored for one in value_rows(entry, row, tokens)]
-        if values:
-            calls.append((self._sql.write_value, [{**one, **place} for one in values]))
-        return [*calls, *self._finder.words(place, tokens, stored, list(known.values()))]
-
-    def _removals(self, place: Mapping[str, Any], held: Held, after: Held, gone: Sequence[Known]) -> list[Call]:
-        if not after.entries:
-            these = {"scopes": self._database.many([held.id]), "caller_id": place["caller_id"]}
-            return [(statement, these) for statement in self._sql.erase]
-        rows = {**place, "rows": self._database.many([known.id for known in gone])}
-        return [
-            *self._finder.words(place, Tokens(held.salt), [], gone),
-            (self._sql.drop_texts, rows),
-            (self._sql.drop_vectors, rows),
-            (self._sql.drop_values, rows),
-            (self._sql.drop_entries, rows),
-            self._saving(place, after),
-        ]
-
-    def _vector_row(self, place: Mapping[str, Any], row: int, entry: IndexEntry, tokens: Tokens) -> dict[str, Any]:
-        return {"id": row, **place, **self._finder.vector_columns(entry, tokens)}
 
     def _saving(self, place: Mapping[str, Any], held: Held) -> Call:
         return self._sql.save_scope, {**place, **held.row()}

@@ -116,7 +116,7 @@ def _shown(tables: IndexTables, *more: ColumnElement[Any]) -> Select[Any]:
     return (
         select(entries.c.entry_id, texts.c.text, texts.c.source, entries.c.metadata, *more)
         .select_from(scopes)
-        .join(entries, and_(entries.c.scope == scopes.c.id, entries.c.caller_id == scopes.c.caller_id))
+        .join(entries, _belongs(tables))
         .join(texts, and_(texts.c.scope == scopes.c.id, texts.c.id == entries.c.id))
         .where(*_same_scope(tables))
     )
@@ -131,7 +131,7 @@ def _reading(tables: IndexTables, dialect_name: str) -> Mapping[str, Executable]
         "fetch": _shown(tables).where(named),
         "vectors": select(entries.c.entry_id, vector)
         .select_from(scopes)
-        .join(entries, and_(entries.c.scope == scopes.c.id, entries.c.caller_id == scopes.c.caller_id))
+        .join(entries, _belongs(tables))
         .join(vectors, vectors.c.id == entries.c.id)
         .where(*_same_scope(tables), named),
         "scan": whole_entries(tables),
@@ -156,11 +156,15 @@ def _changing(tables: IndexTables, dialect_name: str) -> Mapping[str, Executable
         "lock_scope": update(scopes).where(*_same_scope(tables)).values(version=scopes.c.version + 1).returning(*held),
         "reserve": text(_RESERVE[dialect_name]),
         "known": select(entries.c.entry_id, entries.c.id, entries.c.length, vectors.c.id.is_not(None), *more)
+        .select_from(scopes)
+        .join(entries, _belongs(tables))
         .outerjoin(vectors, vectors.c.id == entries.c.id)
-        .where(*these, named),
+        .where(*_same_scope(tables), named),
         "texts": select(entries.c.entry_id, texts.c.text, entries.c.metadata)
+        .select_from(scopes)
+        .join(entries, _belongs(tables))
         .join(texts, and_(texts.c.scope == entries.c.scope, texts.c.id == entries.c.id))
-        .where(*these, named),
+        .where(*_same_scope(tables), named),
         "write_entry": _upsert(entries, "id", dialect_name),
         "write_text": _upsert(texts, ("scope", "id"), dialect_name),
         "write_vector": _upsert(vectors, "id", dialect_name),
@@ -203,6 +207,11 @@ _RESERVE = {
 def _same_scope(tables: IndexTables) -> tuple[ColumnElement[bool], ...]:
     scopes = tables.scopes
     return tuple(scopes.c[name] == bindparam(name) for name in ("caller_id", "session_id", "user_id", "kind"))
+
+
+def _belongs(tables: IndexTables) -> ColumnElement[bool]:
+    entries, scopes = tables.entries, tables.scopes
+    return and_(entries.c.scope == scopes.c.id, entries.c.caller_id == scopes.c.caller_id)
 
 
 def _upsert(target: Any, key: str | tuple[str, ...], dialect_name: str) -> Executable:

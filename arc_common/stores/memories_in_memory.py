@@ -183,6 +183,29 @@ class InMemoryMemories:
         """Drop what this very scope holds; for who has the lock."""
         self._shelves.pop(scope, None)
 
+    def forget(self, key: SessionKey, ids: Sequence[str] | None) -> Forgotten:
+        """Remove what rests on a session, or on some of its messages; for who has the lock."""
+        removed: list[tuple[Scope, str]] = []
+        restored: list[tuple[Scope, str]] = []
+        for scope, shelf, lost in self._losses(key, ids):
+            if not lost.removed and not lost.changed:
+                continue
+            shelf.version = next(self._versions)
+            for memory in lost.changed:
+                shelf.change(memory)
+            for gone in lost.removed:
+                del shelf.kept[gone]
+                removed.append((scope, gone))
+                shelf.purged = shelf.version
+            for kept in list(shelf.kept.values()):
+                if kept.memory.superseded_by in lost.removed:
+                    memory = replace(kept.memory, superseded_by=heir(kept.memory.superseded_by, lost.removed))
+                    shelf.change(memory)
+                    restored += [(scope, memory.id)] if memory.holds else []
+            if not shelf.kept:
+                del self._shelves[scope]
+        return Forgotten(tuple(removed), tuple(restored))
+
     def resting_on(self, key: SessionKey, message_ids: Sequence[str] | None = None) -> list[tuple[Scope, str]]:
         """See `MemoryStore.resting_on`."""
         ids = None if message_ids is None else checked_ids(message_ids)
@@ -192,13 +215,13 @@ class InMemoryMemories:
     def forget_session(self, key: SessionKey) -> Forgotten:
         """See `MemoryStore.forget_session`."""
         with self._guarded():
-            return self._forget(key, None)
+            return self.forget(key, None)
 
     def forget_messages(self, key: SessionKey, message_ids: Sequence[str]) -> Forgotten:
         """See `MemoryStore.forget_messages`."""
         ids = checked_ids(message_ids)
         with self._guarded():
-            return self._forget(key, ids)
+            return self.forget(key, ids)
 
     def read_to(self, key: SessionKey) -> int:
         """See `MemoryStore.read_to`."""
@@ -239,25 +262,3 @@ class InMemoryMemories:
             for scope in list(self._shelves)
             if is_within_reach(scope, key) and (shelf := self._shelves.get(scope)) is not None
         ]
-
-    def _forget(self, key: SessionKey, ids: Sequence[str] | None) -> Forgotten:
-        removed: list[tuple[Scope, str]] = []
-        restored: list[tuple[Scope, str]] = []
-        for scope, shelf, lost in self._losses(key, ids):
-            if not lost.removed and not lost.changed:
-                continue
-            shelf.version = next(self._versions)
-            for memory in lost.changed:
-                shelf.change(memory)
-            for gone in lost.removed:
-                del shelf.kept[gone]
-                removed.append((scope, gone))
-                shelf.purged = shelf.version
-            for kept in list(shelf.kept.values()):
-                if kept.memory.superseded_by in lost.removed:
-                    memory = replace(kept.memory, superseded_by=heir(kept.memory.superseded_by, lost.removed))
-                    shelf.change(memory)
-                    restored += [(scope, memory.id)] if memory.holds else []
-            if not shelf.kept:
-                del self._shelves[scope]
-        return Forgotten(tuple(removed), tuple(restored))

@@ -7,8 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from arc_common.codec import dumps
-from arc_common.exceptions import InvalidInputError
-from arc_common.indexing import EntryKind, IndexStore, Scope
+from arc_common.indexing import IndexStore, Scope
 from arc_common.memories import Memory, MemoryStatus, MemoryType
 from arc_common.memory_stores import Forgotten, IndexChange, MemoryChange, MemoryUpdates
 from arc_common.protocols import SessionKey
@@ -22,6 +21,7 @@ from arc_common.stores.memories_statements import memory_statements_for
 from arc_common.stores.rows import to_microseconds
 
 if TYPE_CHECKING:
+    from arc_common.stores.index_change import EntriesChange
     from arc_common.stores.index_sql import SqlIndexStore
 
 __all__ = ["SqlMemories"]
@@ -39,7 +39,7 @@ class SqlMemories:
     Args:
         database: Where the tables are.
         clock: Gives the time with zone; versions of new scopes begin with it, so that none is ever used again.
-        index: Gives the index in the same database, once there is one.
+        index: Gives the index in the same database. What is forgotten leaves it at once.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class SqlMemories:
         database: Database,
         *,
         clock: Callable[[], datetime],
-        index: "Callable[[], SqlIndexStore | None]" = lambda: None,
+        index: "Callable[[], SqlIndexStore]",
     ) -> None:
         self._index = index
         self._database = database
@@ -81,16 +81,17 @@ class SqlMemories:
         metadata = checked_change(change)
         checked_place("version", version)
         first = to_microseconds(self._clock())
-        with self._indexing(index) as of_index, self._database.transaction() as transaction:
-            (rows,) = transaction.run((self._sql.open_scope, {**memory_scope(scope), "first": first}))
-            row_id, current = rows[0]
+        with self._indexing(scope, index) as entries, self._database.transaction() as transaction:
+            ((row_id, current),), *known = transaction.run(
+                (self._sql.open_scope, {**memory_scope(scope), "first": first}), *(entries.reading if entries else ())
+            )
             if current != (version + 1 if version else first):
                 return None
             place = {"scope": row_id, "caller_id": scope.caller_id}
             calls = self._writes(place, current, list(zip(change.put, metadata, strict=True)))
             if change.removed:
                 calls += self._removals(place, change.removed)
-            transaction.commit(*calls, *of_index(transaction, scope, "memory"))
+            transaction.commit(*calls, *(entries.writing(known) if entries else ()))
         return int(current)
 
     def get(self, scope: Scope, ids: Sequence[str]) -> list[Memory]:
@@ -172,6 +173,29 @@ class SqlMemories:
         """See `MemoryStore.forget_messages`."""
         return self._forget(key, checked_ids(message_ids))
 
+    def forgetting(
+        self, transaction: Transaction, key: SessionKey, ids: Sequence[str] | None
+    ) -> tuple[Forgotten, list[Call]]:
+        """What forgetting a session, or some of its messages, does, and the calls that do it in a transaction."""
+        removed: list[tuple[Scope, str]] = []
+        restored: list[tuple[Scope, str]] = []
+        calls: list[Call] = []
+        (scopes,) = transaction.run((self._sql.lock_within_reach, _reach(key)))
+        for row_id, session_id, user_id in scopes:
+            gone, back, more = self._forget_in(transaction, key, row_id, ids, is_own=bool(session_id))
+            place = Scope(key.caller_id, user_id or None, session_id or None)
+            removed += [(place, memory_id) for memory_id in gone]
+            restored += [(place, memory_id) for memory_id in back]
+            calls += more
+            if gone:
+                with self._index().beside(place, "memory", removed=gone) as entries:
+                    calls += entries.writing(transaction.run(*entries.reading))
+        return Forgotten(tuple(removed), tuple(restored)), calls
+
+    def unless_resting_on(self, key: SessionKey) -> Call:
+        """Fails on PostgreSQL, with all that is sent behind it, if a memory rests on the session."""
+        return self._sql.unless_resting_on, _reach(key)
+
     def read_to(self, key: SessionKey) -> int:
         """See `MemoryStore.read_to`."""
         rows = self._database.read((self._sql.read_to, session_scope(key)))
@@ -193,31 +217,17 @@ class SqlMemories:
         keys = [SessionKey(session_id, scope.caller_id, user_id) for session_id, user_id in rows]
         return [key for key in keys if scope.session_id in (None, key.session_id)]
 
-    def _indexing(
-        self, change: IndexChange | None
-    ) -> AbstractContextManager[Callable[[Transaction, Scope, EntryKind], list[Call]]]:
-        """What gives the calls that change the index with a commit."""
+    def _indexing(self, scope: Scope, change: IndexChange | None) -> "AbstractContextManager[EntriesChange | None]":
+        """What changes the index with a commit."""
         if change is None:
-            return nullcontext(lambda *_: [])
-        index = self._index()
-        if index is None:
-            raise InvalidInputError("index", change, "None: the index is not beside these memories")
-        return index.beside(change.put, removed=change.removed)
+            return nullcontext()
+        return self._index().beside(scope, "memory", change.put, removed=change.removed)
 
     def _forget(self, key: SessionKey, ids: Sequence[str] | None) -> Forgotten:
-        removed: list[tuple[Scope, str]] = []
-        restored: list[tuple[Scope, str]] = []
         with self._database.transaction() as transaction:
-            (scopes,) = transaction.run((self._sql.lock_within_reach, _reach(key)))
-            calls: list[Call] = []
-            for row_id, session_id, user_id in scopes:
-                gone, back, more = self._forget_in(transaction, key, row_id, ids, is_own=bool(session_id))
-                calls += more
-                place = Scope(key.caller_id, user_id or None, session_id or None)
-                removed += [(place, memory_id) for memory_id in gone]
-                restored += [(place, memory_id) for memory_id in back]
+            done, calls = self.forgetting(transaction, key, ids)
             transaction.commit(*calls)
-        return Forgotten(tuple(removed), tuple(restored))
+        return done
 
     def _forget_in(
         self, transaction: Transaction, key: SessionKey, row_id: int, ids: Sequence[str] | None, *, is_own: bool

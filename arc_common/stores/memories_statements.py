@@ -73,6 +73,7 @@ class MemoryStatements:
     of_session: Statement
     of_scope: Statement
     superseded_by: Statement
+    unless_resting_on: Statement
     erase: tuple[Statement, ...]
     # how far sessions were read
     read_to: Statement
@@ -200,6 +201,7 @@ def _forgetting(dialect_name: str) -> Mapping[str, Executable]:
         .with_for_update(),
         "of_session": select(*columns).where(*these, memories.c.memory_id.in_(concerned)),
         "of_scope": select(*columns).where(*these),
+        "unless_resting_on": select(1 // case((_rests_on_session(), 0), else_=1)),
         "superseded_by": select(*columns).where(*these, one_of(memories.c.superseded_by, "ids", Text, dialect_name)),
     }
 
@@ -245,6 +247,17 @@ def _within_reach() -> Select[Any]:
             ),
         )
         .order_by(memory_scopes.c.id)
+    )
+
+
+def _rests_on_session() -> ColumnElement[bool]:
+    reach = _within_reach().subquery()
+    return exists(
+        select(memory_sources.c.scope).where(
+            memory_sources.c.scope == reach.c.id,
+            memory_sources.c.caller_id == bindparam("caller_id"),
+            memory_sources.c.session_id == bindparam("session_id"),
+        )
     )
 
 

@@ -86,9 +86,9 @@ class SqlStore:
         self._clock = clock or (lambda: datetime.now(UTC))
         self._sql = statements_for(self._database.dialect)
         self._edits = SummaryEdits(self._database)
-        self._append = SqlAppend(self._database, self._edits, clock=self._clock)
         self._summaries = SqlSummaries(self._database, clock=self._clock)
-        self._memories = SqlMemories(self._database, clock=self._clock, index=lambda: self._index)
+        self._memories = SqlMemories(self._database, clock=self._clock, index=lambda: self.index)
+        self._append = SqlAppend(self._database, self._edits, self._memories, clock=self._clock)
         self._index: SqlIndexStore | None = None
 
     @property

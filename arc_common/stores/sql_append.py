@@ -10,6 +10,7 @@ from arc_common.protocols import CountedMessage, SessionKey, StoredMessage
 from arc_common.stores.database import Database, scope
 from arc_common.stores.drivers import Call, Transaction
 from arc_common.stores.look_up import Look, digest_of, look_from_rows, look_up_for, unchanged_session
+from arc_common.stores.memories_sql import SqlMemories
 from arc_common.stores.plan import AppendPlan, plan_append
 from arc_common.stores.rows import message_row, to_microseconds
 from arc_common.stores.statements import REVISED_COLUMNS, statements_for
@@ -30,13 +31,17 @@ class SqlAppend:
 
     Args:
         database: Where the tables are.
-        edits: What revisions undo.
+        edits: What revisions undo of summaries.
+        memories: Those that rest on the words of a message go with its revision.
         clock: Gives the time with zone.
     """
 
-    def __init__(self, database: Database, edits: SummaryEdits, *, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self, database: Database, edits: SummaryEdits, memories: SqlMemories, *, clock: Callable[[], datetime]
+    ) -> None:
         self._database = database
         self._edits = edits
+        self._memories = memories
         self._clock = clock
         self._sql = statements_for(database.dialect)
         self._look_up = look_up_for(database.dialect)
@@ -59,7 +64,7 @@ class SqlAppend:
             plan = plan_append(messages, existing=look.existing, next_seq=look.next_seq)
             if plan.inserted or plan.revised:
                 place = _place(key, look)
-                undo = self._undo(transaction, place, look, plan)
+                undo = self._undo(transaction, key, look, plan)
                 transaction.commit(*self._writes(plan, place, now, look.message_count, max_messages), *undo)
         return plan.results
 
@@ -93,13 +98,13 @@ class SqlAppend:
         return plan_append(messages, existing=existing, next_seq=first).results
 
     def _revise(self, key: SessionKey, look: Look, plan: AppendPlan, now: int) -> bool:
-        """Carry out a plan with revisions, if nothing of the session has changed since the look."""
+        """Carry out a plan with revisions, if nothing of the session has changed and no memory rests on it."""
         place = _place(key, look)
         undo = self._foreseen(place, look, plan)
         if undo is None:
             return False
-        unchanged = (unchanged_session(), {**place, "version": look.version})
-        return self._database.attempt(unchanged, *self._writes(plan, place, now, look.message_count, None), *undo)
+        conditions = (unchanged_session(), {**place, "version": look.version}), self._memories.unless_resting_on(key)
+        return self._database.attempt(*conditions, *self._writes(plan, place, now, look.message_count, None), *undo)
 
     def _lock(self, transaction: Transaction, key: SessionKey, wanted: Mapping[str, Any], now: int) -> Look:
         """The session under its lock, made if need be, and those of the messages that it has."""
@@ -113,14 +118,16 @@ class SqlAppend:
         _check_owner(key, look)
         return look
 
-    def _undo(self, transaction: Transaction, place: Mapping[str, Any], look: Look, plan: AppendPlan) -> list[Call]:
+    def _undo(self, transaction: Transaction, key: SessionKey, look: Look, plan: AppendPlan) -> list[Call]:
         """What a plan's revisions undo, under the lock."""
         if not plan.revised:
             return []
+        changed = edited(plan.revised)
+        place = _place(key, look)
         undo = self._foreseen(place, look, plan)
         if undo is None:
-            undo = self._edits.after(transaction, place, edited(plan.revised), summarized=look.summarized)
-        return undo
+            undo = self._edits.after(transaction, place, changed, summarized=look.summarized)
+        return [*undo, *self._memories.forgetting(transaction, key, changed.message_ids)[1]]
 
     def _foreseen(self, place: Mapping[str, Any], look: Look, plan: AppendPlan) -> list[Call] | None:
         """What a plan's revisions undo, as far as the look has found it; `None` if it has looked for something else.

@@ -348,6 +348,28 @@ class MemoryStoreContract:
         self.forgotten(store, key)
         assert store.newest(scope) == [a_memory("was", **self.said(("t", "m1")))]
 
+    def test_an_edit_takes_what_rests_on_the_words_before(
+        self, conversations: ConversationStore, store: MemoryStore, scope: Scope, key: SessionKey
+    ) -> None:
+        """With the append itself, whatever ends the process behind it. The same words take nothing."""
+        self.say(conversations, key, "m1", "m2")
+        version = self.put(
+            store,
+            scope,
+            a_memory("only", **self.said(("s", "m1"))),
+            a_memory("both", **self.said(("s", "m1"), ("s", "m2"))),
+            a_memory("other", **self.said(("t", "m1"))),
+            a_memory("before", superseded_by="only"),
+        )
+        self.say(conversations, key, "m1", "m3")
+        assert store.updates(scope).version == version
+        other_words = Message(Role.USER, "other words", id="m1", created_at=START)
+        conversations.append(key, [CountedMessage(other_words, 1, "words")])
+        there = {memory.id: memory for memory in store.newest(scope)}
+        assert sorted(there) == ["before", "both", "other"]
+        assert there["both"].sources == (("s", "m2"),)
+        assert there["before"].holds
+
     def test_forgetting_tells_those_who_know_an_older_version(
         self, store: MemoryStore, scope: Scope, key: SessionKey
     ) -> None:

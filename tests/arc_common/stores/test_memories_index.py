@@ -7,6 +7,7 @@ import pytest
 from arc_common.exceptions import InvalidInputError
 from arc_common.indexing import Scope
 from arc_common.memory_stores import IndexChange, MemoryChange
+from arc_common.protocols import SessionKey
 from arc_common.stores import InMemoryStore
 from arc_common.stores.sql import SqlStore
 from arc_common.testing.index_contract import an_entry
@@ -30,7 +31,7 @@ def held(store: SqlStore) -> tuple[list[str], list[str]]:
     """The memories that there are, and those that are found."""
     known = store.memories.updates(SCOPE)
     found = store.index.lexical(SCOPE, "memory", {"word": 1.0}, limit=9)
-    return [outline.id for outline in known.outlines], sorted(found.ids)
+    return sorted(outline.id for outline in known.outlines), sorted(found.ids)
 
 
 def test_both_change_at_once(store: SqlStore) -> None:
@@ -59,6 +60,19 @@ def test_what_the_index_refuses_is_no_memory(store: SqlStore) -> None:
         store.memories.commit(SCOPE, MemoryChange((a_memory("new"),)), version=version, index=index)
     assert held(store) == (["old"], ["old"])
     assert store.memories.updates(SCOPE).version == version
+
+
+def test_what_is_forgotten_is_found_no_more(store: SqlStore) -> None:
+    """Its entry goes with the memory, and no other's."""
+    version = store.memories.updates(SCOPE).version
+    said = MemoryChange((a_memory("said", sources=(("s", "m"),)), a_memory("more", sources=(("s", "n"),))))
+    index = IndexChange((an_entry("said", "word"), an_entry("more", "word", vector=[0, 1])))
+    assert store.memories.commit(SCOPE, said, version=version, index=index)
+    store.memories.forget_messages(SessionKey("s", "caller", "user"), ["m"])
+    assert held(store) == (["more", "old"], ["more", "old"])
+    store.memories.forget_session(SessionKey("s", "caller", "user"))
+    assert held(store) == (["old"], ["old"])
+    assert list(store.index.vectors(SCOPE, "memory", ["old", "more", "said"])) == ["old"]
 
 
 def test_an_index_elsewhere_is_refused() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
+from arc_common import ArcSettings, ContextEngine, Message
 from arc_common.protocols import SessionKey
 from arc_common.stores.sql import SqlStore
 from tests.arc_common.stores import workers
@@ -147,3 +148,25 @@ def test_the_server_of_these_tests_starts_as_an_ordinary_user_too(helper: Helper
 def test_the_server_of_these_tests_does_not_run_as_root(postgres: PostgresServer) -> None:
     """PostgreSQL would refuse to."""
     assert Path(f"/proc/{postgres.pid}").stat().st_uid == NOBODY
+
+
+def test_an_edit_of_a_process_that_dies_behind_it_leaves_no_memory_of_the_words_before(
+    helper: Helper, database: str, tmp_path: Path
+) -> None:
+    """Neither the process that goes on finds it, nor one that comes."""
+    with ContextEngine.open(database, settings=ArcSettings(memory={"enabled": False})) as engine:
+        engine.session("s", user_id="ann").append([Message("user", "I moved to Busan.", id="m")])
+        ann = engine.memories(user_id="ann")
+        ann.add("The user lives in Seoul.", sources=[("s", "before")])
+        gone = ann.add("The user lives in Busan.", sources=[("s", "m")])
+        assert [found.memory.id for found in ann.search("Where does the user live?")] == [gone.id]
+        log = tmp_path / "edit.log"
+        assert helper.wait(helper.start(workers.edit_and_die, log, url=database, text="Nothing")) == -signal.SIGKILL
+        assert log.read_text() == "stored\n"
+        assert [memory.text for memory in ann.list()] == ["The user lives in Seoul."]
+        assert ann.search("Busan") == []
+    with ContextEngine.open(database, settings=ArcSettings(memory={"enabled": False})) as engine:
+        ann = engine.memories(user_id="ann")
+        ann.add("The user keeps bees.")
+        assert [found.memory.text for found in ann.search("Seoul")] == ["The user lives in Seoul."]
+        assert engine._runtime.index_store.fetch(ann.scope, "memory", [gone.id]) == []

@@ -138,6 +138,14 @@ def revise(report: Callable[[str], None], *, url: str, name: str, count: int, at
     store.close()
 
 
+def edit_and_die(report: Callable[[str], None], *, url: str, text: str) -> None:
+    """Give the message `m` of Ann's session `s` another text, and be killed before anything is done about it."""
+    message = Message(Role.USER, text, id="m", created_at=datetime.now(UTC))
+    SqlStore(url).append(SessionKey("s", "default", "ann"), [CountedMessage(message, 1, "test/1")])
+    report("stored")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 def summarise(report: Callable[[str], None], *, url: str, stop: str) -> None:
     """Write leaves and a block over m1 … m8 that say what the messages said, again and again; how many were taken."""
     store = SqlStore(url)
@@ -249,8 +257,11 @@ def _become_ordinary() -> None:
 
 _JOBS: dict[str, Callable[..., None]] = {
     job.__name__: job
-    for job in (append, compete, revise, summarise, first_use, fork, fork_while_writing, unprivileged, serve_postgres)
-}
+    for job in (
+        append, compete, revise, edit_and_die, summarise, first_use, fork, fork_while_writing, unprivileged,
+        serve_postgres,
+    )
+}  # fmt: skip
 
 
 def _run(request: dict[str, Any]) -> None:

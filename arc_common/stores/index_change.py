@@ -1,0 +1,155 @@
+"""One change of what a scope holds in the index: what it reads first, and what it then writes."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from arc_common.indexing import EntryKind, IndexEntry, Scope
+from arc_common.stores.database import Database
+from arc_common.stores.drivers import Call, Row
+from arc_common.stores.index_rows import (
+    Held,
+    Known,
+    changed,
+    checked_ids,
+    checked_vectors,
+    entry_row,
+    scope_key,
+    text_row,
+    value_rows,
+)
+from arc_common.stores.index_statements import index_statements_for
+from arc_common.stores.index_tokens import Tokens, new_salt
+
+if TYPE_CHECKING:
+    from arc_common.stores.index_postgres import PostgresIndex
+    from arc_common.stores.index_sqlite import SqliteIndex
+
+__all__ = ["EntriesChange"]
+
+
+class EntriesChange:
+    """Stores entries in a scope and removes others, as part of a transaction.
+
+    - What `reading` gives runs first; what `writing` gives, the last part of the transaction. These are two round
+      trips, or none of its own in a transaction that has two.
+    - The scope's row is locked by the first call, so that its statistics stay exact.
+
+    Args:
+        database: Where the tables are.
+        finder: What only this kind of database has.
+        scope: Whose entries.
+        kind: Of the entries.
+        put: Entries, each in the place of the one with its id; of several with one id, the last.
+        removed: The ids of those that go; what cannot be stored is passed over.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        finder: "SqliteIndex | PostgresIndex",
+        scope: Scope,
+        kind: EntryKind,
+        *,
+        put: Sequence[IndexEntry] = (),
+        removed: Collection[str] = (),
+    ) -> None:
+        self._database = database
+        self._finder = finder
+        self._sql = index_statements_for(database.dialect)
+        self._key = scope_key(scope, kind)
+        self._given = put
+        self._put = {entry.id: entry for entry in put}
+        self._leaving = [name for name in checked_ids(removed) if name not in self._put]
+        self.removed = 0
+        """How many of the entries that go were there, once that was read."""
+        self.after: Held | None = None
+        """What the scope holds behind the change, once that is known."""
+
+    @property
+    def reading(self) -> list[Call]:
+        """The calls that lock the scope and read what is there."""
+        names = [*self._put, *self._leaving]
+        if not names:
+            return []
+        lock: Call = self._sql.lock_scope, self._key
+        if self._put:
+            lock = self._sql.open_scope, {**self._key, "salt": new_salt()}
+        return [
+            lock,
+            (self._sql.known, {**self._key, "ids": self._database.many(names)}),
+            (self._sql.reserve, {"count": len(self._put)}),
+        ]
+
+    def writing(self, rows: Sequence[list[Row]]) -> list[Call]:
+        """The calls that make the change, by what was read.
+
+        Raises:
+            InvalidInputError: Vectors are of another embedder than those stored.
+        """
+        if not rows or not rows[0]:
+            return []
+        held = Held(*rows[0][0])
+        embedding = checked_vectors(held.embedding, self._given)
+        known = {row[0]: self._finder.known(row[1:]) for row in rows[1]}
+        if not self._put and not known:
+            return []
+        gone = [known[name] for name in self._leaving if name in known]
+        self.removed = len(gone)
+        self.after = changed(
+            held,
+            embedding=embedding,
+            added=[entry.length for entry in self._put.values()],
+            removed=[one.length for one in known.values()],
+            vectors=sum(entry.vector is not None for entry in self._put.values())
+            - sum(one.has_vector for one in known.values()),
+        )
+        place = {"scope": held.id, "caller_id": self._key["caller_id"]}
+        if not self.after.entries:
+            these = {"scopes": self._database.many([held.id]), "caller_id": place["caller_id"]}
+            return [(statement, these) for statement in self._sql.erase]
+        numbers = iter(self._finder.new_rows(rows[2], len(self._put)))
+        stored = [(known[name].id if name in known else next(numbers), one) for name, one in self._put.items()]
+        tokens = Tokens(held.salt)
+        return [
+            *self._removals(place, known, gone),
+            *self._writes(place, held, tokens, stored),
+            *self._finder.words(place, tokens, stored, list(known.values())),
+            (self._sql.save_scope, {**place, **self.after.row()}),
+        ]
+
+    def _removals(self, place: Mapping[str, Any], known: Mapping[str, Known], gone: Sequence[Known]) -> list[Call]:
+        """The calls that remove entries, and of others what they will not have any more."""
+        lose = [one for name, one in known.items() if one.has_vector and not self._has_vector(name)]
+        table_rows = (
+            (self._sql.drop_values, known.values()),
+            (self._sql.drop_vectors, lose),
+            (self._sql.drop_texts, gone),
+            (self._sql.drop_entries, gone),
+        )
+        return [
+            (statement, {**place, "rows": self._database.many([one.id for one in these])})
+            for statement, these in table_rows
+            if these
+        ]
+
+    def _has_vector(self, name: str) -> bool:
+        return name in self._put and self._put[name].vector is not None
+
+    def _writes(
+        self, place: Mapping[str, Any], held: Held, tokens: Tokens, stored: Sequence[tuple[int, IndexEntry]]
+    ) -> list[Call]:
+        finder = self._finder
+        vectors = [(row, entry) for row, entry in stored if entry.vector is not None]
+        table_rows: tuple[tuple[Any, list[dict[str, Any]]], ...] = (
+            (
+                self._sql.write_entry,
+                [{**entry_row(entry, row, held), **finder.entry_columns(entry, tokens)} for row, entry in stored],
+            ),
+            (self._sql.write_text, [text_row(entry, row) for row, entry in stored]),
+            (self._sql.write_vector, [{"id": row, **finder.vector_columns(entry, tokens)} for row, entry in vectors]),
+            (
+                self._sql.write_value,
+                [finder.value_columns(one) for row, entry in stored for one in value_rows(entry, row, tokens)],
+            ),
+        )
+        return [(statement, [{**place, **row} for row in rows]) for statement, rows in table_rows if rows]
