@@ -1,14 +1,11 @@
 """What a scope holds, ready to be compared with a new memory: by its words, its letters and its claims."""
 
-from bisect import bisect_left, bisect_right, insort
 from collections.abc import Collection, Iterable, Iterator
-
-from rapidfuzz import process
-from rapidfuzz.distance import Levenshtein
 
 from arc_common.memories import MemoryOutline, MemoryStatus
 from arc_common.memory.contradictions import Claim, claims_of, conflict
-from arc_common.memory.likeness import folded, lengths_within
+from arc_common.memory.likeness import folded
+from arc_common.memory.similar_texts import SimilarTexts
 from arc_common.memory_stores import MemoryUpdates
 
 __all__ = ["Holdings"]
@@ -21,7 +18,7 @@ class Holdings:
     """The memories of one scope at one version, without what no comparison needs.
 
     - Changed in place by `apply`; whoever shares it takes turns.
-    - Looking for similar texts goes only through those of a length that can be similar.
+    - Looking for similar texts compares only those that can be similar.
     - Claims are read from a text when it comes, so that a contradiction is looked up and not searched for.
     """
 
@@ -30,8 +27,7 @@ class Holdings:
         self._outlines: dict[str, MemoryOutline] = {}
         self._folded: dict[str, str] = {}  # of those that are compared: they hold, wait or were rejected
         self._by_text: dict[str, dict[str, None]] = {}
-        self._by_length: list[tuple[int, str]] = []
-        self._texts: list[str] = []  # in the order of _by_length
+        self._texts = SimilarTexts()
         self._claims: dict[str, tuple[Claim, ...]] = {}
         self._by_slot: dict[str, dict[str, None]] = {}
 
@@ -82,19 +78,7 @@ class Holdings:
 
         By normalised Levenshtein similarity.
         """
-        wanted = folded(text)
-        least, greatest = lengths_within(len(wanted), cutoff)
-        start = bisect_left(self._by_length, (least, ""))
-        end = bisect_right(self._by_length, (greatest + 1, ""))
-        found = process.extract(
-            wanted,
-            self._texts[start:end],
-            scorer=Levenshtein.normalized_similarity,
-            processor=None,
-            score_cutoff=cutoff,
-            limit=_MOST_SIMILAR,
-        )
-        return [self._by_length[start + place][1] for _, score, place in found if score > cutoff]
+        return self._texts.nearest(folded(text), above=cutoff, limit=_MOST_SIMILAR)
 
     def contradicted(self, text: str) -> list[str]:
         """The ids of the memories that hold and that the text contradicts."""
@@ -105,25 +89,18 @@ class Holdings:
         return sorted(memory_id for memory_id in candidates if conflict(claims, self._claims[memory_id]))
 
     def _add(self, outlines: list[MemoryOutline]) -> None:
-        compared = []
+        compared: dict[str, str] = {}
         for outline in outlines:
             self._outlines[outline.id] = outline
             if outline.superseded_by is not None:
                 continue
-            text = self._folded[outline.id] = folded(outline.text)
+            text = self._folded[outline.id] = compared[outline.id] = folded(outline.text)
             self._by_text.setdefault(text, {})[outline.id] = None
-            compared.append((len(text), outline.id))
             if outline.holds and (claims := claims_of(outline.text)):
                 self._claims[outline.id] = claims
                 for claim in claims:
                     self._by_slot.setdefault(claim.slot, {})[outline.id] = None
-        if len(compared) > 8:
-            self._by_length = sorted([*self._by_length, *compared])
-            self._texts = [self._folded[memory_id] for _, memory_id in self._by_length]
-        else:
-            for place in compared:
-                insort(self._by_length, place)
-                self._texts.insert(bisect_left(self._by_length, place), self._folded[place[1]])
+        self._texts.add(compared)
 
     def _drop(self, ids: list[str]) -> None:
         for memory_id in ids:
@@ -133,8 +110,7 @@ class Holdings:
             if text is None:
                 continue
             _discard(self._by_text, text, memory_id)
-            place = bisect_left(self._by_length, (len(text), memory_id))
-            del self._by_length[place], self._texts[place]
+            self._texts.remove(memory_id)
             for claim in self._claims.pop(memory_id, ()):
                 _discard(self._by_slot, claim.slot, memory_id)
 

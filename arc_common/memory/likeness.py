@@ -12,7 +12,7 @@ from arc_common.memory.rules.vocabulary import is_common, strip_particles, word_
 from arc_common.text import analyze
 from arc_common.text.words import BASE_FORMS
 
-__all__ = ["folded", "lengths_within", "may_be_the_same", "similarity"]
+__all__ = ["folded", "may_be_the_same", "similarity"]
 
 _TOKEN = re.compile(r"(?<![^\s(])[-−]\d+(?:[.,:/-]\d+)*|\d+(?:[.,:/-]\d+)*|[^\W_]+(?:['’][^\W_]+)?[+#]*|[$€£¥₩%°]")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3})")
@@ -60,11 +60,6 @@ def folded(text: str) -> str:
 def similarity(one: str, other: str, *, cutoff: float = 0.0) -> float:
     """The normalised Levenshtein similarity of two folded texts, from 0 to 1; 0 below the cutoff."""
     return float(Levenshtein.normalized_similarity(one, other, score_cutoff=cutoff))
-
-
-def lengths_within(length: int, cutoff: float) -> tuple[int, int]:
-    """The least and the greatest length of a text that can be as similar to one of this length as the cutoff."""
-    return int(length * cutoff), int(length / cutoff) + 1 if cutoff else 2**31
 
 
 def may_be_the_same(one: str, other: str, *, by_meaning: bool = False) -> bool:
