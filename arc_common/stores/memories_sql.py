@@ -32,8 +32,8 @@ _EVERY_ROW = 2**62
 class SqlMemories:
     """A `MemoryStore` on the tables of a `SqlStore`.
 
-    - A read is one statement, `updates` one snapshot; each is one round trip.
-    - A commit is one transaction under the lock of its scope's row, and two round trips.
+    - A read is one statement, `updates` one snapshot; each is one round trip, and so is noting something.
+    - A commit is one transaction under the lock of its scope's row, and two round trips, also with the index.
     - Scopes that hold nothing any more leave no row.
 
     Args:
@@ -130,10 +130,7 @@ class SqlMemories:
         if not names:
             return 0
         asked = {**memory_scope(scope), "ids": self._database.many(names), "at": to_microseconds(at)}
-        with self._database.transaction() as transaction:
-            (rows,) = transaction.run((self._sql.touch, asked))
-            transaction.commit()
-        return len(rows)
+        return len(self._database.write((self._sql.touch, asked)) or ())
 
     def count(self, scope: Scope) -> int:
         """See `MemoryStore.count`."""
@@ -205,10 +202,7 @@ class SqlMemories:
         """See `MemoryStore.mark_read`."""
         checked_place("after", after)
         checked_place("to", to)
-        with self._database.transaction() as transaction:
-            (rows,) = transaction.run((self._sql.mark_read, {**session_scope(key), "after": after, "to": to}))
-            transaction.commit()
-        return bool(rows)
+        return bool(self._database.write((self._sql.mark_read, {**session_scope(key), "after": after, "to": to})))
 
     def unread(self, scope: Scope) -> list[SessionKey]:
         """See `MemoryStore.unread`."""
