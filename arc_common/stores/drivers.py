@@ -101,7 +101,10 @@ class SqliteDriver:
 
     def write(self, call: Call) -> list[Row] | None:
         """Run one writing statement; others are waited for."""
-        return self.read(call)
+        with self.transaction() as transaction:
+            (rows,) = transaction.run(call)
+            transaction.commit()
+        return rows
 
     def attempt(self, *calls: Call) -> bool:
         """Run writing statements; others are waited for."""
