@@ -9,7 +9,11 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from arc_common import ArcSettings, ContextEngine, Document, Message
+from arc_common.memories import ProposedMemory
+from arc_common.memory.keeping import MemoryKeeper
 from arc_common.remembered import Memories
+from arc_common.stores import InMemoryStore
+from arc_common.stores.sql import SqlStore
 
 __all__ = [
     "PARTIES",
@@ -103,6 +107,7 @@ class Letters:
 
 def fill(engine: ContextEngine) -> None:
     """Store something of every kind for every party, under equal ids."""
+    keeper = _keeper(engine)
     for party in PARTIES:
         session = engine.session(party.session, user_id=party.user, caller_id=party.caller)
         own = marker(party, "session")
@@ -119,16 +124,27 @@ def fill(engine: ContextEngine) -> None:
         notes = f"Private notes. Codeword, secret: {marker(party, 'user')}; my depot!"
         engine.documents_of(party.caller, user_id=party.user).add(Document(notes, id="d", source="s"))
         for level in _LEVELS:
-            memories_of(engine, party, level).add(
-                f"The secret codeword of the depot: {marker(party, level)}.", importance=1
-            )
+            text = f"The secret codeword of the depot: {marker(party, level)}."
+            keeper.add(memories_of(engine, party, level).scope, ProposedMemory(text, importance=1), by_hand=True)
+
+
+def _keeper(engine: ContextEngine) -> MemoryKeeper:
+    """Adds an engine's memories, all under one id: each is the only one in its place."""
+    runtime = engine._runtime
+    assert isinstance(runtime.store, InMemoryStore | SqlStore)
+    return MemoryKeeper(
+        runtime.store.memories,
+        index_store=lambda: runtime.index_store,
+        embedder=runtime.embedder,
+        settings=runtime.settings,
+        observer=runtime.observer,
+        clock=runtime.clock,
+        new_id=lambda: "m",
+    )
 
 
 def memories_of(engine: ContextEngine, party: Party, level: Level) -> Memories:
-    """A party's memories at a level. Each is the only one in its place, and all have the same id."""
-    service = engine._runtime.long_term
-    assert service is not None
-    service.keeper._new_id = lambda: "m"
+    """A party's memories at a level."""
     place = {
         "session": {"user_id": party.user, "session_id": party.session},
         "user": {"user_id": party.user or "nobody"},
