@@ -1,6 +1,6 @@
 """The closed classes of English words by which statements are read."""
 
-from arc_common.memory.rules.vocabulary import word_set
+from arc_common.memory.rules.vocabulary import word_map, word_set
 
 __all__ = [
     "ATTRIBUTES",
@@ -90,9 +90,8 @@ PEOPLE = word_set(
     "stepdaughter landlord team"
 )
 
-STATES = {
-    verb: name
-    for name, verbs in {
+STATES = word_map(
+    {
         "home": "live in|live at|live near|resid in|base in|settl in|live on",
         "live with": "live with",
         "stay": "stay at",
@@ -129,14 +128,13 @@ STATES = {
         "trains under": "train under",
         "votes": "vote for",
         "graduates": "graduat in",
-    }.items()
-    for verb in verbs.split("|")
-}
+    },
+    between="|",
+)
 """Verbs, with what joins their complement, that take one complement at a time, and what it is of."""
 
-CLASSES = {
-    word: name
-    for name, words in {
+CLASSES = word_map(
+    {
         "pet": "dog cat rabbit hamster parrot puppy kitten goldfish turtle bird snake",
         "alcohol": "beer wine whisky whiskey vodka cocktail cocktails gin rum champagne soju",
         "meat": "beef pork chicken steak bacon ham lamb sausage turkey burger burgers steaks",
@@ -144,9 +142,8 @@ CLASSES = {
         "child": "son daughter baby kid",
         "cigarett": "tobacco vaping",
         "caffein": "coffee espresso espressos",
-    }.items()
-    for word in words.split()
-}
+    }
+)
 """What something is one of: who has none of the class has not it."""
 
 DENIED_BY = {

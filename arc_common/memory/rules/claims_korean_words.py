@@ -2,7 +2,7 @@
 
 import re
 
-from arc_common.memory.rules.vocabulary import word_set
+from arc_common.memory.rules.vocabulary import word_map, word_set
 
 __all__ = [
     "ADVERBS",
@@ -101,9 +101,8 @@ ENGAGES = word_set(
 )
 """Verbs by which somebody has to do with a thing: which of them is said makes little difference."""
 
-STATES = {
-    verb: name
-    for name, verbs in {
+STATES = word_map(
+    {
         "major": "전과",
         "sleeps": "자",
         "stays": "묵",
@@ -113,26 +112,23 @@ STATES = {
         "school": "재학 전학 편입",
         "at": "있 위치 열리 하",
         "transport": "출퇴근 출근 통학 통근",
-    }.items()
-    for verb in verbs.split()
-}
+    }
+)
 """Verbs that take one complement at a time, and what it is of."""
 NO_EMPLOYER = re.compile(
     r"(?:학원|헬스장|요가|필라테스|수영장?|교회|성당|절|체육관|도서관|동호회|모임|클럽|집|재택|밤|낮|주말|아침|저녁|층|병원|센터)$"
 )
 SCHOOL = re.compile(r"(?:대|대학교?|대학원|학교|유치원|어린이집)$")
-CLASSES = {
-    word: name
-    for name, words in {
+CLASSES = word_map(
+    {
         "폰": "아이폰 갤럭시 픽셀",
         "반려동물": "강아지 고양이 토끼 햄스터 앵무새 개 거북",
         "술": "맥주 소주 와인 막걸리 위스키",
         "고기": "소고기 돼지고기 닭고기 삼겹살 스테이크 치킨 육류 육식",
         "아이": "아들 딸",
         "유제품": "우유 치즈 요거트 버터",
-    }.items()
-    for word in words.split()
-}
+    }
+)
 DENIED_BY = {
     "채식주의자": ("고기",),
     "채식": ("고기",),

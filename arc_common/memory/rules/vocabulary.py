@@ -1,8 +1,9 @@
 """Words that say little about which conversation one is in: what they leave of a clause is what is specific to it."""
 
 import re
+from collections.abc import Mapping
 
-__all__ = ["content_words", "is_common", "strip_particles", "word_set", "words_of"]
+__all__ = ["content_words", "is_common", "strip_particles", "word_map", "word_set", "words_of"]
 
 WORD = re.compile(r"[^\W_]+(?:['’.&-][^\W_]+)*")
 
@@ -10,6 +11,16 @@ WORD = re.compile(r"[^\W_]+(?:['’.&-][^\W_]+)*")
 def word_set(text: str) -> frozenset[str]:
     """The words of a list that is written as text."""
     return frozenset(text.split())
+
+
+def word_map(groups: Mapping[str, str], *, between: str | None = None) -> dict[str, str]:
+    """For each word of lists that are written as text, the name of its list.
+
+    Args:
+        groups: The lists, by name.
+        between: What stands between two words; by default, space.
+    """
+    return {word: name for name, words in groups.items() for word in words.split(between)}
 
 
 _ENGLISH = word_set(
