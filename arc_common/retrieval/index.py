@@ -269,6 +269,7 @@ class HybridIndex:
         if self._embedder is not None:
             self._embedder.check(stored)
         limit = max(_CANDIDATES, top_k)
+        nearest = top_k if mode == "dense" else limit
         rankings: dict[str, Ranking] = {}
         notes: list[str] = []
         wanted = None if vector is None else unit_vector("vector", vector)
@@ -278,7 +279,7 @@ class HybridIndex:
                 notes.append(_NO_THRESHOLD_MET if mode == "dense" and threshold is not None else _BY_WORDS_ONLY)
             if wanted is not None:
                 where = self._scope, self._kind
-                near = dict(self._store.dense(*where, wanted, embedder=stored[0], filters=asked, limit=limit))
+                near = dict(self._store.dense(*where, wanted, embedder=stored[0], filters=asked, limit=nearest))
                 rankings["vector"] = self._nearest(near, threshold)
         if mode != "dense" or (notes and threshold is None):
             words, answered = self._matching(query, asked, limit)

@@ -2,6 +2,9 @@
 
 The graph knows nothing of scopes and filters. The database's own choice for a filter that keeps 1 % of 100,000 vectors
 is to walk it and to drop what does not pass: 4 of 10 results, most of them wrong ones. Comparing the 1,000 takes 1 ms.
+
+Comparing takes as long as vectors pass, a walk as long as it is wide, and it is the wider the fewer pass. Both are
+counted, and comparing, which misses nothing, is given up only where a walk is much the shorter.
 """
 
 from dataclasses import dataclass
@@ -12,8 +15,9 @@ _LEAST_EF = 120
 _MOST_EF = 1000
 """pgvector's limit."""
 
-_SPARE = 3
-"""How many vectors that pass are looked at for each one wanted."""
+_SPARE = 2
+"""How many vectors that pass are looked at for each one wanted. Of the 10 and the 100 nearest of 10,000 chat messages
+all walks with 2 found .994 or more, with 1.5 at least .988, whether all, a half or a twentieth passed."""
 
 _VECTOR = 2000
 _HALF = 4000
@@ -55,7 +59,8 @@ def walk_for(graph: Graph, *, compared: int, vectors: int, share: float, limit: 
 
     Args:
         graph: The one of the dimension.
-        compared: So many vectors are compared rather than walked to.
+        compared: So many vectors are compared rather than found by the shortest walk; rather than by one twice as wide,
+            twice as many.
         vectors: How many the scope has.
         share: Of them, how many pass the filter: 0 to 1.
         limit: How many are wanted.
@@ -65,7 +70,9 @@ def walk_for(graph: Graph, *, compared: int, vectors: int, share: float, limit: 
         return None
     density = passing / max(graph.vectors, vectors)
     ef_search = max(_LEAST_EF, round(_SPARE * limit / density))
-    return Walk(ef_search, precise=graph.dimension <= _VECTOR) if ef_search <= _MOST_EF else None
+    if ef_search > _MOST_EF or passing <= compared * ef_search / _LEAST_EF:
+        return None
+    return Walk(ef_search, precise=graph.dimension <= _VECTOR)
 
 
 def index_name(dimension: int) -> str:

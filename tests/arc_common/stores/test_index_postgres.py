@@ -1,7 +1,7 @@
 """What only PostgreSQL does: plans by what a filter lets through, graphs, and servers without pgvector."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import psycopg
@@ -12,7 +12,9 @@ from sqlalchemy import create_engine, text
 from arc_common.exceptions import ConfigurationError
 from arc_common.filters import AllOf, Condition, Filter, OneOf
 from arc_common.indexing import IndexEntry, Scope
+from arc_common.retrieval import HybridIndex
 from arc_common.retrieval.in_memory import InMemoryIndexStore
+from arc_common.retrieval.index import SearchMode
 from arc_common.stores.database import Database
 from arc_common.stores.index_postgres_plan import Graph, index_ddl, walk_for
 from arc_common.stores.index_sql import SqlIndexStore
@@ -101,6 +103,44 @@ def test_filters_keep_recall_and_rows(postgres_database: Callable[[], str]) -> N
     assert scans(database, url, 24) > 0
 
 
+class Named:
+    """Says whose the vectors are that entries and questions bring."""
+
+    name = "test"
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize(("asked", "walks"), [("dense", True), ("hybrid", False)])
+def test_a_search_by_vectors_alone_looks_no_farther_than_asked(
+    postgres_database: Callable[[], str], asked: SearchMode, *, walks: bool
+) -> None:
+    """Ten are walked to where the hundred that fusing takes would be compared with all; both find the same."""
+    url = postgres_database()
+    database, index = index_on(url, graph_from=500)
+    table = clustered(800, 16)
+    index.put(SCOPE, "document", entries(table))
+    hybrid = HybridIndex(index, scope=SCOPE, embedder=Named())
+    for query in table[:10]:
+        found = hybrid.search("", vector=query.tolist(), mode=asked, top_k=10)
+        nearest = [f"{n:05}" for n in np.argsort(-(table @ query), kind="stable")[:10]]
+        assert [one.document.id for one in found] == nearest
+    assert (scans(database, url, 16) > 0) is walks
+
+
+def test_ranges_are_those_of_a_scope(postgres_database: Callable[[], str]) -> None:
+    """A compared range finds what is in the scope, whatever others have under the same key."""
+    database, index = index_on(postgres_database(), graph_from=10_000)
+    table = clustered(40, 8)
+    for scope in (SCOPE, Scope("stranger"), Scope("caller", session_id="other")):
+        index.put(scope, "document", entries(table))
+    asked = AllOf((Condition("n", "lt", 20), Condition("n", "gte", 15)))
+    found = index.dense(SCOPE, "document", table[0], embedder="test", filters=asked, limit=40)
+    assert sorted(name for name, _ in found) == [f"{n:05}" for n in range(15, 20)]
+    database.close()
+
+
 def test_an_exact_search_walks_no_graph(postgres_database: Callable[[], str]) -> None:
     """What is asked for exactly, or among named entries, is compared with all of them."""
     url = postgres_database()
@@ -157,17 +197,30 @@ def test_a_server_without_pgvector_searches_by_words(postgres: PostgresServer) -
 def test_the_plan() -> None:
     """Few vectors are compared, a scope that is little of its graph too; else the graph is walked as far as needed."""
     graph = Graph(384, 100_000)
-    plan = {"compared": 10_000, "limit": 10}
-    assert walk_for(graph, vectors=9_000, share=1.0, **plan) is None
-    assert walk_for(graph, vectors=100_000, share=0.01, **plan) is None
-    assert walk_for(graph, vectors=100_000, share=0.1, **plan) is None
+    plan = {"compared": 5_000, "limit": 10}
+    assert walk_for(graph, vectors=4_000, share=1.0, **plan) is None
+    for share in (0.001, 0.01, 0.05):
+        assert walk_for(graph, vectors=100_000, share=share, **plan) is None
     assert walk_for(Graph(384, 10_000_000), vectors=20_000, share=1.0, **plan) is None
     widths = []
-    for share in (1.0, 0.5, 0.2, 0.11):
+    for share in (1.0, 0.5, 0.2, 0.1):
         walk = walk_for(graph, vectors=100_000, share=share, **plan)
         assert walk is not None
         widths.append(walk.ef_search)
     assert widths == sorted(widths)
     assert widths[0] >= 100
-    assert walk_for(graph, compared=10_000, vectors=100_000, share=1.0, limit=1_000) is None
+    assert walk_for(graph, compared=5_000, vectors=100_000, share=1.0, limit=1_000) is None
     assert "halfvec(3000)" in index_ddl(3000)
+
+
+@pytest.mark.parametrize("vectors", [30_000, 48_000, 100_000, 400_000])
+def test_the_wider_the_walk_the_more_are_compared(vectors: int) -> None:
+    """A fifth is walked to in a scope of any size, and no share where so wide a walk is not worth it."""
+    widths: dict[int, int] = {}
+    for percent in range(100, 0, -1):
+        walk = walk_for(Graph(384, vectors), compared=5_000, vectors=vectors, share=percent / 100, limit=10)
+        if walk is not None:
+            widths[percent] = walk.ef_search
+            assert vectors * percent / 100 > 5_000 * walk.ef_search / widths[100]
+    assert sorted(widths) == list(range(min(widths), 101))
+    assert 1 < min(widths) <= 20
