@@ -268,7 +268,8 @@ def test_two_processes_that_read_the_same_store_it_once(opened):
     assert texts(one) == ["The user lives in Seoul."]
 
 
-def test_new_words_that_come_while_the_old_ones_are_read(opened):
+@pytest.mark.parametrize("deleted", [False, True], ids=["edited", "deleted and begun anew"])
+def test_new_words_that_come_while_the_old_ones_are_read(opened, deleted):
     """By another process, which ends at once: they are read by the one that is at work."""
     model = SlowChatModel(ReplyingChatModel([SEOUL, BUSAN]))
     engine = opened(model)
@@ -276,22 +277,9 @@ def test_new_words_that_come_while_the_old_ones_are_read(opened):
     assert model.asked.wait(LONG)
     with opened() as other:
         other._runtime.long_term.queue.close()
-        say(other, Message("user", "I live in Busan.", id="m1"))
-    model.may_answer.set()
-    settle(engine)
-    assert texts(engine) == ["The user lives in Busan."]
-
-
-def test_a_session_that_begins_anew_while_the_old_one_is_read(opened):
-    """What it says in the same places is read."""
-    model = SlowChatModel(ReplyingChatModel([SEOUL, BUSAN]))
-    engine = opened(model)
-    say(engine, Message("user", "I live in Seoul.", id="m1"), "Nice!")
-    assert model.asked.wait(LONG)
-    with opened() as other:
-        other._runtime.long_term.queue.close()
-        other.session("s", user_id="ann").delete()
-        say(other, "I live in Busan.", "Nice!")
+        if deleted:
+            other.session("s", user_id="ann").delete()
+        say(other, Message("user", "I live in Busan.", id="m1"), "Nice!")
     model.may_answer.set()
     settle(engine)
     assert texts(engine) == ["The user lives in Busan."]
