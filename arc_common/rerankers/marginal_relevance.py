@@ -80,7 +80,7 @@ def jaccard_mmr(
 def _taken(
     relevance: "ArrayLike", similarities: "Similarities", count: int, top_k: int, trade_off: float
 ) -> list[tuple[int, float]]:
-    """The greedy choice. What is nearest to each candidate is kept up to date with every document taken."""
+    """The greedy choice. What each candidate adds beside those taken is kept up to date with every one of them."""
     import numpy as np  # noqa: PLC0415
 
     check_top_k(top_k)
@@ -90,14 +90,14 @@ def _taken(
         raise InvalidInputError("relevance", len(gains), f"one number for each of {count} documents")
     if not np.isfinite(gains).all():
         raise InvalidInputError("relevance", relevance, "finite numbers")
-    nearest = np.full(count, -np.inf)
     marginal = gains
     taken: list[tuple[int, float]] = []
     while len(taken) < min(top_k, count):
         if taken:
-            np.maximum(nearest, similarities(taken[-1][0]), out=nearest)
-            marginal = gains - (1 - trade_off) * nearest
-            marginal[[place for place, _ in taken]] = -np.inf
+            last = taken[-1][0]
+            beside = gains - (1 - trade_off) * similarities(last)
+            marginal = beside if len(taken) == 1 else np.minimum(marginal, beside, out=marginal)
+            marginal[last] = -np.inf
         place = int(np.argmax(marginal))
         taken.append((place, float(marginal[place])))
     return taken
@@ -106,7 +106,8 @@ def _taken(
 class _Cosines:
     """Vectors that are compared with each other and with a query, at any lengths; one of zeros is similar to none.
 
-    Computed in float32, without a copy at length 1: reading the vectors is what it costs.
+    Computed in the precision of an array of float32 or float64, else in float32, without a copy: reading the vectors is
+    what it costs.
 
     Raises:
         InvalidInputError: The vectors differ in dimension, or a number is not finite.
@@ -115,7 +116,7 @@ class _Cosines:
     def __init__(self, vectors: "ArrayLike | Sequence[ArrayLike]") -> None:
         import numpy as np  # noqa: PLC0415
 
-        rows = _as_float32("vectors", vectors)
+        rows = _as_floats("vectors", vectors)
         self.rows = rows.reshape(0, 0) if rows.shape == (0,) else rows
         if self.rows.ndim != 2:
             raise InvalidInputError("vectors", vectors, "one vector for each document")
@@ -125,26 +126,28 @@ class _Cosines:
             raise InvalidInputError("vectors", vectors, "finite numbers")
         self._scale = np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)
 
-    def to_row(self, place: int) -> "NDArray[np.float32]":
+    def to_row(self, place: int) -> "NDArray[np.floating]":
         """The cosine of each vector and one of them."""
-        cosines: NDArray[np.float32] = (self.rows @ self.rows[place]) * (self._scale * self._scale[place])
+        cosines: NDArray[np.floating] = (self.rows @ self.rows[place]) * (self._scale * self._scale[place])
         return cosines
 
-    def to_query(self, query: "ArrayLike") -> "NDArray[np.float32]":
+    def to_query(self, query: "ArrayLike") -> "NDArray[np.floating]":
         """The cosine of each vector and the query's."""
         import numpy as np  # noqa: PLC0415
 
-        vector = _as_float32("query_vector", query).reshape(-1)
+        vector = _as_floats("query_vector", query).astype(self.rows.dtype, copy=False).reshape(-1)
         length = float(np.linalg.norm(vector))
         if len(vector) != self.rows.shape[1] or not np.isfinite(length):
             raise InvalidInputError("query_vector", query, f"{self.rows.shape[1]} finite numbers")
-        cosines: NDArray[np.float32] = (self.rows @ vector) * (self._scale / length if length else 0 * self._scale)
+        cosines: NDArray[np.floating] = (self.rows @ vector) * (self._scale / length if length else 0 * self._scale)
         return cosines
 
 
-def _as_float32(field: str, vectors: "ArrayLike | Sequence[ArrayLike]") -> "NDArray[np.float32]":
+def _as_floats(field: str, vectors: "ArrayLike | Sequence[ArrayLike]") -> "NDArray[np.floating]":
     import numpy as np  # noqa: PLC0415
 
+    if isinstance(vectors, np.ndarray) and vectors.dtype == np.float64:
+        return vectors
     try:
         with np.errstate(over="ignore"):  # what is too large is infinite, and told to be so
             return np.asarray(vectors, dtype=np.float32)
