@@ -265,7 +265,8 @@ class HybridIndex:
             raise InvalidInputError("mode", mode, "an embedder in the index, or a vector")
         if not query.strip() and vector is None:
             return Found()
-        stored = None if mode == "lexical" else self._store.embedding(self._scope, self._kind)
+        asks_vectors = mode != "lexical" and (vector is not None or self._embedder is not None)
+        stored = self._store.embedding(self._scope, self._kind) if asks_vectors else None
         if self._embedder is not None:
             self._embedder.check(stored)
         limit = max(_CANDIDATES, top_k)
