@@ -5,6 +5,7 @@ a thing has one at a time (an amount, a time, a place of work) and in nothing el
 says is over, or has changed. What can be many at once (pets, languages, journeys, hobbies) only ends.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
@@ -14,6 +15,8 @@ from arc_common.memory.rules.claims import Claim, Mark, are_compatible
 from arc_common.text.sentences import sentences_of
 
 __all__ = ["Claim", "claims_of", "conflict", "contradicts", "is_negated"]
+
+_HANGUL = re.compile("[가-힣]")
 
 _SENTENCES = 4
 """A memory has one or two; what is longer is read no further."""
@@ -63,7 +66,7 @@ def is_negated(text: str) -> bool:
 
 
 def _claims(sentence: str) -> Iterator[Claim]:
-    if not any("가" <= character <= "힣" for character in sentence):
+    if not _HANGUL.search(sentence):
         yield from claims_english.claims_of(sentence)
         return
     for claim in claims_korean.claims_of(sentence):
