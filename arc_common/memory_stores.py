@@ -70,6 +70,8 @@ class MemoryStore(Protocol):
     """Where memories are kept, beside the conversations. Thread-safe; every method is atomic and sees one scope.
 
     - A scope is a place of its own (see `Scope`); only `erase`, `resting_on` and the two `forget_…` look across.
+    - What rests on the words of a message alone goes with the append that edits them, both or neither.
+    - What is forgotten leaves an index beside it at once; what holds again by that is not put there.
     - How far a session was read is noted beside the session, and leaves with it.
     - Memories come back as they were put; nothing of a caller's own is shared with what is stored.
     """
