@@ -278,6 +278,25 @@ def test_instructions_survive_an_edit_before_the_boundary(url: str | None, opene
     assert "Old rule." not in shown(window)
 
 
+def test_facts_that_are_not_pinned_come_back_with_their_question(url: str | None, opened: Any) -> None:
+    """Behind the user's message; pinned ones stand where they are, once; the receipt counts those that are nowhere."""
+    settings = settings_with(summary={"high_water_tokens": 0}, budget={"facts": 60})
+    session = opened(url, settings=settings).session("s")
+    talk(session, 30)
+    session.summarize()
+    came_back = 0
+    for number in range(1, 21):
+        window = session.context(f"And ORD-{1000 + number}?")
+        facts = {section.name: [item for item in section.items if item.kind == "fact"] for section in window.sections}
+        pinned, recalled = ([item.text for item in facts[name]] for name in ("facts", "memory"))
+        [found] = [line for line in (*pinned, *recalled) if f"ORD-{1000 + number}" in line]
+        came_back += found in recalled
+        assert all(line in window.messages[-1].text for line in recalled)
+        outside = [fact for fact in session.facts() if not set(fact.sources) & set(verbatim(window))]
+        assert window.receipt.rest["fact that is not pinned"].count == len(outside) - len(pinned) - len(recalled)
+    assert 10 < came_back < 20
+
+
 def test_two_turns_adopt_at_once(tmp_path: Path, opened: Any) -> None:
     """Both see one and the same view, and it is adopted once."""
     counts = CountingObserver()
