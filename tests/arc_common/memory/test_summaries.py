@@ -1,16 +1,18 @@
 """SummaryWriter: which segment is written next, by whom, and what is stored of it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
+from typing import Any
 
 import pytest
 
 from arc_common.exceptions import SummaryFailedError
 from arc_common.facts import Fact, FactCategory, ProposedFact
-from arc_common.memory.summaries import SummaryWriter
+from arc_common.memory.summaries import SummaryWriter, content_hash
 from arc_common.memory.summarizer import SegmentSummary
-from arc_common.messages import Message, Role
+from arc_common.messages import Message, Role, ToolCall, same_content
 from arc_common.observability import SilentObserver
 from arc_common.protocols import CountedMessage, SessionKey
 from arc_common.settings import ArcSettings
@@ -28,6 +30,7 @@ class Scripted:
     def __init__(self) -> None:
         self.down = False
         self.facts: tuple[ProposedFact, ...] = ()
+        self.removed_keys: tuple[str, ...] = ()
         self.asked: list[tuple[str, int]] = []
         self.related: list[Sequence[Fact]] = []
 
@@ -35,7 +38,8 @@ class Scripted:
         self.asked.append((kind, size))
         if self.down:
             raise SummaryFailedError("down")
-        return SegmentSummary(f"{kind} by the model", self.facts if kind == "leaf" else ())
+        said = (self.facts, self.removed_keys) if kind == "leaf" else ()
+        return SegmentSummary(f"{kind} by the model", *said)
 
     def leaf(self, messages: Sequence[Message], *, related: Sequence[Fact]) -> SegmentSummary:
         """A leaf's summary."""
@@ -54,15 +58,22 @@ class Scripted:
 class Bench:
     """A store with a session, and a writer for it."""
 
-    def __init__(self, summarizer: Scripted | None, *, store: InMemoryStore | None = None, **summary: object) -> None:
+    def __init__(
+        self,
+        summarizer: Scripted | None,
+        *,
+        store: InMemoryStore | None = None,
+        related_tokens: int = 1_000,
+        **summary: object,
+    ) -> None:
         self.store = store or InMemoryStore(clock=lambda: NOW)
         self.summaries = self.store.summaries
         numbers = count(1)
         prefix = id(self)
         self.writer = SummaryWriter(
             self.summaries, self.store, summarizer=summarizer, counter=HeuristicTokenCounter(),
-            settings=ArcSettings(summary=summary), observer=SilentObserver(), clock=lambda: NOW,
-            new_id=lambda: f"f{prefix}-{next(numbers)}",
+            settings=ArcSettings(summary=summary, facts={"related_tokens": related_tokens}), observer=SilentObserver(),
+            clock=lambda: NOW, new_id=lambda: f"f{prefix}-{next(numbers)}",
         )  # fmt: skip
 
     def say(self, messages: int, *, first: int = 1) -> None:
@@ -70,12 +81,11 @@ class Bench:
         self.store.append(KEY, [self.message(n) for n in range(first, first + messages)])
 
     @staticmethod
-    def message(number: int, text: str = "") -> CountedMessage:
+    def message(number: int, text: str = "", *, tokens: int = 10) -> CountedMessage:
         """One of them."""
         role = Role.USER if number % 2 else Role.ASSISTANT
-        return CountedMessage(
-            Message(role, text or f"My order {number} is ORD-{number}.", id=f"m{number}", created_at=NOW), 10, "x"
-        )
+        text = text or f"My order {number} is ORD-{number}."
+        return CountedMessage(Message(role, text, id=f"m{number}", created_at=NOW), tokens, "x")
 
     def lease(self) -> Lease:
         """The right to write."""
@@ -181,6 +191,56 @@ def test_eras() -> None:
     off.adopt(66)
     off.work()
     assert {level for level, *_ in off.cover()} == {0, 1}
+
+
+def test_an_era_closes_at_64_blocks() -> None:
+    """It records how many it was made from, also when it grew; the next ones go into another."""
+    bench = Bench(None, leaf_messages=2, max_narrative_tokens=10)
+    bench.say(600)
+    bench.work()
+    for boundary in (240, 560):
+        bench.adopt(boundary)
+        bench.work()
+    eras = [segment for segment in bench.summaries.cover(KEY) if segment.level == 2]
+    assert [(era.start, era.end, era.parts) for era in eras] == [(1, 512, 64), (513, 552, 5)]
+
+
+def test_segments_name_their_sources() -> None:
+    """Each message's id and the hash of its content, which changes with the content and with nothing else."""
+    bench = Bench(Scripted())
+    bench.say(12)
+    bench.work()
+    [before] = bench.summaries.cover(KEY)
+    bench.store.append(KEY, [bench.message(3, "Never mind.")])
+    bench.work()
+    [after] = bench.summaries.cover(KEY)
+    for segment in (before, after):
+        assert [name for name, _ in segment.sources] == [f"m{n}" for n in range(1, 11)]
+    assert set(before.sources) - set(after.sources) == {before.sources[2]}
+    assert len({content for _, content in before.sources}) == 10
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"role": Role.ASSISTANT},
+        {"content": "Ship it!"},
+        {"name": "jun"},
+        {"tool_call_id": "c2"},
+        {"tool_calls": (ToolCall("ship", {"to": "Lisbon"}, id="c1"),)},
+        {"id": "m2"},
+        {"created_at": NOW},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_a_content_hash_tells_what_same_content_tells(changed: dict[str, Any]) -> None:
+    """Two messages have one hash if they say the same, whatever their ids and times."""
+    message = Message(
+        Role.USER, "Ship it.", name="mina", tool_call_id="c1",
+        tool_calls=(ToolCall("ship", {"to": "Berlin"}, id="c1"),), id="m1",
+    )  # fmt: skip
+    other = replace(message, **changed)
+    assert (content_hash(other) == content_hash(message)) == same_content(other, message)
 
 
 def test_inventions_are_marked_and_gaps_are_filled() -> None:
