@@ -291,6 +291,45 @@ def test_known_facts_take_half_of_what_a_leaf_takes_at_most() -> None:
     assert max(sizes) <= 16 * 10 // 2
 
 
+def test_known_facts_keep_their_ceiling_in_a_leaf_of_long_messages() -> None:
+    """Half of its tokens would be many times as much."""
+    model = Scripted()
+    bench = Bench(model, related_tokens=60)
+    text = "My order is ORD-7, it goes to Berlin, and the box must not be opened before May."
+    said = [bench.message(n, f"{text} It is number {n}." if n % 2 else "", tokens=600) for n in range(1, 41)]
+    bench.store.append(KEY, said)
+    bench.work()
+
+    counter = HeuristicTokenCounter()
+    sizes = [sum(counter.count(fact.line + "\n") for fact in facts) for facts in model.related]
+    assert 0 < max(sizes) <= 60
+
+
+def test_what_a_model_names_as_removed_is_history() -> None:
+    """The fact of an earlier leaf that a message takes back holds no more; others stand."""
+    model = Scripted()
+    model.facts = (
+        ProposedFact("delivery address", "12 High Street", FactCategory.ENTITY, ("m1",)),
+        ProposedFact("invoice address", "7 Mill Lane", FactCategory.ENTITY, ("m3",)),
+    )
+    bench = Bench(model)
+    bench.store.append(KEY, [bench.message(1, "The delivery goes to 12 High Street."), bench.message(2)])
+    bench.store.append(KEY, [bench.message(3, "The invoice goes to 7 Mill Lane.")])
+    bench.say(9, first=4)
+    bench.work()
+    model.facts, model.removed_keys = (), ("delivery address",)
+    cancelled = "Please cancel the delivery to 12 High Street, that is no longer so."
+    bench.store.append(KEY, [bench.message(13, cancelled)])
+    bench.say(20, first=14)
+    bench.work()
+
+    addresses = [fact for fact in bench.summaries.facts(KEY, include_superseded=True) if "address" in fact.key]
+    assert {fact.value: (fact.holds, fact.removed) for fact in addresses} == {
+        "12 High Street": (False, True),
+        "7 Mill Lane": (True, False),
+    }
+
+
 def test_inventions_are_not_shown_to_the_model() -> None:
     """Neither is a fact of the next leaf merged with them, under the same key or not."""
     model = Scripted()
