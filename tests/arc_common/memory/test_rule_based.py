@@ -43,6 +43,18 @@ def test_central_sentences_come_first() -> None:
     assert "Boilers" in RULES.narrative(messages, max_tokens=24)
 
 
+def test_what_was_said_first_is_told_first() -> None:
+    """Sentences stand in the order of the conversation, also where the most central one was said last."""
+    lines = [
+        "The landlord inspected the mould and the invoices.",
+        "The plumbers replaced valves and boilers.",
+        "Boilers, plumbers, valves: the landlord pays the invoices.",
+    ]
+    central = f"User: {lines[-1]}"
+    assert RULES.narrative(said(*lines), max_tokens=COUNTER.count(central)) == central
+    assert RULES.narrative(said(*lines), max_tokens=60) == f"User: {' '.join(lines)}"
+
+
 def test_courtesies_come_last() -> None:
     """A courtesy is told only when there is room, also when it is the longer sentence and comes first."""
     messages = said(
