@@ -252,6 +252,13 @@ def test_doubtful_statements_don_t_pile_up() -> None:
     assert len(found) == 1
 
 
+@pytest.mark.parametrize(("role", "few", "many"), [("user", 4, 6), ("assistant", 2, 2)])
+def test_a_message_gives_a_few_facts(role: str, few: int, many: int) -> None:
+    """Four, and of a long message of the user's one more for every 120 tokens; of an assistant's two."""
+    orders = [f"Your order number is ORD-{n}." for n in range(1, 41)]
+    assert [len(values(" ".join(orders[:n]), role)) for n in (1, 8, 40)] == [1, few, many]
+
+
 def test_matches_are_where_they_stand() -> None:
     """A capital that has two small characters does not shift what is found behind it."""
     clause = "İİİİ but never touch the kiln"
