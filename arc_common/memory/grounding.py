@@ -3,14 +3,18 @@
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
 
-from arc_common.facts import ProposedFact
+from arc_common.facts import Fact, ProposedFact
+from arc_common.memory.contradictions import contradicts, is_negated
 from arc_common.memory.rules.claims_korean_tokens import stem_of_verb
 from arc_common.memory.rules.vocabulary import is_common, strip_particles, word_set, words_of
+from arc_common.text import analyze_query
+from arc_common.text.sentences import sentences_of
 
-__all__ = ["invents", "is_grounded", "missing_facts"]
+__all__ = ["invents", "is_grounded", "is_revoked", "missing_facts", "without_inventions"]
 
 GROUNDED_WORDS = 0.6
 """The share of a value's specific words that its source must have; summarisers rephrase the others."""
@@ -83,6 +87,11 @@ _HARD = re.compile(
 _ZERO_CENTS = re.compile(r"(?<=\d)\.0{1,2}(?![\d.])")
 _DIGITS = re.compile(r"\d{1,20}(?:\.\d{1,6})?")
 _LONG_NUMBER = 6
+_RULED_OUT = re.compile(
+    r"\b(?:allerg|intoleran|forbid|prohibit|banned|exclud|except|without|free of)|알레르기|금지|제외|불가|사절|빼",
+    re.IGNORECASE,
+)
+"""Labels that rule something out without denying it."""
 _NOT_WORD = re.compile(r"[\W_]+")
 _SUFFIX = re.compile(r"(?:'s|’s|ies|ing|ed|es|s|ly|e|y)$")
 _NAME = re.compile(r"(?<=[^\s.!?:;] )[A-ZÀ-ÖØ-ÞĀ-Ž][\w'’&-]{1,30}")
@@ -216,6 +225,33 @@ def invents(statement: str, source_text: str) -> bool:
     return not _has_values(_Text.of(source_text), values, names)
 
 
+def without_inventions(narrative: str, source_text: str) -> str:
+    """The sentences of a narrative that invent nothing (see `invents`); `""` if there is none.
+
+    Linear in the source for each of its sentences.
+    """
+    source = _Text.of(source_text)
+    told = (sentence for sentence in sentences_of(narrative) if _has_values(source, *_essentials(sentence)[:2]))
+    return " ".join(sentence.strip() for sentence in told)
+
+
+def is_revoked(fact: Fact, source_text: str) -> bool:
+    """Whether a text takes a fact back: a sentence about it denies or ends something, or contradicts it.
+
+    A sentence is about a fact if it has all that its key names, or half of what its value says. Linear in the text.
+    What is over without a word of that is not seen, and the fact stays.
+    """
+    key, value = set(analyze_query(fact.key)), set(analyze_query(fact.value))
+
+    def is_about(terms: AbstractSet[str]) -> bool:
+        return key <= terms or 2 * len(value & terms) >= len(value)
+
+    return any(
+        is_about(set(analyze_query(sentence))) and (is_negated(sentence) or contradicts(sentence, fact.value))
+        for sentence in sentences_of(source_text)
+    )
+
+
 def is_grounded(value: str, source_text: str) -> bool:
     """Whether the essential content of a fact's value is in the text that it is said to come from.
 
@@ -238,7 +274,8 @@ def missing_facts(
     """Those of the extracted facts that neither a given fact nor the narrative says, in their order.
 
     A text says a fact when it has all its numbers, codes and names and nearly all its specific words, or its value as
-    it stands. Formatting, case and Korean particles make no difference.
+    it stands; what is denied or ruled out, only if the text denies or rules something out too. Formatting, case and
+    Korean particles make no difference.
 
     Args:
         extracted: What the rules found.
@@ -246,8 +283,17 @@ def missing_facts(
         narrative: What is told besides.
     """
     kept = [f"{fact.key} {fact.value}" for fact in facts]
-    prepared = [_Text.of(text) for text in (*kept, narrative) if text.strip()]
-    return [fact for fact in extracted if not any(_covers(text, fact.value) for text in prepared)]
+    prepared = [(_Text.of(text), _is_denied(text)) for text in (*kept, narrative) if text.strip()]
+
+    def is_said(fact: ProposedFact) -> bool:
+        needs_denial = is_negated(fact.value)
+        return any(_covers(text, fact.value) for text, denies in prepared if denies or not needs_denial)
+
+    return [fact for fact in extracted if not is_said(fact)]
+
+
+def _is_denied(text: str) -> bool:
+    return is_negated(text) or _RULED_OUT.search(text) is not None
 
 
 def _covers(text: _Text, value: str) -> bool:

@@ -10,7 +10,7 @@ from arc_common.exceptions import SummaryFailedError
 from arc_common.facts import Fact, ProposedFact
 from arc_common.memory.courtesy import Courtesy
 from arc_common.memory.extraction import extract_facts
-from arc_common.memory.grounding import is_grounded, missing_facts
+from arc_common.memory.grounding import invents, is_grounded, is_revoked, missing_facts, without_inventions
 from arc_common.memory.ledger import merged, related
 from arc_common.memory.rule_based import RuleBasedSummarizer
 from arc_common.memory.segments import Plan, next_block, next_era, next_leaf
@@ -41,7 +41,8 @@ class SummaryWriter:
 
     - A leaf is written by rules at once, so that there is always one to adopt; a model then writes it anew.
     - What a model says holds only where its source says it, else it is kept with a mark; the hard facts that it leaves
-      out are added by rules.
+      out are added by rules. A fact leaves on a model's word only where a message takes it back. Sentences of a
+      narrative with names or numbers that nobody said are left out.
     - A model that fails leaves the rules' version; that segment is tried again when the engine is opened again.
     - Nothing is stored after another took the lease, or after a message was edited or removed meanwhile.
     - Between two steps of about a millisecond it gives way to replies.
@@ -216,21 +217,26 @@ class SummaryWriter:
         if summary is None:
             return False
         facts, ungrounded = self._checked(summary, messages)
-        segment = self._segment(plan, sources, summary.narrative, "model")
-        commit = self._with_facts(
-            key, segment, messages, facts, removed_keys=summary.removed_keys, ungrounded=ungrounded
+        text = _text(messages)
+        narrative = without_inventions(summary.narrative, text) or self._rules.narrative(
+            messages, max_tokens=self._settings.leaf_narrative_tokens
         )
+        segment = self._segment(plan, sources, narrative, "model")
+        named = set(summary.removed_keys)
+        removed = {fact.key for fact in near if fact.key in named and is_revoked(fact, text)}
+        commit = self._with_facts(key, segment, messages, facts, removed_keys=sorted(removed), ungrounded=ungrounded)
         return self._commit(key, commit, lease=lease, epoch=lease.epoch)
 
     def _checked(
         self, summary: SegmentSummary, messages: Sequence[Message]
     ) -> tuple[list[tuple[ProposedFact, Maker]], list[ProposedFact]]:
         """A model's facts that its source says with those found by rules that it left out; and its other facts."""
-        text = "\n".join(message.text for message in messages)
+        text = _text(messages)
         grounded: list[ProposedFact] = []
         ungrounded: list[ProposedFact] = []
         for fact in self.courtesy.between(summary.facts):
-            (grounded if is_grounded(fact.value, text) else ungrounded).append(fact)
+            holds = is_grounded(fact.value, text) and not invents(fact.key, text)
+            (grounded if holds else ungrounded).append(fact)
         if ungrounded:
             self._observer.count("facts.ungrounded", len(ungrounded))
         # The narrative doesn't count: it gives way to its block's, and that to an era's.
@@ -285,7 +291,8 @@ class SummaryWriter:
         messages = [stored.message for stored in sources]
         most = self._settings.block_narrative_tokens
         summary = self._ask(key, plan, lambda model: model.block(messages))
-        narrative = summary.narrative if summary else self._rules.narrative(messages, max_tokens=most)
+        told = without_inventions(summary.narrative, _text(messages)) if summary else ""
+        narrative = told or self._rules.narrative(messages, max_tokens=most)
         segment = self._segment(plan, sources, narrative, "model" if summary else "rules")
         return self._commit(key, Commit(segment), lease=lease, epoch=lease.epoch)
 
@@ -294,13 +301,11 @@ class SummaryWriter:
         for part in plan.parts:  # a running era is written anew from its own blocks
             parts += self._store.parts(key, part) if part.level == plan.level else [part]
         narratives = [part.narrative for part in parts if part.narrative]
+        lines = [Message(Role.ASSISTANT, narrative) for narrative in narratives]
         summary = self._ask(key, plan, lambda model: model.era(narratives))
-        if summary is not None:
-            narrative, maker = summary.narrative, "model"
-        else:
-            lines = [Message(Role.ASSISTANT, narrative) for narrative in narratives]
-            narrative, maker = self._rules.narrative(lines, max_tokens=self._settings.era_narrative_tokens), "rules"
-        segment = self._segment(plan, (), narrative, "model" if maker == "model" else "rules", parts=len(parts))
+        told = without_inventions(summary.narrative, _text(lines)) if summary else ""
+        narrative = told or self._rules.narrative(lines, max_tokens=self._settings.era_narrative_tokens)
+        segment = self._segment(plan, (), narrative, "model" if summary else "rules", parts=len(parts))
         return self._commit(key, Commit(segment), lease=lease, epoch=lease.epoch)
 
     def _ask(self, key: SessionKey, plan: Plan, call: Callable[[Summarizer], SegmentSummary]) -> SegmentSummary | None:
@@ -340,6 +345,11 @@ def content_hash(message: Message) -> str:
     """A short hash of what a message says: of all that `same_content` compares."""
     parts = [message.role.value, message.text, message.tool_call_id or "", message.name or "", repr(message.tool_calls)]
     return hashlib.blake2b("\x1f".join(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _text(messages: Sequence[Message]) -> str:
+    """All that was said, with who said it."""
+    return "\n".join(f"{message.name}: {message.text}" if message.name else message.text for message in messages)
 
 
 def _is_empty(segment: Segment) -> bool:

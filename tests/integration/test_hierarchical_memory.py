@@ -52,6 +52,24 @@ class Hallucinating:
         return json.dumps({"facts": facts, "narrative": "They talked."})
 
 
+class Embroidering:
+    """A summariser that makes things up in what it tells, and in the names that it gives to what was said."""
+
+    def complete(self, messages):
+        facts = [{"key": "password swordfish-99", "value": "the user and the assistant", "category": "ENTITY"}]
+        told = "They agreed on a zeppelin for $77,777. The password is swordfish-99."
+        return json.dumps({"facts": facts, "narrative": told})
+
+
+class Revoking:
+    """A summariser that says of everything that it is shown as known that it is over."""
+
+    def complete(self, messages):
+        known = messages[-1].text.rpartition("<arc:conversation>")[0]
+        keys = [line[2:].partition(":")[0] for line in known.splitlines() if line.startswith("- ")]
+        return json.dumps({"facts": [], "removed": keys, "narrative": "They talked."})
+
+
 def folded(text):
     return " ".join(text.casefold().split())
 
@@ -84,6 +102,8 @@ def played(planted, model, url=None):
         pytest.param(lambda _: Useless(), 45, id="useless"),
         pytest.param(lambda _: Failing(), 45, id="failing"),
         pytest.param(lambda _: Hallucinating(), 45, id="hallucinating"),
+        pytest.param(lambda _: Embroidering(), 45, id="embroidering"),
+        pytest.param(lambda _: Revoking(), 45, id="revoking"),
         pytest.param(lambda _: None, 45, id="rules"),
     ],
 )
@@ -97,7 +117,7 @@ def test_facts_stay_in_the_prompt(planted, make_model, least):
         shown = in_text(planted, prompt)
         assert len(shown) >= least, [fact.value for fact in planted if fact not in shown]
         assert not [invention for invention in INVENTIONS if invention in prompt]
-        known = "\n".join(fact.value for fact in session.facts())
+        known = "\n".join([*(fact.line for fact in session.facts()), session.summary().narrative])
         assert not [invention for invention in INVENTIONS if invention in known]
         verbatim = "\n".join(message.text for message in window.messages[1:-1])
         assert len(in_text(planted, verbatim)) < 30

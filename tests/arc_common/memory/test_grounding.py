@@ -1,14 +1,15 @@
 """Whether a text says what a fact says."""
 
 import time
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arc_common.facts import FactCategory, ProposedFact
+from arc_common.facts import Fact, FactCategory, ProposedFact
 from arc_common.memory.extraction import is_grounded, missing_facts
-from arc_common.memory.grounding import invents
+from arc_common.memory.grounding import invents, is_revoked, without_inventions
 
 ENGLISH = (
     "Hi! My sister Hana lives in Busan and I come out in hives if there's any penicillin. The total was 1,240.50 euros "
@@ -129,6 +130,61 @@ def test_words_of_different_facts_don_t_add_up() -> None:
     """Half a fact here and half of it there is not the fact."""
     found = [fact("the blue kiln costs 900 euros"), fact("a green kiln cracked inside the cellar")]
     assert missing_facts(found, facts=[fact("the blue kiln"), fact("900 euros"), fact("green kiln")]) == found
+
+
+@pytest.mark.parametrize(
+    ("said", "model", "is_missing"),
+    [
+        ("Never put walnuts in the Saturday buns", "Saturday buns: put walnuts in the Saturday buns", True),
+        ("Never put walnuts in the Saturday buns", "Saturday buns: no walnuts in them", False),
+        ("No walnuts in the buns", "allergy: walnuts in buns", False),
+        ("The walnuts go in the buns", "buns: walnuts in the buns", False),
+        ("절대 호두는 빵에 넣지 마세요", "빵: 호두는 빵에 넣기", True),
+        ("절대 호두는 빵에 넣지 마세요", "주의: 절대 호두는 빵에 넣지 않기", False),
+    ],
+)
+def test_what_is_ruled_out_is_not_said_by_what_leaves_that_out(said: str, model: str, is_missing: bool) -> None:
+    key, _, value = model.partition(": ")
+    fact = ProposedFact("buns", said, FactCategory.CONDITION)
+    assert bool(missing_facts([fact], facts=[ProposedFact(key, value, FactCategory.GENERAL)])) is is_missing
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [
+        ("Please cancel the delivery to 12 High Street.", True),
+        ("The delivery doesn't go to 12 High Street any more.", True),
+        ("We moved: the delivery goes to 9 Mill Lane now.", True),
+        ("I don't know what to do about the street.", False),
+        ("The delivery to 12 High Street was quick.", False),
+        ("No, nothing else.", False),
+        ("", False),
+    ],
+)
+def test_a_fact_is_taken_back_by_what_denies_or_ends_it(text: str, is_one: bool) -> None:
+    fact = Fact(
+        id="f",
+        key="delivery",
+        value="The delivery goes to 12 High Street",
+        category=FactCategory.STATE,
+        sources=("m1",),
+        importance=0.5,
+        segment=1,
+        made_by="model",
+        valid_from=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+    assert is_revoked(fact, text) is is_one
+
+
+def test_a_narrative_keeps_the_sentences_that_invent_nothing() -> None:
+    source = "user: Hana wants 12 chairs by Friday.\nassistant: Noted, Hana."
+    told = "They spoke of chairs. Hana wants 12. Tom wants 40. It was friendly, and Hana agreed to $77,777."
+    assert without_inventions(told, source) == "They spoke of chairs. Hana wants 12."
+    assert without_inventions("The code is swordfish-99.", source) == without_inventions("", source) == ""
+    assert (
+        without_inventions("둘은 의자 12개를 이야기했다. 가격은 500만 원이다.", "의자 12개요.")
+        == "둘은 의자 12개를 이야기했다."
+    )
 
 
 def test_long_sources_cost_linear_time() -> None:

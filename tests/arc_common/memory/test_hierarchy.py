@@ -54,7 +54,7 @@ class Model:
         assert self.may_answer.wait(LONG)
         if self.error:
             raise self.error
-        return json.dumps({"facts": list(self.facts), "narrative": f"MODEL-{number} told it."})
+        return json.dumps({"facts": list(self.facts), "narrative": f"MODEL {'again ' * (number - 1)}told it."})
 
 
 def settings_with(**groups: Any) -> ArcSettings:
@@ -139,7 +139,7 @@ def test_above_the_trigger_facts_narrative_and_the_recent(url: str | None, opene
     window = session.context("And now?", system_prompt="Be brief.")
     assert verbatim(window) == [*ids(6, 11), None]
     assert system(window).startswith("Be brief.")
-    assert "MODEL-1 told it." in system(window)
+    assert "MODEL told it." in system(window)
     assert "ORD-1001" in system(window)
     assert "ORD-1006" not in system(window)
 
@@ -338,7 +338,7 @@ def test_a_slow_model_is_bridged_verbatim(url: str | None, opened: Any) -> None:
     model.may_answer.set()
     session.summarize()
     window = session.context()
-    assert "MODEL-" in system(window)
+    assert "MODEL " in system(window)
     assert 10 <= len(verbatim(window)) < 34
 
 
@@ -351,14 +351,14 @@ def test_no_room_and_a_slow_model(url: str | None, opened: Any) -> None:
     window = session.context("And now?", budget=TokenBudget(1_000, 0))
     assert 10 <= len(verbatim(window)) < 60
     assert "ORD-1001" in shown(window)
-    assert "MODEL-" not in shown(window)
+    assert "MODEL " not in shown(window)
     assert window.receipt.notes == ("summarised by rules: the model's summary is not there",)
     model.may_answer.set()
     session.summarize()
     talk(session, 20, first=31)
     session.summarize()
     window = session.context("And now?", budget=TokenBudget(3_000, 0))
-    assert "MODEL-" in system(window)
+    assert "MODEL " in system(window)
     assert not window.receipt.notes
 
 
@@ -369,7 +369,7 @@ def test_no_room_and_nobody_at_it(tmp_path: Path, opened: Any) -> None:
         talk(engine.session("s"), 30)
     model = Model()
     window = opened(url, model).session("s").context("And now?", budget=TokenBudget(1_000, 0))
-    assert "MODEL-1 told it." in system(window)
+    assert "MODEL told it." in system(window)
     assert window.receipt.notes == ("the turn waited for a summary",)
 
 
@@ -532,7 +532,7 @@ def test_what_was_removed_while_a_summary_is_made(how: str, url: str | None, ope
         assert len(window.messages) == 1
         talk(session, 12, first=20)
         session.summarize()
-        assert "MODEL-" in system(session.context())
+        assert "MODEL " in system(session.context())
         assert "VC-4711" not in everything(session, session.context())
 
 

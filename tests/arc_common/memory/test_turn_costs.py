@@ -156,7 +156,7 @@ def own_time(url: str, turns: int, *, enabled: bool) -> list[float]:
 def test_a_slow_summariser_adds_less_than_five_milliseconds(tmp_path: Path, turns: int) -> None:
     """At p99, in the turn's own thread, with turns that follow each other at once; the best of three on a busy machine.
 
-    On one that is so busy that a turn without summaries takes longer than half a millisecond, ten times that.
+    On one that is so busy that a turn without summaries takes longer than five, as long as that again.
     """
     figures = []
     for attempt in range(3):
@@ -165,6 +165,6 @@ def test_a_slow_summariser_adds_less_than_five_milliseconds(tmp_path: Path, turn
         slow = own_time(f"sqlite:///{tmp_path / f'slow{attempt}.db'}", turns, enabled=True)
         added = statistics.quantiles(slow, n=100)[98] - statistics.quantiles(plain, n=100)[98]
         figures.append((added, statistics.median(plain)))
-        if added < max(5.0, 10 * figures[-1][1]):
+        if added < max(5.0, figures[-1][1]):
             return
     pytest.fail(f"added at p99, and the median without summaries, in ms: {figures}")
