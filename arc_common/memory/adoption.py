@@ -9,6 +9,7 @@ from arc_common.facts import Fact
 from arc_common.memory.fact_index import FactIndex
 from arc_common.memory.ledger import pinned
 from arc_common.memory.segments import Placed, boundary_after, shown_narratives
+from arc_common.prompts import ERA_MARK
 from arc_common.summaries import Segment, SessionState, View
 
 __all__ = ["Material", "Shown", "adopted", "composed", "narrated"]
@@ -132,11 +133,15 @@ def composed(
 def narrated(
     shown: Sequence[Segment], *, max_tokens: int, count: Callable[[str], int]
 ) -> tuple[str, Sequence[Segment]]:
-    """The narratives as one text that keeps within the ceiling also with the line breaks between them; and the rest."""
+    """The narratives as one text, and the rest: the oldest, where all would not keep within the ceiling.
+
+    Eras' lines, which were made from narratives, are marked so; the marks and the line breaks count too.
+    """
+    lines = [f"{ERA_MARK}{one.narrative}" if one.level >= 2 else one.narrative for one in shown]
     first = 0
-    while first < len(shown) and count(text := "\n".join(one.narrative for one in shown[first:])) > max_tokens:
+    while first < len(lines) and count(text := "\n".join(lines[first:])) > max_tokens:
         first += 1
-    return (text if first < len(shown) else ""), shown[:first]
+    return (text if first < len(lines) else ""), shown[:first]
 
 
 def adopted(

@@ -7,6 +7,7 @@ template.
 from arc_common.prompts.context import (
     ARTIFACTS_HEADING,
     DOCUMENTS_HEADING,
+    ERA_MARK,
     MEMORY_HEADING,
     RECALLED_HEADING,
     holds_memory,
@@ -37,6 +38,7 @@ __all__ = [
     "ARTIFACTS_HEADING",
     "DOCUMENTS_HEADING",
     "DOCUMENT_SEPARATOR",
+    "ERA_MARK",
     "MEMORY_HEADING",
     "RECALLED_HEADING",
     "ParsedSummary",
