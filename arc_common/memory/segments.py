@@ -49,6 +49,8 @@ def next_leaf(messages: Sequence[Outline], *, size: int, max_tokens: int) -> Pla
 
     - It ends before a user message: with the turn in which it reaches `size` messages or `max_tokens` tokens.
     - Its end depends on the messages in it and on that one user message, never on when it is planned.
+    - It begins with a user message, unless that was removed before the leaf was planned: then with what is left of the
+      turn, so that each message is in one.
     """
     tokens = 0
     for index, message in enumerate(messages):
