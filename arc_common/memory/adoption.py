@@ -8,7 +8,7 @@ from itertools import takewhile
 from arc_common.facts import Fact
 from arc_common.memory.fact_index import FactIndex
 from arc_common.memory.ledger import pinned
-from arc_common.memory.segments import Placed, boundary_after, shown_narratives
+from arc_common.memory.segments import ERA, Placed, boundary_after, shown_narratives
 from arc_common.prompts import ERA_MARK
 from arc_common.summaries import Segment, SessionState, View
 
@@ -133,15 +133,18 @@ def composed(
 def narrated(
     shown: Sequence[Segment], *, max_tokens: int, count: Callable[[str], int]
 ) -> tuple[str, Sequence[Segment]]:
-    """The narratives as one text, and the rest: the oldest, where all would not keep within the ceiling.
+    """The narratives as one text, and the rest, where all would not keep within the ceiling: the oldest, eras last.
 
     Eras' lines, which were made from narratives, are marked so; the marks and the line breaks count too.
     """
-    lines = [f"{ERA_MARK}{one.narrative}" if one.level >= 2 else one.narrative for one in shown]
-    first = 0
-    while first < len(lines) and count(text := "\n".join(lines[first:])) > max_tokens:
-        first += 1
-    return (text if first < len(lines) else ""), shown[:first]
+    lines = {one.start: f"{ERA_MARK}{one.narrative}" if one.level >= ERA else one.narrative for one in shown}
+    dropped: list[Segment] = []
+    for one in sorted(shown, key=lambda one: (one.level >= ERA, one.start)):
+        if count("\n".join(lines.values())) <= max_tokens:
+            break
+        del lines[one.start]
+        dropped.append(one)
+    return "\n".join(lines.values()), sorted(dropped, key=lambda one: one.start)
 
 
 def adopted(

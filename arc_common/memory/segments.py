@@ -16,6 +16,7 @@ from arc_common.summaries import Outline, Segment
 
 __all__ = [
     "BLOCK_LEAVES",
+    "ERA",
     "ERA_BLOCKS",
     "ERA_ERAS",
     "Plan",
@@ -26,6 +27,8 @@ __all__ = [
     "shown_narratives",
 ]
 
+ERA = 2
+"""The lowest level of an era."""
 BLOCK_LEAVES = 4
 """Leaves in a block."""
 ERA_BLOCKS = 64
@@ -84,9 +87,9 @@ def next_era(cover: Sequence[Segment], *, max_tokens: int) -> Plan | None:
         max_tokens: What their narratives may cost together.
     """
     runs = _runs(cover)
-    newest_era = max((segment.start for segment in cover if segment.level >= 2), default=0)
+    newest_era = max((segment.start for segment in cover if segment.level >= ERA), default=0)
     for level, run in sorted(runs, key=lambda pair: pair[0]):
-        if level >= 2:
+        if level >= ERA:
             closed = [era for era in run if level > 2 or era.parts >= ERA_BLOCKS or era.start < newest_era][:ERA_ERAS]
             if len(closed) == ERA_ERAS:
                 return Plan(level + 1, closed[0].start, closed[-1].end, tuple(closed))
@@ -153,17 +156,15 @@ def shown_narratives(
 ) -> tuple[list[Segment], list[Segment]]:
     """The narratives up to the boundary that fit, oldest first, and those that don't.
 
-    The newest come first when there is not room for all.
+    When there is not room for all, eras come first, which stand for the most, and of the others the newest.
     """
+    told = [segment for segment in cover if segment.end <= boundary and segment.narrative]
     shown: list[Segment] = []
-    left_out: list[Segment] = []
     total = 0
-    for segment in sorted(cover, key=lambda segment: segment.start, reverse=True):
-        if segment.end > boundary or not segment.narrative:
-            continue
+    for segment in sorted(told, key=lambda one: (one.level < ERA, -one.start)):
         if total + segment.tokens <= max_tokens:
-            shown.insert(0, segment)
+            shown.append(segment)
             total += segment.tokens
-        else:
-            left_out.insert(0, segment)
-    return shown, left_out
+    kept = {segment.start for segment in shown}
+    left_out = sorted((segment for segment in told if segment.start not in kept), key=lambda one: one.start)
+    return sorted(shown, key=lambda one: one.start), left_out

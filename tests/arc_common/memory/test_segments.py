@@ -263,6 +263,14 @@ def test_the_newest_narratives_are_shown() -> None:
     assert shown_narratives([leaf(1, 5, narrative="")], boundary=9, max_tokens=30) == ([], [])
 
 
+def test_eras_are_shown_before_the_newest() -> None:
+    """They stand for the most: an adoption of many leaves at once left them out for good."""
+    cover = [leaf(1, 640, level=2, tokens=12), leaf(641, 700, level=1), *(leaf(n, n + 9) for n in range(701, 791, 10))]
+    shown, left_out = shown_narratives(cover, boundary=790, max_tokens=50)
+    assert shown == [cover[0], *cover[-3:]]
+    assert left_out == cover[1:-3]
+
+
 @given(st.lists(st.integers(0, 300), max_size=30), st.integers(0, 600), st.integers(0, 300))
 def test_narratives_keep_within_their_ceiling(sizes: list[int], most: int, boundary: int) -> None:
     """Whatever they cost."""
