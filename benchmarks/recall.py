@@ -13,9 +13,10 @@ of its dates, or dialogues, is a session. Questions come in a new session.
 - "all@10": the share of questions whose whole evidence is among the first ten.
 
 Contestants: the newest turns ("window"); BM25 over single turns with stemming and stop words (bm25s, Lucene's form);
-cosines of single turns ("dense"); LlamaIndex's `VectorMemoryBlock` on a store in memory; arc without an embedder and
-with it. One run, the same embedder (MiniLM in numpy, see minilm.py), the same counter (o200k_base). Vectors are kept in
-`--vectors`, since they take most of the time. Long-term memories are off: recall alone is measured. Counts, no times.
+cosines of single turns ("dense"); the sum of the two, each stretched from its least to its most ("both"); LlamaIndex's
+`VectorMemoryBlock` on a store in memory; arc without an embedder and with it. One run, the same embedder (MiniLM in
+numpy, see minilm.py), the same counter (o200k_base). Vectors are kept in `--vectors`, since they take most of the time.
+Long-term memories are off: recall alone is measured. Counts, no times.
 """
 
 import argparse
@@ -39,6 +40,7 @@ from llama_index.core.memory import VectorMemoryBlock
 from llama_index.core.schema import BaseNode
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQuery, VectorStoreQueryResult
 from minilm import MiniLM
+from numpy.typing import NDArray
 from pydantic import PrivateAttr
 from rich.console import Console
 from rich.table import Table
@@ -153,6 +155,18 @@ class KeptVectors:
             np.savez(self._path, names=np.array(list(self._known)), vectors=np.array(list(self._known.values())))
 
 
+def _best(scores: NDArray[np.float32]) -> list[int]:
+    """The places, best first; of equal ones the earlier."""
+    places: list[int] = np.argsort(-scores, kind="stable").tolist()
+    return places
+
+
+def _stretched(scores: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The scores, the least as 0 and the most as 1."""
+    spread = scores.max() - scores.min()
+    return (scores - scores.min()) / spread if spread else np.zeros_like(scores)
+
+
 class LlamaIndexEmbedding(BaseEmbedding):
     """The same embedder for LlamaIndex."""
 
@@ -240,25 +254,37 @@ class Peers:
 
     def bm25(self) -> Ask:
         """BM25 over single turns."""
-        index = bm25s.BM25(method="lucene", k1=1.5, b=0.75)
-        index.index([analyze(text) or [""] for text in self._texts], show_progress=False)
+        score = self._bm25_scores()
 
         def ask(question: Question) -> tuple[Sequence[str], Mapping[int, tuple[frozenset[str], str]]]:
-            terms = [term for term in analyze_query(question.text) if term in index.vocab_dict]
-            scores = index.get_scores(terms) if terms else np.zeros(len(self.ids))
-            return self.shown([int(p) for p in np.argsort(-scores, kind="stable") if scores[p] > 0])
+            scores = score(question)
+            return self.shown([place for place in _best(scores) if scores[place] > 0])
 
         return ask
 
     def dense(self, embedder: KeptVectors) -> Ask:
         """Cosines of single turns."""
+        score = self._cosines(embedder)
+        return lambda question: self.shown(_best(score(question)))
+
+    def both(self, embedder: KeptVectors) -> Ask:
+        """The sum of both, each stretched from its least to its most."""
+        parts = self._bm25_scores(), self._cosines(embedder)
+        return lambda question: self.shown(_best(sum(_stretched(score(question)) for score in parts)))
+
+    def _bm25_scores(self) -> Callable[[Question], NDArray[np.float32]]:
+        index = bm25s.BM25(method="lucene", k1=1.5, b=0.75)
+        index.index([analyze(text) or [""] for text in self._texts], show_progress=False)
+
+        def scores(question: Question) -> NDArray[np.float32]:
+            terms = [term for term in analyze_query(question.text) if term in index.vocab_dict]
+            return index.get_scores(terms) if terms else np.zeros(len(self.ids), dtype=np.float32)
+
+        return scores
+
+    def _cosines(self, embedder: KeptVectors) -> Callable[[Question], NDArray[np.float32]]:
         matrix = np.array(embedder.embed(self._texts), dtype=np.float32)
-
-        def ask(question: Question) -> tuple[Sequence[str], Mapping[int, tuple[frozenset[str], str]]]:
-            scores = matrix @ np.array(embedder.embed([question.text])[0], dtype=np.float32)
-            return self.shown([int(p) for p in np.argsort(-scores, kind="stable")])
-
-        return ask
+        return lambda question: matrix @ np.array(embedder.embed([question.text])[0], dtype=np.float32)
 
     def vector_memory_block(self, conversation: Conversation, embedder: KeptVectors) -> Ask:
         """LlamaIndex's block: it keeps each session's messages as one text each time they are put."""
@@ -367,6 +393,7 @@ def contestants(
         return without
     return without | {
         "dense": lambda: (peers.dense(embedder), nothing),
+        "both": lambda: (peers.both(embedder), nothing),
         "VectorMemoryBlock": lambda: (peers.vector_memory_block(conversation, embedder), nothing),
         "arc": lambda: arc(conversation, counter, budgets, embedder),
     }
