@@ -20,6 +20,7 @@ __all__ = [
     "ToolCall",
     "Turn",
     "check_identifier",
+    "content_of",
     "exchanges_of",
     "same_content",
     "turns_of",
@@ -315,13 +316,18 @@ def same_content(one: Message, other: Message) -> bool:
     Compares role, text, other parts, tool calls, tool call id and name; `None` and `""` count as the same here,
     because not every framework can tell them apart.
     """
+    return content_of(one) == content_of(other)
+
+
+def content_of(message: Message) -> tuple[object, ...]:
+    """All that a message says: what `same_content` compares."""
     return (
-        one.role is other.role
-        and one.text == other.text
-        and one.tool_calls == other.tool_calls
-        and one.tool_call_id == other.tool_call_id
-        and one.name == other.name
-        and _things(one) == _things(other)
+        message.role,
+        message.text,
+        message.tool_calls,
+        message.tool_call_id,
+        message.name,
+        _things(message),
     )
 
 

@@ -15,7 +15,7 @@ from arc_common.memory.ledger import merged, related
 from arc_common.memory.rule_based import RuleBasedSummarizer
 from arc_common.memory.segments import Plan, next_block, next_era, next_leaf
 from arc_common.memory.summarizer import SegmentSummary, Summarizer
-from arc_common.messages import Message, Role
+from arc_common.messages import Message, Role, content_of
 from arc_common.observability import Observer
 from arc_common.protocols import ConversationStore, SessionKey, StoredMessage, TokenCounter
 from arc_common.settings import ArcSettings
@@ -343,8 +343,8 @@ class SummaryWriter:
 
 def content_hash(message: Message) -> str:
     """A short hash of what a message says: of all that `same_content` compares."""
-    parts = [message.role.value, message.text, message.tool_call_id or "", message.name or "", repr(message.tool_calls)]
-    return hashlib.blake2b("\x1f".join(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    said = repr(content_of(message))
+    return hashlib.blake2b(said.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def _text(messages: Sequence[Message]) -> str:

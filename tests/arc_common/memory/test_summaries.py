@@ -12,7 +12,7 @@ from arc_common.exceptions import SummaryFailedError
 from arc_common.facts import Fact, FactCategory, ProposedFact
 from arc_common.memory.summaries import SummaryWriter, content_hash
 from arc_common.memory.summarizer import SegmentSummary
-from arc_common.messages import Message, Role, ToolCall, same_content
+from arc_common.messages import ContentPart, Message, Role, ToolCall, same_content
 from arc_common.observability import SilentObserver
 from arc_common.protocols import CountedMessage, SessionKey
 from arc_common.settings import ArcSettings
@@ -225,6 +225,7 @@ def test_segments_name_their_sources() -> None:
     [
         {"role": Role.ASSISTANT},
         {"content": "Ship it!"},
+        {"content": (ContentPart("text", "Ship it."), ContentPart("image", url="https://example.org/a.png"))},
         {"name": "jun"},
         {"tool_call_id": "c2"},
         {"tool_calls": (ToolCall("ship", {"to": "Lisbon"}, id="c1"),)},
