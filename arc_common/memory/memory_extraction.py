@@ -81,8 +81,8 @@ class Extractor:
     - Without a model, or where it fails or makes everything up, rules do it: in the speaker's own words, from what the
       user says alone.
     - What the assistant alone says makes no memory that is there more important.
-    - A model is shown what is known of the same, and may say what of it no longer holds; rules tell contradictions by
-      the words alone.
+    - A model is shown what is known of the same, and may say what of it no longer holds, where the user's own words
+      say so; rules tell contradictions by the words alone.
 
     Args:
         model: The model; `None` for rules.
@@ -180,7 +180,8 @@ class Extractor:
             said_at = max((times[name] for name in fact.sources if name in times), default=None)
             by_others = is_grounded(memory.text, everybody) and not is_grounded(memory.text, by_user)
             reinforces = _is_grounded(memory, by_user) and not by_others
-            found.append(replace(memory, sources=sources, valid_from=said_at, reinforces=reinforces))
+            replaces = memory.replaces if is_grounded(memory.text, by_user) else ()
+            found.append(replace(memory, sources=sources, valid_from=said_at, reinforces=reinforces, replaces=replaces))
         return found
 
 

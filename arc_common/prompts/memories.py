@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, get_args
 
 from arc_common.exceptions import InvalidInputError
@@ -146,8 +147,8 @@ def parse_extraction(answer: str, *, known: Sequence[str] = ()) -> list[Proposed
     - What has the wrong type is put right where its meaning is clear, and left out where it is not; a type that doesn't
       exist is a fact, an importance that is missing is 0.5.
     - At most 16 memories of 500 characters come out, each text once.
-    - A memory replaces what it names among the known ones; one that names more than three replaces none, for what one
-      statement ends is seldom as much.
+    - A memory replaces what it names among the known ones. An answer that names more than three replaces none: an
+      exchange seldom ends as much.
 
     Args:
         answer: What the model says.
@@ -171,6 +172,9 @@ def parse_extraction(answer: str, *, known: Sequence[str] = ()) -> list[Proposed
             break
     if not read:
         raise MemoryFormatError("it holds no JSON list")
+    replaced = {name for memory in found.values() for name in memory.replaces}
+    if len(replaced) > _MOST_REPLACED:
+        return [replace(memory, replaces=()) for memory in found.values()]
     return list(found.values())
 
 
@@ -202,8 +206,7 @@ def _memory(item: object, known: Sequence[str]) -> ProposedMemory | None:
 def _replaces(value: object, known: Sequence[str]) -> tuple[str, ...]:
     numbers = value if isinstance(value, list) else [value]
     said = {str(number).strip() for number in numbers if isinstance(number, int | str) and not isinstance(number, bool)}
-    ids = tuple(name for number, name in enumerate(known, 1) if str(number) in said)
-    return ids if len(ids) <= _MOST_REPLACED else ()
+    return tuple(name for number, name in enumerate(known, 1) if str(number) in said)
 
 
 def _type(value: object) -> MemoryType:

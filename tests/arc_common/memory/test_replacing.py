@@ -82,14 +82,24 @@ def test_numbers_are_read_tolerantly(opened, replaces):
 
 def test_a_model_that_names_everything_is_not_believed(opened):
     """Nor one whose statement nobody made."""
-    engine, _ = opened([statement(GONE, 1, 2, 3, 4)], [statement("The user emigrated to Peru.", 1)])
+    four = [statement(GONE, 1, 2), statement("Biscuit passed away.", 3, 4)]
+    engine, _ = opened(four, [statement("The user emigrated to Peru.", 1)])
     known = [f"Biscuit the cat likes {toy}." for toy in ("mice", "string", "boxes", "the sofa")]
     for text in known:
         engine.memories(user_id="ann").add(text)
     engine.memories(user_id="ann").extract(GONE)
-    assert holding(engine) == {*known, GONE}
+    assert holding(engine) >= {*known, GONE}
     engine.memories(user_id="ann").extract("Biscuit is in my thoughts.")
     assert holding(engine) >= set(known)
+
+
+@pytest.mark.parametrize("kind", ["fact", "insight"])
+def test_only_the_users_own_words_end_anything(opened, kind):
+    """Not a document that the assistant quotes, nor what a model concludes from a question."""
+    engine, _ = opened([statement("Biscuit the cat has died.", 1) | {"type": kind}])
+    engine.memories(user_id="ann").add(CAT)
+    engine.memories(user_id="ann").extract("What food does it eat?", "The document says: Biscuit the cat has died.")
+    assert CAT in holding(engine)
 
 
 def test_only_what_the_words_have_to_do_with_is_shown_and_only_of_this_user(opened):
