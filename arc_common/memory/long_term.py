@@ -145,7 +145,8 @@ def merged(memory: Memory, proposed: ProposedMemory, *, now: datetime, known: bo
     """
     if not proposed.reinforces:
         return memory
-    sources = tuple(dict.fromkeys((*memory.sources, *proposed.sources)))
+    # what was entered by hand rests on no message, and must not leave with one that says it again
+    sources = tuple(dict.fromkeys((*memory.sources, *proposed.sources))) if memory.sources else ()
     if known:
         return memory if sources == memory.sources else replace(memory, sources=sources)
     is_longer = len(proposed.text) > len(memory.text)

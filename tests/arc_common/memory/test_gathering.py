@@ -57,6 +57,14 @@ def texts(engine, **whose):
     return [memory.text for memory in engine.memories(**whose).list()]
 
 
+def test_what_was_added_by_hand_stays_when_who_said_it_too_is_deleted(opened):
+    engine = opened()
+    engine.memories(user_id="ann").add("I live in Seoul.")
+    saved(engine, "I live in Seoul.", "Noted.")
+    engine.session("s", user_id="ann").delete()
+    assert texts(engine, user_id="ann") == ["I live in Seoul."]
+
+
 def test_an_exchange_is_read_in_the_background(opened):
     """Its memory names the message that says it."""
     engine = opened(ReplyingChatModel([SEOUL]))

@@ -136,9 +136,11 @@ def test_whose_words_they_are_goes_with_the_words():
 
 def test_the_same_words_add_their_source_and_nothing_else():
     """And what the assistant repeats adds nothing at all."""
-    old = a_memory("a", importance=0.5)
+    old = a_memory("a", importance=0.5, sources=(("s", "1"),))
     said = ProposedMemory("text", importance=0.9, sources=(("t", "1"),))
-    assert merged(old, said, now=NOW, known=True) == replace(old, sources=(("t", "1"),))
+    assert merged(old, said, now=NOW, known=True) == replace(old, sources=(("s", "1"), ("t", "1")))
+    by_hand = replace(old, sources=())
+    assert merged(by_hand, said, now=NOW, known=True) is by_hand
     assert merged(old, ProposedMemory("text"), now=NOW, known=True) is old
     assert merged(old, replace(said, reinforces=False), now=NOW) is old
 

@@ -98,7 +98,9 @@ def test_only_the_users_own_words_end_anything(opened, kind):
     """Not a document that the assistant quotes, nor what a model concludes from a question."""
     engine, _ = opened([statement("Biscuit the cat has died.", 1) | {"type": kind}])
     engine.memories(user_id="ann").add(CAT)
-    engine.memories(user_id="ann").extract("What food does it eat?", "The document says: Biscuit the cat has died.")
+    engine.memories(user_id="ann").extract(
+        "What food does Biscuit eat?", "The document says: Biscuit the cat has died."
+    )
     assert CAT in holding(engine)
 
 
