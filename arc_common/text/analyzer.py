@@ -293,7 +293,7 @@ def _number(text: str) -> str:
 def _simple(part: str) -> list[str]:
     """The terms of letters, digits and apostrophes."""
     if "'" in part:
-        if part.endswith("n't"):
+        if part.endswith("n't") and len(part) > 3:
             return [_stem(part[:-3])]
         *words, last = part.split("'")
         kept = words if last in {"s", "m", "re", "ve", "ll", "d"} else [*words, last]

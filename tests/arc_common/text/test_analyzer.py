@@ -9,7 +9,7 @@ import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from arc_common.text import analyze, analyze_query, analyzer, han_characters, is_general, query_words
@@ -18,8 +18,12 @@ anything = st.text(st.characters(), max_size=200)
 words = st.text(st.characters(categories=["Ll", "Lu", "Lo", "Nd"]), min_size=1, max_size=12)
 
 
-@settings(max_examples=300)
-@given(anything)
+marks = st.text(st.sampled_from("nNtTsSdé'’-./@,_1٣가茶の "), max_size=12)
+
+
+@settings(max_examples=600)
+@example("N'T")
+@given(anything | marks)
 def test_any_text_gives_the_same_terms_again(text):
     """Lone surrogates, NUL and unassigned code points included; no term is empty, too long or has white space."""
     terms = analyze(text)
