@@ -211,7 +211,8 @@ def _says(text: _Text, statement: str, share: float) -> bool:
     if not words and (values or names):
         return True
     if not any(not _VERB.match(word) for word in words):
-        words = [word for word in words_of(_folded(statement))[:_MAX_WORDS] if strip_particles(word) not in _LABELS]
+        said = words_of(_folded(statement))[:_MAX_WORDS]
+        words = [word for word in said if strip_particles(word) not in _LABELS] or said
     return sum(text.has_word(word) for word in words) >= max(1.0, share * len(words)) if words else False
 
 
@@ -257,7 +258,8 @@ def is_grounded(value: str, source_text: str) -> bool:
 
     - Every number, code, address and name of the value is in the source ("1,240" is 1240, "three" is 3).
     - So is most of what is specific in its words, in whatever form; Korean words without their particles.
-    - Words with which a summariser labels a fact ("user", "prefers", "allergic") prove nothing and are not needed.
+    - Words with which a summariser labels a fact ("user", "prefers", "allergic") prove nothing and are not needed,
+      except where there are no others ("confirmed").
 
     Linear in the source. An empty value is not grounded.
 

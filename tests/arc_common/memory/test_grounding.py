@@ -4,7 +4,7 @@ import time
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from arc_common.facts import Fact, FactCategory, ProposedFact
@@ -105,6 +105,7 @@ def test_a_conclusion_invents_what_nobody_named(statement: str, is_invented: boo
     assert invents(statement, ENGLISH) == is_invented
 
 
+@example("STATUS")
 @given(st.text(alphabet=st.characters(codec="utf-8", categories=["L", "N", "Z", "P"]), max_size=80))
 def test_a_text_with_words_grounds_itself(text: str) -> None:
     """What a source says word for word is grounded in it, if there is a word in it."""
