@@ -1,8 +1,8 @@
 """Long-term memories: what is worth knowing of a user beyond one conversation."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Self
@@ -20,6 +20,7 @@ __all__ = [
     "MemoryType",
     "ProposedMemory",
     "ScoredMemory",
+    "Wording",
     "clamped",
 ]
 
@@ -31,7 +32,8 @@ MAX_MEMORY_CHARACTERS = 4_000
 
 _DEPTH = 100
 SAID_BY = "said_by"
-"""The metadata key that names who speaks in a memory whose text is their own words ("user")."""
+"""The metadata key that names who speaks in a memory whose text is their own words ("user"), and who alone said what
+no user did ("assistant")."""
 
 
 class MemoryType(StrEnum):
@@ -70,8 +72,25 @@ class MemoryStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Wording:
+    """Words in which a memory was said.
+
+    Args:
+        text: The words.
+        sources: The messages that say it so; empty where somebody entered it by hand.
+        said_by: Whose words these are, if they are somebody's own (`SAID_BY`).
+    """
+
+    text: str
+    sources: tuple[MemorySource, ...] = ()
+    said_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
     """One statement that outlasts its conversation.
+
+    Words last as long as what says them: with its messages a wording goes, and with the last wording the memory.
 
     Args:
         id: Unique in its scope.
@@ -81,10 +100,11 @@ class Memory:
         type: Its kind.
         importance: From 0 to 1; what lies outside is brought inside.
         status: Whether it may be used.
-        sources: The messages that say it; empty for one that was entered by hand.
+        sources: The messages that say it; empty for one that was only entered by hand.
         superseded_by: The id of the memory that took its place (which may be gone since); `None` while it holds.
         last_accessed_at: When a search returned it for the last time; `None` if none did.
         metadata: JSON values of the application's own.
+        wordings: All words in which it was said, the text's first; empty where that is the only one.
 
     Raises:
         InvalidInputError: A value is not acceptable.
@@ -101,6 +121,7 @@ class Memory:
     superseded_by: str | None = None
     last_accessed_at: datetime | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    wordings: tuple[Wording, ...] = ()
 
     def __post_init__(self) -> None:
         check_identifier("memory.id", self.id)
@@ -117,6 +138,11 @@ class Memory:
             if not isinstance(moment, datetime) or moment.tzinfo is None:
                 raise InvalidInputError(f"memory.{name}", moment, "a time with zone")
         object.__setattr__(self, "sources", _checked_sources(self.sources))
+        for wording in self.wordings:
+            _check_text(wording.text)
+            _checked_sources(wording.sources)
+        if self.wordings and self.wordings[0].text != self.text:
+            raise InvalidInputError("memory.wordings", self.wordings[0].text, "the memory's text first")
         if not isinstance(self.metadata, Mapping):
             raise InvalidInputError("memory.metadata", self.metadata, "a mapping")
 
@@ -124,6 +150,38 @@ class Memory:
     def holds(self) -> bool:
         """Whether it may be used and nothing took its place."""
         return self.status is MemoryStatus.ACTIVE and self.superseded_by is None
+
+    @property
+    def said(self) -> tuple[Wording, ...]:
+        """All words in which it was said, the text's first."""
+        said_by = self.metadata.get(SAID_BY)
+        return self.wordings or (Wording(self.text, self.sources, said_by if isinstance(said_by, str) else None),)
+
+    def worded(self, wordings: Sequence[Wording]) -> "Memory":
+        """The memory as it was said in these words, of which there is at least one: the longest are its text."""
+        first = max(wordings, key=lambda wording: len(wording.text))
+        said_by = {} if first.said_by is None else {SAID_BY: first.said_by}
+        return replace(
+            self,
+            text=first.text,
+            sources=tuple(dict.fromkeys(source for wording in wordings for source in wording.sources)),
+            metadata={**{name: value for name, value in self.metadata.items() if name != SAID_BY}, **said_by},
+            wordings=(first, *(one for one in wordings if one is not first)) if len(wordings) > 1 else (),
+        )
+
+    def without(self, is_gone: Callable[[MemorySource], bool]) -> "Memory | None":
+        """What is left of it without some messages: what these alone say leaves with them. `None` if nothing is left.
+
+        What was entered by hand stays.
+        """
+        if not any(map(is_gone, self.sources)):
+            return self
+        left = []
+        for wording in self.said:
+            sources = tuple(source for source in wording.sources if not is_gone(source))
+            if sources or not wording.sources:
+                left.append(replace(wording, sources=sources))
+        return self.worded(left) if left else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +198,8 @@ class ProposedMemory:
         metadata: JSON values of the application's own.
         reinforces: Whether saying it again makes a memory that is there more important; not so where the assistant
             only repeats what it was told.
+        supersedes: Whether it takes the place of what users said and it contradicts; not so what the assistant alone
+            said or concluded.
         replaces: The ids of memories that no longer hold because of it, besides those that its words contradict.
     """
 
@@ -151,6 +211,7 @@ class ProposedMemory:
     valid_from: datetime | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     reinforces: bool = True
+    supersedes: bool = True
     replaces: tuple[str, ...] = ()
 
     def stored_as(self, memory_id: str, now: datetime) -> Memory:

@@ -59,19 +59,21 @@ class Forgotten:
 
     Args:
         removed: Memories that rested on nothing else.
-        restored: Memories that only these had taken the place of: they hold again.
+        renewed: Memories that hold, and that the index has to hold anew: only what was removed had taken their place,
+            or what is left says them in other words.
     """
 
     removed: tuple[tuple[Scope, str], ...] = ()
-    restored: tuple[tuple[Scope, str], ...] = ()
+    renewed: tuple[tuple[Scope, str], ...] = ()
 
 
 class MemoryStore(Protocol):
     """Where memories are kept, beside the conversations. Thread-safe; every method is atomic and sees one scope.
 
     - A scope is a place of its own (see `Scope`); only `erase`, `resting_on` and the two `forget_…` look across.
-    - What rests on the words of a message alone goes with the append that edits them, both or neither.
-    - What is forgotten leaves an index beside it at once; what holds again by that is not put there.
+    - What rests on a message alone goes with what edits or removes the message, both or neither: a memory, or the
+      words of one that others say too (`Memory.without`).
+    - What is forgotten leaves an index beside it at once; what is to be there instead is not put there.
     - How far a session was read is noted beside the session, and leaves with it.
     - Memories come back as they were put; nothing of a caller's own is shared with what is stored.
     """
@@ -124,11 +126,11 @@ class MemoryStore(Protocol):
         """The memories that `forget_session` or `forget_messages` would remove now."""
 
     def forget_session(self, key: SessionKey) -> Forgotten:
-        """Remove what was remembered of a session, as part of its deletion; call it after the messages are gone.
+        """Remove what was remembered of a session; call it after the messages are gone.
 
         - All that the session's own scope holds goes.
         - Of its user's and its caller's, every memory goes that has no source elsewhere; the others lose their sources
-          in the session.
+          in the session, with the words that only these say.
         - What only removed memories had taken the place of holds again.
         """
 

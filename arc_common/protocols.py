@@ -235,7 +235,7 @@ class ConversationStore(Protocol):
         """The messages with these `seq`s that are there, oldest first, each once."""
 
     def remove(self, key: SessionKey, message_ids: Sequence[str]) -> int:
-        """Remove single messages; how many were there."""
+        """Remove single messages, with the memories that rest on these alone; how many were there."""
 
     def conversation(self, key: SessionKey) -> Conversation | None:
         """The session's record, or `None` if nothing was ever stored (or it was deleted)."""
@@ -244,7 +244,7 @@ class ConversationStore(Protocol):
         """Remove all messages and everything made from them, but keep the session; how many there were."""
 
     def delete(self, key: SessionKey) -> bool:
-        """Remove the session and everything in it; whether there was one."""
+        """Remove the session, everything in it and everything made from it; whether there was one."""
 
     def conversations(
         self, caller_id: str, *, user_id: str | None = None, limit: int = 50, cursor: str | None = None

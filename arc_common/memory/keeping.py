@@ -150,7 +150,7 @@ class MemoryKeeper:
     def forget(self, key: SessionKey, message_ids: Sequence[str] | None = None) -> int:
         """Remove what rests on a session, or on some of its messages, alone; how many memories that were.
 
-        Call it after the messages are gone or edited. What left with an edit is not counted, but the index follows it.
+        Call it after the messages are gone or edited. What left with them is not counted, but the index follows it.
 
         Raises:
             StoreError: The store failed.
@@ -160,12 +160,12 @@ class MemoryKeeper:
             done = self._store.forget_session(key)
         else:
             done = self._store.forget_messages(key, message_ids)
-            for scope in _scopes_of(key):
-                self._writer.follow(scope)
         self._index.erase(done.removed)
-        for scope, memory_id in done.restored:
+        for scope, memory_id in done.renewed:
             again = [memory for memory in self._store.get(scope, [memory_id]) if memory.holds]
             self._index.put(scope, [self._index.entry(memory) for memory in again])
+        for scope in _scopes_of(key):
+            self._writer.follow(scope)
         return len(done.removed)
 
     def count(self, scope: Scope) -> int:

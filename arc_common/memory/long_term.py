@@ -6,11 +6,21 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from arc_common.memories import SAID_BY, Memory, MemoryOutline, MemoryStatus, ProposedMemory, ScoredMemory
+from arc_common.memories import (
+    SAID_BY,
+    Memory,
+    MemoryOutline,
+    MemoryStatus,
+    MemoryType,
+    ProposedMemory,
+    ScoredMemory,
+    Wording,
+)
 from arc_common.memory.holdings import Holdings
-from arc_common.memory.likeness import may_be_the_same
+from arc_common.memory.likeness import folded, may_be_the_same
+from arc_common.messages import Role
 
-__all__ = ["Decision", "Outcome", "approved", "decide", "leaving", "merged", "placed", "ranked", "recency"]
+__all__ = ["Decision", "Outcome", "approved", "decide", "is_firm", "leaving", "merged", "placed", "ranked", "recency"]
 
 RELEVANCE_WEIGHT = 0.6
 IMPORTANCE_WEIGHT = 0.2
@@ -23,6 +33,9 @@ HALF_LIFE = timedelta(days=30)
 
 RAISE = 0.1
 """The share of what an importance lacks to 1 that it gains each time the same is said again."""
+
+MOST_WORDINGS = 16
+"""So many ways of saying the same are kept apart, the longest and those said last."""
 
 
 class Outcome(StrEnum):
@@ -48,7 +61,7 @@ class Decision:
     Args:
         outcome: That.
         twin: The id of the memory that says the same; `None` for a new one.
-        superseded: The ids of memories that the new one takes the place of.
+        superseded: The ids of memories that the new one, or its twin, takes the place of.
         superseded_by: The id of the memory that holds in the new one's place, if that was said later.
     """
 
@@ -66,13 +79,14 @@ def decide(
     merge_similarity: float,
     alike: Iterable[str] = (),
     by_hand: bool = False,
+    outranked: Collection[str] = (),
 ) -> Decision:
     """Compare a proposed memory with those that are there.
 
     - The same words: known. More similar than `merge_similarity` by edit distance, or alike by meaning: merged, as far
       as nothing in either speaks against it (see `may_be_the_same`).
     - A contradiction is never merged: what was said later takes the place of what was said before, whichever of them
-      comes first to be stored. So does what it is said to replace.
+      comes first to be stored. So does it with what it is said to replace, also where it joins one that is there.
     - What waits for a review takes no other's place, and changes none that holds.
     - What is gathered goes round no review: it joins what waits, and is not stored where the same was rejected. What
       somebody enters joins only memories of its own status; word for word what waits, it approves.
@@ -84,17 +98,32 @@ def decide(
         merge_similarity: Normalised Levenshtein similarity, from 0 to 1.
         alike: The ids of memories that are near enough by their vectors, the nearest first.
         by_hand: Whether somebody entered it.
+        outranked: The ids of memories that hold against it, whenever they were said.
     """
     is_active = proposed.status is MemoryStatus.ACTIVE
 
     def joins(status: MemoryStatus) -> bool:
         return status is proposed.status or (not by_hand and (is_active or status is MemoryStatus.REJECTED))
 
+    def joined(outcome: Outcome, twin: str) -> Decision:
+        status = holdings[twin].status
+        if status is MemoryStatus.REJECTED:
+            return Decision(Outcome.REJECTED, twin)
+        if not (is_active and status is MemoryStatus.ACTIVE):
+            return Decision(outcome, twin)
+        place = new()
+        others = () if place.superseded_by else (name for name in place.superseded if name != twin)
+        return Decision(outcome, twin, superseded=tuple(others))
+
+    def new() -> Decision:
+        said = proposed.valid_from or now
+        return placed(proposed.text, holdings, said=said, replaces=proposed.replaces, outranked=outranked)
+
     exact = holdings.same_text(proposed.text)
     if exact is not None:
         status = holdings[exact].status
         if joins(status):
-            return Decision(Outcome.REJECTED if status is MemoryStatus.REJECTED else Outcome.KNOWN, exact)
+            return joined(Outcome.KNOWN, exact)
         if is_active and status is MemoryStatus.PENDING:
             return Decision(Outcome.APPROVED, exact)
         if status is MemoryStatus.ACTIVE and proposed.status is MemoryStatus.PENDING:
@@ -103,7 +132,7 @@ def decide(
     for memory_id in holdings.similar(proposed.text, cutoff=merge_similarity):
         outline = holdings[memory_id]
         if memory_id not in opposed and joins(outline.status) and may_be_the_same(proposed.text, outline.text):
-            return Decision(Outcome.REJECTED if outline.status is MemoryStatus.REJECTED else Outcome.MERGED, memory_id)
+            return joined(Outcome.MERGED, memory_id)
     if not is_active:
         return Decision(Outcome.NEW)
     for memory_id in alike:
@@ -111,11 +140,18 @@ def decide(
         if found is None or not found.holds or memory_id in opposed:
             continue
         if may_be_the_same(proposed.text, found.text, by_meaning=True):
-            return Decision(Outcome.MERGED, memory_id)
-    return placed(proposed.text, holdings, said=proposed.valid_from or now, replaces=proposed.replaces)
+            return joined(Outcome.MERGED, memory_id)
+    return new()
 
 
-def placed(text: str, holdings: Holdings, *, said: datetime, replaces: Collection[str] = ()) -> Decision:
+def placed(
+    text: str,
+    holdings: Holdings,
+    *,
+    said: datetime,
+    replaces: Collection[str] = (),
+    outranked: Collection[str] = (),
+) -> Decision:
     """What a new memory that may be used takes the place of, or what holds in its place: the later of the two.
 
     Args:
@@ -123,15 +159,23 @@ def placed(text: str, holdings: Holdings, *, said: datetime, replaces: Collectio
         holdings: What its scope holds.
         said: When it was said.
         replaces: The ids of memories that it is said to replace: as far as they hold, and were not said later.
+        outranked: The ids of memories that hold in its place also where they were said before.
     """
     contradicted = [holdings[memory_id] for memory_id in holdings.contradicted(text)]
     named = [outline for name in sorted(set(replaces)) if (outline := holdings.get(name)) is not None and outline.holds]
-    later = [outline for outline in contradicted if outline.valid_from > said]
+    later = [outline for outline in contradicted if outline.valid_from > said or outline.id in outranked]
     if later:
         newest = max(later, key=lambda outline: (outline.valid_from, outline.id))
         return Decision(Outcome.NEW, superseded_by=newest.id)
     before = [*contradicted, *(outline for outline in named if outline.valid_from <= said)]
     return Decision(Outcome.NEW, superseded=tuple(dict.fromkeys(outline.id for outline in before)))
+
+
+def is_firm(memory: Memory) -> bool:
+    """Whether it rests on more than what an assistant said or concluded."""
+    return memory.type is not MemoryType.INSIGHT and any(
+        wording.said_by != Role.ASSISTANT.value for wording in memory.said
+    )
 
 
 def merged(memory: Memory, proposed: ProposedMemory, *, now: datetime, known: bool = False) -> Memory:
@@ -145,32 +189,50 @@ def merged(memory: Memory, proposed: ProposedMemory, *, now: datetime, known: bo
     """
     if not proposed.reinforces:
         return memory
-    # what was entered by hand rests on no message, and must not leave with one that says it again
-    sources = tuple(dict.fromkeys((*memory.sources, *proposed.sources))) if memory.sources else ()
+    wordings = _with_wording(memory.said, _wording_of(proposed))
+    worded = memory if wordings == memory.said else memory.worded(wordings)
     if known:
-        return memory if sources == memory.sources else replace(memory, sources=sources)
-    is_longer = len(proposed.text) > len(memory.text)
-    others = memory.metadata if not is_longer else {k: v for k, v in memory.metadata.items() if k != SAID_BY}
-    added = proposed.metadata if is_longer else {k: v for k, v in proposed.metadata.items() if k != SAID_BY}
+        return worded
     least = max(memory.importance, min(1.0, max(0.0, proposed.importance)))
+    own = {name: value for name, value in proposed.metadata.items() if name != SAID_BY}
     return replace(
-        memory,
-        text=proposed.text if is_longer else memory.text,
+        worded,
         importance=round(least + RAISE * (1.0 - least), 4),
-        sources=sources,
         valid_from=max(memory.valid_from, proposed.valid_from or now),
-        metadata={**others, **added},
+        metadata={**worded.metadata, **own},
     )
+
+
+def _wording_of(proposed: ProposedMemory) -> Wording:
+    said_by = proposed.metadata.get(SAID_BY)
+    return Wording(proposed.text, proposed.sources, said_by if isinstance(said_by, str) else None)
+
+
+def _with_wording(said: Sequence[Wording], new: Wording) -> tuple[Wording, ...]:
+    """Words of a memory and others that say the same; of those that somebody entered, the longest."""
+    words = folded(new.text)
+    for place, known in enumerate(said):
+        if folded(known.text) == words:
+            is_by_hand = not known.sources or not new.sources
+            sources = () if is_by_hand else tuple(dict.fromkeys((*known.sources, *new.sources)))
+            said_by = new.said_by if known.said_by == Role.ASSISTANT.value else known.said_by
+            return (*said[:place], Wording(known.text, sources, said_by), *said[place + 1 :])
+    by_hand = [one for one in (*said, new) if not one.sources]
+    useless = sorted(by_hand, key=lambda one: len(one.text))[:-1]
+    wordings = [one for one in (*said, new) if one not in useless]
+    if len(wordings) > MOST_WORDINGS:
+        longest = max(wordings, key=lambda one: len(one.text))
+        wordings.remove(next(one for one in wordings if one is not longest and one.sources))
+    return tuple(wordings)
 
 
 def approved(waiting: Memory, proposed: ProposedMemory, *, now: datetime) -> Memory:
     """A memory that waited for a review, once somebody enters the same: with what both have, of the later time."""
     given = proposed.stored_as(waiting.id, now)
     return replace(
-        waiting,
+        waiting.worded(_with_wording(waiting.said, _wording_of(proposed))),
         status=given.status,
         importance=max(waiting.importance, given.importance),
-        sources=tuple(dict.fromkeys((*waiting.sources, *given.sources))),
         valid_from=max(waiting.valid_from, given.valid_from),
         metadata={**waiting.metadata, **given.metadata},
     )

@@ -178,10 +178,20 @@ class Extractor:
             if session_id is not None:
                 sources = tuple((session_id, message_id) for message_id in fact.sources)
             said_at = max((times[name] for name in fact.sources if name in times), default=None)
-            by_others = is_grounded(memory.text, everybody) and not is_grounded(memory.text, by_user)
+            is_users = is_grounded(memory.text, by_user)
+            by_others = not is_users and is_grounded(memory.text, everybody)
             reinforces = _is_grounded(memory, by_user) and not by_others
-            replaces = memory.replaces if is_grounded(memory.text, by_user) else ()
-            found.append(replace(memory, sources=sources, valid_from=said_at, reinforces=reinforces, replaces=replaces))
+            found.append(
+                replace(
+                    memory,
+                    sources=sources,
+                    valid_from=said_at,
+                    metadata={SAID_BY: Role.ASSISTANT.value} if by_others else memory.metadata,
+                    reinforces=reinforces,
+                    supersedes=is_users or (reinforces and memory.type is MemoryType.PREFERENCE),
+                    replaces=memory.replaces if is_users else (),
+                )
+            )
         return found
 
 

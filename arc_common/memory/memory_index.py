@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from arc_common.documents import ScoredDocument
@@ -143,20 +143,28 @@ class MemoryIndex:
         """Remove the entries of a scope and of every scope within it. Raises as `erase`."""
         self._store().erase(scope, kind="memory")
 
-    def mend(self, scope: Scope, holding: Collection[str], read: Callable[[Sequence[str]], Sequence[Memory]]) -> None:
+    def mend(
+        self,
+        scope: Scope,
+        holding: Mapping[str, str],
+        read: Callable[[Sequence[str]], Sequence[Memory]],
+        *,
+        reads_all: bool = False,
+    ) -> None:
         """Put right what a process, or the index, failed at between two changes.
 
         Args:
             scope: Whose.
-            holding: The ids of the memories that hold.
+            holding: The texts of the memories that hold, by their ids.
             read: Reads those of these ids that hold now.
+            reads_all: Whether to look at each; else only if there are more or fewer than hold.
         """
         try:
             index = self._index(scope)
-            if index.count() == len(holding):
+            if not reads_all and index.count() == len(holding):
                 return
-            there = {str(document.id) for document in index.get(sorted(holding))}
-            missing = sorted(set(holding) - there)
+            there = {str(document.id): document.text for document in index.get(sorted(holding))}
+            missing = sorted(name for name, text in holding.items() if there.get(name) != text)
             self.put(scope, [self.entry(memory) for memory in read(missing)])
             self._drop_unless_holding(scope, missing, read)
             after = ""

@@ -13,7 +13,7 @@ from arc_common.exceptions import StoreError
 from arc_common.indexing import IndexEntry, Scope
 from arc_common.memories import Memory, MemoryOutline, MemoryStatus, ProposedMemory
 from arc_common.memory.holdings import Holdings
-from arc_common.memory.long_term import Decision, Outcome, approved, decide, leaving, merged, placed
+from arc_common.memory.long_term import Decision, Outcome, approved, decide, is_firm, leaving, merged, placed
 from arc_common.memory.memory_index import MemoryIndex
 from arc_common.memory_stores import IndexChange, MemoryChange, MemoryStore
 from arc_common.observability import Observer
@@ -105,21 +105,20 @@ class MemoryWriter:
                 self._refresh(scope, holdings)
             for _ in range(_ATTEMPTS):
                 known = holdings.version
+                opposed = self._opposed(scope, holdings, proposed, said=new.valid_from, is_own=is_own, follows=follows)
+                said = _said_after(opposed, new.valid_from, is_own=is_own, follows=follows)
                 decision = decide(
-                    proposed,
+                    replace(proposed, valid_from=said),
                     holdings,
                     now=now,
                     merge_similarity=self._settings.merge_similarity,
                     alike=self._index.alike(scope, entry) if len(holdings) else (),
                     by_hand=by_hand,
+                    outranked=() if proposed.supersedes else [one.id for one in opposed if is_firm(one)],
                 )
                 if decision.twin is None:
-                    new = replace(new, superseded_by=decision.superseded_by)
-                    if decision.superseded_by is not None:
-                        decision, new = self._placed(
-                            scope, holdings, new, is_own=is_own, follows=follows, replaces=proposed.replaces
-                        )
-                    done = self._insert(scope, holdings, decision, new, entry, by_hand=by_hand)
+                    memory = replace(new, valid_from=said, superseded_by=decision.superseded_by)
+                    done = self._insert(scope, holdings, decision, memory, entry, by_hand=by_hand)
                 else:
                     done = self._join(scope, holdings, decision, proposed)
                 if done is not None and holdings.version != known:
@@ -165,13 +164,13 @@ class MemoryWriter:
         raise StoreError(f"memories were not removed: others changed their scope {_ATTEMPTS} times meanwhile")
 
     def follow(self, scope: Scope) -> None:
-        """Have the index hold what holds, after others have changed the store alone."""
+        """Have the index hold what holds, in the words of now, after others have changed the store alone."""
         lock, holdings = self._holdings(scope)
         with lock:
             before = holdings.version
-            self._refresh(scope, holdings)
-            if before and holdings.version != before:
-                self._mend(scope, holdings)
+            holdings.apply(self._store.updates(scope, after=before))
+            if holdings.version != before:
+                self._mend(scope, holdings, reads_all=True)
 
     def _join(self, scope: Scope, holdings: Holdings, decision: Decision, proposed: ProposedMemory) -> Added | None:
         """Add to a memory that is there; `None` if another was in the way."""
@@ -186,41 +185,47 @@ class MemoryWriter:
             changed = self._change(scope, holdings, entered, is_own=proposed.valid_from is None)
             return None if changed is None else Added(decision.outcome, changed)
         memory = merged(found[0], proposed, now=self._clock(), known=decision.outcome is Outcome.KNOWN)
-        if memory is not found[0]:
+        before = self._store.get(scope, decision.superseded)
+        if len(before) < len(decision.superseded):
+            return None
+        put = [replace(one, superseded_by=memory.id) for one in before]
+        put += [memory] if memory is not found[0] else []
+        if put:
             is_found = memory.text != found[0].text and memory.holds
-            index = IndexChange((self._index.entry(memory),) if is_found else ())
-            if not self._commit(scope, holdings, MemoryChange((memory,)), index):
+            index = IndexChange((self._index.entry(memory),) if is_found else (), decision.superseded)
+            if not self._commit(scope, holdings, MemoryChange(tuple(put)), index):
                 return None
         return Added(decision.outcome, memory)
 
-    def _placed(
+    def _opposed(
         self,
         scope: Scope,
         holdings: Holdings,
-        memory: Memory,
+        proposed: ProposedMemory,
         *,
+        said: datetime,
         is_own: bool,
-        follows: str | None = None,
-        replaces: Sequence[str] = (),
-    ) -> tuple[Decision, Memory]:
-        """What a memory takes the place of, and the memory with what holds in its place.
+        follows: str | None,
+    ) -> list[Memory]:
+        """Of the memories that a proposed one contradicts or is said to replace those of which not all is decided.
 
-        What seems later was said before it if somebody enters the memory now (`is_own`), or if its session said that
-        (`follows`): the clock was set back between them. Then both are of one time, and the memory holds.
+        These are the ones that seem to be said later, where that may not be so; of what takes no user's words' place,
+        all.
         """
-        decision = placed(memory.text, holdings, said=memory.valid_from, replaces=replaces)
-        later = self._store.get(scope, [decision.superseded_by]) if decision.superseded_by else []
-        for one in later:
-            if is_own or any(session_id == follows for session_id, _ in one.sources):
-                memory = replace(memory, valid_from=one.valid_from)
-                decision = placed(memory.text, holdings, said=memory.valid_from, replaces=replaces)
-        return decision, replace(memory, superseded_by=decision.superseded_by)
+        names = dict.fromkeys((*holdings.contradicted(proposed.text), *proposed.replaces))
+        opposed = [one for name in names if (one := holdings.get(name)) is not None and one.holds]
+        if proposed.supersedes:
+            opposed = [one for one in opposed if one.valid_from > said and (is_own or follows is not None)]
+        return self._store.get(scope, [one.id for one in opposed]) if opposed else []
 
     def _change(self, scope: Scope, holdings: Holdings, memory: Memory, *, is_own: bool) -> Memory | None:
         """Store a memory with another status and what follows from it; `None` if another was in the way."""
         superseded: tuple[str, ...] = ()
         if memory.holds:
-            decision, memory = self._placed(scope, holdings, memory, is_own=is_own)
+            opposed = self._store.get(scope, holdings.contradicted(memory.text)) if is_own else []
+            said = _said_after(opposed, memory.valid_from, is_own=is_own)
+            decision = placed(memory.text, holdings, said=said)
+            memory = replace(memory, valid_from=said, superseded_by=decision.superseded_by)
             superseded = decision.superseded
         index = IndexChange((self._index.entry(memory),)) if memory.holds else IndexChange(removed=(memory.id,))
         done = self._write(scope, holdings, memory, superseded, index, keeps=True)
@@ -314,9 +319,13 @@ class MemoryWriter:
         if is_first and holdings.version:
             self._mend(scope, holdings)
 
-    def _mend(self, scope: Scope, holdings: Holdings) -> None:
-        holding = {outline.id for outline in holdings.outlines if outline.holds}
-        self._index.mend(scope, holding, lambda ids: [one for one in self._store.get(scope, ids) if one.holds])
+    def _mend(self, scope: Scope, holdings: Holdings, *, reads_all: bool = False) -> None:
+        holding = {outline.id: outline.text for outline in holdings.outlines if outline.holds}
+
+        def read(ids: Sequence[str]) -> list[Memory]:
+            return [memory for memory in self._store.get(scope, ids) if memory.holds]
+
+        self._index.mend(scope, holding, read, reads_all=reads_all)
 
     def _holdings(self, scope: Scope) -> tuple[Lock, Holdings]:
         if self._process != os.getpid():  # a lock that another thread of the parent held would stay held for good
@@ -326,6 +335,20 @@ class MemoryWriter:
             if known is None:
                 known = self._known[scope] = (Lock(), Holdings())
             return known
+
+
+def _said_after(
+    opposed: Sequence[Memory], said: datetime, *, is_own: bool = False, follows: str | None = None
+) -> datetime:
+    """When a memory was said: not before those that it opposes and that are known to be older.
+
+    They are if somebody enters the memory now (`is_own`), or if its session said them before (`follows`): where they
+    seem later, the clock was set back between them.
+    """
+    before = [
+        one.valid_from for one in opposed if is_own or any(session_id == follows for session_id, _ in one.sources)
+    ]
+    return max([said, *before])
 
 
 def _new_id() -> str:

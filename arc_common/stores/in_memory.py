@@ -219,6 +219,7 @@ class InMemoryStore:
             if gone:
                 session.replace_all([stored for stored in session.messages if stored.message.id not in names])
                 session.ledger.after(Changed(tuple(gone), tuple(names), removed=True), session.messages)
+                self._memories.forget(key, list(names))
             return len(gone)
 
     def conversation(self, key: SessionKey) -> Conversation | None:
@@ -237,6 +238,7 @@ class InMemoryStore:
             session.replace_all([])
             session.ledger.clear()
             self._erase(key)
+            self._memories.forget(key, None)
             session.updated_at = self._clock()
             return removed
 
@@ -247,6 +249,7 @@ class InMemoryStore:
                 return False
             del self._sessions[key.caller_id, key.session_id]
             self._erase(key)
+            self._memories.forget(key, None)
             return True
 
     def conversations(

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from cachetools import LRUCache
 
-from arc_common.codec import loads
+from arc_common.codec import dumps, loads
 from arc_common.exceptions import InvalidInputError, SessionNotFoundError
 from arc_common.indexing import IndexStore, Scope
 from arc_common.memories import Memory, MemoryOutline, MemoryStatus, MemoryType
@@ -54,9 +54,6 @@ class _Shelf:
 
     def put(self, memory: Memory, metadata: str | None) -> None:
         self.kept[memory.id] = _Kept(replace(memory, metadata={}), metadata, self.version)
-
-    def change(self, memory: Memory) -> None:
-        self.put(memory, self.kept[memory.id].metadata)
 
 
 class _Session(Protocol):
@@ -186,25 +183,28 @@ class InMemoryMemories:
     def forget(self, key: SessionKey, ids: Sequence[str] | None) -> Forgotten:
         """Remove what rests on a session, or on some of its messages; for who has the lock."""
         removed: list[tuple[Scope, str]] = []
-        restored: list[tuple[Scope, str]] = []
+        renewed: list[tuple[Scope, str]] = []
         for scope, shelf, lost in self._losses(key, ids):
             if not lost.removed and not lost.changed:
                 continue
             shelf.version = next(self._versions)
-            for memory in lost.changed:
-                shelf.change(memory)
             for gone in lost.removed:
                 del shelf.kept[gone]
                 removed.append((scope, gone))
                 shelf.purged = shelf.version
-            for kept in list(shelf.kept.values()):
+            changed = {memory.id: memory for memory in lost.changed}
+            anew = set(lost.reworded)
+            for name, kept in shelf.kept.items():
                 if kept.memory.superseded_by in lost.removed:
-                    memory = replace(kept.memory, superseded_by=heir(kept.memory.superseded_by, lost.removed))
-                    shelf.change(memory)
-                    restored += [(scope, memory.id)] if memory.holds else []
+                    memory = changed.get(name) or kept.shown()
+                    changed[name] = replace(memory, superseded_by=heir(memory.superseded_by, lost.removed))
+                    anew.add(name)
+            for memory in changed.values():
+                shelf.put(memory, dumps(dict(memory.metadata), field="memory.metadata") if memory.metadata else None)
+                renewed += [(scope, memory.id)] if memory.id in anew and memory.holds else []
             if not shelf.kept:
                 del self._shelves[scope]
-        return Forgotten(tuple(removed), tuple(restored))
+        return Forgotten(tuple(removed), tuple(renewed))
 
     def resting_on(self, key: SessionKey, message_ids: Sequence[str] | None = None) -> list[tuple[Scope, str]]:
         """See `MemoryStore.resting_on`."""
@@ -257,8 +257,9 @@ class InMemoryMemories:
         return None
 
     def _losses(self, key: SessionKey, ids: Sequence[str] | None) -> list[tuple[Scope, _Shelf, Loss]]:
-        return [
-            (scope, shelf, loss([kept.memory for kept in shelf.kept.values()], key, ids, is_own=bool(scope.session_id)))
-            for scope in list(self._shelves)
-            if is_within_reach(scope, key) and (shelf := self._shelves.get(scope)) is not None
-        ]
+        found = []
+        for scope in list(self._shelves):
+            if is_within_reach(scope, key) and (shelf := self._shelves.get(scope)) is not None:
+                memories = [kept.shown() for kept in shelf.kept.values()]
+                found.append((scope, shelf, loss(memories, key, ids, is_own=bool(scope.session_id))))
+        return found

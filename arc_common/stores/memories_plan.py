@@ -1,19 +1,18 @@
 """What forgetting does to memories, decided without a store. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from arc_common.codec import dumps
 from arc_common.exceptions import InvalidInputError
 from arc_common.indexing import Scope
-from arc_common.memories import Memory
+from arc_common.memories import Memory, MemorySource
 from arc_common.memory_stores import MemoryChange
 from arc_common.messages import check_identifier
 from arc_common.protocols import SessionKey
 
 __all__ = [
     "NEWEST_SESSIONS", "Loss", "checked_change", "checked_memory_ids", "heir", "is_within_reach", "loss",
-    "without_sources",
 ]  # fmt: skip
 
 NEWEST_SESSIONS = 64
@@ -26,11 +25,13 @@ class Loss:
 
     Args:
         removed: Memories that go, by id, each with what had taken its place.
-        changed: Memories that stay, with the sources that they have left.
+        changed: Memories that stay, with the sources and the words that they have left.
+        reworded: The ids of those of them that have another text.
     """
 
     removed: Mapping[str, str | None]
     changed: tuple[Memory, ...]
+    reworded: frozenset[str] = frozenset()
 
 
 def is_within_reach(scope: Scope, key: SessionKey) -> bool:
@@ -55,23 +56,19 @@ def loss(
     """
     removed: dict[str, str | None] = {}
     changed = []
+    reworded = set()
+
+    def is_gone(source: MemorySource) -> bool:
+        return source[0] == key.session_id and (message_ids is None or source[1] in message_ids)
+
     for memory in memories:
-        left = without_sources(memory, key, message_ids)
-        if (is_own and message_ids is None) or (memory.sources and not left.sources):
+        left = None if is_own and message_ids is None else memory.without(is_gone)
+        if left is None:
             removed[memory.id] = memory.superseded_by
         elif left is not memory:
             changed.append(left)
-    return Loss(removed, tuple(changed))
-
-
-def without_sources(memory: Memory, key: SessionKey, message_ids: Collection[str] | None) -> Memory:
-    """The memory without its sources in a session (in some messages of it)."""
-    left = tuple(
-        (session_id, message_id)
-        for session_id, message_id in memory.sources
-        if session_id != key.session_id or (message_ids is not None and message_id not in message_ids)
-    )
-    return memory if len(left) == len(memory.sources) else replace(memory, sources=left)
+            reworded |= {left.id} if left.text != memory.text else set()
+    return Loss(removed, tuple(changed), frozenset(reworded))
 
 
 def heir(superseded_by: str | None, removed: Mapping[str, str | None]) -> str | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from arc_common.codec import loads
 from arc_common.indexing import Scope
-from arc_common.memories import Memory, MemoryOutline, MemoryStatus, MemoryType
+from arc_common.memories import Memory, MemoryOutline, MemorySource, MemoryStatus, MemoryType, Wording
 from arc_common.stores.rows import from_microseconds, to_microseconds
 
 __all__ = ["memory_from_row", "memory_row", "memory_scope", "outline_from_row", "source_rows"]
@@ -30,7 +30,7 @@ def memory_row(memory: Memory, metadata: str | None) -> dict[str, Any]:
         "created_at": to_microseconds(memory.created_at),
         "valid_from": to_microseconds(memory.valid_from),
         "last_accessed_at": None if accessed is None else to_microseconds(accessed),
-        "sources": json.dumps(memory.sources, ensure_ascii=False, separators=(",", ":")),
+        "sources": json.dumps(_sources_of(memory), ensure_ascii=False, separators=(",", ":")),
         "metadata": metadata,
     }
 
@@ -44,6 +44,7 @@ def source_rows(memory: Memory) -> list[dict[str, str]]:
 def memory_from_row(row: Sequence[Any]) -> Memory:
     """Read a row of `MEMORY_COLUMNS`."""
     memory_id, text, created, valid, kind, importance, status, superseded_by, accessed, sources, metadata = row
+    named, wordings = _sources_from(json.loads(sources))
     return Memory(
         id=memory_id,
         text=text,
@@ -52,11 +53,30 @@ def memory_from_row(row: Sequence[Any]) -> Memory:
         type=MemoryType(kind),
         importance=importance,
         status=MemoryStatus(status),
-        sources=tuple((session_id, message_id) for session_id, message_id in json.loads(sources)),
+        sources=named,
         superseded_by=superseded_by,
         last_accessed_at=None if accessed is None else from_microseconds(accessed),
         metadata=loads(metadata) if metadata else {},
+        wordings=wordings,
     )
+
+
+def _sources_of(memory: Memory) -> Sequence[Any]:
+    """Pairs of ids; of a memory that was said in several ways, objects with the words of each."""
+    if not memory.wordings:
+        return memory.sources
+    return [{"text": one.text, "said_by": one.said_by, "sources": one.sources} for one in memory.wordings]
+
+
+def _sources_from(stored: Sequence[Any]) -> tuple[tuple[MemorySource, ...], tuple[Wording, ...]]:
+    if not stored or not isinstance(stored[0], dict):
+        return _pairs(stored), ()
+    wordings = tuple(Wording(one["text"], _pairs(one["sources"]), one["said_by"]) for one in stored)
+    return tuple(dict.fromkeys(source for one in wordings for source in one.sources)), wordings
+
+
+def _pairs(stored: Sequence[Any]) -> tuple[MemorySource, ...]:
+    return tuple((session_id, message_id) for session_id, message_id in stored)
 
 
 def outline_from_row(row: Sequence[Any]) -> MemoryOutline:

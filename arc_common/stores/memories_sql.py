@@ -175,19 +175,19 @@ class SqlMemories:
     ) -> tuple[Forgotten, list[Call]]:
         """What forgetting a session, or some of its messages, does, and the calls that do it in a transaction."""
         removed: list[tuple[Scope, str]] = []
-        restored: list[tuple[Scope, str]] = []
+        renewed: list[tuple[Scope, str]] = []
         calls: list[Call] = []
         (scopes,) = transaction.run((self._sql.lock_within_reach, _reach(key)))
         for row_id, session_id, user_id in scopes:
-            gone, back, more = self._forget_in(transaction, key, row_id, ids, is_own=bool(session_id))
+            gone, anew, more = self._forget_in(transaction, key, row_id, ids, is_own=bool(session_id))
             place = Scope(key.caller_id, user_id or None, session_id or None)
             removed += [(place, memory_id) for memory_id in gone]
-            restored += [(place, memory_id) for memory_id in back]
+            renewed += [(place, memory_id) for memory_id in anew]
             calls += more
-            if gone:
-                with self._index().beside(place, "memory", removed=gone) as entries:
+            if gone or anew:
+                with self._index().beside(place, "memory", removed=[*gone, *anew]) as entries:
                     calls += entries.writing(transaction.run(*entries.reading))
-        return Forgotten(tuple(removed), tuple(restored)), calls
+        return Forgotten(tuple(removed), tuple(renewed)), calls
 
     def unless_resting_on(self, key: SessionKey) -> Call:
         """Fails on PostgreSQL, with all that is sent behind it, if a memory rests on the session."""
@@ -226,7 +226,7 @@ class SqlMemories:
     def _forget_in(
         self, transaction: Transaction, key: SessionKey, row_id: int, ids: Sequence[str] | None, *, is_own: bool
     ) -> tuple[list[str], list[str], list[Call]]:
-        """What goes in one scope, what holds again, and the calls that make it so."""
+        """What goes in one scope, what the index has to hold anew, and the calls that make it so."""
         place = {"scope": row_id, "caller_id": key.caller_id}
         (rows,) = transaction.run(self._concerned(key, row_id, ids, is_own=is_own))
         lost = loss(map(memory_from_row, rows), key, ids, is_own=is_own)
@@ -242,8 +242,8 @@ class SqlMemories:
         ]
         changed = {memory.id: memory for memory in lost.changed}
         for memory in heirs:
-            sources = changed[memory.id].sources if memory.id in changed else memory.sources
-            changed[memory.id] = replace(memory, sources=sources)
+            changed[memory.id] = replace(changed.get(memory.id, memory), superseded_by=memory.superseded_by)
+        anew = lost.reworded | {memory.id for memory in heirs}
         stored = [
             (memory, dumps(dict(memory.metadata), field="memory.metadata") if memory.metadata else None)
             for memory in changed.values()
@@ -251,7 +251,7 @@ class SqlMemories:
         calls = self._writes(place, version, stored)
         if gone:
             calls += self._removals(place, gone)
-        return gone, [memory.id for memory in heirs if memory.holds], calls
+        return gone, [memory.id for memory in changed.values() if memory.id in anew and memory.holds], calls
 
     def _concerned(self, key: SessionKey, row_id: int, ids: Sequence[str] | None, *, is_own: bool) -> Call:
         """Reads the memories of a scope that may lose something with the session, or with some of its messages."""

@@ -59,6 +59,7 @@ class SqlStore:
       number of processes lose, duplicate and reorder nothing.
     - An append is one transaction: one fsync, and on PostgreSQL two round trips (one if all messages are known as they
       are; more only when another writer comes in between).
+    - What is removed goes with the memories that rest on it alone, in one transaction.
     - A read is one statement that reads as many rows as it returns; the tail by tokens reads at most twice as many.
     - Tables are made at first use, under a lock (unless `auto_migrate` is off).
     - It survives `os.fork`: both sides go on, each with connections of its own.
@@ -220,6 +221,7 @@ class SqlStore:
             if removed:
                 changed = Changed(tuple(row[2] for row in removed), tuple(ids), removed=True)
                 undo = self._edits.after(transaction, place, changed, summarized=locked.summarized)
+                undo += self._memories.forgetting(transaction, key, ids)[1]
             transaction.commit((self._sql.update_session, change), *undo)
         return len(removed)
 
@@ -231,7 +233,7 @@ class SqlStore:
                 return 0
             (removed,) = transaction.run((self._sql.remove_all_messages, place))
             change = {**_NO_CHANGE, **_losses(removed), **place, "more_epoch": 1, "now": now}
-            derived = [*self._edits.clear(place), *self._index_calls(key)]
+            derived = [*self._edits.clear(place), *self._derived(transaction, key)]
             transaction.commit((self._sql.update_session, change), *derived)
         return len(removed)
 
@@ -240,7 +242,7 @@ class SqlStore:
         with self._locked(key, 0) as (transaction, locked, place):
             if locked is None:
                 return False
-            derived = [*self._edits.delete(place), *self._index_calls(key)]
+            derived = [*self._edits.delete(place), *self._derived(transaction, key)]
             transaction.commit((self._sql.remove_all_messages, place), *derived, (self._sql.delete_session, place))
         return True
 
@@ -279,8 +281,13 @@ class SqlStore:
             self._index.close()
         self._database.close()
 
-    def _index_calls(self, key: SessionKey) -> list[Call]:
-        return session_index_calls(self._database.dialect, caller_id=key.caller_id, session_id=key.session_id)
+    def _derived(self, transaction: Transaction, key: SessionKey) -> list[Call]:
+        """Removes what memories and the index have of a session."""
+        calls = self._memories.forgetting(transaction, key, None)[1]
+        return [
+            *calls,
+            *session_index_calls(self._database.dialect, caller_id=key.caller_id, session_id=key.session_id),
+        ]
 
     @contextmanager
     def _locked(self, key: SessionKey, now: int) -> Iterator[tuple[Transaction, _Locked | None, dict[str, Any]]]:

@@ -23,7 +23,7 @@ import pytest
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.indexing import Scope
-from arc_common.memories import Memory, MemoryOutline, MemorySource, MemoryStatus, MemoryType
+from arc_common.memories import Memory, MemoryOutline, MemorySource, MemoryStatus, MemoryType, Wording
 from arc_common.memory_stores import Forgotten, MemoryChange, MemoryStore
 from arc_common.messages import Message, Role
 from arc_common.protocols import ConversationStore, CountedMessage, SessionKey
@@ -331,7 +331,7 @@ class MemoryStoreContract:
             a_memory("is", **self.said(("s", "m1"))),
         )
         done = self.forgotten(store, key)
-        assert done.restored == ((scope, "was"),)
+        assert done.renewed == ((scope, "was"),)
         held = {memory.id: memory.superseded_by for memory in store.newest(scope, include_superseded=True)}
         assert held == {"first": "third", "third": None, "was": None}
 
@@ -369,6 +369,46 @@ class MemoryStoreContract:
         assert sorted(there) == ["before", "both", "other"]
         assert there["both"].sources == (("s", "m2"),)
         assert there["before"].holds
+
+    @pytest.mark.parametrize("how", ["remove", "clear", "delete"])
+    def test_what_is_removed_takes_what_rests_on_it_along(
+        self, conversations: ConversationStore, store: MemoryStore, scope: Scope, key: SessionKey, how: str
+    ) -> None:
+        """With the messages themselves, whatever ends the process behind it."""
+        own = Scope(scope.caller_id, scope.user_id, "s")
+        self.say(conversations, key, "m1", "m2")
+        self.put(store, own, a_memory("hand"), a_memory("own", **self.said(("s", "m1"))))
+        self.put(
+            store,
+            scope,
+            a_memory("only", **self.said(("s", "m1"))),
+            a_memory("other", **self.said(("t", "m1"))),
+            a_memory("before", superseded_by="only"),
+        )
+        if how == "remove":
+            assert conversations.remove(key, ["m1"]) == 1
+        else:
+            assert getattr(conversations, how)(key)
+        assert names(store.newest(scope)) == ["before", "other"]
+        assert names(store.newest(own)) == (["hand"] if how == "remove" else [])
+
+    def test_words_last_as_long_as_what_says_them(self, store: MemoryStore, scope: Scope, key: SessionKey) -> None:
+        """What is left says it in the words that are left; it has to be found by these."""
+        longest = Wording("the longest words of all", (("s", "m1"),))
+        both = Wording("words of two", (("s", "m1"), ("t", "m1")), "user")
+        by_hand = Wording("short")
+        many = a_memory("many", metadata={"k": 1}).worded([longest, both])
+        entered = a_memory("entered").worded([longest, by_hand])
+        gone = a_memory("gone").worded([longest, replace(longest, text="other")])
+        self.put(store, scope, many, entered, gone)
+        assert store.get(scope, ["many", "gone", "entered"]) == [many, gone, entered]
+        done = self.forgotten(store, key)
+        assert done.removed == ((scope, "gone"),)
+        assert sorted(name for _, name in done.renewed) == ["entered", "many"]
+        (left,) = store.get(scope, ["many"])
+        assert (left.text, left.sources, left.wordings) == ("words of two", (("t", "m1"),), ())
+        assert left.metadata == {"k": 1, "said_by": "user"}
+        assert store.get(scope, ["entered"]) == [replace(entered, text="short", sources=(), wordings=())]
 
     def test_forgetting_tells_those_who_know_an_older_version(
         self, store: MemoryStore, scope: Scope, key: SessionKey

@@ -1,5 +1,6 @@
 """Memories gathered in the background from what sessions save."""
 
+import json
 import os
 import time
 from collections import Counter
@@ -63,6 +64,56 @@ def test_what_was_added_by_hand_stays_when_who_said_it_too_is_deleted(opened):
     saved(engine, "I live in Seoul.", "Noted.")
     engine.session("s", user_id="ann").delete()
     assert texts(engine, user_id="ann") == ["I live in Seoul."]
+
+
+X = "works in the largest university hospital of the city of Busan"
+
+
+@pytest.mark.parametrize("by_model", [True, False], ids=["model", "rules"])
+@pytest.mark.parametrize("how", ["delete", "remove", "edit"])
+def test_words_leave_with_the_message_that_said_them(opened, by_model, how):
+    """Of two that say the same the one that is left says it in its own words, and is found by these alone."""
+    short, long = f"The user {X}.", f"The user {X} as a nurse."
+    answers = [json.dumps([{"type": "fact", "content": text, "importance": 0.8}]) for text in (short, long)]
+    engine = opened(ReplyingChatModel([*answers, "[]"]) if by_model else None)
+    words = [text if by_model else text.replace("The user works", "I work") for text in (short, long)]
+    other = SessionKey("other", user_id="ann")
+    saved(engine, words[0], "I see.", key=other)
+    (message, _) = saved(engine, words[1], "I see.")
+    (merged,) = engine.memories(user_id="ann").list()
+    assert "nurse" in merged.text
+    assert {session_id for session_id, _ in merged.sources} == {"s", "other"}
+    session = engine.session("s", user_id="ann")
+    if how == "edit":
+        session.append([Message("user", "Never mind that.", id=message.id)])
+        assert engine._runtime.long_term.wait(LONG, key=KEY)
+    elif how == "remove":
+        session.remove([message.id])
+    else:
+        session.delete()
+    (left,) = engine.memories(user_id="ann").list()
+    assert "nurse" not in repr(left)
+    assert {session_id for session_id, _ in left.sources} == {"other"}
+    (entry,) = engine._runtime.index_store.fetch(Scope("default", "ann"), "memory", [left.id])
+    assert entry.text == left.text
+    assert [one.memory for one in engine.memories(user_id="ann").search("the hospital of Busan")] == [left]
+
+
+def test_what_was_added_by_hand_in_other_words_stays(opened):
+    """In these words, whatever a session said of the same before or after."""
+    for name, first in enumerate((True, False)):
+        engine = opened()
+        user = f"user{name}"
+        key = SessionKey("s", user_id=user)
+        given = f"I {X.replace('works', 'work')}."
+        if first:
+            engine.memories(user_id=user).add(given)
+        saved(engine, f"{given[:-1]} as a nurse.", "I see.", key=key)
+        if not first:
+            engine.memories(user_id=user).add(given)
+        assert texts(engine, user_id=user) == [f"{given[:-1]} as a nurse"]
+        engine.session("s", user_id=user).delete()
+        assert texts(engine, user_id=user) == [given]
 
 
 def test_an_exchange_is_read_in_the_background(opened):
@@ -243,10 +294,9 @@ def test_a_store_that_fails_is_counted(watched):
 def test_what_was_removed_at_the_last_moment_does_not_come_back(watched):
     """By another process, after its message had been looked for and before its memory was stored."""
     engine, store = watched()
-    session = engine.session("s", user_id="ann")
 
     def delete():
-        session.delete()
+        engine._runtime.store.delete(KEY)
         store.forget_session(KEY)
 
     store.before_commit = delete

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arc_common.memories import Memory, MemoryOutline, MemoryStatus, ProposedMemory
+from arc_common.memories import Memory, MemoryOutline, MemoryStatus, ProposedMemory, Wording
 from arc_common.memory.holdings import Holdings
 from arc_common.memory.long_term import Decision, Outcome, decide, leaving, merged, ranked, recency
 from arc_common.memory_stores import MemoryUpdates
@@ -121,6 +121,7 @@ def test_merging_raises_importance_and_loses_nothing():
         sources=(("s", "1"), ("t", "1")),
         valid_from=NOW,
         metadata={"a": 1, "b": 2},
+        wordings=(Wording("longer", new.sources), Wording("short", old.sources)),
     )
     assert merged(old, ProposedMemory("x", importance=9), now=NOW).importance == 1.0
 
@@ -141,7 +142,7 @@ def test_the_same_words_add_their_source_and_nothing_else():
     assert merged(old, said, now=NOW, known=True) == replace(old, sources=(("s", "1"), ("t", "1")))
     by_hand = replace(old, sources=())
     assert merged(by_hand, said, now=NOW, known=True) is by_hand
-    assert merged(old, ProposedMemory("text"), now=NOW, known=True) is old
+    assert merged(old, ProposedMemory("text"), now=NOW, known=True) == by_hand
     assert merged(old, replace(said, reinforces=False), now=NOW) is old
 
 

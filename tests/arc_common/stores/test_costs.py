@@ -120,7 +120,7 @@ def on_the_wire(postgres: PostgresServer) -> Iterator[tuple[SqlStore, Wire]]:
         (lambda store, n: store.find(KEY, ["m1", "m2"]), 1),
         (lambda store, n: store.conversation(KEY), 1),
         (lambda store, n: store.conversations(KEY.caller_id), 1),
-        (lambda store, n: store.remove(KEY, [f"m{n}"]), 3),
+        (lambda store, n: store.remove(KEY, [f"m{n}"]), 4),
     ],
     ids=[
         "append", "append 40", "revise", "first", "known and new", "append with a cap", "revise with a cap",
@@ -130,7 +130,7 @@ def on_the_wire(postgres: PostgresServer) -> Iterator[tuple[SqlStore, Wire]]:
 def test_round_trips(on_the_wire: tuple[SqlStore, Wire], call: Callable[[SqlStore, int], object], trips: int) -> None:
     """An append is two round trips, a read one; preparing statements costs some, once.
 
-    A revision under a cap looks for memories of the words before, which takes one more.
+    A revision under a cap, and a removal, look for memories of the words before, which takes one more.
     """
     store, proxy = on_the_wire
     counts = []
