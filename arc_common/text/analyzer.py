@@ -3,10 +3,10 @@
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from importlib import import_module
 from itertools import repeat
+from operator import itemgetter
 from threading import local
 from typing import Protocol, TypeVar
 
@@ -56,8 +56,8 @@ _NUMBER = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]{1,3}(?:\.[0-9
 _CONNECTOR = re.compile(r"[-._:@/+,]")
 _RUN_OF_KIND = re.compile(r"[0-9]+|[^0-9]+")
 _EDGES = ".,;:!?\"'()[]{}<>*_`~…。、，！？：；（）「」『』《》“”‘’"
-_DIGITS = re.compile(r"[0-9][0-9.,]*")
-_APOSTROPHES = str.maketrans(dict.fromkeys("‘’ʼ", "'"))
+_AMOUNT = re.compile(r"[^\w\s]?[0-9][0-9.,]*(?:[^\W\d_]*|[^\w\s])")
+_APOSTROPHES = "‘’ʼ"
 _NOT_TEN_DIGITS = re.compile(r"[^\W\D0-9]")
 _LONG_RUN_OF_MARKS = re.compile(r"([^\w\s]{30})[^\w\s]+")
 
@@ -84,20 +84,12 @@ def analyze(text: str) -> list[str]:
     - Deterministic, any text is accepted, and time is linear in its length (8 to 25 MB/s, 1 to 4 where words are new).
     """
     chunks = text.lower().split() if text.isascii() else text.split()
-    with suppress(KeyError):  # ordinary texts have ordinary words
-        return list(map(_one_term.__getitem__, chunks))
-    terms = list(map(_one_term.get, chunks, repeat("")))
-    places = [place for place, term in enumerate(terms) if not term]
-    others = [_terms_of_chunk(chunks[place]) for place in places]
-    if _Alone in map(type, others):
-        return _with_pairs(map(_terms_of_chunk, chunks))
-    whole: list[str] = []
-    start = 0
-    for place, other in zip(places, others, strict=True):
-        whole += terms[start:place]
-        whole += other
-        start = place + 1
-    return whole + terms[start:]
+    if len(chunks) < 2:
+        return _terms_of_chunks(chunks)
+    try:  # ordinary texts have ordinary words; all at once, they are looked up in four fifths of the time
+        return list(itemgetter(*chunks)(_one_term))
+    except KeyError:
+        return _terms_of_chunks(chunks)
 
 
 def analyze_query(text: str, *, drop_stop_words: bool = True) -> list[str]:
@@ -147,7 +139,9 @@ def _fold(text: str) -> str:
     if text.isascii():
         return text.lower()
     # Putting marks in order takes Python quadratic time; Unicode's stream-safe form allows 30 in a row, as here.
-    text = (_LONG_RUN_OF_MARKS.sub(r"\1", text) if len(text) > 30 else text).translate(_APOSTROPHES)
+    text = _LONG_RUN_OF_MARKS.sub(r"\1", text) if len(text) > 30 else text
+    for apostrophe in _APOSTROPHES:  # `translate` takes longer than all the rest
+        text = text.replace(apostrophe, "'")
     text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     return _NOT_TEN_DIGITS.sub(lambda match: str(unicodedata.decimal(match[0], match[0])), text)
 
@@ -162,14 +156,14 @@ def _words(folded: str) -> Iterator[str]:
 _Terms = TypeVar("_Terms", str, Sequence[str])
 
 _REMEMBERED = 1 << 16
-_MAX_NUMBER = 6
+_MAX_AMOUNT = 6
 
 _one_term: dict[str, str] = {}
 _other_terms: dict[str, Sequence[str]] = {}
 """The terms of what stands between white space, since ordinary words come again and again: 65,536 of one term each, and
 as many of none or several.
 
-Only words, short numbers and punctuation are here; codes, addresses and long runs are none.
+Only words, punctuation and short numbers ("1970s", "$37.6", "22일") are here; codes, addresses and long runs are none.
 """
 
 
@@ -177,6 +171,20 @@ class _Alone(tuple[str, ...]):
     """The one term of a character that stands alone in a script without spaces; none, if a query has no use for it."""
 
     __slots__ = ()
+
+
+def _terms_of_chunks(chunks: list[str]) -> list[str]:
+    found = [*map(_one_term.get, chunks, repeat("")), ""]  # the last one ends the search for others
+    terms: list[str] = []
+    start = 0
+    while (place := found.index("", start)) < len(chunks):
+        others = _terms_of_chunk(chunks[place])
+        if isinstance(others, _Alone):
+            return _with_pairs(map(_terms_of_chunk, chunks))
+        terms += found[start:place]
+        terms += others
+        start = place + 1
+    return terms + found[start:-1]
 
 
 def _terms_of_chunk(chunk: str) -> Sequence[str]:
@@ -189,7 +197,7 @@ def _terms_of_chunk(chunk: str) -> Sequence[str]:
         terms = _terms_of_word(words[0], query=False)
     else:  # punctuation alone; or one sign that stands for a phrase
         terms = tuple(_with_pairs(_terms_of_word(word, query=False) for word in words))
-    if len(chunk) <= _MAX_WORD and all(map(_is_ordinary, words)):
+    if len(chunk) <= _MAX_WORD and (not terms or all(map(_is_ordinary, words))):
         if len(terms) == 1 and not isinstance(terms, _Alone):
             _remember(_one_term, chunk, terms[0])
         else:
@@ -206,7 +214,7 @@ def _remember(memo: dict[str, _Terms], chunk: str, terms: _Terms) -> None:
 
 def _is_ordinary(word: str) -> bool:
     letters = word.replace("-", "").replace("'", "")
-    return letters.isalpha() or (len(word) <= _MAX_NUMBER and _DIGITS.fullmatch(word) is not None)
+    return letters.isalpha() or (len(word) <= _MAX_AMOUNT and _AMOUNT.fullmatch(word) is not None)
 
 
 def _terms_of_word(word: str, *, query: bool) -> Sequence[str]:
