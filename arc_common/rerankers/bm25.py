@@ -6,7 +6,7 @@ from typing import Protocol
 
 from arc_common.documents import ScoredDocument
 from arc_common.rerankers.ranking import DEFAULT_TOP_K, best_first, check_min_score, check_top_k, rescored
-from arc_common.rerankers.terms import Analyses, counts_among, query_terms
+from arc_common.rerankers.terms import Analyses, query_terms
 from arc_common.text import analyze
 
 __all__ = ["BM25Reranker", "TermStatistics"]
@@ -81,16 +81,15 @@ def bm25_scores(
     from rank_bm25 import BM25Plus  # noqa: PLC0415 - brings numpy, which importing arc must not cost
 
     terms = query_terms(query)
-    wanted = frozenset(terms)
+    is_wanted = frozenset(terms).__contains__
     found = list(map(terms_of, texts))
-    counts = [counts_among(wanted, own) for own in found]
-    if not any(counts):
+    wanted = [list(filter(is_wanted, own)) for own in found]
+    if not any(wanted):
         return [0.0] * len(texts)
     lengths = list(map(len, found))
     # BM25Plus with delta 0 is Okapi's BM25 with an idf above zero. It is given only the terms asked for, and told the
     # rest: building it from whole texts would take most of the time.
-    bm25 = BM25Plus([list(present) for present in counts], k1=_K1, b=_B, delta=0)
-    bm25.doc_freqs = counts
+    bm25 = BM25Plus(wanted, k1=_K1, b=_B, delta=0)
     bm25.doc_len = lengths
     bm25.avgdl = sum(lengths) / len(lengths)
     if statistics is not None:
@@ -100,7 +99,8 @@ def bm25_scores(
             term: _rarity(frequency, size)
             for term, frequency in zip(terms, statistics.document_frequencies(terms), strict=True)
         }
-    return [float(score) for score in bm25.get_scores(terms)]
+    scores: list[float] = bm25.get_scores(terms).tolist()
+    return scores
 
 
 def _rarity(frequency: int, size: int) -> float:

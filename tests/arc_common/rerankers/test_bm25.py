@@ -4,7 +4,6 @@ import copy
 import math
 import pickle
 import sys
-from collections import Counter
 from collections.abc import Sequence
 
 import pytest
@@ -15,7 +14,6 @@ from rank_bm25 import BM25Plus
 from arc_common.documents import Document, ScoredDocument
 from arc_common.rerankers import BM25Reranker, DiversityReranker, KeywordWeightedReranker
 from arc_common.rerankers.bm25 import bm25_scores
-from arc_common.rerankers.terms import Analyses, counts_among
 from arc_common.text import analyze, analyze_query
 from tests.arc_common.rerankers.documents import ids, scored, texts
 
@@ -31,23 +29,6 @@ def test_scores_are_those_of_rank_bm25(corpus, query):
     whole = BM25Plus([analyze(text) for text in corpus], delta=0)
     expected = whole.get_scores(list(dict.fromkeys(analyze_query(query))))
     assert bm25_scores(query, corpus) == pytest.approx(list(expected))
-
-
-@given(
-    st.text(max_size=300) | st.lists(st.sampled_from(["Ab-1", "é", "좋아요", "茶", "x"] * 5)).map(" ".join), st.data()
-)
-def test_terms_are_counted(text, data):
-    """Few or many: each of those wanted that occurs, as often as it does."""
-    terms = Analyses().terms(text)
-    assert list(terms) == analyze(text)
-    wanted = data.draw(st.frozensets(st.sampled_from([*terms, "other"])))
-    assert counts_among(wanted, terms) == {term: terms.count(term) for term in terms if term in wanted}
-
-
-def test_many_terms_are_counted_in_one_walk():
-    """The same numbers as for few."""
-    terms = [f"t{n % 40}" for n in range(100)]
-    assert counts_among(frozenset(terms), terms) == Counter(terms)
 
 
 @pytest.mark.parametrize("kind", [BM25Reranker, KeywordWeightedReranker, DiversityReranker])
