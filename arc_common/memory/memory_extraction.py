@@ -13,6 +13,7 @@ from arc_common.memory.grounding import invents, is_grounded
 from arc_common.memory.mood import Mood, parts_of
 from arc_common.memory.own_words import own_words, without_forgotten, without_quoted
 from arc_common.memory.rules.languages import rules_for
+from arc_common.memory.rules.vocabulary import word_set
 from arc_common.memory.summarizer import with_sources
 from arc_common.messages import Message, Role
 from arc_common.model_calls import GuardedChatModel
@@ -28,6 +29,7 @@ from arc_common.prompts.memories import (
 from arc_common.protocols import ChatModel
 from arc_common.settings import ArcSettings
 from arc_common.text.sentences import clauses_of, sentences_of
+from arc_common.text.words import STOP_WORDS
 
 __all__ = ["Extracted", "Extractor", "as_said", "memories_by_rules"]
 
@@ -37,7 +39,7 @@ _PREFERENCE = re.compile(
     r"\b(?:i|we)(?:'d| would)?\s(?:(?:really|always|usually|also|still|much|now|absolutely|generally|actually"
     r"|do not|don't|no longer|never"
     r"|can't|cannot)\s){0,3}(?:like|love|enjoy|prefer|hate|dislike|avoid|adore|stand"
-    r"|can't stand)\b(?!\sto (?:know|ask|book|order|get|see|buy|have a))"
+    r"|can't stand)\b(?!\sto (?:know|ask|book|order|get|see|buy|have a|bother|say|admit|interrupt))"
     r"|\bmy favou?rite\b|\bi(?:'m| am) (?:not )?(?:a (?:big |huge )?fan of|fond of|keen on|allergic to"
     r"|(?:a )?(?:vegan|vegetarian)\b)"
     r"|\b(?:please )?(?:always|never) (?:answer|reply|write|use|call|speak|send|give)\b",
@@ -50,6 +52,15 @@ _PREFERENCE_KOREAN = re.compile(
 )
 _JOINT = re.compile(r",?\s(?:and|but)\s(?=(?:i|i'm|i've|i'd|my|we)\s)", re.IGNORECASE)
 _SECOND_SUBJECT = re.compile(r"^\S+\s\S+\s.{0,120}\s(?:i|we|you|he|she|they|it|then|please|never|do)\s", re.IGNORECASE)
+_ATTITUDES = word_set(
+    """
+    like likes love loves enjoy prefer hate dislike avoid adore stand fond keen fan favourite favorite really always
+    usually also still much now absolutely generally actually never would must let's go went do say said hear heard
+    mention sound sounds good well
+    """
+)
+"""Words that say how somebody stands to something; on their own, not to what."""
+_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _PREFERENCE_IMPORTANCE = 0.6
 _LONGEST = 300
 _MOST_SENTENCES = 40
@@ -230,6 +241,7 @@ def as_said(messages: Sequence[Message]) -> list[Message]:
 def memories_by_rules(messages: Sequence[Message]) -> list[ProposedMemory]:
     """Facts and preferences that users state, in their own words, in the order said; deterministic.
 
+    What names nothing ("I like it", "let's go with that") is understood in its conversation alone, and left out.
     Statements that are joined ("I'm allergic to nuts and I live in Seoul") come one by one, so that each can be
     superseded without the others.
     """
@@ -251,7 +263,14 @@ def memories_by_rules(messages: Sequence[Message]) -> list[ProposedMemory]:
     return [
         ProposedMemory(text, kind, importance, metadata={SAID_BY: Role.USER.value})
         for text, kind, importance in found.values()
+        if _names_something(text)
     ]
+
+
+def _names_something(text: str) -> bool:
+    """Whether a statement says what it is about."""
+    words = _WORD.findall(text.casefold().replace("’", "'"))
+    return any(word not in STOP_WORDS and word not in _ATTITUDES for word in words)
 
 
 def _is_condition(text: str) -> bool:

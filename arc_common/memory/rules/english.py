@@ -33,7 +33,7 @@ LEAD_INS = re.compile(
     r"|(?:as|like) i said|to be (?:clear|honest)|in fact|mind you|also note|for (?:context|reference)"
     r"|in case it helps)(?=[\s,.:;!—–-])[\s,.:;!—–-]{1,4}"
     r"|(?:i (?:think|guess|believe|suppose|mean|should mention|should add|forgot to (?:say|mention)"
-    r"|wanted to (?:say|mention)|have to say|must say)"
+    r"|wanted to (?:say|mention)|(?:have to|must) (?:say|admit|confess))"
     r"|(?:just |please )?(?:note|remember|keep in mind|bear in mind|be aware)|the (?:thing|point) is"
     r"|(?:it )?turns out|what matters is)(?: that|,)?\s(?=(?:i|we|my|our|the|it|he|she|they|you)\b)"
     r"|(?:can|could|would|will) you (?:please |also |just |maybe |possibly )?(?=\w))",
@@ -145,7 +145,8 @@ CHIT_CHAT = re.compile(
     r"|fair)"
     r"|i (?:totally |completely |really |do |did )?(?:wonder|understand|agree|see what|know what"
     r"|hear you|get it|can imagine|can't wait|keep telling|was wondering|was just|laughed)"
-    r"|don't (?:know|worry|mind|get me)|not (?:sure|certain|an expert)|no idea|to be (?:perfectly "
+    r"|don't (?:know|worry|mind|get me|mention it|bother(?=\W*$))|never ?mind|(?:only|just) kidding"
+    r"|(?:better late than|never say) never|not (?:sure|certain|an expert)|no idea|to be (?:perfectly "
     r"|completely |totally )?honest|i (?:might|may|could|should|will|'ll) (?:well |probably |perhaps "
     r"|just |also )?(?:think|come back|have another|check|look|try|give it|definitely|keep that)"
     r"|i'll (?:definitely|try|check|look|think|keep|give|have|be sure|make sure)|in (?:your"

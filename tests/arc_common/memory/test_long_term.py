@@ -9,7 +9,16 @@ from hypothesis import strategies as st
 
 from arc_common.memories import Memory, MemoryOutline, MemoryStatus, ProposedMemory, Wording
 from arc_common.memory.holdings import Holdings
-from arc_common.memory.long_term import Decision, Outcome, decide, leaving, merged, ranked, recency
+from arc_common.memory.long_term import (
+    MOST_WORDINGS,
+    Decision,
+    Outcome,
+    decide,
+    leaving,
+    merged,
+    ranked,
+    recency,
+)
 from arc_common.memory_stores import MemoryUpdates
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -133,6 +142,40 @@ def test_whose_words_they_are_goes_with_the_words():
     assert merged(old, ProposedMemory("User keeps bees!"), now=NOW).metadata == {}
     assert merged(old, ProposedMemory("Bees"), now=NOW).metadata == own
     assert merged(a_memory("a", "User keeps bees"), ProposedMemory("I keep bees", metadata=own), now=NOW).metadata == {}
+
+
+ways = st.sampled_from(["I bake", "I bake bread", "I bake bread daily", "I bake.", "I often bake rye bread daily"])
+origins = st.none() | st.tuples(st.sampled_from("st"), st.sampled_from("12345"))
+
+
+@given(st.lists(st.tuples(ways, origins), min_size=1, max_size=12), st.sets(origins))
+def test_words_last_as_long_as_what_says_them(said, gone):
+    """In whatever order things were said and messages leave; what was entered by hand (`None`) stays."""
+    proposed = [ProposedMemory(text, sources=(origin,) if origin else ()) for text, origin in said]
+    memory = proposed[0].stored_as("m", NOW)
+    for one in proposed[1:]:
+        memory = merged(memory, one, now=NOW, known=one.text == memory.text)
+    assert len(memory.text) >= max(len(text) for text, _ in said) - 1  # "I bake." says what "I bake" says
+    left = memory.without(lambda source: source in gone)
+    kept = [text for text, origin in said if origin is None or origin not in gone]
+    if not kept:
+        assert left is None
+        return
+    assert {wording.text.rstrip(".") for wording in left.said} <= {text.rstrip(".") for text in kept}
+    assert len(left.text) >= max(map(len, kept)) - 1
+    assert not set(left.sources) & (gone - {None})
+
+
+def test_of_the_ways_to_say_it_so_many_are_kept():
+    """The longest and those said last; what somebody entered too."""
+    by_hand = ProposedMemory("I bake", sources=())
+    memory = merged(a_memory("a", "I bake " * 20, sources=(("s", "0"),)), by_hand, now=NOW)
+    for number in range(1, MOST_WORDINGS + 5):
+        memory = merged(memory, ProposedMemory(f"I bake {number}", sources=(("s", str(number)),)), now=NOW)
+    assert len(memory.said) == MOST_WORDINGS
+    assert memory.text == "I bake " * 20
+    assert "I bake" in {wording.text for wording in memory.said}
+    assert memory.sources[-1] == ("s", str(MOST_WORDINGS + 4))
 
 
 def test_the_same_words_add_their_source_and_nothing_else():

@@ -220,10 +220,25 @@ def test_preferences_by_rules(text):
         'Translate: "I live in Seoul."',
         'My friend says "I hate mushrooms".',
         "번역해줘: 나는 매운 음식을 좋아해",
+        "Never mind.",
+        "Nevermind, I found it.",
+        "Never say never.",
+        "Well, I never!",
+        "Don't mention it.",
+        "Don't bother.",
+        "Only kidding.",
+        "I like it.",
+        "Sounds good, I'd prefer that.",
+        "I'd love to, thanks.",
+        "Let's go with that.",
+        "I'd hate to bother you.",
+        "신경 쓰지 마세요.",
+        "절대 아니에요.",
+        "절대 그럴 리 없어요.",
     ],
 )
 def test_nothing_by_rules(text):
-    """Questions and courtesies, what is supposed, what is to be forgotten, and what others say."""
+    """Questions and courtesies, what is supposed, what is to be forgotten, what others say, and what names nothing."""
     assert memories_by_rules([user(text)]) == []
 
 

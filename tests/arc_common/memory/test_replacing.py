@@ -1,6 +1,7 @@
 """A model says what of what is known no longer holds, where words alone don't tell."""
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -152,3 +153,51 @@ def test_what_was_said_later_stays(opened):
     old = Message("user", GONE, id="m1", created_at=later.replace(year=later.year - 1))
     ann.extract(old, session_id="s")
     assert holding(engine) == {CAT, GONE}
+
+
+@pytest.mark.parametrize(
+    ("again", "replaces"),
+    [(GONE, [1, 2]), ("Biscuit passed away over the weekend, sadly.", [2])],
+    ids=["known", "merged"],
+)
+def test_what_joins_a_memory_that_is_there_ends_others_too(opened, again, replaces):
+    """The same had been said before, and a model saw only now what it means; itself it can't end."""
+    engine, model = opened([statement(again, *replaces)])
+    ann = engine.memories(user_id="ann")
+    before = [ann.add(CAT), ann.add(GONE)]
+    (after,) = ann.extract(again)
+    assert f"1. {GONE}\n2. {CAT}\n" in model.requests[0][-1].text
+    assert holding(engine) == {again}
+    assert (after.id, ann.get(before[0].id).superseded_by) == (before[1].id, before[1].id)
+    assert [one.memory.text for one in ann.search("Biscuit the cat")] == [again]
+
+
+def test_a_clock_that_went_back_within_a_session(opened):
+    """The order of its messages says what is over."""
+    engine, _ = opened([statement(CAT)], [statement(GONE, 1)])
+    session, noon = engine.session("s", user_id="ann"), datetime(2026, 5, 1, 12, tzinfo=UTC)
+    for number, (text, time) in enumerate([(CAT, noon), (GONE, noon - timedelta(minutes=5))]):
+        session.append([Message("user", text, id=f"u{number}", created_at=time)])
+        session.append([Message("assistant", "I see.", id=f"a{number}", created_at=time)])
+        assert engine._runtime.long_term.wait(20, key=SessionKey("s", user_id="ann"))
+    assert holding(engine) == {GONE}
+
+
+@pytest.mark.parametrize("kind", ["fact", "insight", "preference"])
+def test_what_only_the_assistant_said_ends_nothing_by_its_words(opened, kind):
+    """Whenever it was said. It is kept as history; of what an assistant alone had said, the later holds."""
+    seoul, busan, jeju = (f"The user lives in {city}." for city in ("Seoul", "Busan", "Jeju"))
+    quoted = f"The document says: {busan}"
+    engine, _ = opened([statement(busan) | {"type": kind}])
+    engine.memories(user_id="ann").add(seoul)
+    engine.memories(user_id="ann").extract("Where does Kim live?", quoted)
+    assert holding(engine) == {seoul}
+    engine, _ = opened([statement(busan)], [statement(jeju)], [statement(jeju)], [statement(seoul)])
+    bob = engine.memories(user_id="bob")
+    bob.extract("What does the register say?", quoted)
+    assert holding(engine, user_id="bob") == {busan}
+    bob.extract("And today?", f"It says: {jeju}")
+    assert holding(engine, user_id="bob") == {jeju}
+    bob.extract(f"Right: {jeju}", "Good.")
+    bob.extract("And now?", f"It says: {seoul}")
+    assert holding(engine, user_id="bob") == {jeju}
