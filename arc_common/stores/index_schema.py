@@ -33,7 +33,7 @@ from arc_common.messages import MAX_ID_LENGTH
 __all__ = ["PREFIX", "SHOW_POSTINGS", "VECTORS", "WORDS", "IndexTables", "Vector", "index_tables"]
 
 WORDS = "arc_index_words"
-"""SQLite's FTS5 table: one row for each entry, with its tokens; beside it `arc_index_vocabulary` counts them."""
+"""SQLite's FTS5 table: one row for each entry, with its tokens."""
 
 SHOW_POSTINGS = f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.arc_index_postings USING fts5vocab(main, {WORDS}, instance)"
 """Shows that table to one connection by token and row. It stores nothing, and the table need not be there yet."""
