@@ -1,0 +1,83 @@
+"""What the tests of summaries in turns share: a model that can be held, turns, and what a window shows of them."""
+
+import json
+from collections.abc import Sequence
+from threading import Event, Lock
+from typing import Any
+
+from arc_common.context_window import ContextWindow
+from arc_common.messages import Message, Role
+from arc_common.session import Session
+from arc_common.settings import ArcSettings
+
+LONG = 20.0
+"""Seconds that nothing here takes."""
+
+
+class Model:
+    """Says how often it was asked; waits before an answer while it is held.
+
+    Args:
+        held: Whether it waits from the beginning.
+        error: What it raises in place of an answer.
+    """
+
+    def __init__(self, *, held: bool = False, error: Exception | None = None, facts: Sequence[object] = ()) -> None:
+        self.error = error
+        self.facts = facts
+        self.requests: list[str] = []
+        self.asked = Event()
+        self.may_answer = Event()
+        self._lock = Lock()
+        if not held:
+            self.may_answer.set()
+
+    def complete(self, messages: Sequence[Message]) -> str:
+        """A summary with the number of the request."""
+        with self._lock:
+            self.requests.append("\n".join(message.text for message in messages))
+            number = len(self.requests)
+        self.asked.set()
+        assert self.may_answer.wait(LONG)
+        if self.error:
+            raise self.error
+        return json.dumps({"facts": list(self.facts), "narrative": f"MODEL {'again ' * (number - 1)}told it."})
+
+
+def settings_with(**groups: Any) -> ArcSettings:
+    """Settings whose model calls don't try twice."""
+    return ArcSettings(model_calls={"attempts": 1}, **groups)
+
+
+def turn(number: int, text: str = "") -> list[Message]:
+    """A question and its answer."""
+    return [
+        Message(Role.USER, f"Question {number}: {text or f'my order is ORD-{1000 + number}'}.", id=f"q{number}"),
+        Message(Role.ASSISTANT, f"Answer {number}, noted.", id=f"a{number}"),
+    ]
+
+
+def talk(session: Session, turns: int, *, first: int = 1) -> None:
+    """So many turns, one after the other."""
+    for number in range(first, first + turns):
+        session.append(turn(number))
+
+
+def verbatim(window: ContextWindow) -> list[str | None]:
+    """The ids of the stored messages that are shown as they are."""
+    return [message.id for message in window.messages if message.role is not Role.SYSTEM]
+
+
+def system(window: ContextWindow) -> str:
+    """The leading system message."""
+    return window.messages[0].text if window.messages and window.messages[0].role is Role.SYSTEM else ""
+
+
+def shown(window: ContextWindow) -> str:
+    """All text of a window."""
+    return "\n".join(message.text for message in window.messages)
+
+
+def ids(first: int, last: int) -> list[str]:
+    """The ids of these turns' messages."""
+    return [f"{kind}{number}" for number in range(first, last + 1) for kind in "qa"]
