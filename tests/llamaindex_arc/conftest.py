@@ -1,4 +1,4 @@
-"""LlamaIndex's own `Memory`, for the blocks that stand in it."""
+"""An engine without summaries; and LlamaIndex's own `Memory`, for the blocks that stand in it."""
 
 import asyncio
 import itertools
@@ -10,6 +10,18 @@ import pytest
 from llama_index.core.memory import BaseMemoryBlock, Memory
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
+
+from arc_common.engine import ContextEngine
+from llamaindex_arc import open_engine
+from tests.counters import Ones
+from tests.llamaindex_arc.helpers import NO_SUMMARIES
+
+
+@pytest.fixture
+def engine() -> Iterator[ContextEngine]:
+    """Without summaries: `test_layers` is about those."""
+    with open_engine(token_counter=Ones(), settings=NO_SUMMARIES) as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -1,11 +1,14 @@
 """What the tests of LlamaIndex's memory and engines share."""
 
+import asyncio
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from threading import get_ident
+from typing import Any
 
+import pytest
 from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock, ToolCallBlock
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
@@ -13,6 +16,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from arc_common.engine import ContextEngine
 from arc_common.messages import Message
 from arc_common.settings import ArcSettings, SummarySettings
+from llamaindex_arc import ArcChatMemoryBuffer
 
 NO_SUMMARIES = ArcSettings(summary=SummarySettings(enabled=False))
 
@@ -80,6 +84,27 @@ def turns(number: int) -> list[ChatMessage]:
 
 def said(messages: Sequence[ChatMessage]) -> list[str | None]:
     return [message.content for message in messages]
+
+
+def memory_over(engine: ContextEngine, session_id: str = "s", **given: Any) -> ArcChatMemoryBuffer:
+    return ArcChatMemoryBuffer.from_defaults(engine=engine, session_id=session_id, **given)
+
+
+class Both:
+    """A memory through its blocking methods or through its async ones, under the blocking ones' names."""
+
+    def __init__(self, memory: ArcChatMemoryBuffer, *, through_async: bool) -> None:
+        self._memory = memory
+        self._through_async = through_async
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if not self._through_async:
+            return getattr(self._memory, name)  # type: ignore[no-any-return]  # a method, whichever
+        twin = getattr(self._memory, f"a{name}")
+        return lambda *args, **kwargs: asyncio.run(twin(*args, **kwargs))
+
+
+forms = pytest.mark.parametrize("through_async", [False, True], ids=["sync", "async"])
 
 
 def break_writes(database: Path) -> None:
