@@ -1,0 +1,12 @@
+"""No test of settings sees the variables of whoever runs it."""
+
+import os
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.upper().startswith(("ARC_", "AWS_", "RAG_", "CONVO_", "CONVERSATION_", "EMBEDDINGS_", "ARCHIVE_")):
+            monkeypatch.delenv(name)

@@ -1,0 +1,214 @@
+"""Each setting by itself: its default, its description with unit and bounds, and the names that set it."""
+
+import pytest
+from pydantic import BaseModel, SecretStr
+
+from arc_common.settings import ArcSettings, SecretUrl, SettingDescription, describe_settings
+from tests.arc_common.settings.refusing import refused
+
+DESCRIBED = {description.name: description for description in describe_settings()}
+UNITS = {
+    "Artifacts",
+    "Bullets",
+    "Bytes",
+    "Calls",
+    "Connections",
+    "Cosine",
+    "Days",
+    "Documents",
+    "Failures",
+    "Hours",
+    "Items",
+    "Memories",
+    "Messages",
+    "Ranks",
+    "Seconds",
+    "Sessions",
+    "Share",
+    "Snippets",
+    "Terms",
+    "Texts",
+    "Threads",
+    "Tokens",
+    "Turns",
+    "Vectors",
+}
+
+
+ALIASES = [
+    ("CONVERSATION_STORAGE_MODE", "sql", "storage.mode", "sql"),
+    ("CONVERSATION_ROLLING_WINDOW_SIZE", "31", "conversation.rolling_window_size", 31),
+    ("CONVERSATION_MAX_CONTEXT_TOKENS", "100000", "conversation.max_context_tokens", 100_000),
+    ("CONVERSATION_COMPRESSION_THRESHOLD", "80000", "conversation.compression_threshold", 80_000),
+    ("CONVERSATION_TTL_HOURS", "48", "conversation.ttl_hours", 48),
+    ("EMBEDDINGS_DEVICE", "cuda:1", "embeddings.device", "cuda:1"),
+    ("RAG_CHUNK_SIZE", "301", "rag.chunk_size", 301),
+    ("RAG_CHUNK_OVERLAP", "51", "rag.chunk_overlap", 51),
+    ("RAG_TOP_K_MAX", "6", "artifacts.top_k", 6),
+    ("RAG_SIMILARITY_THRESHOLD", "0.25", "rag.similarity_threshold", 0.25),
+    ("RAG_RE_RANK_TOP_N", "21", "artifacts.rerank_top_n", 21),
+    ("RAG_FINAL_TOP_K", "4", "artifacts.final_top_k", 4),
+    ("RAG_PER_TURN_MEMORY_BUDGET_TOKENS", "801", "budget.memory", 801),
+    ("CONVO_SUMMARY_EVERY_N_MESSAGES", "12", "summary.leaf_messages", 12),
+    ("CONVO_SUMMARY_MAX_TOKENS", "400", "summary.max_narrative_tokens", 400),
+    ("ARCHIVE_S3_BUCKET", "old-chats", "archive.s3_bucket", "old-chats"),
+    ("AWS_ACCESS_KEY_ID", "AKIA1", "aws.access_key_id", SecretStr("AKIA1")),
+    ("AWS_SECRET_ACCESS_KEY", "s3cr3t", "aws.secret_access_key", SecretStr("s3cr3t")),
+    ("AWS_SESSION_TOKEN", "t0ken", "aws.session_token", SecretStr("t0ken")),
+    ("AWS_REGION", "eu-west-1", "aws.region", "eu-west-1"),
+    ("AWS_DEFAULT_REGION", "eu-west-2", "aws.region", "eu-west-2"),
+    ("AWS_ENDPOINT_URL", "http://127.0.0.1:9000", "aws.endpoint_url", SecretUrl("http://127.0.0.1:9000")),
+]
+
+
+def at(made: object, name: str) -> object:
+    for step in name.split("."):
+        made = getattr(made, step)
+    return made
+
+
+def flat(model: BaseModel, prefix: str = "") -> dict[str, object]:
+    """Every knob's value by its dotted name, found by walking the values, not by what the code under test says."""
+    found: dict[str, object] = {}
+    for name in type(model).model_fields:
+        value = getattr(model, name)
+        inner = flat(value, f"{prefix}{name}.") if isinstance(value, BaseModel) else {f"{prefix}{name}": value}
+        found |= inner
+    return found
+
+
+def other_value(description: SettingDescription) -> tuple[str, object]:
+    """Some text that the knob accepts and that is not its default, with the value that it stands for."""
+    allowed, default = description.allowed, description.default
+    if allowed.startswith("true"):
+        return ("false", False) if default else ("true", True)
+    if allowed.startswith("one of"):
+        choice = next(word for word in allowed.split("'")[1::2] if word != default)
+        return choice, choice
+    if allowed.startswith("a whole number"):
+        number = default + 1 if isinstance(default, int) else 7
+        return str(number), number
+    if allowed.startswith("a number"):
+        return "0.25", 0.25
+    if allowed.startswith("a URL"):
+        return "memory://here", SecretUrl("memory://here")
+    if allowed.startswith("words out of"):
+        one, two = allowed.split("'")[1::2][:2]
+        return f"{two}, {one}", (two, one)
+    if allowed.startswith("words"):
+        return "one, two,", ("one", "two")
+    return "elsewhere", SecretStr("elsewhere") if "secret" in allowed else "elsewhere"
+
+
+def test_the_defaults_are_the_designs() -> None:
+    """The figures that the design and its issues give are what settings say when nothing is set."""
+    made = ArcSettings()
+    expected = {
+        "database_url": None,
+        "require_scope": False,
+        "storage.max_sessions_in_memory": 1_000,
+        "storage.max_messages_per_session": None,
+        "storage.auto_migrate": True,
+        "storage.synchronous": "full",
+        "conversation.max_turns": 10,
+        "conversation.rolling_window_size": 20,
+        "conversation.compression_threshold": 0.8,
+        "conversation.ttl_hours": 720,
+        "conversation.resume_note_days": 7,
+        "budget.context_window": 128_000,
+        "budget.output_reserve": None,
+        "budget.documents": 4_000,
+        "budget.memory": 800,
+        "budget.facts": 1_000,
+        "budget.facts_share": 0.15,
+        "context.placement": "user",
+        "context.facts_placement": "system",
+        "summary.enabled": True,
+        "summary.trigger_message_count": 20,
+        "summary.recent_message_count": 10,
+        "summary.high_water_mark": 34,
+        "summary.high_water_tokens": 8_000,
+        "summary.max_narrative_tokens": 500,
+        "summary.leaf_messages": 16,
+        "memory.max_per_scope": 50,
+        "memory.top_k": 5,
+        "memory.merge_similarity": 0.8,
+        "memory.min_importance": 0.3,
+        "artifacts.top_k": 5,
+        "artifacts.rerank_top_n": 20,
+        "artifacts.final_top_k": 3,
+        "rag.enabled": None,
+        "rag.top_k": 10,
+        "rag.similarity_threshold": None,
+        "rag.max_context_tokens": 4_000,
+        "rag.chunk_size": 300,
+        "rag.chunk_overlap": 50,
+        "embeddings.device": "cpu",
+    }
+    assert {name: at(made, name) for name in expected} == expected
+
+
+def test_every_default_is_within_its_own_bounds() -> None:
+    """Passing every default explicitly gives the same settings: none of them breaks the rules of its knob."""
+    made = ArcSettings()
+    assert ArcSettings(**made.model_dump()) == made
+
+
+@pytest.mark.parametrize("name", flat(ArcSettings()))
+def test_every_knob_is_described(name: str) -> None:
+    """Each knob is in `describe_settings` with a description, its default, and for a number its unit."""
+    description = DESCRIBED[name]
+    assert description.description.endswith(".")
+    assert description.default == at(ArcSettings(), name)
+    assert description.environment_names[0] == "ARC_" + name.upper().replace(".", "__")
+    if "number" in description.allowed:
+        assert description.description.partition(": ")[0] in UNITS
+
+
+def test_nothing_else_is_described() -> None:
+    """`describe_settings` names the model's knobs, each once, and knows every alias that is tested here."""
+    assert [description.name for description in describe_settings()] == list(flat(ArcSettings()))
+    aliases = {name for description in describe_settings() for name in description.environment_names[1:]}
+    assert aliases == {name for name, *_ in ALIASES}
+
+
+@pytest.mark.parametrize("name", flat(ArcSettings()))
+def test_every_knob_is_set_by_its_own_environment_name(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`ARC_GROUP__KNOB` changes that knob, and no other."""
+    text, value = other_value(DESCRIBED[name])
+    monkeypatch.setenv(DESCRIBED[name].environment_names[0], text)
+    assert flat(ArcSettings()) == flat(ArcSettings.model_construct()) | {name: value}
+
+
+@pytest.mark.parametrize("name", [name for name, d in DESCRIBED.items() if d.allowed.endswith("none")])
+def test_none_in_the_environment_is_none(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where None is allowed, the word `none` gives it."""
+    monkeypatch.setenv(DESCRIBED[name].environment_names[0], "None")
+    assert at(ArcSettings(), name) is None
+
+
+@pytest.mark.parametrize(("alias", "text", "name", "value"), ALIASES, ids=[alias for alias, *_ in ALIASES])
+def test_an_alias_sets_its_knob_and_the_own_name_wins(
+    alias: str, text: str, name: str, value: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name from comparable services is accepted, named in the error when wrong, and beaten by the `ARC_` name."""
+    monkeypatch.setenv(alias, text)
+    assert at(ArcSettings(), name) == value
+    own, own_value = other_value(DESCRIBED[name])
+    monkeypatch.setenv(DESCRIBED[name].environment_names[0], own)
+    assert at(ArcSettings(), name) == own_value
+
+
+@pytest.mark.parametrize("alias", [alias for alias, text, *_ in ALIASES if text.replace(".", "").isdigit()])
+def test_a_wrong_value_names_the_alias_that_gave_it(alias: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the variable that the operator set, the knob behind it, the value and what is allowed."""
+    monkeypatch.setenv(alias, "many")
+    name = next(name for other, _, name, _ in ALIASES if other == alias)
+    assert refused() == f"{alias} ({name}): got 'many', expected {DESCRIBED[name].allowed}"
+
+
+def test_an_alias_beats_its_second_alias(monkeypatch: pytest.MonkeyPatch) -> None:
+    """AWS_REGION wins over AWS_DEFAULT_REGION, as it does for AWS's own tools that read both."""
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    assert ArcSettings().aws.region == "eu-west-1"

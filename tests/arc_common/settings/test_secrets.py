@@ -1,0 +1,103 @@
+"""No secret shows: in no form of settings, in no error, and in no address."""
+
+import traceback
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from arc_common.exceptions import ConfigurationError
+from arc_common.settings import ArcSettings, AwsSettings, hide_password
+
+
+def test_a_group_of_its_own_hides_secrets_too() -> None:
+    """A wrong secret handed to a group shows in neither the error nor its context."""
+    with pytest.raises(ConfigurationError, match="secret_access_key: got ") as caught:
+        AwsSettings(secret_access_key=["hunter2"])  # type: ignore[arg-type]  # the wrong type is the point
+    assert "hunter2" not in f"{caught.value}{caught.value.__context__}"
+
+
+SECRETS = {
+    "ARC_DATABASE_URL": "postgresql+psycopg://arc:hunter2@db/arc",
+    "ARC_REDIS__URL": "redis://:hunter2@cache/0",
+    "ARC_ARCHIVE__URL": "ftp://arc:hunter2@files/a",
+    "AWS_ACCESS_KEY_ID": "hunter2",
+    "AWS_SECRET_ACCESS_KEY": "hunter2",
+    "AWS_SESSION_TOKEN": "hunter2",
+    "AWS_ENDPOINT_URL": "http://arc:hunter2@s3:9000",
+}
+
+
+def test_no_secret_shows_in_any_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    """repr, str, JSON, a dump, an f-string and a group's repr hide passwords and keys; the user and host stay."""
+    for name, text in SECRETS.items():
+        monkeypatch.setenv(name, text)
+    made = ArcSettings()
+    shown = f"{made!r} {made} {made.model_dump_json()} {made.model_dump()} {made.aws} {made.database_url}"
+    assert "hunter2" not in shown
+    assert "postgresql+psycopg://arc:***@db/arc" in shown
+    assert made.resolved_database_url == SECRETS["ARC_DATABASE_URL"]
+    assert made.resolved_archive_url == SECRETS["ARC_ARCHIVE__URL"]
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"ARC_DATABASE_URL": "postgres:/arc:hunter2@db"},
+        {"ARC_DATABASE_URL": "host=db user=arc password=hunter2"},
+        {"ARC_DATABSE_URL": "postgres://arc:hunter2@db"},
+        {"ARC_AWS__SECRET_ACESS_KEY": "hunter2"},
+        {"ARC_AWS__SESION": "hunter2"},
+        {"ARC_AWS": '{"secret_access_key": "hunter2"'},
+        {"ARC_AWS": '"hunter2"'},
+        {"ARC_AWS": '{"secret_acess_key": "hunter2"}'},
+        {"ARC_AWS": '{"secret_access_key": ["hunter2"]}'},
+        {"ARC_SUMMARY": '{"password": "hunter2"'},
+        {"ARC_SUMMARY__API_KEY": "hunter2"},
+        {"ARC_OTHER_PRODUCT": "hunter2"},
+    ],
+    ids=lambda environment: next(iter(environment.items())),
+)
+def test_no_secret_shows_in_an_error(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the message nor the printed traceback holds a secret's value, also when its name is misspelt."""
+    for name, text in environment.items():
+        monkeypatch.setenv(name, text)
+    with pytest.raises(ConfigurationError) as caught:
+        ArcSettings()
+    assert next(iter(environment)) in str(caught.value)
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "ValidationError" not in shown
+    assert "hunter2" not in shown + str(caught.value.__context__)  # error reporters print the context too
+
+
+@given(
+    scheme=st.sampled_from(["postgresql+psycopg", "redis", "https", "mysql"]),
+    user=st.text(max_size=8).filter(lambda text: ":" not in text),
+    password=st.text(min_size=1, max_size=20),
+    query=st.sampled_from(["", "?sslmode=require", "?a=b@c"]),
+)
+@example(scheme="redis", user="", password="p@ss:w/o?rd#1", query="")
+@example(scheme="postgresql+psycopg", user="arc@tenant", password="p", query="")
+@settings(max_examples=200, deadline=None)
+def test_hide_password_hides_any_password(scheme: str, user: str, password: str, query: str) -> None:
+    """Whatever the password is made of, escaped or not, the shown URL does not depend on it."""
+    shown = hide_password(f"{scheme}://{user}:{password}@host/db{query}")
+    assert shown == hide_password(f"{scheme}://{user}:another@host/db{query}")
+    assert shown.startswith(f"{scheme}://{user}:***@")
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("sqlite:///a.db", "sqlite:///a.db"),
+        ("sqlite://", "sqlite://"),
+        ("postgresql://db:5432/arc?sslmode=require", "postgresql://db:5432/arc?sslmode=require"),
+        ("postgresql://db/arc?user=u&password=p&x=1", "postgresql://db/arc?user=u&password=***&x=1"),
+        ("redis://:p@h/0", "redis://:***@h/0"),
+        ("arc:p@db", "**********"),
+    ],
+    ids=["file", "memory", "plain", "parameter", "no-user", "no-scheme"],
+)
+def test_hide_password_keeps_the_rest(url: str, shown: str) -> None:
+    """What is no secret stays readable."""
+    assert hide_password(url) == shown

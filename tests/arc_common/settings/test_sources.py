@@ -1,0 +1,174 @@
+"""What settings read and which source wins; what they choose by it, and that nothing is read before it is asked for."""
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arc_common.exceptions import ConfigurationError
+from arc_common.settings import ArcSettings, RedisSettings, SecretUrl, StorageSettings, SummarySettings
+
+
+def test_sources_win_in_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Constructor, then environment, then the .env file asked for, then the default; knob by knob in one group."""
+    env_file = tmp_path / ".env"
+    env_file.write_text("ARC_SUMMARY__LEAF_MESSAGES=3\nARC_SUMMARY__HIGH_WATER_MARK=3\nARC_SUMMARY__TRIGGER_TOKENS=3\n")
+    monkeypatch.setenv("ARC_SUMMARY__LEAF_MESSAGES", "2")
+    monkeypatch.setenv("ARC_SUMMARY__HIGH_WATER_MARK", "2")
+    summary = ArcSettings(_env_file=env_file, summary={"leaf_messages": 9}).summary
+    assert (summary.leaf_messages, summary.high_water_mark, summary.trigger_tokens) == (9, 2, 3)
+    assert summary.recent_message_count == 10
+
+
+def test_an_alias_in_the_environment_does_not_beat_the_own_name_in_a_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """`ARC_` names win over aliases, wherever either is written; aliases in a .env file are read too."""
+    env_file = tmp_path / ".env"
+    env_file.write_text("ARC_ARTIFACTS__FINAL_TOP_K=2\nRAG_TOP_K_MAX=8\nSOMETHING_ELSE=x\n")
+    monkeypatch.setenv("RAG_FINAL_TOP_K", "1")
+    artifacts = ArcSettings(_env_file=env_file).artifacts
+    assert (artifacts.final_top_k, artifacts.top_k) == (2, 8)
+
+
+def test_a_dotenv_file_is_not_read_unless_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A .env file in the working directory changes nothing by being there."""
+    (tmp_path / ".env").write_text("ARC_CONVERSATION__MAX_TURNS=3\n")
+    monkeypatch.chdir(tmp_path)
+    assert ArcSettings().conversation.max_turns == 10
+
+
+def test_a_group_as_json_and_its_knobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A JSON object sets a group, and a knob's own variable wins over it."""
+    monkeypatch.setenv("ARC_SUMMARY", json.dumps({"enabled": False, "leaf_messages": 5, "llm_model": None}))
+    monkeypatch.setenv("ARC_SUMMARY__LEAF_MESSAGES", "6")
+    monkeypatch.setenv("CONVO_SUMMARY_EVERY_N_MESSAGES", "7")
+    summary = ArcSettings().summary
+    assert (summary.enabled, summary.leaf_messages, summary.recent_message_count) == (False, 6, 10)
+
+
+def test_json_wins_over_an_alias(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`ARC_SUMMARY` is an ARC_ name: what it says wins over an alias of the same knob."""
+    monkeypatch.setenv("ARC_SUMMARY", '{"leaf_messages": 5}')
+    monkeypatch.setenv("CONVO_SUMMARY_EVERY_N_MESSAGES", "7")
+    assert ArcSettings().summary.leaf_messages == 5
+
+
+def test_names_are_read_case_insensitively_and_empty_is_unset(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lower-case names count, and an empty variable, as compose files leave behind, does not."""
+    monkeypatch.setenv("arc_summary__leaf_messages", "5")
+    monkeypatch.setenv("ARC_SUMMARY__ENABLED", "")
+    monkeypatch.setenv("ARC_DATABASE_URL", "")
+    made = ArcSettings()
+    assert (made.summary.leaf_messages, made.summary.enabled, made.database_url) == (5, True, None)
+
+
+def test_a_group_object_replaces_the_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A group given as an object is taken whole, whatever the environment says about it."""
+    monkeypatch.setenv("ARC_SUMMARY__LEAF_MESSAGES", "5")
+    assert ArcSettings(summary=SummarySettings(enabled=False)).summary == SummarySettings(enabled=False)
+
+
+def test_settings_are_immutable() -> None:
+    """Neither settings nor a group in them can be changed, and the refusal does not show what was to be written."""
+    made = ArcSettings()
+    for target, name in ((made, "database_url"), (made.aws, "secret_access_key")):
+        with pytest.raises(ConfigurationError, match=f"{name}: settings are immutable") as caught:
+            setattr(target, name, "hunter2")
+        assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "mode", "url"),
+    [
+        ({}, "in-memory", None),
+        ({"database_url": "sqlite:///x.db"}, "sql", "sqlite:///x.db"),
+        ({"database_url": "sqlite:///x.db", "storage": {"mode": "sql"}}, "sql", "sqlite:///x.db"),
+        ({"database_url": "sqlite:///x.db", "storage": {"mode": "in-memory"}}, "in-memory", None),
+        ({"database_url": "sqlite:///x.db", "storage": {"mode": "Memory"}}, "in-memory", None),
+        ({"redis": {"url": "redis://h"}}, "in-memory", None),
+        ({"redis": {"url": "redis://h"}, "storage": {"mode": "redis"}}, "redis", None),
+        (
+            {"redis": {"url": "redis://h"}, "storage": {"mode": "redis"}, "database_url": "sqlite:///x.db"},
+            "redis",
+            "sqlite:///x.db",
+        ),
+    ],
+    ids=["nothing", "url", "sql", "explicit-memory", "memory-alias", "redis-url-alone", "redis", "redis-over-sql"],
+)
+def test_storage_is_chosen_by_settings(values: dict[str, Any], mode: str | None, url: str | None) -> None:
+    """A database URL means SQL, nothing means memory, and an explicit mode wins."""
+    made = ArcSettings(**values)
+    assert (made.storage_mode, made.resolved_database_url) == (mode, url)
+
+
+@pytest.mark.parametrize(("mode", "variable"), [("sql", "ARC_DATABASE_URL"), ("redis", "ARC_REDIS__URL")])
+def test_a_mode_without_its_url_is_refused_when_it_is_asked_for(
+    mode: str, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The settings can be made (the engine may bring a URL of its own); asking them for the store is an error."""
+    monkeypatch.setenv("CONVERSATION_STORAGE_MODE", mode)
+    made = ArcSettings()
+    for name in ("storage_mode", "resolved_database_url"):
+        with pytest.raises(ConfigurationError, match=f"CONVERSATION_STORAGE_MODE.*got '{mode}'.*{variable}"):
+            getattr(made, name)
+
+
+def test_the_archive_is_a_url_or_a_bucket() -> None:
+    """`archive.url` wins over the bucket; with neither there is no archive."""
+    assert ArcSettings().resolved_archive_url is None
+    assert ArcSettings(archive={"s3_bucket": "old-chats"}).resolved_archive_url == "s3://old-chats"
+    both = ArcSettings(archive={"s3_bucket": "old-chats", "url": "file:///tmp/a"})
+    assert both.resolved_archive_url == "file:///tmp/a"
+
+
+def test_settings_survive_pickling() -> None:
+    """Secrets included, so that settings can be handed to another process."""
+    made = ArcSettings(database_url="sqlite:///x.db", aws={"secret_access_key": "s"})
+    assert pickle.loads(pickle.dumps(made)) == made  # noqa: S301 - our own bytes
+
+
+def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PATH": os.environ["PATH"], **environment},
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_importing_reads_no_environment() -> None:
+    """A wrong variable is no error before settings are made, and describing them needs none."""
+    code = "import arc_common.settings as s; s.describe_settings(); print('fine'); s.ArcSettings()"
+    result = run(code, ARC_NONSENSE="1")
+    assert result.stdout == "fine\n"
+    assert "ConfigurationError: ARC_NONSENSE" in result.stderr
+
+
+def test_the_package_does_not_import_settings_until_they_are_used() -> None:
+    """`import arc_common` stays light: neither pydantic-settings nor this module comes with it."""
+    result = run(
+        "import sys, arc_common; print('arc_common.settings' in sys.modules, 'pydantic_settings' in sys.modules)"
+    )
+    assert result.stdout == "False False\n"
+
+
+def test_settings_import_nothing_heavy() -> None:
+    """Settings bring pydantic and no database, framework or numerics."""
+    heavy = "sqlalchemy numpy tiktoken langchain_core llama_index rapidfuzz typer rich"
+    result = run(f"import sys, arc_common.settings; print([name for name in {heavy.split()} if name in sys.modules])")
+    assert result.stdout == "[]\n"
+
+
+def test_groups_can_be_built_and_passed() -> None:
+    """Groups are ordinary typed objects: what they hold is what the settings hold."""
+    made = ArcSettings(storage=StorageSettings(mode="in-memory"), redis=RedisSettings(url=SecretUrl("redis://h")))
+    assert made.storage.mode == "in-memory"
+    assert made.redis.url == SecretUrl("redis://h")
