@@ -1,0 +1,19 @@
+"""Memories and engines as the situations of agents have them: ample, and with summaries."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from arc_common.engine import ContextEngine
+from llamaindex_arc import ArcChatMemoryBuffer, open_engine
+
+
+@pytest.fixture
+def memory() -> ArcChatMemoryBuffer:
+    return ArcChatMemoryBuffer.from_defaults(token_limit=20_000)
+
+
+@pytest.fixture
+def engine() -> Iterator[ContextEngine]:
+    with open_engine() as opened:
+        yield opened
