@@ -1,0 +1,24 @@
+"""An index of a few documents, its embedder, and what it counts."""
+
+import pytest
+
+from arc_common.retrieval import HybridIndex, InMemoryIndexStore
+from arc_common.testing import CountingObserver
+from tests.arc_common.retrieval.animals import DOCUMENTS, WordEmbedder
+
+
+@pytest.fixture
+def embedder() -> WordEmbedder:
+    return WordEmbedder()
+
+
+@pytest.fixture
+def observer() -> CountingObserver:
+    return CountingObserver()
+
+
+@pytest.fixture
+def index(embedder: WordEmbedder, observer: CountingObserver) -> HybridIndex:
+    index = HybridIndex(InMemoryIndexStore(), embedder=embedder, observer=observer, batch_size=4)
+    index.add(DOCUMENTS)
+    return index
