@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from arc_common.engine import ContextEngine
-from arc_common.exceptions import InvalidInputError, SessionNotFoundError, StoreUnavailableError
+from arc_common.exceptions import InvalidInputError, SessionNotFoundError, StoreError, StoreUnavailableError
 from arc_common.protocols import StoredMessage
 from arc_common.stores.in_memory import InMemoryStore
 from llamaindex_arc import open_engine
@@ -31,7 +31,7 @@ def test_set_that_is_cut_short_loses_nothing(tmp_path: Path) -> None:
         memory = memory_over(engine)
         memory.put_messages(turns(2))
         break_writes(database)
-        with pytest.raises(StoreUnavailableError, match="disk full") if False else pytest.raises(Exception):  # noqa: PT011
+        with pytest.raises(StoreError, match="disk full"):
             memory.set([user("instead")])
         assert memory.get_all() == turns(2)
 
