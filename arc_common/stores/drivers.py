@@ -20,6 +20,7 @@ from arc_common.addresses import scrubbed
 from arc_common.exceptions import StoreError, StoreUnavailableError
 from arc_common.stores.index_schema import SHOW_POSTINGS
 from arc_common.stores.options import SqlOptions
+from arc_common.stores.packing import send_packed
 from arc_common.stores.statements import Statement
 
 __all__ = ["Call", "Driver", "PostgresDriver", "Row", "SqliteDriver", "Transaction"]
@@ -348,6 +349,7 @@ class _PostgresCheckout:
         except (SQLAlchemyError, self._error) as error:
             raise _translated(error, self._engine, unavailable=True) from error
         connection: Any = self._pooled.driver_connection
+        _once(self._pooled, lambda: send_packed(connection))
         self._connection = connection
         self._before = connection.autocommit
         if not connection.closed:

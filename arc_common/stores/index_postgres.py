@@ -17,7 +17,7 @@ from arc_common.stores.database import Database
 from arc_common.stores.drivers import Call, Row
 from arc_common.stores.index_filters import wanted_for
 from arc_common.stores.index_postgres_filters import PostgresCondition, condition_for
-from arc_common.stores.index_postgres_keeping import PostgresKeeping, vector_text
+from arc_common.stores.index_postgres_keeping import PostgresKeeping
 from arc_common.stores.index_postgres_plan import Graph, Walk, index_name, walk_for
 from arc_common.stores.index_postgres_statements import (
     count_statement,
@@ -31,6 +31,7 @@ from arc_common.stores.index_postgres_statements import (
 from arc_common.stores.index_rows import Held, candidates
 from arc_common.stores.index_statements import index_statements_for
 from arc_common.stores.index_tokens import Tokens, number_of
+from arc_common.stores.packing import PackedVector
 
 __all__ = ["PostgresIndex"]
 
@@ -159,7 +160,7 @@ class PostgresIndex(PostgresKeeping):
             "salt": held.salt,
             "embedder": held.embedder,
             "dimension": held.dimension,
-            "vector": vector_text(vector),
+            "vector": PackedVector.of(vector),
             "row_limit": limit,
         }
         walk = None if exact or ids is not None else self._walk(key, held, filters, limit=limit)
@@ -174,7 +175,7 @@ class PostgresIndex(PostgresKeeping):
                 _, found = self._database.snapshot((plain_statement("never_sort"), {}), call)
             if len(found) >= limit:
                 return _best(found, limit)
-        condition = _condition(filters, Tokens(held.salt), _VECTORS, gather=True)
+        condition = _condition(filters, Tokens(held.salt), _VECTORS, planned_once=True)
         comparing = {**asked, **condition.parameters, **({} if ids is None else {"ids": list(ids)})}
         statement = exact_statement(condition.sql, with_ids=ids is not None)
         return _best(self._database.read((statement, comparing)), limit)
@@ -262,11 +263,11 @@ class PostgresIndex(PostgresKeeping):
 
 
 def _condition(
-    filters: Filter | None, tokens: Tokens, columns: tuple[str, str], *, gather: bool = False
+    filters: Filter | None, tokens: Tokens, columns: tuple[str, str], *, planned_once: bool = False
 ) -> PostgresCondition:
     row, labels = columns
     wanted = None if filters is None else wanted_for(filters, tokens)
-    return condition_for(wanted, row=row, labels=labels, gather=gather)
+    return condition_for(wanted, row=row, labels=labels, planned_once=planned_once)
 
 
 def _place(key: Mapping[str, str], held: Held) -> dict[str, Any]:

@@ -17,15 +17,15 @@ __all__ = ["PostgresCondition", "condition_for"]
 _COMPARING = """EXISTS (
     SELECT 1 FROM arc_index_values AS asked
     WHERE asked.scope = :scope AND asked.caller_id = :caller_id
-      AND asked.id = {row} AND asked.label = :{label} AND {test})"""
+      AND asked.id = {row} AND asked.label = {label} AND {test})"""
 # Estimating how many there are is beyond the database, which knows the numbers of all keys together: told to gather
 # them first it takes 1 ms for 1,000 of 100,000; left alone it reads all 100,000, in 60. The label is under the scope's
 # own salt, and the rows are asked for scope and caller: asked here too, they had to be read beside the index, which
 # takes half as long again.
 _GATHERED = """{row} = ANY (ARRAY(
-    SELECT asked.id FROM arc_index_values AS asked WHERE asked.label = :{label} AND {test}))"""
-_NUMBERS = "asked.number {sign} CAST(:{value} AS NUMERIC)"
-_TEXTS = "asked.prefix {loosely} left(:{value}, {width}) AND coalesce(asked.text, asked.prefix) {sign} :{value}"
+    SELECT asked.id FROM arc_index_values AS asked WHERE asked.label = {label} AND {test}))"""
+_NUMBERS = "asked.number {sign} {value}"
+_TEXTS = "asked.prefix {loosely} left({value}, {width}) AND coalesce(asked.text, asked.prefix) {sign} {value}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +41,19 @@ class PostgresCondition:
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
-def condition_for(wanted: Wanted | None, *, row: str, labels: str, gather: bool = False) -> PostgresCondition:
+def condition_for(wanted: Wanted | None, *, row: str, labels: str, planned_once: bool = False) -> PostgresCondition:
     """What a filter asks for.
 
     Args:
         wanted: The filter; `None` for none.
         row: The column with an entry's row.
         labels: The column with its labels, which may hold other tokens too.
-        gather: Whether comparisons that all rows must pass are looked up first, not row by row.
+        planned_once: Whether one plan does for all values. It looks up first, not row by row, what all rows must pass.
     """
     if wanted is None:
         return PostgresCondition()
     writer = _Writer(row, labels)
-    return PostgresCondition(writer.sql(wanted, gather=gather), writer.parameters)
+    return PostgresCondition(writer.sql(wanted, planned_once=planned_once), writer.parameters)
 
 
 class _Writer:
@@ -63,34 +63,39 @@ class _Writer:
         self._names: Iterator[str] = (f"asked_{n}" for n in count())
         self.parameters: dict[str, Any] = {}
 
-    def sql(self, wanted: Wanted, *, gather: bool = False) -> str:
+    def sql(self, wanted: Wanted, *, planned_once: bool = False) -> str:
         match wanted:
             case HasLabel(labels):
-                name = self._given([number_of(label) for label in labels])
-                return f"({self._labels} && CAST(:{name} AS BIGINT[]))"
+                asked = self._given([number_of(label) for label in labels], "BIGINT[]", hidden=planned_once)
+                return f"({self._labels} && {asked})"
             case Ordered():
-                return self._comparing(wanted, _GATHERED if gather else _COMPARING)
+                return self._comparing(wanted, planned_once=planned_once)
             case All(parts):
-                return _joined(" AND ", "TRUE", [self.sql(part, gather=gather) for part in parts])
+                return _joined(" AND ", "TRUE", [self.sql(part, planned_once=planned_once) for part in parts])
             case Either(parts):
                 return _joined(" OR ", "FALSE", [self.sql(part) for part in parts])
             case Neither(part):
                 return f"(NOT {self.sql(part)})"
 
-    def _comparing(self, wanted: Ordered, form: str) -> str:
+    def _comparing(self, wanted: Ordered, *, planned_once: bool) -> str:
         value = wanted.condition.value
         sign = SIGNS[wanted.condition.comparison]
         if isinstance(value, int | float):
-            test = _NUMBERS.format(sign=sign, value=self._given(canonical_number(value)))
+            test = _NUMBERS.format(
+                sign=sign, value=self._given(canonical_number(value), "NUMERIC", hidden=planned_once)
+            )
         else:
             loosely = sign.rstrip("=") + "="
-            test = _TEXTS.format(sign=sign, loosely=loosely, value=self._given(value), width=PREFIX)
-        return form.format(row=self._row, label=self._given(number_of(wanted.label)), test=test)
+            asked = self._given(value, "TEXT", hidden=planned_once)
+            test = _TEXTS.format(sign=sign, loosely=loosely, value=asked, width=PREFIX)
+        label = self._given(number_of(wanted.label), "BIGINT", hidden=planned_once)
+        return (_GATHERED if planned_once else _COMPARING).format(row=self._row, label=label, test=test)
 
-    def _given(self, value: Any) -> str:
+    def _given(self, value: Any, kind: str, *, hidden: bool) -> str:
         name = next(self._names)
         self.parameters[name] = value
-        return name
+        # As long as it sees a value, the database plans each search anew, for that value: 0.1 ms.
+        return f"(SELECT CAST(:{name} AS {kind}))" if hidden else f"CAST(:{name} AS {kind})"
 
 
 def _joined(by: str, empty: str, parts: list[str]) -> str:

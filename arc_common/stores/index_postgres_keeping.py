@@ -15,8 +15,9 @@ from arc_common.stores.index_postgres_plan import index_ddl, index_name, indexed
 from arc_common.stores.index_postgres_statements import ddl_statement, plain_statement
 from arc_common.stores.index_rows import Held, Known
 from arc_common.stores.index_tokens import Tokens, canonical_number, number_of
+from arc_common.stores.packing import PackedVector
 
-__all__ = ["PostgresKeeping", "vector_text"]
+__all__ = ["PostgresKeeping"]
 
 _LOCK = 0x6172_6302
 """The advisory lock under which tables are changed at run time ("arc", 2)."""
@@ -77,7 +78,7 @@ class PostgresKeeping:
         """What is stored of a vector."""
         assert entry.vector is not None  # noqa: S101 - who has none is not asked
         return {
-            "vector": vector_text(entry.vector),
+            "vector": PackedVector.of(entry.vector),
             "entry_id": entry.id,
             "sample": int.from_bytes(tokens.of(entry.id)[:4], "big", signed=True),
             "labels": _labels(entry, tokens),
@@ -133,12 +134,6 @@ class PostgresKeeping:
                 "vectors in PostgreSQL need the extension pgvector: install it on the server and let an administrator "
                 f"run CREATE EXTENSION vector in this database (searching by words works without it): {error}"
             ) from error
-
-
-def vector_text(vector: NDArray[np.float32]) -> str:
-    """A vector as pgvector reads it."""
-    # nine digits tell any two floats apart; those of Python's own form take three times as long
-    return f"[{','.join(['%.9g'] * len(vector))}]" % tuple(vector.tolist())
 
 
 def _labels(entry: IndexEntry, tokens: Tokens) -> list[int]:

@@ -63,7 +63,7 @@ FROM arc_index_vectors AS held
 WHERE held.scope = :scope AND held.caller_id = :caller_id AND {condition} {ids} AND """
     + _STILL
     + """
-ORDER BY held.vector <#> CAST(:vector AS vector), held.entry_id LIMIT :row_limit
+ORDER BY held.vector <#> CAST(:vector AS vector), held.entry_id LIMIT (SELECT CAST(:row_limit AS BIGINT))
 """
 )
 

@@ -2,11 +2,15 @@
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import psycopg
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
+from pgvector import Vector
 from sqlalchemy import create_engine, text
 
 from arc_common.exceptions import ConfigurationError
@@ -19,6 +23,7 @@ from arc_common.stores.database import Database
 from arc_common.stores.index_postgres_plan import Graph, index_ddl, walk_for
 from arc_common.stores.index_sql import SqlIndexStore
 from arc_common.stores.options import SqlOptions
+from arc_common.stores.packing import PackedVector
 from arc_common.stores.sql import SqlStore
 from arc_common.testing.index_contract import an_entry
 from arc_common.testing.index_search_contract import matching
@@ -224,3 +229,38 @@ def test_the_wider_the_walk_the_more_are_compared(vectors: int) -> None:
             assert vectors * percent / 100 > 5_000 * walk.ef_search / widths[100]
     assert sorted(widths) == list(range(min(widths), 101))
     assert 1 < min(widths) <= 20
+
+
+@pytest.mark.parametrize(
+    "filters", [Condition("rare", "eq", 7), Condition("n", "lt", 40), Condition("word", "gte", "w0990")],
+    ids=["equal", "number", "text"],
+)  # fmt: skip
+def test_one_plan_does_for_all_values(postgres_database: Callable[[], str], filters: Condition) -> None:
+    """A compared search is planned for five values, then no more: planning takes as long as comparing a few."""
+    database, index = index_on(postgres_database(), graph_from=10_000)
+    table = clustered(1000, 8)
+    words = [replace(entry, metadata={**entry.metadata, "word": f"w{n:04}"}) for n, entry in enumerate(entries(table))]
+    index.put(SCOPE, "document", words)
+    more = (  # so many that the database would care for how many pass, and how many are wanted
+        "INSERT INTO arc_index_vectors (id, scope, caller_id, vector, entry_id, sample, labels) "
+        "SELECT id + 1000 * n, scope, caller_id, vector, entry_id || n, sample, '{0}' "
+        "FROM arc_index_vectors, generate_series(1, 100) AS n"
+    )
+    with database.engine.begin() as connection:
+        connection.execute(text(more))
+        connection.execute(text("ANALYZE"))
+    for vector in table[:15]:
+        assert index.dense(SCOPE, "document", vector, embedder="test", filters=filters, limit=3)
+    with database.engine.begin() as connection:
+        prepared = "SELECT generic_plans, custom_plans FROM pg_prepared_statements WHERE statement LIKE '%<#>%'"
+        ((generic, custom),) = connection.execute(text(prepared)).all()
+    assert custom == 5
+    assert generic > 0
+    database.close()
+
+
+@given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1, max_size=40))
+def test_a_packed_vector_is_pgvector_s_own_form(numbers: list[float]) -> None:
+    """Bit for bit, from arrays that lie in memory in any way."""
+    vector = np.array([numbers, numbers], np.float32).T[:, 0]
+    assert bytes(PackedVector.of(vector)) == Vector(numbers).to_binary()
