@@ -32,8 +32,8 @@ MAX_MEMORY_CHARACTERS = 4_000
 
 _DEPTH = 100
 SAID_BY = "said_by"
-"""The metadata key that names who speaks in a memory whose text is their own words ("user"), and who alone said what
-no user did ("assistant")."""
+"""The metadata key that names who speaks in a memory whose text is their own words ("user"), and who said or concluded
+what no user did ("assistant")."""
 
 
 class MemoryType(StrEnum):

@@ -1,5 +1,6 @@
 """What stores keep of long-term memories: the protocol, and what passes through it."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,8 +9,14 @@ from typing import Protocol
 from arc_common.indexing import IndexEntry, IndexStore, Scope
 from arc_common.memories import Memory, MemoryOutline, MemoryStatus, MemoryType
 from arc_common.protocols import SessionKey
+from arc_common.text import analyze
 
-__all__ = ["Forgotten", "IndexChange", "MemoryChange", "MemoryStore", "MemoryUpdates"]
+__all__ = ["Forgotten", "IndexChange", "MemoryChange", "MemoryStore", "MemoryUpdates", "memory_entry"]
+
+
+def memory_entry(memory: Memory) -> IndexEntry:
+    """What the index has of a memory, without a vector."""
+    return IndexEntry(memory.id, memory.text, dict(Counter(analyze(memory.text))), {"type": memory.type.value})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +66,8 @@ class Forgotten:
 
     Args:
         removed: Memories that rested on nothing else.
-        renewed: Memories that hold, and that the index has to hold anew: only what was removed had taken their place,
-            or what is left says them in other words.
+        renewed: Memories that hold and that are new to the index: only what was removed had taken their place, or what
+            is left says them in other words.
     """
 
     removed: tuple[tuple[Scope, str], ...] = ()
@@ -73,7 +80,7 @@ class MemoryStore(Protocol):
     - A scope is a place of its own (see `Scope`); only `erase`, `resting_on` and the two `forget_…` look across.
     - What rests on a message alone goes with what edits or removes the message, both or neither: a memory, or the
       words of one that others say too (`Memory.without`).
-    - What is forgotten leaves an index beside it at once; what is to be there instead is not put there.
+    - What is forgotten leaves an index beside it at once, and what holds in its place is there, by its words.
     - How far a session was read is noted beside the session, and leaves with it.
     - Memories come back as they were put; nothing of a caller's own is shared with what is stored.
     """

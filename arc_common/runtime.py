@@ -201,7 +201,7 @@ class Runtime:
         if self.memory is not None:
             self.memory.schedule(key)
         if self.settings.recall.enabled and not self.closed:
-            self.recall.schedule(key, [message.id for message in messages if message.id])
+            self.recall.schedule(key, [message.id for message in messages if message.id], at_once=bool(edited))
         if (edited or self.gathers(key)) and self.long_term is not None:
             if edited:
                 self.long_term.edited(key, edited)

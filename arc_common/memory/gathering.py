@@ -16,6 +16,7 @@ from arc_common.memory.background import BackgroundQueue
 from arc_common.memory.keeping import MemoryKeeper
 from arc_common.memory.long_term import Outcome
 from arc_common.memory.memory_extraction import Extractor, as_said
+from arc_common.memory.summaries import content_hash
 from arc_common.memory.unread import MOST_WITHOUT_ANSWER, due, unread
 from arc_common.memory_stores import MemoryStore
 from arc_common.messages import Message, Role
@@ -229,8 +230,8 @@ class LongTermMemory:
             return True
         if not self._keep(key, batch, proposed, goes_on=True):
             return False
-        revisions = _revisions(batch)
-        if not self._changed(key, list(revisions), revisions):  # else it is read again, as it is now
+        read = _as_read(batch)
+        if not self._changed(key, list(read), read):  # else it is read again, as it is now
             self._store.mark_read(key, after=start, to=batch[-1].seq)
         return True
 
@@ -280,7 +281,7 @@ class LongTermMemory:
             goes_on: Whether they follow all that was read of the session before.
         """
         scope = self.scope_of(key)
-        revisions = _revisions(batch)
+        read = _as_read(batch)
         places = {stored.message.id: stored.seq for stored in batch}
         follows = key.session_id if goes_on else None
         for memory in sorted(
@@ -289,7 +290,7 @@ class LongTermMemory:
             if self.queue.stopping:
                 return False
             ids = [message_id for _, message_id in memory.sources]
-            if not ids or self._changed(key, ids, revisions):
+            if not ids or self._changed(key, ids, read):
                 continue
             try:
                 added = self.keeper.add(scope, memory, follows=follows)
@@ -297,24 +298,28 @@ class LongTermMemory:
                 _log.warning("a memory can't be stored: %s", error)
                 self._count_error(error)
                 continue
-            if added.outcome not in _NOT_STORED and (changed := self._changed(key, ids, revisions)):
+            if added.outcome not in _NOT_STORED and (changed := self._changed(key, ids, read)):
                 self.keeper.forget(key, changed)
         return True
 
-    def _changed(self, key: SessionKey, message_ids: Sequence[str], revisions: Mapping[str, int]) -> list[str]:
+    def _changed(self, key: SessionKey, message_ids: Sequence[str], read: Mapping[str, "_Read"]) -> list[str]:
         """Those of the messages that are no longer there as they were read."""
         try:
-            there = {stored.message.id: stored.revision for stored in self._conversations.find(key, message_ids)}
+            there = _as_read(self._conversations.find(key, message_ids))
         except SessionNotFoundError:
             there = {}
-        return [message_id for message_id in message_ids if there.get(message_id) != revisions.get(message_id)]
+        return [message_id for message_id in message_ids if there.get(message_id) != read.get(message_id)]
 
     def _count_error(self, error: Exception) -> None:
         self._observer.count("memory.extraction.errors", error=type(error).__name__)
 
 
-def _revisions(batch: Sequence[StoredMessage]) -> dict[str, int]:
-    return {stored.message.id or "": stored.revision for stored in batch}
+_Read = tuple[int, int, str]
+"""A message's place, its revision and its content: ids may be used again in a session that was deleted meanwhile."""
+
+
+def _as_read(batch: Sequence[StoredMessage]) -> dict[str, _Read]:
+    return {stored.message.id or "": (stored.seq, stored.revision, content_hash(stored.message)) for stored in batch}
 
 
 def _mode_of(messages: Sequence[Message], *, with_documents: bool) -> InteractionMode:

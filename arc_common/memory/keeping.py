@@ -155,17 +155,17 @@ class MemoryKeeper:
         Raises:
             StoreError: The store failed.
         """
-        self._index.erase(self._store.resting_on(key, message_ids))
+        is_beside = self._index.is_beside(self._store)
+        if not is_beside:
+            self._index.erase(self._store.resting_on(key, message_ids))
         if message_ids is None:
             done = self._store.forget_session(key)
         else:
             done = self._store.forget_messages(key, message_ids)
-        self._index.erase(done.removed)
-        for scope, memory_id in done.renewed:
-            again = [memory for memory in self._store.get(scope, [memory_id]) if memory.holds]
-            self._index.put(scope, [self._index.entry(memory) for memory in again])
         for scope in _scopes_of(key):
-            self._writer.follow(scope)
+            if not is_beside:
+                self._writer.follow(scope)
+            self._index.complete(scope)
         return len(done.removed)
 
     def count(self, scope: Scope) -> int:

@@ -11,7 +11,6 @@ from arc_common.memories import (
     Memory,
     MemoryOutline,
     MemoryStatus,
-    MemoryType,
     ProposedMemory,
     ScoredMemory,
     Wording,
@@ -80,6 +79,7 @@ def decide(
     alike: Iterable[str] = (),
     by_hand: bool = False,
     outranked: Collection[str] = (),
+    overruled: Collection[str] = (),
 ) -> Decision:
     """Compare a proposed memory with those that are there.
 
@@ -99,6 +99,7 @@ def decide(
         alike: The ids of memories that are near enough by their vectors, the nearest first.
         by_hand: Whether somebody entered it.
         outranked: The ids of memories that hold against it, whenever they were said.
+        overruled: The ids of memories that don't, whenever they were said.
     """
     is_active = proposed.status is MemoryStatus.ACTIVE
 
@@ -117,7 +118,14 @@ def decide(
 
     def new() -> Decision:
         said = proposed.valid_from or now
-        return placed(proposed.text, holdings, said=said, replaces=proposed.replaces, outranked=outranked)
+        return placed(
+            proposed.text,
+            holdings,
+            said=said,
+            replaces=proposed.replaces,
+            outranked=outranked,
+            overruled=overruled,
+        )
 
     exact = holdings.same_text(proposed.text)
     if exact is not None:
@@ -151,6 +159,7 @@ def placed(
     said: datetime,
     replaces: Collection[str] = (),
     outranked: Collection[str] = (),
+    overruled: Collection[str] = (),
 ) -> Decision:
     """What a new memory that may be used takes the place of, or what holds in its place: the later of the two.
 
@@ -160,22 +169,25 @@ def placed(
         said: When it was said.
         replaces: The ids of memories that it is said to replace: as far as they hold, and were not said later.
         outranked: The ids of memories that hold in its place also where they were said before.
+        overruled: The ids of memories that it takes the place of also where they were said later.
     """
     contradicted = [holdings[memory_id] for memory_id in holdings.contradicted(text)]
     named = [outline for name in sorted(set(replaces)) if (outline := holdings.get(name)) is not None and outline.holds]
-    later = [outline for outline in contradicted if outline.valid_from > said or outline.id in outranked]
+    later = [
+        outline
+        for outline in contradicted
+        if outline.id in outranked or (outline.valid_from > said and outline.id not in overruled)
+    ]
     if later:
         newest = max(later, key=lambda outline: (outline.valid_from, outline.id))
         return Decision(Outcome.NEW, superseded_by=newest.id)
-    before = [*contradicted, *(outline for outline in named if outline.valid_from <= said)]
+    before = [*contradicted, *(one for one in named if one.valid_from <= said or one.id in overruled)]
     return Decision(Outcome.NEW, superseded=tuple(dict.fromkeys(outline.id for outline in before)))
 
 
 def is_firm(memory: Memory) -> bool:
     """Whether it rests on more than what an assistant said or concluded."""
-    return memory.type is not MemoryType.INSIGHT and any(
-        wording.said_by != Role.ASSISTANT.value for wording in memory.said
-    )
+    return not all(_is_assistants(wording) for wording in memory.said)
 
 
 def merged(memory: Memory, proposed: ProposedMemory, *, now: datetime, known: bool = False) -> Memory:
@@ -185,14 +197,15 @@ def merged(memory: Memory, proposed: ProposedMemory, *, now: datetime, known: bo
         memory: The one that is there.
         proposed: What was said.
         now: When, if it does not say so itself.
-        known: Whether it was said word for word: then only the sources are added.
+        known: Whether it was said word for word: then only the sources are added, and when it was said.
     """
     if not proposed.reinforces:
         return memory
     wordings = _with_wording(memory.said, _wording_of(proposed))
     worded = memory if wordings == memory.said else memory.worded(wordings)
+    worded = replace(worded, valid_from=max(memory.valid_from, proposed.valid_from or memory.valid_from))
     if known:
-        return worded
+        return worded if worded != memory else memory
     least = max(memory.importance, min(1.0, max(0.0, proposed.importance)))
     own = {name: value for name, value in proposed.metadata.items() if name != SAID_BY}
     return replace(
@@ -208,18 +221,32 @@ def _wording_of(proposed: ProposedMemory) -> Wording:
     return Wording(proposed.text, proposed.sources, said_by if isinstance(said_by, str) else None)
 
 
+def _is_assistants(wording: Wording) -> bool:
+    return wording.said_by == Role.ASSISTANT.value
+
+
 def _with_wording(said: Sequence[Wording], new: Wording) -> tuple[Wording, ...]:
-    """Words of a memory and others that say the same; of those that somebody entered, the longest."""
+    """Words of a memory and others that say the same; of those without a message, the longest.
+
+    Whose words they are is kept apart; of the same words those of an assistant come behind.
+    """
     words = folded(new.text)
     for place, known in enumerate(said):
-        if folded(known.text) == words:
+        if folded(known.text) == words and _is_assistants(known) == _is_assistants(new):
             is_by_hand = not known.sources or not new.sources
             sources = () if is_by_hand else tuple(dict.fromkeys((*known.sources, *new.sources)))
-            said_by = new.said_by if known.said_by == Role.ASSISTANT.value else known.said_by
-            return (*said[:place], Wording(known.text, sources, said_by), *said[place + 1 :])
-    by_hand = [one for one in (*said, new) if not one.sources]
-    useless = sorted(by_hand, key=lambda one: len(one.text))[:-1]
-    wordings = [one for one in (*said, new) if one not in useless]
+            return (*said[:place], replace(known, sources=sources), *said[place + 1 :])
+    is_first = any(folded(known.text) == words for known in said) and not _is_assistants(new)
+    return _bounded((new, *said) if is_first else (*said, new))
+
+
+def _bounded(said: Sequence[Wording]) -> tuple[Wording, ...]:
+    """The words without those that add nothing, and at most so many."""
+    useless: list[Wording] = []
+    for of_assistant in (False, True):
+        by_hand = [one for one in said if not one.sources and _is_assistants(one) == of_assistant]
+        useless += sorted(by_hand, key=lambda one: len(one.text))[:-1]
+    wordings = [one for one in said if one not in useless]
     if len(wordings) > MOST_WORDINGS:
         longest = max(wordings, key=lambda one: len(one.text))
         wordings.remove(next(one for one in wordings if one is not longest and one.sources))

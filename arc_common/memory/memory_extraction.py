@@ -39,7 +39,8 @@ _PREFERENCE = re.compile(
     r"\b(?:i|we)(?:'d| would)?\s(?:(?:really|always|usually|also|still|much|now|absolutely|generally|actually"
     r"|do not|don't|no longer|never"
     r"|can't|cannot)\s){0,3}(?:like|love|enjoy|prefer|hate|dislike|avoid|adore|stand"
-    r"|can't stand)\b(?!\sto (?:know|ask|book|order|get|see|buy|have a|bother|say|admit|interrupt))"
+    r"|can't stand)\b(?!\sto (?:know|ask|book|order|get|see|buy|have a|bother you"
+    r"|say (?:it|this|that|so)\b|admit|interrupt))"
     r"|\bmy favou?rite\b|\bi(?:'m| am) (?:not )?(?:a (?:big |huge )?fan of|fond of|keen on|allergic to"
     r"|(?:a )?(?:vegan|vegetarian)\b)"
     r"|\b(?:please )?(?:always|never) (?:answer|reply|write|use|call|speak|send|give)\b",
@@ -192,14 +193,15 @@ class Extractor:
             is_users = is_grounded(memory.text, by_user)
             by_others = not is_users and is_grounded(memory.text, everybody)
             reinforces = _is_grounded(memory, by_user) and not by_others
+            supersedes = is_users or (reinforces and memory.type is MemoryType.PREFERENCE)
             found.append(
                 replace(
                     memory,
                     sources=sources,
                     valid_from=said_at,
-                    metadata={SAID_BY: Role.ASSISTANT.value} if by_others else memory.metadata,
+                    metadata=memory.metadata if supersedes else {SAID_BY: Role.ASSISTANT.value},
                     reinforces=reinforces,
-                    supersedes=is_users or (reinforces and memory.type is MemoryType.PREFERENCE),
+                    supersedes=supersedes,
                     replaces=memory.replaces if is_users else (),
                 )
             )
@@ -268,9 +270,10 @@ def memories_by_rules(messages: Sequence[Message]) -> list[ProposedMemory]:
 
 
 def _names_something(text: str) -> bool:
-    """Whether a statement says what it is about."""
-    words = _WORD.findall(text.casefold().replace("’", "'"))
-    return any(word not in STOP_WORDS and word not in _ATTITUDES for word in words)
+    """Whether a statement says what it is about: by any word but those, or by a name made of them ("Go", "The Who")."""
+    words = _WORD.findall(text.replace("’", "'"))
+    is_named = any(word[0].isupper() and not word.startswith(("I'", "I’")) and word != "I" for word in words[1:])
+    return is_named or any(word not in STOP_WORDS and word not in _ATTITUDES for word in map(str.casefold, words))
 
 
 def _is_condition(text: str) -> bool:

@@ -1,7 +1,6 @@
 """MemoryIndex: what finds memories for questions, and those that mean the same."""
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -9,13 +8,12 @@ from arc_common.documents import ScoredDocument
 from arc_common.exceptions import InvalidInputError, StoreError
 from arc_common.indexing import IndexEntry, IndexStore, Scope
 from arc_common.memories import Memory
-from arc_common.memory_stores import IndexChange, MemoryStore
+from arc_common.memory_stores import IndexChange, MemoryStore, memory_entry
 from arc_common.observability import Observer
 from arc_common.protocols import Embedder
 from arc_common.retrieval import HybridIndex
 from arc_common.retrieval.embedding import GuardedEmbedder
 from arc_common.settings import ArcSettings
-from arc_common.text import analyze
 
 __all__ = ["MemoryIndex"]
 
@@ -52,8 +50,7 @@ class MemoryIndex:
 
     def entry(self, memory: Memory) -> IndexEntry:
         """What is stored of a memory, with its vector if there is an embedder that works."""
-        terms = dict(Counter(analyze(memory.text)))
-        entry = IndexEntry(memory.id, memory.text, terms, {"type": memory.type.value})
+        entry = memory_entry(memory)
         return entry if self._guarded is None else self._guarded.of_entries([entry])[0][0]
 
     def alike(self, scope: Scope, entry: IndexEntry) -> list[str]:
@@ -138,6 +135,15 @@ class MemoryIndex:
             by_scope.setdefault(scope, []).append(memory_id)
         for scope, ids in by_scope.items():
             self._index(scope, embeds=False).delete(ids)
+
+    def complete(self, scope: Scope) -> None:
+        """Make vectors for the entries that have none; what fails is said, and made up for another time."""
+        if self._embedder is None:
+            return
+        try:
+            self._index(scope).embed_pending()
+        except (InvalidInputError, StoreError) as error:
+            self._say(error)
 
     def erase_within(self, scope: Scope) -> None:
         """Remove the entries of a scope and of every scope within it. Raises as `erase`."""

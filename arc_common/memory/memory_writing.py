@@ -105,7 +105,7 @@ class MemoryWriter:
                 self._refresh(scope, holdings)
             for _ in range(_ATTEMPTS):
                 known = holdings.version
-                opposed = self._opposed(scope, holdings, proposed, said=new.valid_from, is_own=is_own, follows=follows)
+                opposed = self._opposed(scope, holdings, proposed, said=new.valid_from)
                 said = _said_after(opposed, new.valid_from, is_own=is_own, follows=follows)
                 decision = decide(
                     replace(proposed, valid_from=said),
@@ -115,6 +115,7 @@ class MemoryWriter:
                     alike=self._index.alike(scope, entry) if len(holdings) else (),
                     by_hand=by_hand,
                     outranked=() if proposed.supersedes else [one.id for one in opposed if is_firm(one)],
+                    overruled=[one.id for one in opposed if not is_firm(one)] if proposed.supersedes else (),
                 )
                 if decision.twin is None:
                     memory = replace(new, valid_from=said, superseded_by=decision.superseded_by)
@@ -164,13 +165,11 @@ class MemoryWriter:
         raise StoreError(f"memories were not removed: others changed their scope {_ATTEMPTS} times meanwhile")
 
     def follow(self, scope: Scope) -> None:
-        """Have the index hold what holds, in the words of now, after others have changed the store alone."""
+        """Have an index elsewhere hold what holds, in the words of now, after the store alone was changed."""
         lock, holdings = self._holdings(scope)
         with lock:
-            before = holdings.version
-            holdings.apply(self._store.updates(scope, after=before))
-            if holdings.version != before:
-                self._mend(scope, holdings, reads_all=True)
+            holdings.apply(self._store.updates(scope, after=holdings.version))
+            self._mend(scope, holdings, reads_all=True)
 
     def _join(self, scope: Scope, holdings: Holdings, decision: Decision, proposed: ProposedMemory) -> Added | None:
         """Add to a memory that is there; `None` if another was in the way."""
@@ -204,18 +203,16 @@ class MemoryWriter:
         proposed: ProposedMemory,
         *,
         said: datetime,
-        is_own: bool,
-        follows: str | None,
     ) -> list[Memory]:
-        """Of the memories that a proposed one contradicts or is said to replace those of which not all is decided.
+        """Of the memories that a proposed one contradicts or is said to replace those of which times don't decide.
 
-        These are the ones that seem to be said later, where that may not be so; of what takes no user's words' place,
-        all.
+        These are the ones that seem to be said later, where that may not be so or only an assistant said it; of what
+        takes no user's words' place, all.
         """
         names = dict.fromkeys((*holdings.contradicted(proposed.text), *proposed.replaces))
         opposed = [one for name in names if (one := holdings.get(name)) is not None and one.holds]
         if proposed.supersedes:
-            opposed = [one for one in opposed if one.valid_from > said and (is_own or follows is not None)]
+            opposed = [one for one in opposed if one.valid_from > said]
         return self._store.get(scope, [one.id for one in opposed]) if opposed else []
 
     def _change(self, scope: Scope, holdings: Holdings, memory: Memory, *, is_own: bool) -> Memory | None:

@@ -99,12 +99,18 @@ class SessionRecall:
             self._work, threads=1, on_error=lambda error: observer.count("recall.errors", error=type(error).__name__)
         )
 
-    def schedule(self, key: SessionKey, message_ids: Iterable[str]) -> None:
-        """Have these messages indexed soon; called after each save."""
+    def schedule(self, key: SessionKey, message_ids: Iterable[str], *, at_once: bool = False) -> None:
+        """Have these messages indexed soon; called after each save.
+
+        Args:
+            key: The session.
+            message_ids: The messages.
+            at_once: Whether not to wait for others: what was edited must not be found by its old words for long.
+        """
         with self._lock:
             waiting = self._new.setdefault(key, set())
             waiting.update(message_ids)
-            due = len(waiting) >= _AT_ONCE or self._index.is_user_wide(key)
+            due = at_once or len(waiting) >= _AT_ONCE or self._index.is_user_wide(key)
         if due:
             self.queue.schedule(key)
 

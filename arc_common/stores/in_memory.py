@@ -97,7 +97,7 @@ class InMemoryStore:
         self._lock = Lock()
         self._gate = ForkGate(before=_nothing, in_child=_nothing)
         self._summaries = InMemorySummaries(self._guarded, self._get, clock=self._clock)
-        self._memories = InMemoryMemories(self._guarded, self._get, self._oldest_first)
+        self._memories = InMemoryMemories(self._guarded, self._get, self._oldest_first, index=lambda: self._index)
         self._index: InMemoryIndexStore | None = None
 
     @property

@@ -13,7 +13,7 @@ from arc_common.codec import dumps, loads
 from arc_common.exceptions import InvalidInputError, SessionNotFoundError
 from arc_common.indexing import IndexStore, Scope
 from arc_common.memories import Memory, MemoryOutline, MemoryStatus, MemoryType
-from arc_common.memory_stores import Forgotten, IndexChange, MemoryChange, MemoryUpdates
+from arc_common.memory_stores import Forgotten, IndexChange, MemoryChange, MemoryUpdates, memory_entry
 from arc_common.protocols import SessionKey
 from arc_common.stores.checks import checked_ids, checked_limit, checked_place
 from arc_common.stores.memories_plan import (
@@ -71,6 +71,7 @@ class InMemoryMemories:
         guarded: Gives the store's lock.
         session: Finds a session; called under the lock.
         sessions: Gives all sessions, the newest last; called under the lock.
+        index: Gives the index of the same store, if it has one by now; called under the lock.
     """
 
     def __init__(
@@ -78,10 +79,12 @@ class InMemoryMemories:
         guarded: Callable[[], AbstractContextManager[None]],
         session: Callable[[SessionKey], _Session | None],
         sessions: Callable[[], Iterable[_Session]],
+        index: Callable[[], IndexStore | None] = lambda: None,
     ) -> None:
         self._guarded = guarded
         self._session = session
         self._sessions = sessions
+        self._index = index
         self._shelves: LRUCache[Scope, _Shelf] = LRUCache(_SCOPES)
         self._versions = count(1)  # never used again, whatever is removed meanwhile
 
@@ -201,7 +204,11 @@ class InMemoryMemories:
                     anew.add(name)
             for memory in changed.values():
                 shelf.put(memory, dumps(dict(memory.metadata), field="memory.metadata") if memory.metadata else None)
-                renewed += [(scope, memory.id)] if memory.id in anew and memory.holds else []
+            again = [memory for memory in changed.values() if memory.id in anew and memory.holds]
+            renewed += [(scope, memory.id) for memory in again]
+            if (index := self._index()) is not None:
+                index.remove(scope, "memory", list(lost.removed))
+                index.put(scope, "memory", list(map(memory_entry, again)))
             if not shelf.kept:
                 del self._shelves[scope]
         return Forgotten(tuple(removed), tuple(renewed))

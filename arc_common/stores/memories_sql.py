@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from arc_common.codec import dumps
 from arc_common.indexing import IndexStore, Scope
 from arc_common.memories import Memory, MemoryStatus, MemoryType
-from arc_common.memory_stores import Forgotten, IndexChange, MemoryChange, MemoryUpdates
+from arc_common.memory_stores import Forgotten, IndexChange, MemoryChange, MemoryUpdates, memory_entry
 from arc_common.protocols import SessionKey
 from arc_common.stores.checks import checked_ids, checked_limit, checked_place
 from arc_common.stores.database import Database
@@ -182,10 +182,10 @@ class SqlMemories:
             gone, anew, more = self._forget_in(transaction, key, row_id, ids, is_own=bool(session_id))
             place = Scope(key.caller_id, user_id or None, session_id or None)
             removed += [(place, memory_id) for memory_id in gone]
-            renewed += [(place, memory_id) for memory_id in anew]
+            renewed += [(place, memory.id) for memory in anew]
             calls += more
             if gone or anew:
-                with self._index().beside(place, "memory", removed=[*gone, *anew]) as entries:
+                with self._index().beside(place, "memory", list(map(memory_entry, anew)), removed=gone) as entries:
                     calls += entries.writing(transaction.run(*entries.reading))
         return Forgotten(tuple(removed), tuple(renewed)), calls
 
@@ -225,8 +225,8 @@ class SqlMemories:
 
     def _forget_in(
         self, transaction: Transaction, key: SessionKey, row_id: int, ids: Sequence[str] | None, *, is_own: bool
-    ) -> tuple[list[str], list[str], list[Call]]:
-        """What goes in one scope, what the index has to hold anew, and the calls that make it so."""
+    ) -> tuple[list[str], list[Memory], list[Call]]:
+        """What goes in one scope, what is new to the index, and the calls that make it so."""
         place = {"scope": row_id, "caller_id": key.caller_id}
         (rows,) = transaction.run(self._concerned(key, row_id, ids, is_own=is_own))
         lost = loss(map(memory_from_row, rows), key, ids, is_own=is_own)
@@ -251,7 +251,7 @@ class SqlMemories:
         calls = self._writes(place, version, stored)
         if gone:
             calls += self._removals(place, gone)
-        return gone, [memory.id for memory in changed.values() if memory.id in anew and memory.holds], calls
+        return gone, [memory for memory in changed.values() if memory.id in anew and memory.holds], calls
 
     def _concerned(self, key: SessionKey, row_id: int, ids: Sequence[str] | None, *, is_own: bool) -> Call:
         """Reads the memories of a scope that may lose something with the session, or with some of its messages."""

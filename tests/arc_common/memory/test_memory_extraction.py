@@ -242,6 +242,16 @@ def test_nothing_by_rules(text):
     assert memories_by_rules([user(text)]) == []
 
 
+@pytest.mark.parametrize("text", ["I prefer Go.", "I like The Who.", "I love Her.", "I'm a fan of IT."])
+def test_names_made_of_common_words(text):
+    assert [memory.text for memory in memories_by_rules([user(text)])] == [text]
+
+
+def test_what_follows_a_routine_phrase():
+    (memory,) = memories_by_rules([user("그럴 리 없어요, 제 이름은 민수예요.")])
+    assert "민수" in memory.text
+
+
 def test_facts_by_rules():
     """What the user states; what the assistant says is not the user's."""
     said = [user("My sister's birthday is May 4, 1990."), assistant("Your order number is 7731.")]

@@ -189,7 +189,7 @@ def test_what_only_the_assistant_said_ends_nothing_by_its_words(opened, kind):
     seoul, busan, jeju = (f"The user lives in {city}." for city in ("Seoul", "Busan", "Jeju"))
     quoted = f"The document says: {busan}"
     engine, _ = opened([statement(busan) | {"type": kind}])
-    engine.memories(user_id="ann").add(seoul)
+    engine.memories(user_id="ann").add(seoul, type=kind)
     engine.memories(user_id="ann").extract("Where does Kim live?", quoted)
     assert holding(engine) == {seoul}
     engine, _ = opened([statement(busan)], [statement(jeju)], [statement(jeju)], [statement(seoul)])
@@ -201,3 +201,30 @@ def test_what_only_the_assistant_said_ends_nothing_by_its_words(opened, kind):
     bob.extract(f"Right: {jeju}", "Good.")
     bob.extract("And now?", f"It says: {seoul}")
     assert holding(engine, user_id="bob") == {jeju}
+
+
+def test_what_a_user_said_earlier_outranks_an_assistants_later_words(opened):
+    """Whichever is read first."""
+    engine, _ = opened([statement("The user lives in Busan.")], [statement("The user lives in Seoul.")])
+    march, february = (datetime(2026, month, 1, tzinfo=UTC) for month in (3, 2))
+    turns = [
+        ("a", march, "What does the register say?", "It says: The user lives in Busan."),
+        ("b", february, "The user lives in Seoul, that is me.", "I see."),
+    ]
+    for name, time, user, assistant in turns:
+        said = [Message("user", user, created_at=time), Message("assistant", assistant, created_at=time)]
+        engine.session(name, user_id="ann").append(said)
+        assert engine._runtime.long_term.wait(20, key=SessionKey(name, user_id="ann"))
+    assert holding(engine) == {"The user lives in Seoul."}
+
+
+def test_saying_it_again_is_saying_it_later(opened):
+    """What was said in between, and is read only then, is history: the same was true again."""
+    seoul, busan = "The user lives in Seoul.", "The user lives in Busan."
+    engine, _ = opened([statement(seoul)], [statement(seoul)], [statement(busan)])
+    for name, month, text in (("a", 1, seoul), ("b", 3, seoul), ("c", 2, busan)):
+        time = datetime(2026, month, 1, tzinfo=UTC)
+        said = [Message("user", text, created_at=time), Message("assistant", "I see.", created_at=time)]
+        engine.session(name, user_id="ann").append(said)
+        assert engine._runtime.long_term.wait(20, key=SessionKey(name, user_id="ann"))
+    assert holding(engine) == {seoul}

@@ -1,0 +1,114 @@
+"""What was remembered leaves with what said it, whoever else is at work and whatever ends the process behind it."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from arc_common import ContextEngine, Message
+from arc_common.indexing import Scope
+from arc_common.protocols import CountedMessage, SessionKey
+from arc_common.settings import ArcSettings
+from arc_common.testing import ReplyingChatModel, SlowChatModel
+from tests.arc_common.memory.test_message_index import Letters
+
+LONG = 20.0
+"""Seconds that nothing here takes."""
+
+ANN = Scope("default", "ann")
+KEY = SessionKey("s", user_id="ann")
+OTHER = SessionKey("other", user_id="ann")
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def opened(request, tmp_path):
+    """Opens engines on one store; summaries and recall are off."""
+    engines = []
+    url = None
+    if request.param == "sqlite":
+        url = f"sqlite:///{tmp_path}/arc.db"
+    elif request.param == "postgres":
+        url = request.getfixturevalue("postgres_database")()
+
+    def open_engine(model=None, embedder=None):
+        settings = ArcSettings(summary={"enabled": False}, recall={"enabled": False}, model_calls={"attempts": 1})
+        engines.append(ContextEngine.open(url, chat_model=model, embedder=embedder, settings=settings))
+        return engines[-1]
+
+    yield open_engine
+    for engine in engines:
+        engine.close()
+
+
+def say(engine, key, text, message_id="m"):
+    """Have a turn read for memories."""
+    session = engine.session(key.session_id, user_id="ann")
+    session.append([Message("user", text, id=message_id), Message("assistant", "I see.")])
+    assert engine._runtime.long_term.wait(LONG, key=key)
+
+
+def removed(engine, how):
+    """Take the message "m" of the session away as a process does that dies right behind it."""
+    store = engine._runtime.store
+    if how == "remove":
+        assert store.remove(KEY, ["m"]) == 1
+    elif how == "edit":
+        said = Message("user", "Other words.", id="m", created_at=datetime(2026, 1, 1, tzinfo=UTC))
+        store.append(KEY, [CountedMessage(said, 3, "test")])
+    else:
+        assert getattr(store, how)(KEY)
+
+
+def indexed(engine):
+    return {entry.text for entry in engine._runtime.index_store.scan(ANN, "memory", limit=100)}
+
+
+@pytest.mark.parametrize("how", ["remove", "clear", "delete", "edit"])
+@pytest.mark.parametrize("embeds", [False, True], ids=["words", "vectors"])
+def test_what_holds_in_its_place_is_found_at_once(opened, how, embeds):
+    """What had been superseded, and what is left of two wordings; nothing else of what was said is there."""
+    engine = opened(embedder=Letters() if embeds else None)
+    say(engine, OTHER, "I live in Seoul. I work in the largest hospital of the whole city.", "o")
+    say(engine, KEY, "I live in Busan. I work in the largest hospital of the whole city as a nurse.")
+    assert any("nurse" in text for text in indexed(engine))
+    removed(engine, how)
+    expected = {"I live in Seoul", "I work in the largest hospital of the whole city"}
+    assert {memory.text for memory in engine.memories(user_id="ann").list()} == expected
+    assert indexed(engine) == expected
+    engine.memories(user_id="ann").add("I keep bees.")
+    found = [one.memory.text for one in engine.memories(user_id="ann").search("Where in Seoul do I live?")]
+    assert found[0] == "I live in Seoul"
+    engine.session("s", user_id="ann").delete()
+    if embeds:
+        assert not list(engine._runtime.index_store.scan(ANN, "memory", unembedded=True, limit=9))
+
+
+@pytest.mark.parametrize("how", ["delete", "clear", "remove"])
+def test_an_id_that_is_used_again_brings_nothing_back(opened, how):
+    """While a model reads, the session is removed, and the id given to other words: these are read in their turn."""
+    answers = [f"The user {text}." for text in ("plays the cello", "lives in Busan")]
+    replies = [json.dumps([{"type": "fact", "content": text, "importance": 0.9}]) for text in answers]
+    model = SlowChatModel(ReplyingChatModel(replies))
+    engine = opened(model)
+    session = engine.session("s", user_id="ann")
+    session.append([Message("user", "I play the cello: the user plays the cello.", id="m"), Message("assistant", "k")])
+    assert model.asked.wait(LONG)
+    session.remove(["m"]) if how == "remove" else getattr(session, how)()
+    said = "I live in Busan: the user lives in Busan."
+    session.append([Message("user", said, id="m"), Message("assistant", "k")])
+    model.may_answer.set()
+    assert engine._runtime.long_term.wait(LONG, key=KEY)
+    assert {memory.text for memory in engine.memories(user_id="ann").list()} == {"The user lives in Busan."}
+
+
+def test_the_old_words_of_an_edit_leave_recall_at_once(tmp_path):
+    """A few messages wait for others before they are indexed; an edit does not."""
+    with ContextEngine.open(f"sqlite:///{tmp_path}/arc.db") as engine:
+        session = engine.session("s", user_id="ann")
+        session.append([Message("user", "My code is zyxcode.", id="m"), Message("assistant", "I see.")])
+        session.recall("code")
+        session.append([Message("user", "Something else.", id="m")])
+        assert engine._runtime.recall.queue.wait(LONG)
+        entries = engine._runtime.index_store.scan(Scope("default", "ann", "s"), "message", limit=99)
+        assert entries
+        assert not [entry for entry in entries if "zyxcod" in entry.terms or "zyxcode" in entry.terms]
