@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from arc_common import ContextEngine, Message
+from arc_common.indexing import Scope
 from arc_common.memories import MemoryStatus
 from arc_common.protocols import SessionKey
 from arc_common.settings import ArcSettings
@@ -170,6 +171,7 @@ def test_what_joins_a_memory_that_is_there_ends_others_too(opened, again, replac
     assert holding(engine) == {again}
     assert (after.id, ann.get(before[0].id).superseded_by) == (before[1].id, before[1].id)
     assert [one.memory.text for one in ann.search("Biscuit the cat")] == [again]
+    assert engine._runtime.index_store.count(Scope("default", "ann"), "memory") == 1
 
 
 def test_a_clock_that_went_back_within_a_session(opened):
@@ -181,6 +183,17 @@ def test_a_clock_that_went_back_within_a_session(opened):
         session.append([Message("assistant", "I see.", id=f"a{number}", created_at=time)])
         assert engine._runtime.long_term.wait(20, key=SessionKey("s", user_id="ann"))
     assert holding(engine) == {GONE}
+
+
+def test_what_another_session_says_later_stays(opened):
+    """The clock decides between sessions."""
+    engine, _ = opened([statement(CAT)], [statement(GONE, 1)])
+    noon = datetime(2026, 5, 1, 12, tzinfo=UTC)
+    for name, text, time in (("t", CAT, noon), ("s", GONE, noon - timedelta(minutes=5))):
+        said = [Message("user", text, created_at=time), Message("assistant", "I see.", created_at=time)]
+        engine.session(name, user_id="ann").append(said)
+        assert engine._runtime.long_term.wait(20, key=SessionKey(name, user_id="ann"))
+    assert holding(engine) == {CAT, GONE}
 
 
 @pytest.mark.parametrize("kind", ["fact", "insight", "preference"])
