@@ -197,14 +197,15 @@ def merged(memory: Memory, proposed: ProposedMemory, *, now: datetime, known: bo
         memory: The one that is there.
         proposed: What was said.
         now: When, if it does not say so itself.
-        known: Whether it was said word for word: then only the sources are added, and when it was said.
+        known: Whether a message says it word for word: then only that is added, and when it was said. What somebody
+            enters again counts as a merger.
     """
     if not proposed.reinforces:
         return memory
     wordings = _with_wording(memory.said, _wording_of(proposed))
     worded = memory if wordings == memory.said else memory.worded(wordings)
-    worded = replace(worded, valid_from=max(memory.valid_from, proposed.valid_from or memory.valid_from))
-    if known:
+    if known and proposed.sources:
+        worded = replace(worded, valid_from=max(memory.valid_from, proposed.valid_from or memory.valid_from))
         return worded if worded != memory else memory
     least = max(memory.importance, min(1.0, max(0.0, proposed.importance)))
     own = {name: value for name, value in proposed.metadata.items() if name != SAID_BY}

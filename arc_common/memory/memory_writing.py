@@ -159,8 +159,9 @@ class MemoryWriter:
         with lock:
             for _ in range(_ATTEMPTS):
                 self._refresh(scope, holdings)
-                change = MemoryChange(removed=tuple(name for name in ids if holdings.get(name) is not None))
-                if not change.removed or self._commit(scope, holdings, change):
+                there = tuple(name for name in ids if holdings.get(name) is not None)
+                change, index = MemoryChange(removed=there), IndexChange(removed=there)
+                if not there or self._commit(scope, holdings, change, index):
                     return
         raise StoreError(f"memories were not removed: others changed their scope {_ATTEMPTS} times meanwhile")
 

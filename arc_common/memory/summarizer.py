@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from rapidfuzz import fuzz
+
 from arc_common.exceptions import ModelCallError, SummaryFailedError
 from arc_common.facts import Fact, ProposedFact
 from arc_common.messages import Message, Role
@@ -174,7 +176,7 @@ def with_sources(facts: Sequence[ProposedFact], messages: Sequence[Message]) -> 
     """The facts, each with the ids of the messages that say it.
 
     - Those that together have the most of its value's terms, rare ones above all: at most three. Of equally good ones
-      the user's is taken, then the earlier.
+      the user's is taken, then the one that has the words in the same order, then the earlier.
     - Where no message shares a term with its value, its key decides; then it is all of the user's messages, or all.
     - Messages without ids can't be pointed at.
     """
@@ -191,7 +193,10 @@ def with_sources(facts: Sequence[ProposedFact], messages: Sequence[Message]) -> 
         enough = 0.2 * sum(weight[term] for term in wanted)
         while wanted and len(chosen) < _MAX_SOURCES:
             gains = [sum(weight[term] for term in sorted(wanted & terms)) for terms in terms_of]
-            best = max(range(len(known)), key=lambda i: (gains[i], known[i].role is Role.USER, -i))
+            most = max(gains)
+            equal = [i for i in range(len(known)) if gains[i] == most]
+            near = {i: _nearness(text, known[i].text) if len(equal) > 1 else 0.0 for i in equal}
+            best = max(equal, key=lambda i: (known[i].role is Role.USER, near[i], -i))
             if chosen and gains[best] < enough:
                 break
             chosen.append(best)
@@ -199,6 +204,11 @@ def with_sources(facts: Sequence[ProposedFact], messages: Sequence[Message]) -> 
         return tuple(message_id for i in sorted(chosen) if (message_id := known[i].id) is not None)
 
     return [replace(fact, sources=said_by(fact.value) or said_by(fact.key) or anybody) for fact in facts]
+
+
+def _nearness(text: str, message: str) -> float:
+    """How near a stretch of a message comes to a text, from 0 to 100, which is the text itself."""
+    return fuzz.partial_ratio(" ".join(text.casefold().split()), " ".join(message.casefold().split()))
 
 
 def cut_to_tokens(text: str, most: int, count: Callable[[str], int]) -> str:

@@ -101,6 +101,23 @@ def test_an_id_that_is_used_again_brings_nothing_back(opened, how):
     assert {memory.text for memory in engine.memories(user_id="ann").list()} == {"The user lives in Busan."}
 
 
+def test_what_is_deleted_by_hand_leaves_whatever_another_process_adds_meanwhile(tmp_path):
+    """Another puts the index right when it first uses a scope, also between the two steps of a deletion."""
+    url = f"sqlite:///{tmp_path}/arc.db"
+    with ContextEngine.open(url) as one, ContextEngine.open(url) as other:
+        milo = one.memories(user_id="ann").add("My dog is called Milo.")
+        writer = one._runtime.long_term.keeper._writer
+        remove = writer.remove
+
+        def after_the_other(scope, ids):
+            other.memories(user_id="ann").add("I keep bees.")
+            remove(scope, ids)
+
+        writer.remove = after_the_other
+        one.memories(user_id="ann").delete(milo.id)
+        assert indexed(one) == {"I keep bees."}
+
+
 def test_the_old_words_of_an_edit_leave_recall_at_once(tmp_path):
     """A few messages wait for others before they are indexed; an edit does not."""
     with ContextEngine.open(f"sqlite:///{tmp_path}/arc.db") as engine:

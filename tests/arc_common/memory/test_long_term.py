@@ -185,7 +185,7 @@ def test_the_same_words_add_their_source_and_nothing_else():
     assert merged(old, said, now=NOW, known=True) == replace(old, sources=(("s", "1"), ("t", "1")))
     by_hand = replace(old, sources=())
     assert merged(by_hand, said, now=NOW, known=True) is by_hand
-    assert merged(old, ProposedMemory("text"), now=NOW, known=True) == by_hand
+    assert merged(old, ProposedMemory("text"), now=NOW, known=True) == replace(by_hand, importance=0.55)
     assert merged(old, replace(said, reinforces=False), now=NOW) is old
 
 

@@ -149,6 +149,13 @@ def test_the_user_s_message_is_pointed_at_before_the_assistant_s():
     assert with_sources([proposed("blue")], chat)[0].sources == ("u",)
 
 
+def test_of_messages_with_the_same_words_the_one_that_says_it_is_pointed_at():
+    """What somebody removes must take along what they said, and nothing else."""
+    apart = "My sister flew to Porto. My uncle works in a bank."
+    chat = [Message("user", apart, id="apart"), Message("user", "My sister works in a bank in Porto.", id="says")]
+    assert with_sources([proposed("My sister works in a bank in Porto")], chat)[0].sources == ("says",)
+
+
 @given(st.lists(st.sampled_from([*CHAT, Message("assistant", "no id"), Message("tool", "7731", id="t")]), max_size=8))
 def test_sources_are_ids_of_the_messages_given(messages):
     """At least one, as long as any message has an id; nothing else of the fact changes."""
