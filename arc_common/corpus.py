@@ -55,7 +55,6 @@ class Corpus:
             drop_stop_words=self._runtime.settings.rag.drop_stop_words,
             batch_size=self._runtime.settings.embeddings.batch_size,
             observer=self._runtime.observer,
-            legibility=self._runtime.legibility,
         )
 
     def add(self, documents: Document | str | Sequence[Document | str], *, chunk: bool = False) -> list[str]:

@@ -15,7 +15,6 @@ from arc_common.exceptions import EngineClosedError, InvalidInputError
 from arc_common.messages import Message
 from arc_common.observability import Observer
 from arc_common.protocols import ChatModel, ConversationStore, Embedder, Retriever, SessionKey, TokenCounter
-from arc_common.retrieval.legibility import KnownLegibility
 from arc_common.tokens.budget import DEFAULT_SECTIONS, TokenBudget
 from arc_common.tokens.cached import CachedTokenCounter
 from arc_common.tokens.compression import CompressionStrategy
@@ -98,7 +97,6 @@ class Runtime:
     receipts: LastReceipts = field(default_factory=LastReceipts)
     has_documents: "MutableMapping[Scope, bool]" = field(default_factory=lambda: TTLCache(_WARNED, ttl=_LOOK_AGAIN))
     has_artifacts: "MutableMapping[Scope, bool]" = field(default_factory=lambda: TTLCache(_WARNED, ttl=_LOOK_AGAIN))
-    legibility: KnownLegibility = field(default_factory=KnownLegibility)
     context_counter: CachedTokenCounter = field(init=False)
 
     def __post_init__(self) -> None:

@@ -16,27 +16,23 @@ abstracts .57, on encyclopedia paragraphs .66, on chats .39; on scripts it can't
 From .3 to .6 the fused order is about as good (nDCG@10 within .003)."""
 
 
-def credibility(
-    scores: Mapping[str, float], witness: Mapping[str, float | None], *, answered: float, prior: float = 1.0
-) -> float:
+def credibility(scores: Mapping[str, float], witness: Mapping[str, float | None], *, answered: float) -> float:
     """What scores should count beside those of another search: 1, and less where that one does not bear them out.
 
     - A search that answers little of the query is no witness: the less is answered, the less agreement is asked for
       (correlations fall with the reliability of either side: Spearman 1904).
-    - Few scores prove nothing: the standard error of the agreement is added to both, what is found and what is asked;
-      to what is found, only as far as it is believed beforehand.
-    - From 0 to 1, whatever is given, and above 0 with a prior; with one of 1 it is 1 where nothing was answered.
+    - Few scores prove nothing: the standard error of the agreement is added to both, what is found and what is asked.
+    - Above 0 and at most 1, whatever is given; 1 where nothing was answered.
 
     Args:
         scores: What the search found, and how well.
         witness: What the other one found; what it has not found, or without a score, is 0 there.
         answered: How much of the query the witness's best answers, from 0 to 1.
-        prior: How far the search is believed before anything is compared, from 0 to 1.
     """
     if not scores:
         return 1.0
     error = 1 / math.sqrt(len(scores))
-    return min(1.0, (max(0.0, agreement(scores, witness)) + prior * error) / (_EXPECTED * answered + error))
+    return min(1.0, (max(0.0, agreement(scores, witness)) + error) / (_EXPECTED * answered + error))
 
 
 def agreement(scores: Mapping[str, float], witness: Mapping[str, float | None]) -> float:

@@ -18,7 +18,6 @@ from arc_common.ranking import best_places
 from arc_common.retrieval.agreement import credibility
 from arc_common.retrieval.embedding import GuardedEmbedder
 from arc_common.retrieval.fusion import Ranking, fused_scores
-from arc_common.retrieval.legibility import KnownLegibility
 from arc_common.retrieval.lexical import BM25
 from arc_common.text import analyze, analyze_query, han_characters
 
@@ -65,15 +64,6 @@ class Added:
 
 
 @dataclass(frozen=True, slots=True)
-class _Matches:
-    """What is found by words, how much of the query the best of it answers, and among how many texts."""
-
-    ranking: Ranking
-    answered: float = 0.0
-    count: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Found:
     """What a search found.
 
@@ -91,8 +81,7 @@ class HybridIndex:
     """Texts of one scope and kind, on any `IndexStore`.
 
     - Ranking is arc's own BM25 over the scope's statistics, fused with cosines: the same on every store. Cosines count
-      as far as the words bear them out (see `credibility`) and those with documents as far as the embedder reads them
-      (see `legibility`), words as far as they answer the query.
+      as far as the words bear them out (see `credibility`), words as far as they answer the query.
     - Documents are found by each Han character, too: a query of one finds what contains it.
     - A failing embedder loses nothing: what is added is stored without vectors, what is searched is searched by words,
       and both are counted ("index.embedder_errors"), logged and said.
@@ -108,7 +97,6 @@ class HybridIndex:
         drop_stop_words: Whether a query's stop words and question words are left out.
         batch_size: How many texts the embedder gets at once.
         observer: Receives counts.
-        legibility: What is known of how well embedders read the documents; indexes over one store may share it.
 
     Raises:
         InvalidInputError: The kind is unknown, or a weight is of another part or negative.
@@ -126,7 +114,6 @@ class HybridIndex:
         drop_stop_words: bool = True,
         batch_size: int = _BATCH,
         observer: Observer | None = None,
-        legibility: KnownLegibility | None = None,
     ) -> None:
         if kind not in KINDS:
             raise InvalidInputError("kind", kind, f"one of {', '.join(KINDS)}")
@@ -140,7 +127,6 @@ class HybridIndex:
         self._weights = _checked_weights(weights)
         self._drop_stop_words = drop_stop_words
         self._batch_size = batch_size
-        self._legibility = legibility or KnownLegibility()
 
     def add(self, items: Sequence[Document | IndexEntry]) -> Added:
         """Store texts, each in the place of the one with its id.
@@ -297,11 +283,11 @@ class HybridIndex:
                 near = dict(self._store.dense(*where, wanted, embedder=stored[0], filters=asked, limit=nearest))
                 rankings["vector"] = self._nearest(near, threshold)
         if mode != "dense" or (notes and threshold is None):
-            words = self._matching(query, asked, limit)
-            rankings["bm25"] = words.ranking
-            if near and stored is not None and words.ranking.scores and words.ranking.weight:
+            words, answered = self._matching(query, asked, limit)
+            rankings["bm25"] = words
+            if near and words.weight:
                 vectors = rankings["vector"]
-                weight = vectors.weight * self._trust(near, words, embedder=stored[0])
+                weight = vectors.weight * credibility(near, words.scores, answered=answered)
                 rankings["vector"] = replace(vectors, weight=weight)
         documents = self._documents(rankings, top_k, fuse=mode == "hybrid")
         if cosines and stored is not None and wanted is not None:
@@ -313,34 +299,25 @@ class HybridIndex:
         different = dict.fromkeys(terms, 1.0)
         return self._store.lexical(self._scope, self._kind, different, ids=(), limit=0)
 
-    def _trust(self, near: Mapping[str, float], words: _Matches, *, embedder: str) -> float:
-        """What cosines count beside words."""
-        legible = 1.0
-        if self._kind == "document":  # the others are few in a scope, or so short that they share hardly any words
-            where = self._store, self._scope, self._kind
-            legible = self._legibility.of(*where, embedder=embedder, count=words.count)
-        prior = min(1.0, legible)
-        return legible * credibility(near, words.ranking.scores, answered=words.answered, prior=prior)
-
-    def _matching(self, query: str, filters: Filter | None, limit: int) -> _Matches:
+    def _matching(self, query: str, filters: Filter | None, limit: int) -> tuple[Ranking, float]:
+        """What is found by words, and how much of the query the best of it answers."""
         terms = dict.fromkeys(analyze_query(query, drop_stop_words=self._drop_stop_words), 1.0)
         if self._kind == "document":
             terms |= {one: _CHARACTER for one in han_characters(" ".join(terms)) if one not in terms}
         terms = dict(islice(terms.items(), _MAX_TERMS))
         weight = self._weights["bm25"]
         if not terms:
-            return _Matches(Ranking({}, weight=weight))
+            return Ranking({}, weight=weight), 0.0
         found = self._store.lexical(self._scope, self._kind, terms, filters=filters, limit=limit)
         weights = list(terms.values())
         scores = self._bm25.scores(found, weights)
         best = {found.ids[place]: float(scores[place]) for place in best_places(found.ids, scores, limit)}
         if not best:
-            return _Matches(Ranking({}, weight=weight))
+            return Ranking({}, weight=weight), 0.0
         highest, full = max(best.values()), self._bm25.full_score(found, weights)
         # What has none of the terms scores 0; when more than the limit have one, the rest is as good as the last.
         floor = min(best.values()) if len(best) == limit else 0.0
-        ranking = Ranking(best, weight=weight, floor=floor, ideal=max(highest, _ANSWERED * full))
-        return _Matches(ranking, min(1.0, highest / full), found.count)
+        return Ranking(best, weight=weight, floor=floor, ideal=max(highest, _ANSWERED * full)), min(1.0, highest / full)
 
     def _nearest(self, near: Mapping[str, float], threshold: float | None) -> Ranking:
         kept = {entry_id: cosine for entry_id, cosine in near.items() if threshold is None or cosine >= threshold}

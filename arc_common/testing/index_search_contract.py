@@ -14,7 +14,6 @@ from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Condition, Filter, parse_filter
 from arc_common.indexing import IndexEntry, IndexStore, LexicalCandidates, Scope, unit_vector
 from arc_common.ranking import best_places
-from arc_common.retrieval.legibility import KnownLegibility, legibility
 from arc_common.retrieval.lexical import BM25
 from arc_common.text import analyze
 
@@ -288,16 +287,3 @@ class IndexSearchContract:
         assert store.embedding(scope, "document") == ("other", 3)
         assert dict(self.nearest(store, scope, [0, 0, 2], embedder="other")) == pytest.approx({"a": 1})
         assert matching(store, scope, "one") == ["a"]
-
-    def test_how_well_texts_are_read_is_the_same_everywhere(self, store: IndexStore, scope: Scope) -> None:
-        """What is stored says so: the words of texts, and their vectors."""
-        chance = np.random.default_rng(1)
-        entries = []
-        for n in range(40):
-            words = chance.permutation(60)[:12].tolist()
-            vector = np.bincount(words, minlength=60) + 0.3 * chance.standard_normal(60)
-            entries.append(an_entry(f"{n:02}", " ".join(f"w{word}" for word in words), vector=vector.tolist()))
-        store.put(scope, "document", entries)
-        seen = KnownLegibility().of(store, scope, "document", embedder="test", count=40)
-        assert seen == pytest.approx(legibility(entries))
-        assert seen != 1

@@ -231,18 +231,6 @@ class CountingLetters:
         return [[text.count("w") + 0.01, text.count("z") + 0.01] for text in texts]
 
 
-def test_how_well_documents_are_read_is_looked_up_once(monkeypatch):
-    """By an engine, though each search has an index of its own."""
-    with ContextEngine.open(settings=ArcSettings(), embedder=CountingLetters()) as engine:
-        engine.documents.add([Document(f"Warranty of item {n}", id=f"{n}") for n in range(40)])
-        store, looked_at = engine._runtime.index_store, []
-        scan = store.scan
-        monkeypatch.setattr(store, "scan", lambda *where, **asked: looked_at.append(where) or scan(*where, **asked))
-        for _ in range(3):
-            assert engine.documents.search("warranty")
-        assert len(looked_at) == 1
-
-
 def test_a_turn_says_that_it_had_to_search_by_words_only():
     """Once, whichever scopes were searched."""
     embedder = CountingLetters()

@@ -52,15 +52,6 @@ def test_less_is_asked_where_less_can_be_expected() -> None:
     assert credibility({}, words, answered=1) == 1
 
 
-def test_what_few_scores_leave_open_is_believed_as_before() -> None:
-    """All of it in a search that is trusted, none of it in one that is not; what is borne out counts for both."""
-    words = dict.fromkeys("abcd", 1.0)
-    assert credibility(dict.fromkeys(words, 0.5), words, answered=1, prior=0.5) == pytest.approx(0.25)
-    assert credibility(dict.fromkeys(words, 0.5), words, answered=1, prior=0) == 0
-    rising = dict(zip("abcd", (1.0, 2.0, 3.0, 4.0), strict=True))
-    assert credibility(rising, rising, answered=1, prior=0) == pytest.approx(1)
-
-
 @given(scores=found, witness=witnesses, answered=st.floats(0, 1), chance=st.randoms())
 def test_any_scores_in_any_order(
     scores: dict[str, float], witness: dict[str, float | None], answered: float, chance: random.Random
