@@ -2,10 +2,22 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
+from hashlib import blake2b
+from threading import Lock
 from typing import ClassVar, Unpack
+from weakref import WeakKeyDictionary
+
+from cachetools import LRUCache
 
 from arc_common.engine import ContextEngine
-from arc_common.exceptions import EngineClosedError, InvalidInputError, MissingDependencyError
+from arc_common.exceptions import (
+    EngineClosedError,
+    InvalidInputError,
+    MemoryNotFoundError,
+    MissingDependencyError,
+)
+from arc_common.memories import ScoredMemory
 from arc_common.messages import Message
 from arc_common.prompts import render_fence, render_recalled
 from arc_common.prompts.memories import render_memories
@@ -20,6 +32,8 @@ except ImportError as error:
     raise MissingDependencyError("llamaindex_arc.blocks", package="llama-index-core", extra="llamaindex") from error
 
 __all__ = ["ArcLongTermBlock", "ArcRecallBlock"]
+
+_TURNS = 256
 
 
 class ArcRecallBlock(SessionBlock):
@@ -59,7 +73,7 @@ class ArcRecallBlock(SessionBlock):
         best = [one for one in found if one.text.strip() and one.text not in shown][:most]
         fitting: list[Message] = []
         count = self._engine.token_counter.count
-        room = settings.budget.memory - count(_memories(self, session, question)) if best else 0
+        room = settings.budget.memory - count(_memories(self, session, messages)) if best else 0
         for message in best:
             if count(_rendered([*fitting, message], question)) <= room:
                 fitting.append(message)
@@ -97,24 +111,74 @@ class ArcLongTermBlock(SessionBlock):
             await self.session(session_id).aremember()
 
     def _text(self, session: Session, messages: Sequence[ChatMessage]) -> str:
-        return _memories(self, session, _question(messages))
+        return _memories(self, session, messages)
 
 
-def _memories(block: SessionBlock, session: Session, question: str) -> str:
-    """The memories that a question is about, as many of the best as the budget has room for."""
+class _Found:
+    """What a block has found for a turn, for the other one to see the same, whatever is stored between the two."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._of: WeakKeyDictionary[ContextEngine, LRUCache[tuple[type, bytes], tuple[tuple[ScoredMemory, ...], int]]]
+        self._of = WeakKeyDictionary()
+
+    def take(self, block: SessionBlock, turn: bytes) -> tuple[tuple[ScoredMemory, ...], int] | None:
+        """The memories that a block of the other kind has found, and the tokens that showing them takes; once."""
+        other = ArcLongTermBlock if isinstance(block, ArcRecallBlock) else ArcRecallBlock
+        with self._lock:
+            known = self._of.get(block.engine)
+            return None if known is None else known.pop((other, turn), None)
+
+    def note(self, block: SessionBlock, turn: bytes, found: Sequence[ScoredMemory], tokens: int) -> None:
+        """Keep what a block has found."""
+        kind = ArcRecallBlock if isinstance(block, ArcRecallBlock) else ArcLongTermBlock
+        with self._lock:
+            self._of.setdefault(block.engine, LRUCache(_TURNS))[kind, turn] = tuple(found), tokens
+
+
+_found = _Found()
+
+
+def _memories(block: SessionBlock, session: Session, messages: Sequence[ChatMessage]) -> str:
+    """The memories that a question is about, as many of the best as the budget has room for.
+
+    Of two blocks of one turn the second shows those of the first, as far as they are still there, in no more tokens:
+    with what is stored between the two they would take more than the budget together.
+    """
     from arc_common.memory.gathering import scope_of  # noqa: PLC0415 - brings the settings, which take 0.2 s
 
+    question = _question(messages)
     engine, settings = block.engine, block.engine.settings
     if not settings.memory.enabled or not question.strip() or session.id is None:
         return ""
     scope = scope_of(SessionKey(session.id, block.caller_id, block.user_id), settings)
     memories = engine.memories(user_id=scope.user_id, session_id=scope.session_id, caller_id=scope.caller_id)
-    found = memories.search(question, settings.memory.top_k)
+    turn = _digest(block, session.id, messages)
+    if (known := _found.take(block, turn)) is None:
+        shown = _fitting(engine, memories.search(question, settings.memory.top_k), settings.budget.memory)
+        _found.note(block, turn, shown[0], engine.token_counter.count(shown[1]))
+        return shown[1]
+    there = []
+    for one in known[0]:
+        with suppress(MemoryNotFoundError):
+            there.append(replace(one, memory=memories.get(one.memory.id)))
+    return _fitting(engine, [one for one in there if one.memory.holds], known[1])[1]
+
+
+def _fitting(engine: ContextEngine, found: Sequence[ScoredMemory], room: int) -> tuple[Sequence[ScoredMemory], str]:
+    """The best of the memories that have room, and how they are shown."""
     for most in range(len(found), 0, -1):
         text = render_fence("memories", render_memories(found[:most]))
-        if engine.token_counter.count(text) <= settings.budget.memory:
-            return text
-    return ""
+        if engine.token_counter.count(text) <= room:
+            return found[:most], text
+    return (), ""
+
+
+def _digest(block: SessionBlock, session_id: str, messages: Sequence[ChatMessage]) -> bytes:
+    """What names a turn: whose it is, and all of its messages."""
+    parts = [block.caller_id, block.user_id or "", session_id]
+    parts += [f"{message.role}\x00{message.content}" for message in messages]
+    return blake2b("\x01".join(parts).encode(errors="surrogatepass"), digest_size=16).digest()
 
 
 def _question(messages: Sequence[ChatMessage]) -> str:

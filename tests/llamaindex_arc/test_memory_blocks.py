@@ -273,6 +273,36 @@ def test_both_blocks_of_a_memory_share_the_budget(memory_of: MakeMemory, tokens:
         assert 0.5 * tokens < count(remembered) + count(recalled) <= tokens
 
 
+@pytest.mark.parametrize("first", [0, 1], ids=["memories first", "recall first"])
+def test_what_is_stored_between_two_blocks_of_a_turn_waits_for_the_next(memory_of: MakeMemory, first: int) -> None:
+    """Together they would have more than the budget. What is deleted between them is not shown."""
+    settings = ArcSettings(budget={"memory": 300}, memory={"enabled": True, "min_importance": 1.0})
+    with open_engine(settings=settings) as engine:
+        locker = "The code of locker {n} in the hall is {n}77{n}: " + "up the stairs, then to the left. " * 6
+        ann = engine.memories(user_id="ann")
+        given = [ann.add(locker.format(n=n)) for n in range(1)]
+        blocks = [ArcLongTermBlock(engine, user_id="ann"), ArcRecallBlock(engine, user_id="ann")]
+        memory = memory_of("one", *blocks)
+        said = [user(f"Then the code of the locker in hall {n} was {n}55{n}. " + "So it is. " * 9) for n in range(40)]
+        put(memory, [one for message in said for one in (message, assistant("Noted."))])
+        asked = [user("What is the code of the locker in the hall?")]
+
+        def told(block: Any) -> str:
+            return asyncio.run(block.aget(asked, session_id="one")) or ""
+
+        one = told(blocks[first])
+        ann.add("Lockers of the hall have a code of four digits: " + "ask at the desk by the door. " * 6)
+        other = told(blocks[1 - first])
+        count = engine.token_counter.count
+        assert one
+        assert other
+        assert count(one) + count(other) <= 300
+        assert "ask at the desk" not in one + other
+        told(blocks[1])
+        ann.delete(given[0].id)
+        assert "up the stairs" not in told(blocks[0])
+
+
 # --- others -----------------------------------------------------------------------------------------------------------
 
 
