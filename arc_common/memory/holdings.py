@@ -1,6 +1,7 @@
 """What a scope holds, ready to be compared with a new memory: by its words, its letters and its claims."""
 
 from collections.abc import Collection, Iterable, Iterator
+from itertools import pairwise
 
 from arc_common.memories import MemoryOutline, MemoryStatus
 from arc_common.memory.contradictions import Claim, claims_of, conflict
@@ -87,6 +88,18 @@ class Holdings:
             memory_id for claim in claims for slot in claim.opposed for memory_id in self._by_slot.get(slot, ())
         }
         return sorted(memory_id for memory_id in candidates if conflict(claims, self._claims[memory_id]))
+
+    def at_odds(self) -> list[tuple[str, str]]:
+        """The pairs of memories that hold and of which one contradicts the other, or has the same words."""
+        pairs = set()
+        for memory_id, claims in self._claims.items():
+            opposed = {other for claim in claims for slot in claim.opposed for other in self._by_slot.get(slot, ())}
+            for other in opposed - {memory_id}:
+                if conflict(claims, self._claims[other]):
+                    pairs.add((min(memory_id, other), max(memory_id, other)))
+        for ids in self._by_text.values():
+            pairs.update(pairwise(sorted(memory_id for memory_id in ids if self[memory_id].holds)))
+        return sorted(pairs)
 
     def _add(self, outlines: list[MemoryOutline]) -> None:
         compared: dict[str, str] = {}

@@ -163,6 +163,7 @@ class MemoryKeeper:
         else:
             done = self._store.forget_messages(key, message_ids)
         for scope in _scopes_of(key):
+            self._writer.settle(scope)
             if not is_beside:
                 self._writer.follow(scope)
             self._index.complete(scope)

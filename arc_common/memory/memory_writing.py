@@ -165,6 +165,36 @@ class MemoryWriter:
                     return
         raise StoreError(f"memories were not removed: others changed their scope {_ATTEMPTS} times meanwhile")
 
+    def settle(self, scope: Scope) -> None:
+        """Have of what contradicts each other one hold again, after others were removed that both had given way to.
+
+        As ever: what was said later holds, and users' words before an assistant's; of the same text, one.
+
+        Raises:
+            StoreError: The store failed, or others were in the way all the time. Nothing was written.
+        """
+        lock, holdings = self._holdings(scope)
+        with lock:
+            for _ in range(_ATTEMPTS):
+                self._refresh(scope, holdings)
+                ended = self._given_way(scope, holdings.at_odds())
+                index = IndexChange(removed=tuple(one.id for one in ended))
+                if not ended or self._commit(scope, holdings, MemoryChange(tuple(ended)), index):
+                    return
+        raise StoreError(f"memories were not settled: others changed their scope {_ATTEMPTS} times meanwhile")
+
+    def _given_way(self, scope: Scope, pairs: Sequence[tuple[str, str]]) -> list[Memory]:
+        """One of each pair, with the other in its place."""
+        names = sorted({name for pair in pairs for name in pair})
+        there = {memory.id: memory for memory in self._store.get(scope, names)} if names else {}
+        ended: dict[str, Memory] = {}
+        for pair in pairs:
+            both = [there[name] for name in pair if name in there and name not in ended]
+            if len(both) == len(pair):
+                less, more = sorted(both, key=lambda one: (is_firm(one), one.valid_from, one.id))
+                ended[less.id] = replace(less, superseded_by=more.id)
+        return list(ended.values())
+
     def follow(self, scope: Scope) -> None:
         """Have an index elsewhere hold what holds, in the words of now, after the store alone was changed."""
         lock, holdings = self._holdings(scope)

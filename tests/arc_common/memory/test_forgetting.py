@@ -83,6 +83,27 @@ def test_what_holds_in_its_place_is_found_at_once(opened, how, embeds):
         assert not list(engine._runtime.index_store.scan(ANN, "memory", unembedded=True, limit=9))
 
 
+@pytest.mark.parametrize("how", ["remove", "clear", "delete", "edit"])
+def test_of_two_that_hold_again_one_gives_way(opened, how):
+    """Both had given way to what is removed: the later holds; of the same words, one."""
+    engine = opened()
+    for name, month, city in (("a", 1, "Seoul"), ("b", 3, "Jeju"), ("s", 5, "Busan"), ("c", 2, "Seoul")):
+        said = Message("user", f"I live in {city}.", id="m", created_at=datetime(2026, month, 1, tzinfo=UTC))
+        engine.session(name, user_id="ann").append([said, Message("assistant", "I see.")])
+        assert engine._runtime.long_term.wait(LONG, key=SessionKey(name, user_id="ann"))
+    assert indexed(engine) == {"I live in Busan"}
+    session = engine.session("s", user_id="ann")
+    if how == "remove":
+        session.remove(["m"])
+    elif how == "edit":
+        session.append([Message("user", "Thanks.", id="m")])
+        assert engine._runtime.long_term.wait(LONG, key=KEY)
+    else:
+        getattr(session, how)()
+    assert [memory.text for memory in engine.memories(user_id="ann").list()] == ["I live in Jeju"]
+    assert indexed(engine) == {"I live in Jeju"}
+
+
 @pytest.mark.parametrize("how", ["delete", "clear", "remove"])
 def test_an_id_that_is_used_again_brings_nothing_back(opened, how):
     """While a model reads, the session is removed, and the id given to other words: these are read in their turn."""
