@@ -155,15 +155,12 @@ class MemoryWriter:
         Raises:
             StoreError: The store failed, or others were in the way all the time.
         """
-        lock, holdings = self._holdings(scope)
-        with lock:
-            for _ in range(_ATTEMPTS):
-                self._refresh(scope, holdings)
-                there = tuple(name for name in ids if holdings.get(name) is not None)
-                change, index = MemoryChange(removed=there), IndexChange(removed=there)
-                if not there or self._commit(scope, holdings, change, index):
-                    return
-        raise StoreError(f"memories were not removed: others changed their scope {_ATTEMPTS} times meanwhile")
+
+        def change(holdings: Holdings) -> tuple[MemoryChange, IndexChange]:
+            there = tuple(name for name in ids if holdings.get(name) is not None)
+            return MemoryChange(removed=there), IndexChange(removed=there)
+
+        self._make(scope, change)
 
     def settle(self, scope: Scope) -> None:
         """Have of what contradicts each other one hold again, after others were removed that both had given way to.
@@ -173,15 +170,23 @@ class MemoryWriter:
         Raises:
             StoreError: The store failed, or others were in the way all the time. Nothing was written.
         """
+
+        def change(holdings: Holdings) -> tuple[MemoryChange, IndexChange]:
+            ended = self._given_way(scope, holdings.at_odds())
+            return MemoryChange(tuple(ended)), IndexChange(removed=tuple(one.id for one in ended))
+
+        self._make(scope, change)
+
+    def _make(self, scope: Scope, change: Callable[[Holdings], tuple[MemoryChange, IndexChange]]) -> None:
+        """Store a change, if it is one, worked out anew from what is there whenever others were in the way."""
         lock, holdings = self._holdings(scope)
         with lock:
             for _ in range(_ATTEMPTS):
                 self._refresh(scope, holdings)
-                ended = self._given_way(scope, holdings.at_odds())
-                index = IndexChange(removed=tuple(one.id for one in ended))
-                if not ended or self._commit(scope, holdings, MemoryChange(tuple(ended)), index):
+                memories, index = change(holdings)
+                if memories == MemoryChange() or self._commit(scope, holdings, memories, index):
                     return
-        raise StoreError(f"memories were not settled: others changed their scope {_ATTEMPTS} times meanwhile")
+        raise StoreError(f"memories were not changed: others changed their scope {_ATTEMPTS} times meanwhile")
 
     def _given_way(self, scope: Scope, pairs: Sequence[tuple[str, str]]) -> list[Memory]:
         """One of each pair, with the other in its place."""
