@@ -1,12 +1,15 @@
 """Documents and their scores: plain values, shared by retrieval, reranking and the context window."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from arc_common.exceptions import InvalidInputError
 
-__all__ = ["Document", "ScoredDocument"]
+__all__ = ["Document", "ScoredDocument", "checked_documents", "checked_items", "finite_score"]
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +55,54 @@ class ScoredDocument:
 
     def __post_init__(self) -> None:
         try:
-            finite = self.score is None or abs(self.score) < float("inf")
-        except TypeError:  # text, for one
+            finite = self.score is None or math.isfinite(self.score)
+        except (TypeError, OverflowError):  # text, for one, or an int that no float is as large as
             finite = False
         if not finite:
             raise InvalidInputError("score", self.score, "a finite number or None")
+
+
+def checked_documents(name: str, given: object) -> list[ScoredDocument]:
+    """Documents with scores, from whatever can be iterated over.
+
+    Args:
+        name: What an error calls them.
+        given: What a caller, or a part that is others' code, gave.
+
+    Raises:
+        InvalidInputError: It isn't that.
+    """
+    return checked_items(name, given, ScoredDocument, expected="documents with scores")
+
+
+def checked_items(name: str, given: object, kind: type[_T], *, expected: str) -> list[_T]:
+    """Values of one kind, from whatever can be iterated over.
+
+    Args:
+        name: What an error calls them.
+        given: What a caller, or a part that is others' code, gave.
+        kind: What each of them is.
+        expected: What an error says they should be.
+
+    Raises:
+        InvalidInputError: They aren't.
+    """
+    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+        raise InvalidInputError(name, given, expected)
+    items = []
+    for item in given:
+        if not isinstance(item, kind):
+            raise InvalidInputError(name, item, expected)
+        items.append(item)
+    return items
+
+
+def finite_score(value: Any) -> float | None:
+    """The score that others' code tells, if it is one: a single finite number, numpy's kinds too."""
+    if value is None or isinstance(value, bool | str | bytes) or getattr(value, "ndim", 0) != 0:
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None

@@ -1,11 +1,10 @@
 """LangChain's documents as arc's, and back."""
 
-import math
 from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
-from arc_common.documents import Document, ScoredDocument
+from arc_common.documents import Document, ScoredDocument, finite_score
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 
 try:
@@ -65,7 +64,7 @@ def score_metadata(found: ScoredDocument) -> dict[str, Any]:
 
 def known_score(metadata: Mapping[str, Any]) -> float | None:
     """The score that the metadata tell, if they tell one: a finite number, numpy's kinds too."""
-    return _finite(metadata.get(SCORE))
+    return finite_score(metadata.get(SCORE))
 
 
 def known_parts(metadata: Mapping[str, Any]) -> dict[str, float]:
@@ -73,15 +72,5 @@ def known_parts(metadata: Mapping[str, Any]) -> dict[str, float]:
     parts = metadata.get(PARTS)
     if not isinstance(parts, Mapping):
         return {}
-    numbers = {name: _finite(value) for name, value in parts.items() if isinstance(name, str)}
+    numbers = {name: finite_score(value) for name, value in parts.items() if isinstance(name, str)}
     return {name: number for name, number in numbers.items() if number is not None}
-
-
-def _finite(value: Any) -> float | None:
-    if value is None or isinstance(value, bool | str | bytes):
-        return None
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return number if math.isfinite(number) else None

@@ -1,17 +1,24 @@
 """arc's rerankers and token budget as a LangChain compressor, and LangChain's compressors as arc's rerankers."""
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
 from pydantic import Field
 
-from arc_common.documents import Document, ScoredDocument
+from arc_common.documents import Document, ScoredDocument, checked_documents, checked_items, finite_score
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.protocols import Reranker, TokenCounter
 from arc_common.rerankers import SimpleScoreReranker
-from arc_common.rerankers.ranking import DEFAULT_TOP_K, best_first, check_min_score, check_top_k, rescored
+from arc_common.rerankers.ranking import (
+    DEFAULT_TOP_K,
+    best_first,
+    check_min_score,
+    check_top_k,
+    checked_request,
+    rescored,
+)
 from arc_common.tokens.counters import default_token_counter
 from langchain_arc.documents import (
     SCORE,
@@ -102,11 +109,12 @@ class ArcDocumentCompressor(BaseDocumentCompressor):
         callbacks: Callbacks | None = None,  # noqa: ARG002 - a compressor is no run of its own
     ) -> list[LangChainDocument]:
         """The best of the documents, best first, as copies. `acompress_documents` is its async form."""
+        documents = checked_items("documents", documents, LangChainDocument, expected="LangChain documents")
         if not documents:
             return []
         given = _candidates(documents)
         reranker = self.reranker or SimpleScoreReranker(top_k=len(given))
-        ranked = reranker.rerank(query, given, top_k=self.top_n)
+        ranked = checked_documents("reranked", reranker.rerank(query, given, top_k=self.top_n))
         if self.max_tokens is not None:
             places = _best_within(self.max_tokens, [found.document.text for found in ranked], self.token_counter)
             ranked = [ranked[place] for place in places]
@@ -120,7 +128,8 @@ class LangChainReranker:
     - A compressor's order is kept. Its scores (`relevance_score`) are too, lowered where they would break the order;
       where it scores none or only some, scores are made from the order, from 1 for the first in equal steps towards 0,
       because whoever packs documents takes them by score.
-    - A document that a compressor shortened or rewrote has its new text, and the id and source of the one before.
+    - A document that a compressor shortened or rewrote has its new text, and the id and source of the one before. One
+      that it gives twice with the same text comes once.
     - The score a document came with is kept under "retrieval" in its parts, the new one under "compressor" or
       "cross_encoder".
     - The documents given are not changed, and a compressor that changes what it gets changes copies.
@@ -153,21 +162,20 @@ class LangChainReranker:
         """The best of the documents, best first (see `Reranker`). Raises whatever the model raises.
 
         Raises:
-            InvalidInputError: A cross-encoder gives more, fewer or other things than one finite number for each.
+            InvalidInputError: A cross-encoder gives more, fewer or other things than one finite number for each, a
+                compressor something else than documents; or what is asked is not acceptable.
         """
-        most = self.top_k if top_k is None else check_top_k(top_k)
-        if not documents:
+        candidates, most = checked_request(query, documents, top_k, usual=self.top_k)
+        if not candidates:
             return []
         if isinstance(self._model, BaseCrossEncoder):
-            return self._by_cross_encoder(self._model, query, documents, most)
-        return self._by_compressor(self._model, query, documents, most)
+            return self._by_cross_encoder(self._model, query, candidates, most)
+        return self._by_compressor(self._model, query, candidates, most)
 
     def _by_cross_encoder(
         self, model: BaseCrossEncoder, query: str, documents: Sequence[ScoredDocument], most: int
     ) -> list[ScoredDocument]:
-        scores = [float(score) for score in model.score([(query, found.document.text) for found in documents])]
-        if len(scores) != len(documents) or not all(map(math.isfinite, scores)):
-            raise InvalidInputError("scores", scores, f"{len(documents)} finite numbers: one for each document")
+        scores = _scores(model.score([(query, found.document.text) for found in documents]), len(documents))
         places = best_first(scores, top_k=most, min_score=self.min_score)
         return [rescored(documents[place], scores[place], {"cross_encoder": scores[place]}) for place in places]
 
@@ -177,7 +185,13 @@ class LangChainReranker:
         compressed = model.compress_documents(
             [_marked(found.document, place) for place, found in enumerate(documents)], query
         )
-        scored = [(_rewritten(documents, document), known_score(document.metadata)) for document in compressed]
+        distinct: dict[tuple[int | None, str | None, str], LangChainDocument] = {}
+        for document in checked_items("compressed", compressed, LangChainDocument, expected="LangChain documents"):
+            distinct.setdefault((_place(document, len(documents)), document.id, document.page_content), document)
+        scored = [
+            (_rewritten(documents, place, document), known_score(document.metadata))
+            for (place, _, _), document in distinct.items()
+        ]
         lowest = self.min_score
         kept = [pair for pair in scored if lowest is None or (pair[1] is not None and pair[1] >= lowest)][:most]
         told = [score for _, score in kept if score is not None]
@@ -225,6 +239,19 @@ def _best_within(budget: int, texts: Sequence[str], counter: TokenCounter) -> li
     return kept
 
 
+def _scores(given: object, count: int) -> list[float]:
+    """What a cross-encoder gives, as one number for each document.
+
+    Raises:
+        InvalidInputError: It is something else.
+    """
+    answers = list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping | Set) else []
+    scores = [score for answer in answers if (score := finite_score(answer)) is not None]
+    if len(scores) != len(answers) or len(scores) != count:
+        raise InvalidInputError("scores", given, f"{count} finite numbers: one for each document")
+    return scores
+
+
 def _marked(document: Document, place: int) -> LangChainDocument:
     """The document for a compressor, without a score of old and with its place."""
     marked = document_from_arc(document)
@@ -233,11 +260,17 @@ def _marked(document: Document, place: int) -> LangChainDocument:
     return marked
 
 
-def _rewritten(documents: Sequence[ScoredDocument], document: LangChainDocument) -> ScoredDocument:
-    """The document that a compressor's copy was made from, with what the copy says; a new one, if it is of none."""
+def _place(document: LangChainDocument, count: int) -> int | None:
+    """Which of the documents given a compressor's copy was made from, if it was."""
     place = document.metadata.get(_PLACE)
-    if not isinstance(place, int) or not 0 <= place < len(documents):
-        return ScoredDocument(document_to_arc(document))
+    return place if isinstance(place, int) and 0 <= place < count else None
+
+
+def _rewritten(documents: Sequence[ScoredDocument], place: int | None, document: LangChainDocument) -> ScoredDocument:
+    """The document that a compressor's copy was made from, with what the copy says; a new one, if it is of none."""
+    if place is None:
+        new = document_to_arc(document)
+        return ScoredDocument(replace(new, metadata={key: new.metadata[key] for key in new.metadata if key != _PLACE}))
     found = documents[place]
     if document.page_content == found.document.text:
         return found

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 from pydantic import Field
 
 from arc_common.corpus import Corpus
-from arc_common.documents import ScoredDocument
+from arc_common.documents import ScoredDocument, checked_documents
 from arc_common.engine import ContextEngine
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.filters import AllOf, Filter
@@ -142,7 +142,7 @@ class ArcRetriever(BaseRetriever):
         if isinstance(source, RagPipeline):
             asked = RagQuery(query, filters, top_k=max(most, _CANDIDATES), rerank_top_k=most)
             return _best(source.retrieve(asked).documents, most)
-        return list(source.retrieve(query, top_k=most, filters=filters))[:most]
+        return checked_documents("retrieved", source.retrieve(query, top_k=most, filters=filters))[:most]
 
     def _narrowed(self, filter: MetadataFilter | None, filters: MetadataFilter | None) -> Filter | None:  # noqa: A002
         parts = tuple(part for part in (self.filters, chosen_filter(filter, filters)) if part is not None)

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from arc_common.documents import ScoredDocument
+from arc_common.documents import ScoredDocument, checked_items, finite_score
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.filters import AllOf, AnyOf, Filter, matcher, parse_filter
 from arc_common.rerankers.ranking import check_top_k
@@ -19,6 +19,8 @@ except ImportError as error:
     raise MissingDependencyError("LangChainRetriever", package="langchain-core", extra="langchain") from error
 
 __all__ = ["LangChainRetriever"]
+
+_EXPECTED = "LangChain documents"
 
 
 class LangChainRetriever:
@@ -63,8 +65,11 @@ class LangChainRetriever:
         """The documents that answer the query best (see `Retriever`). Raises whatever the source raises.
 
         Raises:
-            InvalidInputError: The source can't apply the filters.
+            InvalidInputError: The source can't apply the filters, another value is not acceptable, or the source finds
+                something else than documents.
         """
+        if not isinstance(query, str):
+            raise InvalidInputError("query", query, "text")
         most = check_top_k(top_k)
         asked = parse_filter(filters)
         if not query.strip() or asked == AnyOf(()):
@@ -75,7 +80,8 @@ class LangChainRetriever:
         else:
             if "k" in self._takes:
                 options["k"] = most
-            found = [(document, None) for document in self._source.invoke(query, **options)]
+            answer = checked_items("retrieved", self._source.invoke(query, **options), Document, expected=_EXPECTED)
+            found = [(document, None) for document in answer]
         is_match = matcher(asked)
         matching = [(document, score) for document, score in found if is_match(document.metadata)]
         return [_scored(document, score) for document, score in matching[:most]]
@@ -117,4 +123,5 @@ def _searched(
 
 
 def _scored(document: Document, score: float | None) -> ScoredDocument:
-    return ScoredDocument(document_to_arc(document), known_score(document.metadata) if score is None else float(score))
+    told = known_score(document.metadata) if score is None else finite_score(score)
+    return ScoredDocument(document_to_arc(document), told)

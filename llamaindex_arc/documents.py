@@ -1,6 +1,5 @@
 """LlamaIndex nodes as arc's documents, and back."""
 
-import math
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
@@ -25,7 +24,7 @@ try:
 except ImportError as error:
     raise MissingDependencyError("llamaindex_arc.documents", package="llama-index-core", extra="llamaindex") from error
 
-__all__ = ["finite", "source_of", "to_document", "to_node"]
+__all__ = ["source_of", "to_document", "to_node"]
 
 _NODE = "_arc_node"
 """The metadata key under which a document keeps the node that it was made of."""
@@ -88,11 +87,6 @@ def source_of(metadata: Mapping[str, Any]) -> str | None:
     """Where a node's text comes from, as far as its metadata say."""
     values = (metadata.get(key) for key in _SOURCES)
     return next((value for value in values if isinstance(value, str) and value.strip()), None)
-
-
-def finite(score: float | None) -> float | None:
-    """The score, if it is one: LlamaIndex's nodes may have none, NaN or an infinite one."""
-    return float(score) if score is not None and math.isfinite(score) else None
 
 
 def _exact_node(exact: object) -> tuple[MetadataMode, BaseNode | None]:

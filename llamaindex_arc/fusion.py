@@ -1,19 +1,21 @@
 """ArcFusionRetriever: several LlamaIndex retrievers as one."""
 
 import asyncio
+import logging
 import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from arc_common.documents import finite_score
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.messages import Message, Role
 from arc_common.model_calls import GuardedChatModel
 from arc_common.observability import Observer, SilentObserver
 from arc_common.protocols import ChatModel, QueryTransformer
+from arc_common.rag.answers import checked_queries
 from arc_common.retrieval.fusion import Ranking, fused_scores, reciprocal_ranks
-from llamaindex_arc.documents import finite
 from llamaindex_arc.transforms import chat_model_of
 
 try:
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from arc_common.settings import ArcSettings
 
 __all__ = ["ArcFusionRetriever"]
+
+_log = logging.getLogger("arc.llamaindex")
 
 FusionMode = Literal["relative_score", "reciprocal_rerank"]
 
@@ -102,6 +106,7 @@ class ArcFusionRetriever(BaseRetriever):
         self.mode: FusionMode = "relative_score" if mode == "relative_score" else "reciprocal_rerank"
         self.similarity_top_k = similarity_top_k
         self._transformer = transformer
+        self._observer = observer or SilentObserver()
         super().__init__(callback_manager=callback_manager, object_map=object_map, objects=objects, verbose=verbose)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
@@ -124,7 +129,13 @@ class ArcFusionRetriever(BaseRetriever):
     def _queries(self, asked: QueryBundle) -> list[QueryBundle]:
         if self._transformer is None:
             return [asked]
-        made = dict.fromkeys(text for text in self._transformer.transform(asked.query_str) if text.strip())
+        try:
+            texts = checked_queries(self._transformer.transform(asked.query_str))
+        except Exception as error:  # noqa: BLE001 - a transformer may be anybody's: the query asked is left
+            self._observer.count("queries.fallbacks")
+            _log.warning("Only the query asked is searched for: %s", error, exc_info=True)
+            return [asked]
+        made = dict.fromkeys(text for text in texts if text.strip())
         return [asked if text == asked.query_str else QueryBundle(text) for text in made] or [asked]
 
     def _fused(self, found: Sequence[tuple[float, Sequence[NodeWithScore]]]) -> list[NodeWithScore]:
@@ -133,7 +144,7 @@ class ArcFusionRetriever(BaseRetriever):
         for weight, items in found:
             scores: dict[str, float | None] = {}
             for item in items:
-                key, score = kept[item.node.node_id].node_id, finite(item.score)
+                key, score = kept[item.node.node_id].node_id, finite_score(item.score)
                 best = scores.setdefault(key, score)
                 if score is not None and (best is None or score > best):
                     scores[key] = score

@@ -1,17 +1,17 @@
 """Arc's rerankers as LlamaIndex node postprocessors, and the other way round."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self, TypeAlias, TypeVar
 
-from arc_common.documents import Document, ScoredDocument
+from arc_common.documents import Document, ScoredDocument, checked_documents, checked_items, finite_score
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.protocols import Reranker
 from arc_common.rerankers.mmr import DiversityReranker
-from arc_common.rerankers.ranking import check_min_score, rescored
+from arc_common.rerankers.ranking import DEFAULT_TOP_K, check_min_score, check_top_k, checked_request, rescored
 from arc_common.rerankers.score import SimpleScoreReranker
-from llamaindex_arc.documents import finite, source_of, to_document, to_node
+from llamaindex_arc.documents import source_of, to_document, to_node
 
 try:
     from llama_index.core.bridge.pydantic import Field, PrivateAttr
@@ -77,6 +77,7 @@ class ArcNodePostprocessor(BaseNodePostprocessor):
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
+        nodes = checked_items("nodes", nodes, NodeWithScore, expected="scored nodes")
         if not nodes:
             return []
         if query_bundle is None and _needs_query(self._reranker, nodes):
@@ -93,7 +94,8 @@ class ArcNodePostprocessor(BaseNodePostprocessor):
         with self.callback_manager.event(CBEventType.RERANKING, payload=payload) as event:
             query = "" if query_bundle is None else query_bundle.query_str
             documents = [_candidate(item) for item in nodes]
-            ranked = _nodes_of(self._reranker.rerank(query, documents, top_k=self.top_n), documents, nodes)
+            answer = checked_documents("reranked", self._reranker.rerank(query, documents, top_k=self.top_n))
+            ranked = _nodes_of(answer, documents, nodes)
             event.on_end(payload={EventPayload.NODES: ranked})
         _dispatcher.event(ReRankEndEvent(nodes=ranked))
         return ranked
@@ -110,41 +112,45 @@ class LlamaIndexReranker:
     - It works on fresh nodes made by `to_node`, so that documents stay as they are whatever it does to its nodes.
     - The order is the postprocessor's. So are the scores, as long as each node has one and they fall from first to
       last; otherwise they are made from the order, from 1 for the first in equal steps towards 0.
-    - What it rewrites or adds comes back as a new document.
+    - What it rewrites or adds comes back as a new document; what it gives twice comes once.
 
     Args:
-        postprocessor: The postprocessor. `top_k` can only leave fewer documents than it does.
+        postprocessor: The postprocessor, with a number of its own (`top_n`) or none.
+        top_k: Documents left at most; more than the postprocessor leaves there can't be.
         min_score: The lowest score of the postprocessor that is let through; what it gives none is left out then.
             `None` lets all through.
 
     Raises:
-        InvalidInputError: It is none, or the score isn't.
+        InvalidInputError: It is none, or a value is not acceptable.
     """
 
-    def __init__(self, postprocessor: BaseNodePostprocessor, *, min_score: float | None = None) -> None:
+    def __init__(
+        self, postprocessor: BaseNodePostprocessor, *, top_k: int = DEFAULT_TOP_K, min_score: float | None = None
+    ) -> None:
         if not isinstance(postprocessor, BaseNodePostprocessor):
             raise InvalidInputError("postprocessor", postprocessor, "a LlamaIndex node postprocessor")
         self._postprocessor = postprocessor
+        self.top_k = check_top_k(top_k)
         self.min_score = check_min_score(min_score)
 
     def rerank(
         self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None
     ) -> list[ScoredDocument]:
-        """The documents that the postprocessor leaves, in its order (see `Reranker`).
+        """The best of what the postprocessor leaves, in its order (see `Reranker`). Raises whatever it raises.
 
         Raises:
-            InvalidInputError: `top_k` is no whole number above 0.
+            InvalidInputError: It leaves something else than scored nodes, or what is asked is not acceptable.
         """
-        if top_k is not None and (type(top_k) is not int or top_k < 1):
-            raise InvalidInputError("top_k", top_k, "1 or more")
-        if not documents:
+        candidates, most = checked_request(query, documents, top_k, usual=self.top_k)
+        if not candidates:
             return []
-        nodes = [NodeWithScore(node=to_node(found.document), score=found.score) for found in documents]
+        nodes = [NodeWithScore(node=to_node(found.document), score=found.score) for found in candidates]
         given: _Given[ScoredDocument] = defaultdict(list)
-        for item, found in zip(nodes, documents, strict=True):
+        for item, found in zip(nodes, candidates, strict=True):
             given[item.node.node_id].append((item.node.hash, found))
-        left = self._postprocessor.postprocess_nodes(nodes, query_bundle=QueryBundle(query))
-        told = [(item, score) for item in left if self._lets_through(score := finite(item.score))]
+        room = Counter((item.node.node_id, item.node.hash) for item in nodes)
+        left = _each_once(self._postprocessor.postprocess_nodes(nodes, query_bundle=QueryBundle(query)), room)
+        told = [(item, score) for item in left if self._lets_through(score := finite_score(item.score))]
         ranked = []
         for (item, _), score in zip(told, _falling([score for _, score in told]), strict=True):
             same = _taken(given, item.node.node_id, item.node.hash)
@@ -154,17 +160,33 @@ class LlamaIndexReranker:
             digest, found = same
             document = found.document if digest == item.node.hash else to_document(item.node)
             ranked.append(rescored(replace(found, document=document), score, {}))
-        return ranked[:top_k]
+        return ranked[:most]
 
     def _lets_through(self, score: float | None) -> bool:
         return self.min_score is None or (score is not None and score >= self.min_score)
+
+
+def _each_once(left: object, room: Counter[tuple[str, str]]) -> list[NodeWithScore]:
+    """What a postprocessor leaves, none more often than it was given.
+
+    Raises:
+        InvalidInputError: It is something else than scored nodes.
+    """
+    kept = []
+    seen: Counter[tuple[str, str]] = Counter()
+    for item in checked_items("postprocessed", left, NodeWithScore, expected="scored nodes"):
+        name = item.node.node_id, item.node.hash
+        if seen[name] < max(1, room[name]):
+            kept.append(item)
+        seen[name] += 1
+    return kept
 
 
 def _candidate(item: NodeWithScore) -> ScoredDocument:
     node = item.node
     text = node.get_content(metadata_mode=MetadataMode.EMBED)
     return ScoredDocument(
-        Document(text, node.node_id, source_of(node.metadata), dict(node.metadata)), finite(item.score)
+        Document(text, node.node_id, source_of(node.metadata), dict(node.metadata)), finite_score(item.score)
     )
 
 
@@ -200,7 +222,7 @@ def _taken(given: "_Given[_T]", item_id: str | None, content: str) -> tuple[str,
 def _needs_query(reranker: Reranker, nodes: Sequence[NodeWithScore]) -> bool:
     """Whether it can't rank these nodes without a question; of a reranker that arc doesn't know, always."""
     if isinstance(reranker, DiversityReranker):
-        return all(finite(item.score) is None for item in nodes)
+        return all(finite_score(item.score) is None for item in nodes)
     return not isinstance(reranker, SimpleScoreReranker)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 from arc_common.corpus import Corpus
-from arc_common.documents import ScoredDocument
+from arc_common.documents import ScoredDocument, checked_documents
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.filters import Filter
 from arc_common.protocols import Retriever
@@ -115,7 +115,8 @@ class ArcRetriever(BaseRetriever):
     ) -> Sequence[ScoredDocument]:
         top_k = self.similarity_top_k
         if not isinstance(source, HybridIndex):
-            return source.retrieve(query, top_k=top_k, filters=self._filters) if query.strip() else []
+            found = source.retrieve(query, top_k=top_k, filters=self._filters) if query.strip() else []
+            return checked_documents("retrieved", found)
         return source.search(
             query, top_k=top_k, filters=self._filters, threshold=self._threshold, mode=self._mode, vector=vector
         )

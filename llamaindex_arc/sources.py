@@ -3,15 +3,17 @@
 from collections.abc import Mapping
 from typing import Any
 
-from arc_common.documents import ScoredDocument
+from arc_common.documents import ScoredDocument, checked_items, finite_score
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.filters import Filter, matcher, parse_filter
-from llamaindex_arc.documents import finite, to_document
+from arc_common.rerankers.ranking import check_top_k
+from llamaindex_arc.documents import to_document
 from llamaindex_arc.filters import from_filter
 
 try:
     from llama_index.core.base.base_retriever import BaseRetriever
     from llama_index.core.indices.vector_store.base import VectorStoreIndex
+    from llama_index.core.schema import NodeWithScore
 except ImportError as error:
     raise MissingDependencyError("llamaindex_arc.sources", package="llama-index-core", extra="llamaindex") from error
 
@@ -41,22 +43,26 @@ class LlamaIndexRetriever:
     def retrieve(
         self, query: str, *, top_k: int, filters: Mapping[str, Any] | Filter | None = None
     ) -> list[ScoredDocument]:
-        """The documents that answer the query best, best first (see `Retriever`).
+        """The documents that answer the query best, best first (see `Retriever`). Raises whatever LlamaIndex raises.
 
         Raises:
-            InvalidInputError: LlamaIndex can't be asked with these filters.
+            InvalidInputError: LlamaIndex can't be asked with these filters, another value is not acceptable, or the
+                source finds something else than scored nodes.
         """
+        if not isinstance(query, str):
+            raise InvalidInputError("query", query, "text")
+        most = check_top_k(top_k)
         asked = parse_filter(filters)
         if not query.strip():
             return []
         lets_through = matcher(asked)
-        found = self._retriever(top_k, asked).retrieve(query)
+        found = self._retriever(most, asked).retrieve(query)
         documents = [
-            ScoredDocument(to_document(item.node), finite(item.score))
-            for item in found
+            ScoredDocument(to_document(item.node), finite_score(item.score))
+            for item in checked_items("retrieved", found, NodeWithScore, expected="scored nodes")
             if lets_through(item.node.metadata)
         ]
-        return documents[:top_k]
+        return documents[:most]
 
     def _retriever(self, top_k: int, filters: Filter | None) -> BaseRetriever:
         if isinstance(self._source, VectorStoreIndex):

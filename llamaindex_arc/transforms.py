@@ -1,13 +1,16 @@
 """Query transforms for LlamaIndex, over arc's query transformers."""
 
 import asyncio
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from arc_common.documents import checked_items
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.messages import Message, Role
-from arc_common.observability import Observer
+from arc_common.observability import Observer, SilentObserver
 from arc_common.protocols import ChatModel, QueryTransformer
 from arc_common.retrieval.transformers import (
     ConversationAwareQueryTransformer,
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
     from arc_common.settings import ArcSettings
 
 __all__ = ["ArcConversationTransform", "ArcHyDETransform", "chat_model_of"]
+
+_log = logging.getLogger("arc.llamaindex")
 
 HISTORY = "chat_history"
 """The key of a transform's metadata under which a conversation may be handed in."""
@@ -94,6 +99,8 @@ class ArcConversationTransform(_ArcTransform):
       strings, so that whatever retrieves, reranks and answers sees it. The bundle given is never changed.
     - The conversation is the memory's, or `metadata["chat_history"]` of a run: chat messages, oldest first. When its
       last message is the question itself, that is not part of it.
+    - A memory that fails, and a conversation that is none, leave the bundle as it was. Counted as
+      `standalone.unread_conversations`, and logged.
 
     Args:
         llm: Rewrites: a LlamaIndex LLM, or arc's own kind; `None`: rules do.
@@ -119,6 +126,7 @@ class ArcConversationTransform(_ArcTransform):
         if memory is not None and not isinstance(memory, BaseMemory):
             raise InvalidInputError("memory", memory, "a LlamaIndex memory, or None")
         self._memory = memory
+        self._observer = observer or SilentObserver()
         self._transformer: QueryTransformer = (
             RuleBasedConversationTransformer(max_history_turns=max_history_turns)
             if llm is None
@@ -128,20 +136,35 @@ class ArcConversationTransform(_ArcTransform):
         )
 
     def _run(self, query_bundle: QueryBundle, metadata: dict[str, Any]) -> QueryBundle:
-        said = metadata.get(HISTORY)
-        if said is None and self._memory is not None:
-            said = self._memory.get()
-        return self._standing_alone(query_bundle, said or ())
+        history: list[Message] = []
+        with self._reading():
+            said = metadata.get(HISTORY)
+            if said is None and self._memory is not None:
+                said = self._memory.get()
+            history = _history(said, query_bundle.query_str)
+        return self._standing_alone(query_bundle, history)
 
     async def _arun(self, query_bundle: QueryBundle, metadata: dict[str, Any]) -> QueryBundle:
-        said = metadata.get(HISTORY)
-        if said is None and self._memory is not None:
-            said = await self._memory.aget()
-        return await asyncio.to_thread(self._standing_alone, query_bundle, said or ())
+        history: list[Message] = []
+        with self._reading():
+            said = metadata.get(HISTORY)
+            if said is None and self._memory is not None:
+                said = await self._memory.aget()
+            history = _history(said, query_bundle.query_str)
+        return await asyncio.to_thread(self._standing_alone, query_bundle, history)
 
-    def _standing_alone(self, query_bundle: QueryBundle, said: Sequence[ChatMessage]) -> QueryBundle:
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """What reading the conversation raises costs the conversation, never the question."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - whatever somebody's memory raises, or gives in place of messages
+            self._observer.count("standalone.unread_conversations")
+            _log.warning("A question stays as it is: no conversation could be read: %s", error, exc_info=True)
+
+    def _standing_alone(self, query_bundle: QueryBundle, history: list[Message]) -> QueryBundle:
         asked = query_bundle.query_str
-        (rewritten,) = self._transformer.transform(asked, history=_history(said, asked))
+        (rewritten,) = self._transformer.transform(asked, history=history)
         if rewritten == asked:
             return query_bundle
         others = [text for text in query_bundle.embedding_strs if text != asked]
@@ -157,8 +180,9 @@ def chat_model_of(llm: BaseLLM | ChatModel) -> ChatModel:
     return LlamaIndexChatModel(llm) if isinstance(llm, BaseLLM) or not isinstance(llm, ChatModel) else llm
 
 
-def _history(said: Sequence[ChatMessage], asked: str) -> list[Message]:
-    history = [to_arc(message) for message in said]
+def _history(said: object, asked: str) -> list[Message]:
+    messages = [] if said is None else checked_items(HISTORY, said, ChatMessage, expected="chat messages")
+    history = [to_arc(message) for message in messages]
     if history and history[-1].role is Role.USER and history[-1].text == asked:
         history.pop()
     return history

@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from arc_common.documents import ScoredDocument
+from arc_common.documents import ScoredDocument, checked_documents
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Filter
 from arc_common.protocols import Retriever
 from arc_common.rerankers.ranking import best_first, rescored
 from arc_common.retrieval.index import Found
 
-__all__ = ["NotingRetriever", "checked_documents", "checked_queries", "found_by", "in_order"]
+__all__ = ["NotingRetriever", "checked_queries", "found_by", "in_order"]
 
 
 @runtime_checkable
@@ -39,23 +39,6 @@ def found_by(
     if isinstance(source, NotingRetriever):
         return source.retrieve_with_notes(query, top_k=top_k, filters=filters, cosines=cosines)
     return Found(tuple(checked_documents("retrieved", source.retrieve(query, top_k=top_k, filters=filters))))
-
-
-def checked_documents(name: str, given: object) -> list[ScoredDocument]:
-    """Documents with scores, from whatever can be iterated over.
-
-    Args:
-        name: What an error calls them.
-        given: What a part gave.
-
-    Raises:
-        InvalidInputError: It isn't that.
-    """
-    documents: list[Any] = list(given) if isinstance(given, Iterable) else [given]
-    for one in documents:
-        if not isinstance(one, ScoredDocument):
-            raise InvalidInputError(name, one, "documents with scores")
-    return documents
 
 
 def checked_queries(given: object) -> list[str]:

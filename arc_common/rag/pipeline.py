@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from arc_common.documents import ScoredDocument
+from arc_common.documents import ScoredDocument, checked_documents
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Filter
 from arc_common.messages import Message
 from arc_common.observability import Observer, SilentObserver, timed
 from arc_common.protocols import QueryTransformer, Reranker, Retriever
-from arc_common.rag.answers import checked_documents, checked_queries, found_by, in_order
+from arc_common.rag.answers import checked_queries, found_by, in_order
 from arc_common.rag.context_builder import ContextBuilder, RagContext
 from arc_common.rerankers.ranking import check_top_k
 from arc_common.retrieval.fusion import deduplicated, score_fusion

@@ -5,7 +5,15 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from arc_common.documents import ScoredDocument
-from arc_common.rerankers.ranking import DEFAULT_TOP_K, best_first, check_min_score, check_top_k, rescored
+from arc_common.exceptions import InvalidInputError
+from arc_common.rerankers.ranking import (
+    DEFAULT_TOP_K,
+    best_first,
+    check_min_score,
+    check_top_k,
+    checked_request,
+    rescored,
+)
 from arc_common.rerankers.terms import Analyses, query_terms
 from arc_common.text import analyze
 
@@ -60,12 +68,12 @@ class BM25Reranker:
         self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None
     ) -> list[ScoredDocument]:
         """The documents that match the query's words best, best first (see `Reranker`)."""
-        most = self.top_k if top_k is None else check_top_k(top_k)
-        places = best_first([found.score for found in documents], top_k=len(documents))
-        texts = [documents[place].document.text for place in places]
+        candidates, most = checked_request(query, documents, top_k, usual=self.top_k)
+        places = best_first([found.score for found in candidates], top_k=len(candidates))
+        texts = [candidates[place].document.text for place in places]
         scores = bm25_scores(query, texts, statistics=self._statistics, terms_of=self._analyses.terms)
         return [
-            rescored(documents[places[rank]], scores[rank], {"bm25": scores[rank]})
+            rescored(candidates[places[rank]], scores[rank], {"bm25": scores[rank]})
             for rank in best_first(scores, top_k=most, min_score=self.min_score)
         ]
 
@@ -95,10 +103,10 @@ def bm25_scores(
     if statistics is not None:
         size = statistics.document_count
         bm25.avgdl = statistics.average_length or bm25.avgdl
-        bm25.idf = {
-            term: _rarity(frequency, size)
-            for term, frequency in zip(terms, statistics.document_frequencies(terms), strict=True)
-        }
+        frequencies = statistics.document_frequencies(terms)
+        if len(frequencies) != len(terms):
+            raise InvalidInputError("document_frequencies", frequencies, f"{len(terms)} numbers: one for each term")
+        bm25.idf = {term: _rarity(frequency, size) for term, frequency in zip(terms, frequencies, strict=True)}
     scores: list[float] = bm25.get_scores(terms).tolist()
     return scores
 

@@ -1,11 +1,11 @@
 """RerankerChain: one reranker behind the other."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from arc_common.documents import ScoredDocument
+from arc_common.documents import ScoredDocument, checked_documents
 from arc_common.exceptions import InvalidInputError
 from arc_common.protocols import Reranker
-from arc_common.rerankers.ranking import check_top_k
+from arc_common.rerankers.ranking import DEFAULT_TOP_K, check_top_k, checked_request
 
 __all__ = ["RerankerChain"]
 
@@ -16,6 +16,7 @@ class RerankerChain:
     - Only the last one cuts to its number of documents. Those before it are asked for all that they let through, since
       five documents leave nothing to diversify; `depths` narrows them where a later step is costly.
     - Thresholds hold at every step; where nothing is left, no further step is asked.
+    - A step that answers with something else than documents is an error, not an empty result.
 
     Args:
         rerankers: At least one, in order.
@@ -23,10 +24,10 @@ class RerankerChain:
     """
 
     def __init__(self, rerankers: Sequence[Reranker], *, depths: Sequence[int] | None = None) -> None:
-        self._rerankers = tuple(rerankers)
-        if not self._rerankers:
-            raise InvalidInputError("rerankers", rerankers, "at least one reranker")
-        self._depths = None if depths is None else tuple(check_top_k(depth) for depth in depths)
+        self._rerankers = tuple(rerankers) if isinstance(rerankers, Iterable) else ()
+        if not self._rerankers or not all(isinstance(reranker, Reranker) for reranker in self._rerankers):
+            raise InvalidInputError("rerankers", rerankers, "rerankers, at least one")
+        self._depths = None if depths is None else tuple(map(check_top_k, depths))
         if self._depths is not None and len(self._depths) != len(self._rerankers) - 1:
             raise InvalidInputError("depths", depths, f"{len(self._rerankers) - 1} numbers: one for each but the last")
 
@@ -34,10 +35,11 @@ class RerankerChain:
         self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None
     ) -> list[ScoredDocument]:
         """What the last one leaves, best first (see `Reranker`)."""
-        left = list(documents)
+        left, _ = checked_request(query, documents, top_k, usual=DEFAULT_TOP_K)
         *before, last = self._rerankers
         for step, reranker in enumerate(before):
             if not left:
                 return []
-            left = reranker.rerank(query, left, top_k=len(left) if self._depths is None else self._depths[step])
-        return last.rerank(query, left, top_k=top_k) if left else []
+            depth = len(left) if self._depths is None else self._depths[step]
+            left = checked_documents("reranked", reranker.rerank(query, left, top_k=depth))
+        return checked_documents("reranked", last.rerank(query, left, top_k=top_k)) if left else []

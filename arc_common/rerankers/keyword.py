@@ -9,6 +9,7 @@ from arc_common.rerankers.ranking import (
     check_min_score,
     check_share,
     check_top_k,
+    checked_request,
     min_max,
     rescored,
 )
@@ -42,15 +43,15 @@ class KeywordWeightedReranker:
         self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None
     ) -> list[ScoredDocument]:
         """The documents that score best with their keywords, best first (see `Reranker`)."""
-        most = self.top_k if top_k is None else check_top_k(top_k)
+        candidates, most = checked_request(query, documents, top_k, usual=self.top_k)
         wanted = frozenset(query_terms(query))
-        keywords = [_coverage(wanted, self._analyses.terms(found.document.text)) for found in documents]
-        scores = min_max([found.score for found in documents])
+        keywords = [_coverage(wanted, self._analyses.terms(found.document.text)) for found in candidates]
+        scores = min_max([found.score for found in candidates])
         mixed = [
             score * (1 - self.weight) + keyword * self.weight for score, keyword in zip(scores, keywords, strict=True)
         ]
         return [
-            rescored(documents[place], mixed[place], {"keyword": keywords[place]})
+            rescored(candidates[place], mixed[place], {"keyword": keywords[place]})
             for place in best_first(mixed, top_k=most, min_score=self.min_score)
         ]
 

@@ -1,12 +1,21 @@
 """DiversityReranker: maximal marginal relevance (Carbonell & Goldstein 1998), in time linear in the candidates."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from typing import TYPE_CHECKING
 
 from arc_common.documents import ScoredDocument
+from arc_common.exceptions import InvalidInputError
 from arc_common.protocols import Embedder, QueryEmbedder
 from arc_common.rerankers.marginal_relevance import jaccard_mmr, query_mmr, vector_mmr
-from arc_common.rerankers.ranking import DEFAULT_TOP_K, check_min_score, check_share, check_top_k, min_max, rescored
+from arc_common.rerankers.ranking import (
+    DEFAULT_TOP_K,
+    check_min_score,
+    check_share,
+    check_top_k,
+    checked_request,
+    min_max,
+    rescored,
+)
 from arc_common.rerankers.terms import Analyses, query_terms
 
 if TYPE_CHECKING:
@@ -51,6 +60,10 @@ class DiversityReranker:
         self.trade_off = check_share("trade_off", trade_off)
         self.top_k = check_top_k(top_k)
         self.min_score = check_min_score(min_score)
+        if embedder is not None and not isinstance(embedder, Embedder):
+            raise InvalidInputError("embedder", embedder, "an Embedder: a name, and embed(texts)")
+        if vectors is not None and not isinstance(vectors, Mapping):
+            raise InvalidInputError("vectors", vectors, "vectors by document id")
         self._analyses = Analyses()
         self._embedder = embedder
         self._vectors = vectors
@@ -59,12 +72,12 @@ class DiversityReranker:
         self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None
     ) -> list[ScoredDocument]:
         """Relevant documents that differ, best first (see `Reranker`)."""
-        most = self.top_k if top_k is None else check_top_k(top_k)
-        taken = self._take(query, documents, most)
+        candidates, most = checked_request(query, documents, top_k, usual=self.top_k)
+        taken = self._take(query, candidates, most)
         ranked, score = [], float("inf")
         for place, value in taken:
             score = min(score, value)
-            ranked.append(rescored(documents[place], score, {"mmr": value}))
+            ranked.append(rescored(candidates[place], score, {"mmr": value}))
         return ranked
 
     def _take(self, query: str, documents: Sequence[ScoredDocument], top_k: int) -> list[tuple[int, float]]:
@@ -100,7 +113,7 @@ class DiversityReranker:
     def _vectors_of(self, candidates: Sequence[ScoredDocument]) -> "Sequence[ArrayLike]":
         if self._vectors is None:
             assert self._embedder is not None  # noqa: S101 - for the type checker: one of the two is there
-            return self._embedder.embed([found.document.text for found in candidates])
+            return _embedded(self._embedder, [found.document.text for found in candidates])
         ids = [found.document.id for found in candidates]
         vectors = [None if document_id is None else self._vectors.get(document_id) for document_id in ids]
         dimension = next((len(vector) for vector in vectors if vector is not None), 1)
@@ -116,5 +129,12 @@ def _likeness(query: str, terms: frozenset[str]) -> float:
 def _embedded_query(embedder: Embedder, query: str) -> Sequence[float]:
     if isinstance(embedder, QueryEmbedder):
         return embedder.embed_query(query)
-    (vector,) = embedder.embed([query])
+    (vector,) = _embedded(embedder, [query])
     return vector
+
+
+def _embedded(embedder: Embedder, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+    vectors = embedder.embed(texts)
+    if not isinstance(vectors, Sized) or len(vectors) != len(texts):
+        raise InvalidInputError("vectors", vectors, f"{len(texts)}, one for each text")
+    return vectors

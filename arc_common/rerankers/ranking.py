@@ -2,11 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from numbers import Real
 
-from arc_common.documents import ScoredDocument
+from arc_common.documents import ScoredDocument, checked_documents
 from arc_common.exceptions import InvalidInputError
 
-__all__ = ["DEFAULT_TOP_K", "best_first", "check_min_score", "check_share", "check_top_k", "min_max", "rescored"]
+__all__ = [
+    "DEFAULT_TOP_K",
+    "best_first",
+    "check_min_score",
+    "check_share",
+    "check_top_k",
+    "checked_request",
+    "min_max",
+    "rescored",
+]
 
 DEFAULT_TOP_K = 5
 """Documents that a reranker leaves."""
@@ -53,8 +63,27 @@ def rescored(document: ScoredDocument, score: float, parts: Mapping[str, float])
     return replace(document, score=score, score_parts={**before, **document.score_parts, **parts})
 
 
+def checked_request(
+    query: object, documents: object, top_k: int | None, *, usual: int
+) -> tuple[list[ScoredDocument], int]:
+    """What a reranker is asked for: the candidates, and how many of them it leaves at most.
+
+    Args:
+        query: The question.
+        documents: The candidates; whatever can be iterated over.
+        top_k: How many are wanted at most.
+        usual: How many, where `top_k` is `None`.
+
+    Raises:
+        InvalidInputError: One of them is something else.
+    """
+    if not isinstance(query, str):
+        raise InvalidInputError("query", query, "text")
+    return checked_documents("documents", documents), usual if top_k is None else check_top_k(top_k)
+
+
 def check_top_k(value: object) -> int:
-    """The number of documents wanted, if it is one.
+    """The number of documents wanted, if it is one: a whole number above 0, however large.
 
     Raises:
         InvalidInputError: It isn't.
@@ -70,7 +99,7 @@ def check_min_score(value: float | None) -> float | None:
     Raises:
         InvalidInputError: It isn't.
     """
-    if value is not None and not abs(value) < float("inf"):
+    if value is not None and not (_is_number(value) and abs(value) < float("inf")):
         raise InvalidInputError("min_score", value, "a finite number or None")
     return value
 
@@ -81,6 +110,10 @@ def check_share(field: str, value: float) -> float:
     Raises:
         InvalidInputError: It isn't.
     """
-    if not 0 <= value <= 1:
+    if not (_is_number(value) and 0 <= value <= 1):
         raise InvalidInputError(field, value, "a share from 0 to 1")
     return value
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from arc_common.documents import ScoredDocument
-from arc_common.rerankers.ranking import DEFAULT_TOP_K, best_first, check_min_score, check_top_k
+from arc_common.rerankers.ranking import DEFAULT_TOP_K, best_first, check_min_score, check_top_k, checked_request
 
 __all__ = ["SimpleScoreReranker"]
 
@@ -25,12 +25,12 @@ class SimpleScoreReranker:
 
     def rerank(
         self,
-        query: str,  # noqa: ARG002 - the scores are the answer to it
+        query: str,
         documents: Sequence[ScoredDocument],
         *,
         top_k: int | None = None,
     ) -> list[ScoredDocument]:
         """The documents with the best scores, best first (see `Reranker`)."""
-        most = self.top_k if top_k is None else check_top_k(top_k)
-        places = best_first([found.score for found in documents], top_k=most, min_score=self.min_score)
-        return [documents[place] for place in places]
+        candidates, most = checked_request(query, documents, top_k, usual=self.top_k)
+        places = best_first([found.score for found in candidates], top_k=most, min_score=self.min_score)
+        return [candidates[place] for place in places]

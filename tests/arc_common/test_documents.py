@@ -2,12 +2,16 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from arc_common import Document, InvalidInputError, ScoredDocument
+from arc_common.documents import finite_score
 
 
-@pytest.mark.parametrize("wrong", ["0.5", b"1", [1], float("nan"), float("inf"), 1 + float("inf") * 1j], ids=repr)
+@pytest.mark.parametrize(
+    "wrong", ["0.5", b"1", [1], float("nan"), float("inf"), 1j, pytest.param(10**400, id="too large")], ids=repr
+)
 def test_a_score_is_a_finite_number(wrong: Any) -> None:
     """What is none is refused by name."""
     with pytest.raises(InvalidInputError, match="score"):
@@ -28,3 +32,20 @@ def test_a_document_is_made_of_what_it_says(field: str, wrong: Any) -> None:
     """What is something else is refused by name."""
     with pytest.raises(InvalidInputError, match=rf"document\.{field}"):
         Document(**{"text": "text", field: wrong})
+
+
+@pytest.mark.parametrize(
+    ("told", "score"),
+    [
+        (1, 1.0),
+        (np.float32(0.5), 0.5),
+        (np.array(0.5), 0.5),
+        *((wrong, None) for wrong in (None, True, "0.5", b"1", [0.5], {}, 1j, float("nan"), float("-inf"))),
+        pytest.param(np.array([0.5]), None, id="an array"),
+        pytest.param(10**400, None, id="too large"),
+    ],
+    ids=repr,
+)
+def test_what_others_tell_may_be_no_score(told: Any, score: float | None) -> None:
+    """Then there is none."""
+    assert finite_score(told) == score

@@ -4,6 +4,7 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,7 +32,8 @@ from arc_common.rerankers import (
     RerankerChain,
     SimpleScoreReranker,
 )
-from langchain_arc import ArcDocumentCompressor, ArcRetriever, LangChainReranker
+from arc_common.testing import CountingObserver
+from langchain_arc import ArcDocumentCompressor, ArcRetriever, LangChainReranker, LangChainRetriever
 from tests.langchain_arc.retrieving import an_index
 
 RERANKERS: dict[str, Callable[[], Reranker]] = {
@@ -154,6 +156,20 @@ def test_nothing_relevant_is_an_empty_list() -> None:
     assert compressor.compress_documents([], "q") == []
 
 
+@pytest.mark.parametrize("wrong", [None, "a", [None], Document("a")], ids=repr)
+def test_what_is_no_documents_is_refused(wrong: Any) -> None:
+    """Given to it, or by the reranker: no documents, rather than a bare error or none relevant."""
+    with pytest.raises(InvalidInputError, match="documents"):
+        ArcDocumentCompressor(top_n=1).compress_documents(wrong, "q")
+
+    class Odd:
+        def rerank(self, query: str, documents: Any, *, top_k: int | None = None) -> Any:
+            return wrong
+
+    with pytest.raises(InvalidInputError, match="reranked"):
+        ArcDocumentCompressor(Odd()).compress_documents(some("a"), "q")
+
+
 def test_what_a_reranker_rewrites_is_taken_over() -> None:
     """A document of its own making comes out as one."""
 
@@ -196,6 +212,27 @@ class LongestFirst(BaseCrossEncoder):
         return [float(len(text)) for _, text in text_pairs]
 
 
+class Scoring(BaseCrossEncoder):
+    """Gives whatever it was made with."""
+
+    def __init__(self, scores: Any) -> None:
+        self.scores = scores
+
+    def score(self, text_pairs: list[tuple[str, str]]) -> list[float]:
+        return self.scores  # type: ignore[no-any-return]
+
+
+class Giving(BaseDocumentCompressor):
+    """Gives what a function makes of the documents."""
+
+    answer: Callable[[Sequence[Document]], Any]
+
+    def compress_documents(
+        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
+    ) -> list[Document]:
+        return self.answer(documents)  # type: ignore[no-any-return]
+
+
 class Told(BaseDocumentCompressor):
     """Orders documents by their text, the last first, and scores them as it is told."""
 
@@ -227,16 +264,89 @@ def test_a_cross_encoder_gives_order_and_scores() -> None:
     ] == ["d1"]
 
 
-@pytest.mark.parametrize("wrong", [[1.0], [1.0, float("nan")], []])
-def test_a_cross_encoder_that_gives_something_else_is_an_error(wrong: list[float]) -> None:
+NO_SCORES = {
+    "None": None,
+    "none": [],
+    "too few": [1.0],
+    "too many": [1.0, 2.0, 3.0],
+    "NaN": [1.0, float("nan")],
+    "None for one": [1.0, None],
+    "text": "12",
+    "texts": ["1", "2"],
+    "bytes": b"12",
+    "a mapping": {1.0: "a", 2.0: "b"},
+    "a set": {1.0, 2.0},
+    "a column": np.array([[1.0], [2.0]]),
+    "two columns": [[0.1, 0.9], [0.2, 0.8]],
+    "one number": 1.0,
+}
+
+
+@pytest.mark.parametrize("wrong", NO_SCORES.values(), ids=list(NO_SCORES))
+def test_a_cross_encoder_that_gives_something_else_is_an_error(wrong: Any) -> None:
     """Rather than a wrong order."""
+    with pytest.raises(InvalidInputError, match=r"(?s)scores: got .*, expected 2 finite numbers"):
+        LangChainReranker(Scoring(wrong)).rerank("q", candidates("a", "b"))
 
-    class Wrong(BaseCrossEncoder):
-        def score(self, text_pairs: list[tuple[str, str]]) -> list[float]:
-            return wrong
 
-    with pytest.raises(InvalidInputError, match="scores"):
-        LangChainReranker(Wrong()).rerank("q", candidates("a", "b"))
+@pytest.mark.parametrize(
+    "scores", [(1, 2), np.array([1.0, 2.0], np.float32), iter([1.0, 2.0])], ids=["tuple", "array", "iterator"]
+)
+def test_a_cross_encoders_scores_may_come_in_any_sequence(scores: Any) -> None:
+    """As models give them."""
+    assert [one.score for one in LangChainReranker(Scoring(scores)).rerank("q", candidates("a", "b"))] == [2, 1]
+
+
+NO_DOCUMENTS = {"None": None, "text": "a", "no text": "", "a mapping": {}, "arc's": [1], "one": Document("a")}
+
+
+@pytest.mark.parametrize("wrong", NO_DOCUMENTS.values(), ids=list(NO_DOCUMENTS))
+def test_a_compressor_that_gives_something_else_is_an_error(wrong: Any) -> None:
+    """Rather than nothing relevant."""
+    with pytest.raises(InvalidInputError, match=r"compressed: got .*, expected LangChain documents"):
+        LangChainReranker(Giving(answer=lambda _: wrong)).rerank("q", candidates("a", "b"))
+
+
+def test_a_compressor_may_give_documents_one_by_one_and_twice() -> None:
+    """Each comes once, where it came first; what was given twice is two, and so are two parts of one."""
+
+    def parts(documents: Sequence[Document]) -> Any:
+        first, second, third = documents
+        yield from (second, first, second.model_copy(deep=True), third)
+        yield first.model_copy(update={"page_content": "a part"})
+
+    best = LangChainReranker(Giving(answer=parts)).rerank("q", candidates("a", "b", "b"))
+    assert [(one.document.id, one.document.text) for one in best] == [
+        ("d1", "b"),
+        ("d0", "a"),
+        ("d2", "b"),
+        ("d0", "a part"),
+    ]
+
+
+def test_a_mark_of_several_documents_is_none() -> None:
+    """What a compressor makes of two is new, without arc's mark."""
+    merged = Document("a b", metadata={"arc_place": [0, 1], "n": 1})
+    (only,) = LangChainReranker(Giving(answer=lambda _: [merged])).rerank("q", candidates("a", "b"))
+    assert (only.document.text, only.document.metadata) == ("a b", {"n": 1})
+
+
+@pytest.mark.parametrize("model", ["cross-encoder", "compressor"])
+def test_a_reply_goes_on_without_a_broken_reranker(model: str) -> None:
+    """The documents stay as they were retrieved, and the context says why."""
+    broken = Scoring(None) if model == "cross-encoder" else Giving(answer=lambda _: None)
+    source = LangChainRetriever(ArcRetriever(an_index()))
+    expected = RagPipeline(source, ContextBuilder(COUNTER)).retrieve("What turns light into current?")
+    observer = CountingObserver()
+    pipeline = RagPipeline(
+        source, ContextBuilder(COUNTER), reranker=LangChainReranker(broken), rerank_top_k=10, observer=observer
+    )
+    shown = pipeline.retrieve("What turns light into current?")
+    assert shown == expected
+    assert shown.has_documents
+    (note,) = shown.notes
+    assert note.startswith("rerank failed: InvalidInputError: ")
+    assert observer.counts["rag.rerank.errors"] == 1
 
 
 @pytest.mark.parametrize(

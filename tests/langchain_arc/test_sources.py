@@ -147,6 +147,47 @@ def test_scores_are_likenesses_or_none() -> None:
     assert [one.score for one in told] == [one.score for one in an_index().search(QUESTION, top_k=2)]
 
 
+class Odd(BaseRetriever):
+    """Finds whatever it was made with."""
+
+    found: Any
+
+    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> Any:
+        return self.found
+
+
+@pytest.mark.parametrize("found", [None, "text", [None], ["text"], {}], ids=repr)
+def test_a_source_that_finds_something_else_is_an_error(found: Any) -> None:
+    """Rather than nothing; also where arc's retriever asks an arc source."""
+    with pytest.raises(InvalidInputError, match="retrieved"):
+        LangChainRetriever(Odd(found=found)).retrieve("q", top_k=1)
+
+    class Source:
+        def retrieve(self, query: str, *, top_k: int, filters: Any = None) -> Any:
+            return found
+
+    with pytest.raises(InvalidInputError, match="retrieved"):
+        ArcRetriever(Source()).invoke("q")
+
+
+def test_a_score_that_is_none_is_no_score() -> None:
+    """NaN from one vector costs neither its document nor the others."""
+
+    class Scoring(InMemoryVectorStore):
+        def similarity_search_with_score(self, query: str, k: int = 4, **_: Any) -> Any:
+            return [(Document("a"), float("nan")), (Document("b"), "high"), (Document("c"), 0.5)]
+
+    found = LangChainRetriever(Scoring(Words())).retrieve("q", top_k=3)
+    assert [(one.document.text, one.score) for one in found] == [("a", None), ("b", None), ("c", 0.5)]
+
+
+@pytest.mark.parametrize(("query", "top_k", "field"), [(None, 1, "query"), ("q", 0, "top_k"), ("q", True, "top_k")])
+def test_what_is_asked_is_checked(query: Any, top_k: Any, field: str) -> None:
+    """By name."""
+    with pytest.raises(InvalidInputError, match=field):
+        LangChainRetriever(ArcRetriever(an_index())).retrieve(query, top_k=top_k)
+
+
 def test_what_a_source_passes_over_is_caught() -> None:
     """A store that takes any argument and uses none finds no document that the filter leaves out."""
     source = LangChainRetriever(Careless(), filter_style="equality")

@@ -2,7 +2,7 @@
 
 import asyncio
 import pickle
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -16,6 +16,7 @@ from llama_index.core.postprocessor import (
     MetadataReplacementPostProcessor,
     SimilarityPostprocessor,
 )
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
@@ -30,6 +31,7 @@ from arc_common.rerankers import (
     RerankerChain,
     SimpleScoreReranker,
 )
+from arc_common.testing import CountingObserver
 from arc_common.tokens.counters import HeuristicTokenCounter
 from llamaindex_arc import (
     ArcChatMemoryBuffer,
@@ -342,9 +344,90 @@ def test_through_both_it_is_the_same(nodes: list[NodeWithScore], query: str) -> 
     assert ids_of(outer.postprocess_nodes(nodes, query_str=query)) == ids_of(expected)
 
 
+class Leaving(BaseNodePostprocessor):
+    """Leaves whatever a function makes of the nodes."""
+
+    answer: Callable[[list[NodeWithScore]], Any]
+
+    def _postprocess_nodes(self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None) -> Any:
+        return self.answer(nodes)
+
+
+WRONG = {"None": None, "text": "a", "no text": "", "a mapping": {}, "numbers": [1.0], "nodes": [TextNode(text="a")]}
+
+
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=list(WRONG))
+def test_a_postprocessor_that_leaves_something_else_is_an_error(wrong: Any) -> None:
+    """Rather than nothing relevant, in arc's tree; a pipeline goes on with what was retrieved, and says so."""
+    broken = LlamaIndexReranker(Leaving(answer=lambda _: wrong))
+    with pytest.raises(InvalidInputError, match=r"postprocessed: got .*, expected scored nodes"):
+        broken.rerank("q", documents(("a", 0.5)))
+    observer = CountingObserver()
+    source = LlamaIndexRetriever(Fixed(scored(("first", 0.9), ("second", 0.2))))
+    context = RagPipeline(source, ContextBuilder(HeuristicTokenCounter()), reranker=broken, observer=observer)
+    shown = context.retrieve("q")
+    assert texts_of(shown.documents) == ["first", "second"]
+    (note,) = shown.notes
+    assert note.startswith("rerank failed: InvalidInputError: postprocessed: ")
+    assert observer.counts["rag.rerank.errors"] == 1
+
+
+@pytest.mark.parametrize(
+    "score", ["high", [0.5], True, float("nan"), 10**400], ids=["text", "list", "bool", "nan", "huge"]
+)
+def test_a_score_that_is_none_counts_as_missing(score: Any) -> None:
+    """LlamaIndex checks scores only when a scored node is made."""
+
+    def scoring(nodes: list[NodeWithScore]) -> list[NodeWithScore]:
+        nodes[0].score = score
+        return nodes
+
+    left = LlamaIndexReranker(Leaving(answer=scoring)).rerank("q", documents(("a", 0.2), ("b", 0.1)))
+    assert [(item.document.text, item.score) for item in left] == [("a", 1.0), ("b", 0.5)]
+
+
+def test_what_a_postprocessor_gives_twice_comes_once() -> None:
+    """As often as it was given, however it was copied; several rewritings of one node are several documents."""
+
+    def twice(nodes: list[NodeWithScore]) -> Any:
+        part = TextNode(id_=nodes[0].node.node_id, text="part")
+        copied = [item.model_copy(deep=True) for item in nodes]
+        return iter([*nodes, *copied, NodeWithScore(node=part), NodeWithScore(node=part)])
+
+    left = LlamaIndexReranker(Leaving(answer=twice)).rerank("q", documents(("a", 0.2), ("b", 0.1), ("b", 0.1)))
+    assert texts_of(left) == ["a", "b", "b", "part"]
+
+
+def test_five_are_left_by_default() -> None:
+    """As by each of arc's rerankers."""
+    given_ = documents(*((letter, 1.0) for letter in "abcdefgh"))
+    passing = ArcTokenBudgetPostprocessor(1_000)
+    assert texts_of(LlamaIndexReranker(passing).rerank("q", given_)) == list("abcde")
+    assert texts_of(LlamaIndexReranker(passing, top_k=7).rerank("q", given_)) == list("abcdefg")
+    assert texts_of(LlamaIndexReranker(passing).rerank("q", given_, top_k=2**63)) == list("abcdefgh")
+
+
+@pytest.mark.parametrize("wrong", [None, "a", [None], [TextNode(text="a")]], ids=["None", "text", "[None]", "nodes"])
+def test_what_is_no_nodes_is_refused(wrong: Any) -> None:
+    """Given to a postprocessor, or by its reranker: by name."""
+    with pytest.raises(InvalidInputError, match="nodes"):
+        ArcNodePostprocessor(BM25Reranker()).postprocess_nodes(wrong, query_str="q")
+
+    class Odd:
+        def rerank(self, query: str, documents: Any, *, top_k: int | None = None) -> Any:
+            return wrong
+
+    with pytest.raises(InvalidInputError, match="reranked"):
+        ArcNodePostprocessor(Odd()).postprocess_nodes(scored(("a", 1.0)), query_str="q")
+
+
 @pytest.mark.parametrize("given", [len, Fixed([]), SimpleScoreReranker()])
 def test_what_is_no_postprocessor_is_refused(given: Any) -> None:
+    """When it is made; and so is a number of documents that is none, then or later."""
     with pytest.raises(InvalidInputError, match="postprocessor"):
         LlamaIndexReranker(given)
-    with pytest.raises(InvalidInputError, match="top_k"):
-        LlamaIndexReranker(LongContextReorder()).rerank("q", documents(("a", 1.0)), top_k=0)
+    for wrong in (0, -1, True, 1.5):
+        with pytest.raises(InvalidInputError, match="top_k"):
+            LlamaIndexReranker(LongContextReorder(), top_k=wrong)
+        with pytest.raises(InvalidInputError, match="top_k"):
+            LlamaIndexReranker(LongContextReorder()).rerank("q", documents(("a", 1.0)), top_k=wrong)

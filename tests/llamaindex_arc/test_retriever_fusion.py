@@ -18,6 +18,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.retrieval.transformers import HyDEQueryTransformer
+from arc_common.testing import CountingObserver
 from llamaindex_arc import ArcChatMemoryBuffer, ArcFusionRetriever, ArcLLM, ArcRetriever, open_engine
 from tests.llamaindex_arc.retrieval_helpers import (
     ONE_ATTEMPT,
@@ -179,6 +180,23 @@ def test_a_transformer_makes_the_queries() -> None:
         ("q", ["x"]),
         ("An answer.", ["An answer."]),
     ]
+
+
+@pytest.mark.parametrize("made", [RuntimeError("broken"), None, "text", [None]], ids=repr)
+def test_a_transformer_that_makes_no_queries_costs_no_reply(made: Any) -> None:
+    """The query that was asked is searched for, and the failure is counted."""
+
+    class Odd:
+        def transform(self, query: str, *, history: Any = ()) -> Any:
+            if isinstance(made, Exception):
+                raise made
+            return made
+
+    retriever, observer = Fixed(scored(("a", 1.0))), CountingObserver()
+    fusion = ArcFusionRetriever([retriever], transformer=Odd(), observer=observer)
+    assert ids_of(fusion.retrieve("q")) == ["a"]
+    assert [asked.query_str for asked in retriever.asked] == ["q"]
+    assert observer.counts == {"queries.fallbacks": 1}
 
 
 def test_events_are_reported() -> None:

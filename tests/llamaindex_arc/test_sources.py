@@ -4,14 +4,15 @@ from typing import Any
 
 import pytest
 from llama_index.core import VectorStoreIndex
-from llama_index.core.schema import TextNode
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.schema import QueryBundle, TextNode
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Exists
 from arc_common.protocols import Retriever
 from arc_common.rag import ContextBuilder, RagPipeline, RagQuery
 from arc_common.tokens.counters import HeuristicTokenCounter
-from llamaindex_arc import LlamaIndexRetriever, to_node
+from llamaindex_arc import ArcRetriever, LlamaIndexRetriever, to_node
 from tests.llamaindex_arc.retrieval_helpers import Fixed, Words, collection, frozen, scored
 
 
@@ -89,3 +90,44 @@ def test_what_is_no_source_is_refused(given: Any) -> None:
     """The error names it."""
     with pytest.raises(InvalidInputError, match="source"):
         LlamaIndexRetriever(given)
+
+
+class Odd(BaseRetriever):
+    """Finds whatever it was made with."""
+
+    def __init__(self, found: Any) -> None:
+        self.found = found
+        super().__init__()
+
+    def _retrieve(self, query_bundle: QueryBundle) -> Any:
+        return self.found
+
+
+@pytest.mark.parametrize("found", [[1], [TextNode(text="a")], "text"], ids=["numbers", "nodes", "text"])
+def test_a_source_that_finds_something_else_costs_no_reply(found: Any) -> None:
+    """LlamaIndex may raise on its own; either way the context says what happened."""
+    pipeline = RagPipeline(LlamaIndexRetriever(Odd(found)), ContextBuilder(HeuristicTokenCounter()))
+    context = pipeline.retrieve("q")
+    assert not context.has_documents
+    assert context.notes[0].startswith("retrieve failed")
+
+
+@pytest.mark.parametrize("found", [None, "text", [None], {}], ids=repr)
+def test_an_arc_source_that_finds_something_else_is_an_error(found: Any) -> None:
+    """Rather than nothing."""
+
+    class Source:
+        def retrieve(self, query: str, *, top_k: int, filters: Any = None) -> Any:
+            return found
+
+    with pytest.raises(InvalidInputError, match="retrieved"):
+        ArcRetriever(Source()).retrieve("q")
+
+
+@pytest.mark.parametrize(
+    ("query", "top_k", "field"), [(None, 1, "query"), ("q", 0, "top_k"), ("q", -1, "top_k"), ("q", True, "top_k")]
+)
+def test_what_is_asked_is_checked(query: Any, top_k: Any, field: str) -> None:
+    """A negative number would leave out the last ones."""
+    with pytest.raises(InvalidInputError, match=field):
+        LlamaIndexRetriever(Fixed(scored(("a", 0.5)))).retrieve(query, top_k=top_k)

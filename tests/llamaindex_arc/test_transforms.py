@@ -15,6 +15,7 @@ from llama_index.core.query_engine import RetrieverQueryEngine, TransformQueryEn
 from llama_index.core.schema import QueryBundle
 
 from arc_common.exceptions import InvalidInputError
+from arc_common.testing import CountingObserver
 from llamaindex_arc import (
     ArcChatMemoryBuffer,
     ArcConversationTransform,
@@ -128,6 +129,54 @@ async def test_the_conversation_is_the_memory_s(way: str) -> None:
             assert "parcel" in (await run(transform, way, "And to Seoul?")).query_str
             assert (await run(transform, way, "And to Seoul?", {"chat_history": []})).query_str == "And to Seoul?"
             assert len(await memory.aget_all()) == 3
+
+
+class Giving(ChatMemoryBuffer):
+    """A memory that raises, or gives something else than messages."""
+
+    given: Any = None
+
+    def get(self, input: str | None = None, initial_token_count: int = 0, **kwargs: Any) -> Any:  # noqa: A002
+        if isinstance(self.given, Exception):
+            raise self.given
+        return self.given
+
+    async def aget(self, input: str | None = None, **kwargs: Any) -> Any:  # noqa: A002
+        return self.get()
+
+
+def giving(given: Any) -> Giving:
+    memory = Giving(token_limit=100)
+    memory.given = given
+    return memory
+
+
+@both_ways
+@pytest.mark.parametrize("transform", ["rules", "model"])
+@pytest.mark.parametrize("given", [ConnectionError("the server is gone"), "hi", 7, ["hi"], {}], ids=repr)
+async def test_a_conversation_that_cannot_be_read_costs_no_reply(
+    way: str, transform: str, given: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The question is searched for as it is; that is counted and logged, and no model is asked."""
+    observer = CountingObserver()
+    known: dict[str, Any] = {"memory": giving(given), "observer": observer}
+    made = rewriting(**known) if transform == "model" else ArcConversationTransform(**known)
+    asked = QueryBundle("And to Seoul?", embedding=[1.0])
+    assert await run(made, way, asked) is asked
+    assert observer.counts == {"standalone.unread_conversations": 1}
+    assert "no conversation could be read" in caplog.text
+    assert await run(made, way, asked, {"chat_history": [given]}) is asked
+    assert observer.counts == {"standalone.unread_conversations": 2}
+
+
+@both_ways
+@pytest.mark.parametrize("nothing", [None, [], ()], ids=repr)
+async def test_a_memory_without_messages_is_no_error(way: str, nothing: Any) -> None:
+    """Nothing was said yet, whichever way a memory says so."""
+    observer = CountingObserver()
+    bundle = await run(ArcConversationTransform(memory=giving(nothing), observer=observer), way, "And to Seoul?")
+    assert bundle.query_str == "And to Seoul?"
+    assert not observer.counts
 
 
 async def test_models_of_both_kinds_off_the_loop() -> None:

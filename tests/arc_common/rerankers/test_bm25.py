@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rank_bm25 import BM25Plus
 
 from arc_common.documents import Document, ScoredDocument
+from arc_common.exceptions import InvalidInputError
 from arc_common.rerankers import BM25Reranker, DiversityReranker, KeywordWeightedReranker
 from arc_common.rerankers.bm25 import bm25_scores
 from arc_common.text import analyze, analyze_query
@@ -101,3 +102,14 @@ def test_statistics_may_be_out_of_date():
     assert scores[0] > 0
     assert scores[1] > 0
     assert scores[2] == 0
+
+
+def test_statistics_that_skip_a_term_are_an_error():
+    """The counts behind it would be those of other terms."""
+
+    class Short(Library):
+        def document_frequencies(self, terms):
+            return [1]
+
+    with pytest.raises(InvalidInputError, match="document_frequencies"):
+        bm25_scores("harbour quartz", ["harbour", "quartz"], statistics=Short())

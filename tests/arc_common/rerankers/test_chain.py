@@ -35,6 +35,21 @@ def test_thresholds_hold_at_every_step():
     assert RerankerChain([Never()]).rerank("harbour", []) == []
 
 
+@pytest.mark.parametrize("answer", [None, "", {}, ["harbour"], 7], ids=repr)
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_step_that_answers_something_else_is_an_error(answer, place):
+    """None of it means that nothing is relevant."""
+
+    class Odd:
+        def rerank(self, query, documents, *, top_k=None):
+            return answer
+
+    steps = [Simple()]
+    steps.insert(place, Odd())
+    with pytest.raises(InvalidInputError, match="reranked"):
+        RerankerChain(steps).rerank("harbour", DOCUMENTS)
+
+
 def test_each_step_leaves_its_part():
     """What every score was made from can be read in the end."""
     (best, *_) = RerankerChain([KeywordWeightedReranker(), BM25Reranker(), DiversityReranker()]).rerank(
@@ -45,8 +60,9 @@ def test_each_step_leaves_its_part():
 
 def test_a_chain_has_links():
     """And as many depths as steps before the last."""
-    with pytest.raises(InvalidInputError, match="rerankers"):
-        RerankerChain([])
+    for wrong in ([], None, [Simple(), None]):
+        with pytest.raises(InvalidInputError, match="rerankers"):
+            RerankerChain(wrong)
     with pytest.raises(InvalidInputError, match="depths"):
         RerankerChain([Simple(), Simple()], depths=[3, 3])
     with pytest.raises(InvalidInputError, match="top_k"):

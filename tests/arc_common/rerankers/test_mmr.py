@@ -1,7 +1,9 @@
 """DiversityReranker."""
 
 import numpy as np
+import pytest
 
+from arc_common.exceptions import InvalidInputError
 from arc_common.rerankers import DiversityReranker
 from tests.arc_common.rerankers.documents import ids, scored
 
@@ -65,3 +67,36 @@ def test_the_score_never_rises():
     scores = [found.score for found in ranked]
     assert scores == sorted(scores, reverse=True)
     assert ranked[1].score_parts["mmr"] > ranked[0].score_parts["mmr"]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        pytest.param(None, id="None"),
+        pytest.param([], id="none"),
+        pytest.param([[1.0, 0.0]] * 3, id="too few"),
+        pytest.param([[1.0, 0.0]] * 5, id="too many"),
+        pytest.param([[float("nan"), 0.0]] * 4, id="NaN"),
+        pytest.param(["a vector"] * 4, id="text"),
+        pytest.param([[[1.0]]] * 4, id="too deep"),
+    ],
+)
+def test_an_embedder_that_gives_something_else_is_an_error(made):
+    """Vectors of other documents would be compared, or none."""
+
+    class Odd:
+        name = "odd"
+
+        def embed(self, texts):
+            return made
+
+    for documents in (DOCUMENTS, scored(*((found.document.text, None) for found in DOCUMENTS))):
+        with pytest.raises(InvalidInputError, match="vector"):
+            DiversityReranker(embedder=Odd()).rerank("q", documents)
+
+
+@pytest.mark.parametrize(("field", "value"), [("embedder", len), ("vectors", [[1.0, 0.0]])])
+def test_where_vectors_come_from_is_checked(field, value):
+    """When it is made."""
+    with pytest.raises(InvalidInputError, match=field):
+        DiversityReranker(**{field: value})

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import InvalidInputError
 from arc_common.protocols import Reranker
 from arc_common.rerankers import (
@@ -101,14 +102,46 @@ def test_a_useless_number_is_refused(make, top_k):
 
 
 @pytest.mark.parametrize("make", RERANKERS)
-@pytest.mark.parametrize("min_score", [float("nan"), float("inf")])
+@pytest.mark.parametrize(
+    ("query", "documents", "field"),
+    [
+        pytest.param(None, [], "query", id="no query"),
+        pytest.param(b"harbour", [], "query", id="bytes"),
+        pytest.param("harbour", None, "documents", id="no documents"),
+        pytest.param("harbour", "harbour", "documents", id="text"),
+        pytest.param("harbour", {}, "documents", id="a mapping"),
+        pytest.param("harbour", [Document("harbour")], "documents", id="documents without scores"),
+        pytest.param("harbour", [None], "documents", id="None among them"),
+    ],
+)
+def test_what_is_no_question_and_no_documents_is_refused(make, query, documents, field):
+    """By name: an empty answer would say that nothing is relevant."""
+    for reranker in (make(), RerankerChain([make()])):
+        with pytest.raises(InvalidInputError, match=field):
+            reranker.rerank(query, documents)
+
+
+@pytest.mark.parametrize("make", RERANKERS)
+def test_documents_may_come_one_by_one(make):
+    """Whatever can be iterated over is taken, however large the number asked for; ids may be missing or the same."""
+    documents = [
+        ScoredDocument(Document(text, document_id), 0.5)
+        for text, document_id in (("harbour", None), ("harbour", None), ("quartz", "a"), ("quartz", "a"))
+    ]
+    ranked = make().rerank("harbour", documents, top_k=2**63)
+    assert make().rerank("harbour", iter(documents), top_k=2**63) == ranked
+    assert sorted(found.document.text for found in ranked) == ["harbour", "harbour", "quartz", "quartz"]
+
+
+@pytest.mark.parametrize("make", RERANKERS)
+@pytest.mark.parametrize("min_score", [float("nan"), float("inf"), "0.5", True, 1j, [0.5]])
 def test_a_threshold_is_a_number(make, min_score):
     """Not a number would let everything or nothing through."""
     with pytest.raises(InvalidInputError, match="min_score"):
         make(min_score=min_score)
 
 
-@pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])
+@pytest.mark.parametrize("share", [-0.1, 1.1, float("nan"), "0.5", True, None])
 def test_shares_are_shares(share):
     """Weight and λ lie between 0 and 1."""
     with pytest.raises(InvalidInputError, match="weight"):
