@@ -19,6 +19,7 @@ from arc_common.retrieval.agreement import credibility
 from arc_common.retrieval.embedding import GuardedEmbedder
 from arc_common.retrieval.fusion import Ranking, fused_scores
 from arc_common.retrieval.lexical import BM25
+from arc_common.retrieval.smoothing import smoothed
 from arc_common.text import analyze, analyze_query, han_characters
 
 if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must not cost
@@ -81,7 +82,8 @@ class HybridIndex:
     """Texts of one scope and kind, on any `IndexStore`.
 
     - Ranking is arc's own BM25 over the scope's statistics, fused with cosines: the same on every store. Cosines count
-      as far as the words bear them out (see `credibility`), words as far as they answer the query.
+      as far as the words bear them out (see `credibility`), words as far as they answer the query. Documents that both
+      found count for those near them, too (see `smoothed`).
     - Documents are found by each Han character, too: a query of one finds what contains it.
     - A failing embedder loses nothing: what is added is stored without vectors, what is searched is searched by words,
       and both are counted ("index.embedder_errors"), logged and said.
@@ -289,7 +291,7 @@ class HybridIndex:
                 vectors = rankings["vector"]
                 weight = vectors.weight * credibility(near, words.scores, answered=answered)
                 rankings["vector"] = replace(vectors, weight=weight)
-        documents = self._documents(rankings, top_k, fuse=mode == "hybrid")
+        documents = self._documents(rankings, top_k, limit=limit, fuse=mode == "hybrid")
         if cosines and stored is not None and wanted is not None:
             documents = self._with_cosines(documents, wanted, embedder=stored[0])
         return Found(tuple(documents), tuple(notes))
@@ -323,13 +325,15 @@ class HybridIndex:
         kept = {entry_id: cosine for entry_id, cosine in near.items() if threshold is None or cosine >= threshold}
         return Ranking(kept, weight=self._weights["vector"], floor=min(near.values(), default=None), ideal=1.0)
 
-    def _documents(self, rankings: Mapping[str, Ranking], top_k: int, *, fuse: bool) -> list[ScoredDocument]:
+    def _documents(
+        self, rankings: Mapping[str, Ranking], top_k: int, *, limit: int, fuse: bool
+    ) -> list[ScoredDocument]:
         parts = {name: ranking for name, ranking in rankings.items() if ranking.scores and ranking.weight}
         if fuse:
-            scores = fused_scores(list(parts.values()))
+            scores = self._smoothed(fused_scores(list(parts.values())), parts, limit)
         else:
             scores = {key: score or 0.0 for part in parts.values() for key, score in part.scores.items()}
-        best = sorted(scores, key=lambda entry_id: (-scores[entry_id], entry_id))[:top_k]
+        best = _best(scores, top_k)
         return [
             ScoredDocument(
                 _document(entry),
@@ -338,6 +342,17 @@ class HybridIndex:
             )
             for entry in self._store.fetch(self._scope, self._kind, best)
         ]
+
+    def _smoothed(self, scores: Mapping[str, float], parts: Mapping[str, Ranking], limit: int) -> Mapping[str, float]:
+        """The best of the documents' scores, with a say of what is near each, if both words and vectors found some.
+
+        A message's neighbours are those before and after it, and what is near a memory is another fact: they are left.
+        """
+        if self._kind != "document" or len(parts) < 2:
+            return scores
+        best = {entry_id: scores[entry_id] for entry_id in _best(scores, limit)}
+        trust = min(1.0, parts["vector"].weight / parts["bm25"].weight)
+        return smoothed(best, self._store.vectors(self._scope, self._kind, list(best)), trust=trust)
 
     def _with_cosines(
         self, documents: list[ScoredDocument], vector: "NDArray[np.float32]", *, embedder: str
@@ -363,6 +378,10 @@ class HybridIndex:
 
     def _unembedded(self, after: str | None) -> list[IndexEntry]:
         return self._store.scan(self._scope, self._kind, unembedded=True, after=after, limit=self._batch_size)
+
+
+def _best(scores: Mapping[str, float], limit: int) -> list[str]:
+    return sorted(scores, key=lambda entry_id: (-scores[entry_id], entry_id))[:limit]
 
 
 def _entry(item: Document | IndexEntry, kind: EntryKind) -> IndexEntry:
