@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict, replace
 from time import monotonic
 from typing import Any
 
@@ -18,7 +19,8 @@ from arc_common.stores.drivers import Call, Row
 from arc_common.stores.index_filters import wanted_for
 from arc_common.stores.index_postgres_filters import PostgresCondition, condition_for
 from arc_common.stores.index_postgres_keeping import PostgresKeeping
-from arc_common.stores.index_postgres_plan import Graph, Walk, index_name, walk_for
+from arc_common.stores.index_postgres_measuring import QUESTIONS, measured, questions_near
+from arc_common.stores.index_postgres_plan import Graph, Reach, Walk, index_name, walk_for
 from arc_common.stores.index_postgres_statements import (
     count_statement,
     exact_statement,
@@ -68,9 +70,55 @@ class PostgresIndex(PostgresKeeping):
         self._bm25 = bm25
         self._common = index_statements_for("postgresql")
         self._learned: dict[Any, tuple[float, Any]] = {}
+        self._measured: dict[int, Reach] = {}
 
     def close(self) -> None:
         """Nothing is held."""
+
+    def after_vectors(self, key: Mapping[str, str], held: Held) -> None:
+        """Build a graph where it will be used, and measure how wide its walks have to be as a scope grows.
+
+        Who adds vectors waits for it: some seconds when a scope comes to 100,000, a fiftieth of the time that they took
+        the graph.
+        """
+        super().after_vectors(key, held)
+        if held.dimension not in self._built or held.vectors <= self._graph_from:
+            return
+        if self._measured.get(held.id, Reach()).holds(held.embedder, held.vectors):
+            return
+        sizes, rows = self._database.snapshot(
+            (plain_statement("graph"), {"name": index_name(held.dimension)}),
+            (plain_statement("reach"), _place(key, held)),
+        )
+        stored = Reach(*rows[0]) if rows else Reach()
+        if not sizes or stored.holds(held.embedder, held.vectors):
+            self._measured[held.id] = stored
+            return
+        # others who add meanwhile leave it to this one
+        density = held.vectors / max(sizes[0][0], held.vectors)
+        self._measured[held.id] = reach = Reach(held.embedder, held.vectors, density)
+        near, far = self._widths(key, held)
+        self._measured[held.id] = reach = replace(reach, near=near, far=far)
+        with self._database.transaction() as transaction:
+            transaction.commit((plain_statement("keep_reach"), {**_place(key, held), **asdict(reach)}))
+        self._remember(_reach_name(held), reach)
+
+    def _widths(self, key: Mapping[str, str], held: Held) -> tuple[int | None, int | None]:
+        """How wide walks have to be to find the ten and the hundred nearest."""
+        rows = self._database.read((plain_statement("sample"), {**_place(key, held), "row_limit": 2 * QUESTIONS}))
+
+        def compare(question: NDArray[np.float32], wanted: int) -> list[float]:
+            nearest = self._nearest(key, held, question, filters=None, ids=None, limit=wanted, exact=True)
+            return [cosine for _, cosine in nearest]
+
+        def walk(question: NDArray[np.float32], width: int, wanted: int) -> list[float]:
+            asked = _asked(key, held, question, wanted)
+            found = self._walked(
+                Walk.in_graph(len(question), width), asked, _condition(None, Tokens(held.salt), _VECTORS)
+            )
+            return [cosine for _, cosine in found]
+
+        return measured(questions_near([self.read_vector(row[0]) for row in rows]), compare, walk)
 
     def lexical(
         self,
@@ -155,30 +203,30 @@ class PostgresIndex(PostgresKeeping):
         exact: bool,
     ) -> list[tuple[str, float]]:
         """The nearest of a scope, if it still is what it was taken for; else nothing."""
-        asked = {
-            **_place(key, held),
-            "salt": held.salt,
-            "embedder": held.embedder,
-            "dimension": held.dimension,
-            "vector": PackedVector.of(vector),
-            "row_limit": limit,
-        }
+        asked = _asked(key, held, vector, limit)
         walk = None if exact or ids is not None else self._walk(key, held, filters, limit=limit)
         if walk is not None:
-            condition = _condition(filters, Tokens(held.salt), _VECTORS)
-            settings = {"ef_search": str(walk.ef_search), "row_limit": walk.looked_at(limit)}
-            walking = {**asked, **condition.parameters, **settings}
-            call = walking_statement(condition.sql, dimension=len(vector)), walking
-            if walk.precise:
-                found = self._database.read(call)
-            else:  # vectors outside their rows, which the database takes for cheap to read one by one
-                _, found = self._database.snapshot((plain_statement("never_sort"), {}), call)
+            found = self._walked(walk, asked, _condition(filters, Tokens(held.salt), _VECTORS))
             if len(found) >= limit:
-                return _best(found, limit)
+                return found
         condition = _condition(filters, Tokens(held.salt), _VECTORS, planned_once=True)
         comparing = {**asked, **condition.parameters, **({} if ids is None else {"ids": list(ids)})}
         statement = exact_statement(condition.sql, with_ids=ids is not None)
         return _best(self._database.read((statement, comparing)), limit)
+
+    def _walked(self, walk: Walk, asked: Mapping[str, Any], condition: PostgresCondition) -> list[tuple[str, float]]:
+        """What a walk comes by: fewer than asked for where few of those near pass."""
+        limit = asked["row_limit"]
+        settings = {"ef_search": str(walk.ef_search), "row_limit": walk.looked_at(limit)}
+        call = (
+            walking_statement(condition.sql, dimension=asked["dimension"]),
+            {**asked, **condition.parameters, **settings},
+        )
+        if walk.precise:
+            found = self._database.read(call)
+        else:  # vectors outside their rows, which the database takes for cheap to read one by one
+            _, found = self._database.snapshot((plain_statement("never_sort"), {}), call)
+        return _best(found, limit)
 
     def count(self, key: Mapping[str, str], filters: Filter) -> int:
         """How many entries match."""
@@ -236,21 +284,26 @@ class PostgresIndex(PostgresKeeping):
             return None
         size = held.vectors.bit_length()  # a scope that has doubled is asked anew
         graph_name, share_name = ("graph", held.dimension), ("share", held.id, size, repr(filters))
-        graph = self._remembered(graph_name)
+        graph, reach = self._remembered(graph_name), self._remembered(_reach_name(held))
         share = 1.0 if filters is None else self._remembered(share_name)
-        if graph is None or share is None:
+        if graph is None or reach is None or share is None:
             condition = _condition(filters, Tokens(held.salt), _VECTORS)
             sample = {**condition.parameters, **_place(key, held), "row_limit": _SAMPLE}
-            sizes, ((looked_at, passing),) = self._database.snapshot(
+            sizes, reaches, ((looked_at, passing),) = self._database.snapshot(
                 (plain_statement("graph"), {"name": index_name(held.dimension)}),
+                (plain_statement("reach"), _place(key, held)),
                 (sample_statement(condition.sql), sample),
             )
             if not sizes:  # it may be there at the next search
                 return None
             graph, share = Graph(held.dimension, sizes[0][0]), passing / max(looked_at, 1)
+            reach = Reach(*reaches[0]) if reaches else Reach()
             self._remember(graph_name, graph)
+            self._remember(_reach_name(held), reach)
             self._remember(share_name, share)
-        return walk_for(graph, compared=self._graph_from, vectors=held.vectors, share=share, limit=limit)
+        if reach.embedder != held.embedder:
+            return None
+        return walk_for(graph, reach, compared=self._graph_from, vectors=held.vectors, share=share, limit=limit)
 
     def _remembered(self, name: Any) -> Any:
         at, value = self._learned.get(name, (0.0, None))
@@ -272,6 +325,21 @@ def _condition(
 
 def _place(key: Mapping[str, str], held: Held) -> dict[str, Any]:
     return {"scope": held.id, "caller_id": key["caller_id"]}
+
+
+def _asked(key: Mapping[str, str], held: Held, vector: NDArray[np.float32], limit: int) -> dict[str, Any]:
+    return {
+        **_place(key, held),
+        "salt": held.salt,
+        "embedder": held.embedder,
+        "dimension": held.dimension,
+        "vector": PackedVector.of(vector),
+        "row_limit": limit,
+    }
+
+
+def _reach_name(held: Held) -> tuple[str, int, str | None]:
+    return "reach", held.id, held.embedder
 
 
 def _name(key: Mapping[str, str]) -> tuple[str, ...]:

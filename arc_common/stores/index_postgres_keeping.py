@@ -50,7 +50,7 @@ class PostgresKeeping:
             self._take_pgvector()
         self._has_vectors = True
 
-    def after_vectors(self, held: Held) -> None:
+    def after_vectors(self, key: Mapping[str, str], held: Held) -> None:  # noqa: ARG002 - who measures asks for it
         """Build the graph of a dimension when a scope has come to so many vectors that it will be used."""
         dimension = held.dimension
         if (

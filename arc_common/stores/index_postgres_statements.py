@@ -67,7 +67,7 @@ ORDER BY held.vector <#> CAST(:vector AS vector), held.entry_id LIMIT (SELECT CA
 """
 )
 
-# The settings hold for this statement. They are made before the scan begins, as all that is asked once. Scope and
+# The setting holds for this statement. It is made before the scan begins, as all that is asked once. Scope and
 # filter are written so that no other index fits: where the graph is walked, the others are slower than they look.
 _WALKING = (
     """
@@ -75,8 +75,7 @@ SELECT held.entry_id, -(held.vector <#> CAST(:vector AS vector))
 FROM arc_index_vectors AS held
 WHERE vector_dims(held.vector) = {dimension} AND held.scope + 0 = :scope AND held.caller_id = :caller_id
   AND ({condition}) IS TRUE
-  AND (SELECT set_config('hnsw.ef_search', :ef_search, true) <> ''
-          AND set_config('hnsw.iterative_scan', 'relaxed_order', true) <> '') AND """
+  AND (SELECT set_config('hnsw.ef_search', :ef_search, true) <> '') AND """
     + _STILL
     + """
 ORDER BY CAST(held.vector AS {type}) <#> CAST(:vector AS {type}) LIMIT :row_limit
@@ -112,6 +111,18 @@ _PLAIN = {
         SELECT CAST(greatest(class.reltuples, 0) AS BIGINT)
         FROM pg_class AS class JOIN pg_index AS index ON index.indexrelid = class.oid
         WHERE class.oid = to_regclass(:name) AND index.indisvalid""",
+    "reach": """
+        SELECT embedder, vectors, density, near, far FROM arc_index_walks
+        WHERE scope = :scope AND caller_id = :caller_id""",
+    "keep_reach": """
+        INSERT INTO arc_index_walks (scope, caller_id, embedder, vectors, density, near, far)
+        SELECT id, caller_id, :embedder, :vectors, :density, :near, :far
+        FROM arc_index_scopes WHERE id = :scope AND caller_id = :caller_id
+        ON CONFLICT (scope) DO UPDATE SET embedder = excluded.embedder, vectors = excluded.vectors,
+            density = excluded.density, near = excluded.near, far = excluded.far""",
+    "sample": """
+        SELECT CAST(vector AS TEXT) FROM arc_index_vectors WHERE scope = :scope AND caller_id = :caller_id
+        ORDER BY sample LIMIT :row_limit""",
     "vector_type": """
         SELECT format_type(atttypid, NULL) FROM pg_attribute
         WHERE attrelid = CAST('arc_index_vectors' AS regclass) AND attname = 'vector'""",

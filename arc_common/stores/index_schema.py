@@ -173,6 +173,17 @@ def _for_postgres(metadata: MetaData, entries: Table, vectors: Table, entry_id: 
     vectors.append_column(Column("labels", ARRAY(BigInteger), nullable=False))
     Index("arc_index_vectors_sample", vectors.c.scope, vectors.c.sample)
     Index("arc_index_vectors_labels", vectors.c.labels, postgresql_using="gin")
+    Table(  # how wide the walks of pgvector's graph have to be: see `Reach`
+        "arc_index_walks",
+        metadata,
+        _scope(primary_key=True),
+        Column("caller_id", String(MAX_ID_LENGTH), nullable=False),
+        Column("embedder", String(MAX_ID_LENGTH), nullable=False),
+        Column("vectors", BigInteger, nullable=False),
+        Column("density", Double, nullable=False),
+        Column("near", Integer),
+        Column("far", Integer),
+    )
     return Table(
         "arc_index_terms",
         metadata,
@@ -189,5 +200,6 @@ def _where(condition: str) -> dict[str, Any]:
     return {"sqlite_where": sql_text(condition), "postgresql_where": sql_text(condition)}
 
 
-def _scope() -> Column[Any]:
-    return Column("scope", _RowId, ForeignKey("arc_index_scopes.id", ondelete="CASCADE"), nullable=False)
+def _scope(*, primary_key: bool = False) -> Column[Any]:
+    whole = ForeignKey("arc_index_scopes.id", ondelete="CASCADE")
+    return Column("scope", _RowId, whole, nullable=False, primary_key=primary_key, autoincrement=False)

@@ -88,7 +88,7 @@ class SqlIndexStore:
         change = EntriesChange(self._database, self._finder, scope, kind, put=entries, removed=removed)
         yield change
         if has_vectors and change.after is not None:
-            self._finder.after_vectors(change.after)
+            self._finder.after_vectors(scope_key(scope, kind), change.after)
 
     def attach(self, scope: Scope, kind: EntryKind, entries: Sequence[IndexEntry]) -> int:
         """See `IndexStore.attach`."""
@@ -126,7 +126,7 @@ class SqlIndexStore:
             }
             after = changed(held, embedding=embedding, vectors=new)
             transaction.commit((self._sql.write_vector, rows), (self._sql.touch, touched), self._saving(place, after))
-        self._finder.after_vectors(after)
+        self._finder.after_vectors(key, after)
         return len(fitting)
 
     def detach(self, scope: Scope, kind: EntryKind) -> int:
