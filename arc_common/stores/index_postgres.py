@@ -118,7 +118,7 @@ class PostgresIndex(PostgresKeeping):
             )
             return [cosine for _, cosine in found]
 
-        return measured(questions_near([self.read_vector(row[0]) for row in rows]), compare, walk)
+        return measured(questions_near([self.unpacked(row[0]) for row in rows]), compare, walk)
 
     def lexical(
         self,

@@ -43,12 +43,16 @@ class PostgresKeeping:
         Raises:
             ConfigurationError: The server has no pgvector, or this user may not turn it on.
         """
-        if self._has_vectors:
-            return
-        rows = self._database.read((plain_statement("vector_type"), {}))
-        if rows[0][0] != "vector":
+        if not self.has_vectors():
             self._take_pgvector()
-        self._has_vectors = True
+            self._has_vectors = True
+
+    def has_vectors(self) -> bool:
+        """Whether vectors have pgvector's type: without it there are none, and it may not be installed."""
+        if not self._has_vectors:
+            ((kind,),) = self._database.read((plain_statement("vector_type"), {}))
+            self._has_vectors = kind == "vector"
+        return self._has_vectors
 
     def after_vectors(self, key: Mapping[str, str], held: Held) -> None:  # noqa: ARG002 - who measures asks for it
         """Build the graph of a dimension when a scope has come to so many vectors that it will be used."""
@@ -92,6 +96,10 @@ class PostgresKeeping:
     def read_vector(self, stored: str) -> NDArray[np.float32]:
         """A vector as it was given."""
         return np.fromstring(stored[1:-1], dtype=np.float32, sep=",")
+
+    def unpacked(self, stored: bytes) -> NDArray[np.float32]:
+        """The same, as pgvector sends it."""
+        return PackedVector(stored).unpacked()
 
     def known(self, row: Row) -> Known:
         """Read what is known of a stored entry, behind its id."""

@@ -121,7 +121,7 @@ _PLAIN = {
         ON CONFLICT (scope) DO UPDATE SET embedder = excluded.embedder, vectors = excluded.vectors,
             density = excluded.density, near = excluded.near, far = excluded.far""",
     "sample": """
-        SELECT CAST(vector AS TEXT) FROM arc_index_vectors WHERE scope = :scope AND caller_id = :caller_id
+        SELECT vector_send(vector) FROM arc_index_vectors WHERE scope = :scope AND caller_id = :caller_id
         ORDER BY sample LIMIT :row_limit""",
     "vector_type": """
         SELECT format_type(atttypid, NULL) FROM pg_attribute

@@ -174,10 +174,10 @@ class SqlIndexStore:
     def vectors(self, scope: Scope, kind: EntryKind, ids: Collection[str]) -> dict[str, NDArray[np.float32]]:
         """See `IndexStore.vectors`."""
         names = checked_ids(ids)
-        if not names:
+        if not names or not self._finder.has_vectors():
             return {}
         rows = self._database.read((self._sql.vectors, {**scope_key(scope, kind), "ids": self._database.many(names)}))
-        return {entry_id: self._finder.read_vector(stored) for entry_id, stored in rows}
+        return {entry_id: self._finder.unpacked(stored) for entry_id, stored in rows}
 
     def scan(
         self,

@@ -72,6 +72,14 @@ class SqliteIndex:
         """A vector as it was given."""
         return np.frombuffer(stored, dtype="<f4").astype(np.float32)
 
+    def unpacked(self, stored: bytes) -> NDArray[np.float32]:
+        """The same: bytes are what is stored."""
+        return self.read_vector(stored)
+
+    def has_vectors(self) -> bool:
+        """Always: they need no extension."""
+        return True
+
     def known(self, row: Row) -> Known:
         """Read what is known of a stored entry, behind its id."""
         row_id, length, has_vector = row

@@ -125,11 +125,11 @@ def _shown(tables: IndexTables, *more: ColumnElement[Any]) -> Select[Any]:
 def _reading(tables: IndexTables, dialect_name: str) -> Mapping[str, Executable]:
     entries, vectors, scopes = tables.entries, tables.vectors, tables.scopes
     named = one_of(entries.c.entry_id, "ids", Text, dialect_name)
-    vector = cast(vectors.c.vector, Text) if tables.terms is not None else vectors.c.vector
+    packed = func.vector_send(vectors.c.vector) if tables.terms is not None else vectors.c.vector
     return {
         "scope": select(*(scopes.c[name] for name in SCOPE_COLUMNS)).where(*_same_scope(tables)),
         "fetch": _shown(tables).where(named),
-        "vectors": select(entries.c.entry_id, vector)
+        "vectors": select(entries.c.entry_id, packed)
         .select_from(scopes)
         .join(entries, _belongs(tables))
         .join(vectors, vectors.c.id == entries.c.id)

@@ -20,6 +20,12 @@ class PackedVector(bytes):
         """Pack a vector of shape (dimension,)."""
         return cls(pack(">HH", len(vector), 0) + vector.astype(">f4").tobytes())
 
+    def unpacked(self) -> "NDArray[np.float32]":
+        """The vector, of shape (dimension,)."""
+        import numpy as np  # noqa: PLC0415 - it takes a tenth of a second, which importing arc must not cost
+
+        return np.frombuffer(self, dtype=">f4", offset=4).astype(np.float32)
+
 
 def send_packed(connection: Any) -> None:
     """Let a psycopg connection send packed vectors as they are.

@@ -320,10 +320,12 @@ def test_a_server_without_pgvector_searches_by_words(postgres: PostgresServer) -
         assert store.index.count(SCOPE, "document") == 1
         assert store.index.scan(SCOPE, "document", limit=9) == [an_entry("a", "word")]
         assert store.index.dense(SCOPE, "document", np.array([1, 0], np.float32), embedder="test", limit=9) == []
+        assert store.index.vectors(SCOPE, "document", ["a"]) == {}
         admin.execute("CREATE EXTENSION vector")
         store.index.put(SCOPE, "document", [an_entry("b", "word", vector=[1, 0])])
         found = store.index.dense(SCOPE, "document", np.array([1, 0], np.float32), embedder="test", limit=9)
         assert [entry_id for entry_id, _ in found] == ["b"]
+        assert store.index.vectors(SCOPE, "document", ["a", "b"])["b"].tolist() == [1, 0]
         store.close()
 
 
@@ -393,4 +395,6 @@ def test_one_plan_does_for_all_values(postgres_database: Callable[[], str], filt
 def test_a_packed_vector_is_pgvector_s_own_form(numbers: list[float]) -> None:
     """Bit for bit, from arrays that lie in memory in any way."""
     vector = np.array([numbers, numbers], np.float32).T[:, 0]
-    assert bytes(PackedVector.of(vector)) == Vector(numbers).to_binary()
+    packed = PackedVector.of(vector)
+    assert bytes(packed) == Vector(numbers).to_binary()
+    assert packed.unpacked().tobytes() == vector.tobytes()
