@@ -37,7 +37,7 @@ class DiversityReranker:
     - Best first: the first is the most relevant one. The result's score is what it was taken for ("mmr" in the parts
       has it exactly), and never rises from one to the next, so that ordering by score keeps the order.
     - Of equal documents the earlier is taken. With `min_score`, documents that score less before are no candidates.
-    - k of N documents take k × N similarities, each computed once.
+    - k of N documents take k × N similarities at most by terms, and mostly far fewer by vectors.
 
     Args:
         trade_off: λ: 1 is relevance alone, 0 is diversity alone.

@@ -69,6 +69,104 @@ def test_the_picks_are_langchains(seed, trade_off):
     assert [place for place, _ in query_mmr(query, rows, top_k=12, trade_off=trade_off)] == expected
 
 
+def plainly(relevance, similarities, top_k, trade_off):
+    """The definition, step by step: all candidates against all taken."""
+    taken = []
+    while len(taken) < min(top_k, len(relevance)):
+        nearest = similarities[:, [place for place, _ in taken]].max(axis=1) if taken else 0
+        values = trade_off * relevance - (1 - trade_off) * nearest
+        values[[place for place, _ in taken]] = -np.inf
+        place = int(np.argmax(values))
+        taken.append((place, float(values[place])))
+    return taken
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@given(
+    count=st.integers(1, 200) | st.integers(500, 900),
+    kinds=st.integers(1, 300),
+    top_k=st.integers(1, 20) | st.just(100),
+    trade_off=st.sampled_from([0.0, 0.25, 0.5, 1.0]),
+    levels=st.integers(1, 40),
+    seed=st.integers(0, 99),
+)
+def test_of_many_the_choice_is_that_of_comparing_all(dtype, count, kinds, top_k, trade_off, levels, seed):
+    """To the last bit, with ties at every step: of ±1 in 16 dimensions, and zeros, every cosine is an exact number."""
+    generator = np.random.default_rng(seed)
+    rows = generator.choice([-1.0, 1.0], size=(kinds, 16)) * 2.0 ** generator.integers(-20, 20, size=(kinds, 1))
+    rows[generator.random(kinds) < 0.1] = 0
+    rows = rows[generator.integers(0, kinds, size=count)].astype(dtype)
+    relevance = generator.integers(-levels, levels, size=count) / 8
+    signs = np.sign(rows).astype(np.float64)
+    expected = plainly(relevance, signs @ signs.T / 16, top_k, trade_off)
+    assert vector_mmr(relevance, rows, top_k=top_k, trade_off=trade_off) == expected
+    asked = generator.choice([-1.0, 1.0], size=16)
+    expected = plainly(signs @ asked / 16, signs @ signs.T / 16, top_k, trade_off)
+    assert query_mmr(asked * 8, rows, top_k=top_k, trade_off=trade_off) == expected
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("trade_off", [0.0, 0.3, 0.5, 1.0])
+@pytest.mark.parametrize("width", [1, 7, 384])
+def test_what_is_chosen_depends_on_no_company(dtype, trade_off, width):
+    """The same picks and values, to the last bit, however many irrelevant ones stand around; of copies the earlier."""
+    generator = np.random.default_rng(width)
+    rows = generator.normal(size=(40, width)).astype(dtype)[generator.integers(0, 40, size=120)]
+    relevance = np.round(generator.random(40), 1)[generator.integers(0, 40, size=120)]
+    few = vector_mmr(relevance[:50], rows[:50], top_k=20, trade_off=trade_off or 0.1)
+    for count in (51, 64, 333, 500, 501, 800):
+        around = np.concatenate([rows[:50], generator.normal(size=(count - 50, width)).astype(dtype)])
+        known = np.concatenate([relevance[:50], np.full(count - 50, -1e6)])
+        assert vector_mmr(known, around, top_k=20, trade_off=trade_off or 0.1) == few
+    chosen = [place for place, _ in vector_mmr(relevance, rows, top_k=120, trade_off=trade_off)]
+    copies = {}
+    for place in chosen:
+        copies.setdefault((rows[place].tobytes(), relevance[place]), []).append(place)
+    assert sorted(chosen) == list(range(120))
+    assert all(places == sorted(places) for places in copies.values())
+
+
+@pytest.mark.parametrize(
+    ("dtype", "powers"),
+    [(np.float64, [-1074, -1030, -540, -100, 0, 300, 505]), (np.float32, [-149, -130, -75, -30, 0, 30, 58])],
+)
+@given(data=st.data())
+def test_lengths_do_not_matter(dtype, powers, data):
+    """Down to the smallest numbers there are, and up to those whose squares are numbers."""
+    directions = data.draw(st.lists(st.lists(components, min_size=3, max_size=3), min_size=1, max_size=80))
+    lengths = data.draw(st.lists(st.sampled_from(powers), min_size=len(directions), max_size=len(directions)))
+    asked, length = data.draw(st.lists(components, min_size=3, max_size=3)), data.draw(st.sampled_from(powers))
+    rows = np.ldexp(np.array(directions), np.array(lengths)[:, None]).astype(dtype)
+    taken = query_mmr(np.ldexp(np.array(asked), length).astype(dtype), rows, top_k=6)
+    relevance = [cosine(row, asked) for row in directions]
+    assert_as_good(taken, relevance, lambda i, j: cosine(directions[i], directions[j]), 6, 0.5)
+
+
+@pytest.mark.parametrize("order", ["C", "F", "steps", "backwards"])
+def test_how_an_array_lies_in_memory_does_not_matter(order):
+    """Nor is it changed."""
+    generator = np.random.default_rng(1)
+    rows = generator.normal(size=(600, 384))
+    lain = {
+        "C": rows,
+        "F": np.asfortranarray(rows),
+        "steps": np.repeat(rows, 2, axis=1)[:, ::2],
+        "backwards": rows[::-1].copy()[::-1],
+    }[order]
+    before = lain.copy()
+    assert query_mmr(rows[5], lain, top_k=12) == query_mmr(rows[5], rows.copy(), top_k=12)
+    assert (lain == before).all()
+
+
+def test_without_vecdot_it_is_the_same(monkeypatch):
+    """Which numpy 1 has not."""
+    generator = np.random.default_rng(2)
+    rows, query = generator.normal(size=(600, 24)), generator.normal(size=24)
+    expected = query_mmr(query, rows, top_k=12)
+    monkeypatch.delattr(np, "vecdot", raising=False)
+    assert query_mmr(query, rows, top_k=12) == expected
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_an_array_is_read_not_copied(dtype):
     """Its precision is kept, whatever the query's: converting 1,000 vectors took as long as choosing among them."""
@@ -105,7 +203,13 @@ def test_no_candidates():
         pytest.param([1.0], np.array([[np.nan]]), "vectors", id="NaN in an array"),
         pytest.param([1.0], [["x"]], "vectors", id="text"),
         pytest.param([1.0], [1.0], "vectors", id="no vectors"),
+        pytest.param([1.0], None, "vectors", id="None"),
+        pytest.param([1.0], [[[1.0]]], "vectors", id="too deep"),
+        pytest.param([1.0], iter([[1.0]]), "vectors", id="an iterator"),
         pytest.param([float("inf")], [[1.0]], "relevance", id="infinite relevance"),
+        pytest.param(["high"], [[1.0]], "relevance", id="relevance in words"),
+        pytest.param(None, [[1.0]], "relevance", id="no relevance"),
+        pytest.param([[1.0, 2.0]], [[1.0]], "relevance", id="two each"),
         pytest.param([1.0, 2.0], [[1.0]], "relevance", id="too many"),
     ],
 )
