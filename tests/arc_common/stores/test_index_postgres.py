@@ -391,6 +391,19 @@ def test_one_plan_does_for_all_values(postgres_database: Callable[[], str], filt
     database.close()
 
 
+def test_what_was_just_added_does_not_slow_searches(postgres_database: Callable[[], str]) -> None:
+    """What an index has still to take in is a list that each search reads: of some pages, not of hundreds."""
+    database, index = index_on(postgres_database(), graph_from=10_000)
+    index.put(SCOPE, "document", [replace(one, terms={one.id: 1, "all": 1}) for one in entries(clustered(4000, 4))])
+    for table, column in (("arc_index_vectors", "labels"), ("arc_index_entries", "tokens")):
+        asked = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT id FROM {table} WHERE {column} && '{{0}}'"
+        with database.engine.begin() as connection:
+            connection.execute(text("SET LOCAL enable_seqscan = off"))
+            plan = connection.execute(text(asked)).scalar_one()[0]["Plan"]
+        assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 30
+    database.close()
+
+
 @given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1, max_size=40))
 def test_a_packed_vector_is_pgvector_s_own_form(numbers: list[float]) -> None:
     """Bit for bit, from arrays that lie in memory in any way."""
