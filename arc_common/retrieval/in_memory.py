@@ -16,6 +16,9 @@ from arc_common.retrieval.shelf import Shelf, check_comparable
 
 __all__ = ["InMemoryIndexStore"]
 
+_MOST = 2**62
+"""What can be asked for at most: as in stores on SQL, which know no such numbers as may be given."""
+
 
 class InMemoryIndexStore:
     """An `IndexStore` that lasts as long as the process.
@@ -169,5 +172,5 @@ def _checked_ids(ids: Collection[str]) -> list[str]:
 
 
 def _check_limit(limit: int) -> None:
-    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
-        raise InvalidInputError("limit", limit, "a whole number of at least 0")
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 0 <= limit <= _MOST:
+        raise InvalidInputError("limit", limit, f"a whole number from 0 to {_MOST}")

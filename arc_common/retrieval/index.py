@@ -46,6 +46,9 @@ _CHARACTER = 0.5
 paragraphs is .964, .970 and .971 by words; fused with the vectors of two embedders .964, .969 and .969, .965, .968 and
 .968."""
 
+_MOST = 2**62
+"""Texts that a store can be asked for: SQL knows no such number as may be given."""
+
 _BATCH = 64
 _MAX_TERMS = 256
 """Of a query. A pasted page asks for no more than its first 256 different terms."""
@@ -248,7 +251,7 @@ class HybridIndex:
 
         Args:
             query: What is asked. An empty one finds nothing, unless there is a vector.
-            top_k: How many at most.
+            top_k: How many at most, however large: more than there are is all of them.
             filters: Only texts whose metadata match: a plain dictionary (see `parse_filter`) or a `Filter`.
             threshold: The least cosine (−1 to 1) with which a text counts as found by its vector; with both parts
                 asked, what is found by its words stays. 0.7 is usual for vectors alone.
@@ -263,6 +266,7 @@ class HybridIndex:
         """
         asked = parse_filter(filters)
         _check_search(query, top_k, threshold, mode)
+        top_k = min(top_k, _MOST)
         if mode == "dense" and vector is None and self._embedder is None:
             raise InvalidInputError("mode", mode, "an embedder in the index, or a vector")
         if not query.strip() and vector is None:

@@ -14,6 +14,7 @@ from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Condition, Filter, parse_filter
 from arc_common.indexing import IndexEntry, IndexStore, LexicalCandidates, Scope, unit_vector
 from arc_common.ranking import best_places
+from arc_common.retrieval.index import HybridIndex
 from arc_common.retrieval.lexical import BM25
 from arc_common.text import analyze
 
@@ -265,6 +266,21 @@ class IndexSearchContract:
             self.nearest(store, scope, [1, 0, 0])
         assert store.count(scope, "document") == 1
         assert store.count(scope, "memory") == 0
+
+    def test_more_than_there_are_is_all(self, store: IndexStore, scope: Scope) -> None:
+        """However many a search asks an index for; a store is asked for no more than 2**62, and none for a part."""
+        store.put(scope, "document", [an_entry("a", "red", vector=[1, 0]), an_entry("b", "red", vector=[0, 1])])
+        index = HybridIndex(store, scope=scope)
+        for most in (2**62, 2**63 - 1, 2**63, 10**30):
+            assert len(index.search("red", top_k=most)) == 2
+            assert len(index.search("", top_k=most, vector=[1, 0], mode="dense", filters={})) == 2
+        for wrong in (-1, True, 2**62 + 1, 2**63, 10**30):
+            with pytest.raises(InvalidInputError, match="limit"):
+                store.scan(scope, "document", limit=wrong)
+            with pytest.raises(InvalidInputError, match="limit"):
+                store.lexical(scope, "document", {"red": 1.0}, limit=wrong)
+            with pytest.raises(InvalidInputError, match="limit"):
+                self.nearest(store, scope, [1, 0], limit=wrong)
 
     def test_vectors_can_come_later(self, store: IndexStore, scope: Scope) -> None:
         """Where the text is still the same; everything else stays as it is."""
