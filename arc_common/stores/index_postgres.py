@@ -210,9 +210,18 @@ class PostgresIndex(PostgresKeeping):
             if len(found) >= limit:
                 return found
         condition = _condition(filters, Tokens(held.salt), _VECTORS, planned_once=True)
-        comparing = {**asked, **condition.parameters, **({} if ids is None else {"ids": list(ids)})}
-        statement = exact_statement(condition.sql, with_ids=ids is not None)
-        return _best(self._database.read((statement, comparing)), limit)
+        by_scope = filters is not None and not condition.finds
+        if by_scope:
+            condition = _condition(filters, Tokens(held.salt), _VECTORS)
+        call = (
+            exact_statement(condition.sql, with_ids=ids is not None, found=condition.finds),
+            {**asked, **condition.parameters, **({} if ids is None else {"ids": list(ids)})},
+        )
+        if not by_scope:
+            return _best(self._database.read(call), limit)
+        # one plan for all takes the scope for one of mean size: row by row, 100,000 take 540 ms instead of 70
+        _, found = self._database.snapshot((plain_statement("plan_anew"), {}), call)
+        return _best(found, limit)
 
     def _walked(self, walk: Walk, asked: Mapping[str, Any], condition: PostgresCondition) -> list[tuple[str, float]]:
         """What a walk comes by: fewer than asked for where few of those near pass."""

@@ -35,10 +35,12 @@ class PostgresCondition:
     Args:
         sql: It, in parentheses. It takes the parameters `scope` and `caller_id` too.
         parameters: Its own parameters.
+        finds: Whether an index of its own finds what passes, which is of one scope, as labels are under its salt.
     """
 
     sql: str = "TRUE"
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    finds: bool = False
 
 
 def condition_for(wanted: Wanted | None, *, row: str, labels: str, planned_once: bool = False) -> PostgresCondition:
@@ -48,12 +50,25 @@ def condition_for(wanted: Wanted | None, *, row: str, labels: str, planned_once:
         wanted: The filter; `None` for none.
         row: The column with an entry's row.
         labels: The column with its labels, which may hold other tokens too.
-        planned_once: Whether one plan does for all values. It looks up first, not row by row, what all rows must pass.
+        planned_once: Whether one plan does for all values. It looks up first, not row by row, what rows are to pass.
     """
     if wanted is None:
         return PostgresCondition()
     writer = _Writer(row, labels)
-    return PostgresCondition(writer.sql(wanted, planned_once=planned_once), writer.parameters)
+    sql = writer.sql(wanted, planned_once=planned_once)
+    return PostgresCondition(sql, writer.parameters, finds=planned_once and _finds(wanted))
+
+
+def _finds(wanted: Wanted) -> bool:
+    match wanted:
+        case HasLabel() | Ordered():
+            return True
+        case All(parts):
+            return any(map(_finds, parts))
+        case Either(parts):
+            return all(map(_finds, parts))
+        case Neither():
+            return False
 
 
 class _Writer:
@@ -73,7 +88,7 @@ class _Writer:
             case All(parts):
                 return _joined(" AND ", "TRUE", [self.sql(part, planned_once=planned_once) for part in parts])
             case Either(parts):
-                return _joined(" OR ", "FALSE", [self.sql(part) for part in parts])
+                return _joined(" OR ", "FALSE", [self.sql(part, planned_once=planned_once) for part in parts])
             case Neither(part):
                 return f"(NOT {self.sql(part)})"
 

@@ -60,7 +60,7 @@ _EXACT = (
     """
 SELECT held.entry_id, -(held.vector <#> CAST(:vector AS vector))
 FROM arc_index_vectors AS held
-WHERE held.scope = :scope AND held.caller_id = :caller_id AND {condition} {ids} AND """
+WHERE {scope} = :scope AND held.caller_id = :caller_id AND {condition} {ids} AND """
     + _STILL
     + """
 ORDER BY held.vector <#> CAST(:vector AS vector), held.entry_id LIMIT (SELECT CAST(:row_limit AS BIGINT))
@@ -127,6 +127,7 @@ _PLAIN = {
         SELECT format_type(atttypid, NULL) FROM pg_attribute
         WHERE attrelid = CAST('arc_index_vectors' AS regclass) AND attname = 'vector'""",
     "never_sort": "SELECT set_config('enable_sort', 'off', true)",
+    "plan_anew": "SELECT set_config('plan_cache_mode', 'force_custom_plan', true)",
     "lock_ddl": "SELECT pg_advisory_xact_lock(:number)",
     "build_memory": "SELECT set_config('maintenance_work_mem', '256MB', true)",
     "make_extension": "CREATE EXTENSION IF NOT EXISTS vector",
@@ -154,9 +155,17 @@ def lexical_statement(condition: str, *, with_ids: bool) -> Statement:
 
 
 @lru_cache(_KEPT)
-def exact_statement(condition: str, *, with_ids: bool) -> Statement:
-    """The nearest of all that pass: id and cosine."""
-    return _compiled(_EXACT.format(condition=condition, ids=_ids("held", with_ids)))
+def exact_statement(condition: str, *, with_ids: bool, found: bool = False) -> Statement:
+    """The nearest of all that pass: id and cosine.
+
+    Args:
+        condition: What they must pass.
+        with_ids: Whether they are named, too.
+        found: Whether an index finds what passes. Another one would then gather the whole scope besides, where scopes
+            are so many that the database takes each for small: 2.5 ms for 1,000 of 100,000, instead of 0.6.
+    """
+    scope = "held.scope + 0" if found else "held.scope"
+    return _compiled(_EXACT.format(condition=condition, ids=_ids("held", with_ids), scope=scope))
 
 
 @lru_cache(_KEPT)

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import psycopg
@@ -14,7 +15,7 @@ from pgvector import Vector
 from sqlalchemy import create_engine, text
 
 from arc_common.exceptions import ConfigurationError
-from arc_common.filters import AllOf, Condition, Filter, Not, OneOf
+from arc_common.filters import AllOf, AnyOf, Condition, Filter, Not, OneOf
 from arc_common.indexing import IndexEntry, Scope
 from arc_common.retrieval import HybridIndex
 from arc_common.retrieval.in_memory import InMemoryIndexStore
@@ -56,21 +57,33 @@ def index_on(url: str, *, graph_from: int) -> tuple[Database, SqlIndexStore]:
 
 
 def scans(database: Database, url: str, dimension: int) -> int:
-    """Close the connections, which then report: how often was the graph walked? -1 if there is none."""
+    """How often was the graph walked? -1 if there is none."""
+    walked = "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = :name"
+    found = reported(database, url, walked, name=f"arc_index_vectors_hnsw_{dimension}")
+    return -1 if found is None else int(found)
+
+
+def blocks(database: Database, url: str) -> int:
+    """How many blocks of vectors were read."""
+    read = "SELECT heap_blks_hit + heap_blks_read FROM pg_statio_user_tables WHERE relname = 'arc_index_vectors'"
+    return int(reported(database, url, read))
+
+
+def reported(database: Database, url: str, query: str, **asked: str) -> Any:
+    """Close the connections, which then report, and ask for one of the statistics."""
     database.close()
     others = text(
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'"
     )
-    walked = text("SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = :name")
     engine = create_engine(url)
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         deadline = time.monotonic() + 10
         while connection.execute(others).scalar_one() > 1:
             assert time.monotonic() < deadline
             time.sleep(0.01)
-        found = connection.execute(walked, {"name": f"arc_index_vectors_hnsw_{dimension}"}).scalar()
+        found = connection.execute(text(query), asked).scalar()
     engine.dispose()
-    return -1 if found is None else int(found)
+    return found
 
 
 SHARES: list[tuple[Filter | None, int]] = [
@@ -363,24 +376,75 @@ def test_the_wider_the_walk_the_more_are_compared(vectors: int) -> None:
     assert 1 < min(widths) <= 25
 
 
-@pytest.mark.parametrize(
-    "filters", [Condition("rare", "eq", 7), Condition("n", "lt", 40), Condition("word", "gte", "w0990")],
-    ids=["equal", "number", "text"],
-)  # fmt: skip
-def test_one_plan_does_for_all_values(postgres_database: Callable[[], str], filters: Condition) -> None:
-    """A compared search is planned for five values, then no more: planning takes as long as comparing a few."""
-    database, index = index_on(postgres_database(), graph_from=10_000)
+def among_many(url: str) -> tuple[Database, SqlIndexStore, NDArray[np.float32]]:
+    """A thousand vectors among so many that the database would care for how many pass, and how many are wanted."""
+    database, index = index_on(url, graph_from=10_000)
     table = clustered(1000, 8)
     words = [replace(entry, metadata={**entry.metadata, "word": f"w{n:04}"}) for n, entry in enumerate(entries(table))]
     index.put(SCOPE, "document", words)
-    more = (  # so many that the database would care for how many pass, and how many are wanted
+    for n in range(20):
+        index.put(Scope(f"small {n}"), "document", words[:5])
+    more = (
         "INSERT INTO arc_index_vectors (id, scope, caller_id, vector, entry_id, sample, labels) "
-        "SELECT id + 1000 * n, scope, caller_id, vector, entry_id || n, sample, '{0}' "
+        "SELECT id + 2000 * n, scope, caller_id, vector, entry_id || n, sample, '{0}' "
         "FROM arc_index_vectors, generate_series(1, 100) AS n"
     )
     with database.engine.begin() as connection:
         connection.execute(text(more))
-        connection.execute(text("ANALYZE"))
+    with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text("VACUUM ANALYZE"))
+    return database, index, table
+
+
+FEW: dict[str, Filter] = {
+    "equal": Condition("rare", "eq", 7),
+    "number": Condition("n", "lt", 40),
+    "text": Condition("word", "gte", "w0990"),
+    "one of two": AnyOf((Condition("rare", "eq", 7), Condition("n", "lt", 40))),
+    "both": AllOf((Condition("n", "lt", 40), Not(Condition("part", "eq", 3)))),
+}
+
+
+@pytest.mark.parametrize("filters", FEW.values(), ids=FEW)
+def test_few_are_found_without_reading_all(postgres_database: Callable[[], str], filters: Filter) -> None:
+    """Nor is the scope gathered, which the database takes for small where there are many."""
+    url = postgres_database()
+    database, index, table = among_many(url)
+    before = blocks(database, url)
+    for vector in table[:15]:
+        assert index.dense(SCOPE, "document", vector, embedder="test", filters=filters, limit=3)
+    assert blocks(database, url) - before < 15 * 100
+    gathered = "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = 'arc_index_vectors_sample'"
+    assert reported(database, url, gathered) == 0
+
+
+def test_what_must_not_be_is_planned_for_its_scope(postgres_database: Callable[[], str]) -> None:
+    """A search that reads its whole scope anyhow: a plan for one of the mean size looks up its rows one by one."""
+    url = postgres_database()
+    database, index = index_on(url, graph_from=10_000)
+    table = clustered(100, 8)
+    index.put(SCOPE, "document", entries(table))
+    with database.engine.begin() as connection:
+        name = connection.execute(text("SELECT current_database()")).scalar_one()
+        connection.execute(text(f"ALTER DATABASE {name} SET plan_cache_mode = force_generic_plan"))
+    database.close()
+    database, index = index_on(url, graph_from=10_000)
+    for vector in table[:15]:
+        asked = Not(Condition("n", "gte", 40))
+        found = index.dense(SCOPE, "document", vector, embedder="test", filters=asked, limit=100)
+        assert sorted(name for name, _ in found) == [f"{n:05}" for n in range(40)]
+    with database.engine.begin() as connection:
+        prepared = "SELECT generic_plans, custom_plans FROM pg_prepared_statements WHERE statement LIKE '%<#>%'"
+        ((generic, custom),) = connection.execute(text(prepared)).all()
+    assert generic == 0
+    assert custom > 0
+    database.close()
+
+
+@pytest.mark.parametrize("filters", FEW.values(), ids=FEW)
+def test_one_plan_does_for_all_values(postgres_database: Callable[[], str], filters: Filter) -> None:
+    """A compared search is planned for five values, then no more: planning takes as long as comparing a few."""
+    database, index, table = among_many(postgres_database())
     for vector in table[:15]:
         assert index.dense(SCOPE, "document", vector, embedder="test", filters=filters, limit=3)
     with database.engine.begin() as connection:
