@@ -108,15 +108,11 @@ class PostgresIndex(PostgresKeeping):
         rows = self._database.read((plain_statement("sample"), {**_place(key, held), "row_limit": 2 * QUESTIONS}))
 
         def compare(question: NDArray[np.float32], wanted: int) -> list[float]:
-            nearest = self._nearest(key, held, question, filters=None, ids=None, limit=wanted, exact=True)
-            return [cosine for _, cosine in nearest]
+            return [cosine for _, cosine in self._compared(_asked(key, held, question, wanted), None, None)]
 
         def walk(question: NDArray[np.float32], width: int, wanted: int) -> list[float]:
-            asked = _asked(key, held, question, wanted)
-            found = self._walked(
-                Walk.in_graph(len(question), width), asked, _condition(None, Tokens(held.salt), _VECTORS)
-            )
-            return [cosine for _, cosine in found]
+            walk = Walk.in_graph(len(question), width)
+            return [cosine for _, cosine in self._walked(walk, _asked(key, held, question, wanted), None)]
 
         return measured(questions_near([self.unpacked(row[0]) for row in rows]), compare, walk)
 
@@ -206,26 +202,30 @@ class PostgresIndex(PostgresKeeping):
         asked = _asked(key, held, vector, limit)
         walk = None if exact or ids is not None else self._walk(key, held, filters, limit=limit)
         if walk is not None:
-            found = self._walked(walk, asked, _condition(filters, Tokens(held.salt), _VECTORS))
+            found = self._walked(walk, asked, filters)
             if len(found) >= limit:
                 return found
-        condition = _condition(filters, Tokens(held.salt), _VECTORS, planned_once=True)
-        by_scope = filters is not None and not condition.finds
-        if by_scope:
-            condition = _condition(filters, Tokens(held.salt), _VECTORS)
-        call = (
-            exact_statement(condition.sql, with_ids=ids is not None, found=condition.finds),
-            {**asked, **condition.parameters, **({} if ids is None else {"ids": list(ids)})},
-        )
-        if not by_scope:
-            return _best(self._database.read(call), limit)
-        # one plan for all takes the scope for one of mean size: row by row, 100,000 take 540 ms instead of 70
-        _, found = self._database.snapshot((plain_statement("plan_anew"), {}), call)
-        return _best(found, limit)
+        return self._compared(asked, filters, ids)
 
-    def _walked(self, walk: Walk, asked: Mapping[str, Any], condition: PostgresCondition) -> list[tuple[str, float]]:
+    def _compared(
+        self, asked: Mapping[str, Any], filters: Filter | None, ids: Collection[str] | None
+    ) -> list[tuple[str, float]]:
+        """The nearest of all that pass."""
+        tokens, named = Tokens(asked["salt"]), {} if ids is None else {"ids": list(ids)}
+        condition = _condition(filters, tokens, _VECTORS, planned_once=True)
+        if filters is None or condition.finds:
+            statement = exact_statement(condition.sql, with_ids=ids is not None, found=condition.finds)
+            rows = self._database.read((statement, {**asked, **condition.parameters, **named}))
+        else:  # one plan for all takes the scope for one of mean size: row by row, 100,000 take 540 ms instead of 70
+            condition = _condition(filters, tokens, _VECTORS)
+            statement = exact_statement(condition.sql, with_ids=ids is not None)
+            call = statement, {**asked, **condition.parameters, **named}
+            _, rows = self._database.snapshot((plain_statement("plan_anew"), {}), call)
+        return _best(rows, asked["row_limit"])
+
+    def _walked(self, walk: Walk, asked: Mapping[str, Any], filters: Filter | None) -> list[tuple[str, float]]:
         """What a walk comes by: fewer than asked for where few of those near pass."""
-        limit = asked["row_limit"]
+        limit, condition = asked["row_limit"], _condition(filters, Tokens(asked["salt"]), _VECTORS)
         settings = {"ef_search": str(walk.ef_search), "row_limit": walk.looked_at(limit)}
         call = (
             walking_statement(condition.sql, dimension=asked["dimension"]),

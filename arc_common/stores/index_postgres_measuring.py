@@ -66,6 +66,8 @@ def measured(
                 if place not in nearest:
                     nearest[place] = compare(question, FAR)
                 best = nearest[place][:wanted]
+                if not best:  # what was measured has gone meanwhile
+                    return False
                 spare -= len(best) - sum(cosine >= best[-1] for cosine in walk(question, width, wanted))
                 if spare < 0:  # often at the first question, where no walk gets anywhere
                     return False
