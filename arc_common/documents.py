@@ -75,13 +75,13 @@ def checked_documents(name: str, given: object) -> list[ScoredDocument]:
     return checked_items(name, given, ScoredDocument, expected="documents with scores")
 
 
-def checked_items(name: str, given: object, kind: type[_T], *, expected: str) -> list[_T]:
+def checked_items(name: str, given: object, kind: type[_T] | tuple[type[_T], ...], *, expected: str) -> list[_T]:
     """Values of one kind, from whatever can be iterated over.
 
     Args:
         name: What an error calls them.
         given: What a caller, or a part that is others' code, gave.
-        kind: What each of them is.
+        kind: What each of them is, or the kinds that it may be of.
         expected: What an error says they should be.
 
     Raises:

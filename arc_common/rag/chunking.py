@@ -54,9 +54,11 @@ class Chunker:
     """
 
     def __init__(self, token_counter: TokenCounter, *, size: int = 300, overlap: int = 50) -> None:
-        if size < 1:
+        if not isinstance(token_counter, TokenCounter):
+            raise InvalidInputError("token_counter", token_counter, "an object with name, count and count_batch")
+        if type(size) is not int or size < 1:
             raise InvalidInputError("size", size, "1 token or more")
-        if not 0 <= overlap < size:
+        if type(overlap) is not int or not 0 <= overlap < size:
             raise InvalidInputError("overlap", overlap, f"0 to {size - 1} tokens: fewer than the size")
         self._counter = token_counter
         self._size = size
@@ -66,8 +68,10 @@ class Chunker:
         """The chunks of a text, in order; none for white space alone.
 
         Raises:
-            InvalidInputError: `size` is too small for a single character of the text.
+            InvalidInputError: `size` is too small for a single character of the text, or this is no text.
         """
+        if not isinstance(text, str):
+            raise InvalidInputError("text", text, "text")
         return list(_Cutter(text, self._counter, self._size, self._overlap).chunks())
 
     def split_document(self, document: Document) -> list[Document]:
@@ -77,8 +81,10 @@ class Chunker:
         (characters), and, where the document has an id, `document_id`; the chunk's own id is then `<id>#<index>`.
 
         Raises:
-            InvalidInputError: As `split`.
+            InvalidInputError: As `split`, or this is no document.
         """
+        if not isinstance(document, Document):
+            raise InvalidInputError("document", document, "a Document")
         known = {} if document.id is None else {DOCUMENT_ID: document.id}
         return [
             replace(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, get_args
 
 from arc_common.context_window import Omission
-from arc_common.documents import Document, ScoredDocument
+from arc_common.documents import Document, ScoredDocument, checked_items
 from arc_common.exceptions import InvalidInputError
 from arc_common.prompts.passages import DOCUMENT_SEPARATOR, render_passage, render_passages
 from arc_common.protocols import TokenCounter
@@ -95,6 +95,8 @@ class ContextBuilder:
         truncate: bool = False,
         near_duplicates: float | None = 0.9,
     ) -> None:
+        if not isinstance(token_counter, TokenCounter):
+            raise InvalidInputError("token_counter", token_counter, "an object with name, count and count_batch")
         if order not in get_args(DocumentOrder):
             raise InvalidInputError("order", order, f"one of {', '.join(get_args(DocumentOrder))}")
         SeenTexts(threshold=near_duplicates)
@@ -129,7 +131,7 @@ class ContextBuilder:
             max_tokens: Tokens at most, instead of the builder's number.
 
         Raises:
-            InvalidInputError: `max_tokens` is negative.
+            InvalidInputError: These are no documents, or `max_tokens` is no number of tokens.
         """
         most = self._max_tokens if max_tokens is None else _check_tokens(max_tokens)
         ranked = _ranked(documents)
@@ -237,7 +239,10 @@ class _Packing:
 
 def _ranked(documents: Sequence[ScoredDocument | Document]) -> list[ScoredDocument]:
     """The documents that say anything, best first."""
-    found = [entry if isinstance(entry, ScoredDocument) else ScoredDocument(entry) for entry in documents]
+    given: list[ScoredDocument | Document] = checked_items(
+        "documents", documents, (ScoredDocument, Document), expected="documents, with scores or without"
+    )
+    found = [entry if isinstance(entry, ScoredDocument) else ScoredDocument(entry) for entry in given]
     found = [entry for entry in found if entry.document.text.strip()]
     return sorted(found, key=lambda entry: float("inf") if entry.score is None else -entry.score)
 
@@ -253,6 +258,6 @@ def _omission(found: ScoredDocument, tokens: int, reason: str) -> Omission:
 
 
 def _check_tokens(value: int) -> int:
-    if value < 0:
+    if type(value) is not int or value < 0:
         raise InvalidInputError("max_tokens", value, "0 tokens or more")
     return value

@@ -41,7 +41,7 @@ class SeenTexts:
     """
 
     def __init__(self, *, threshold: float | None) -> None:
-        if threshold is not None and not 0 < threshold <= 1:
+        if threshold is not None and not (isinstance(threshold, int | float) and 0 < threshold <= 1):
             raise InvalidInputError("threshold", threshold, "a share above 0, up to 1, or None")
         self._threshold = threshold
         self._texts: set[str] = set()

@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from arc_common.documents import ScoredDocument, checked_documents
+from arc_common.documents import ScoredDocument, checked_documents, checked_items
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Filter
 from arc_common.messages import Message
 from arc_common.observability import Observer, SilentObserver, timed
 from arc_common.protocols import QueryTransformer, Reranker, Retriever
-from arc_common.rag.answers import checked_queries, found_by, in_order
+from arc_common.rag.answers import NotingRetriever, checked_queries, found_by, in_order
 from arc_common.rag.context_builder import ContextBuilder, RagContext
 from arc_common.rerankers.ranking import check_top_k
 from arc_common.retrieval.fusion import deduplicated, score_fusion
@@ -103,12 +103,25 @@ class RagPipeline:
         self._sources = dict(sources) if isinstance(sources, Mapping) else {"retrieval": sources}
         if not self._sources:
             raise InvalidInputError("sources", sources, "at least one retriever")
-        if rerank_top_k < 1:
+        for source in self._sources.values():
+            if not isinstance(source, Retriever | NotingRetriever):
+                raise InvalidInputError("sources", source, "a Retriever, or several under their names")
+        if not callable(getattr(builder, "build", None)):
+            raise InvalidInputError("builder", builder, "a ContextBuilder")
+        if reranker is not None and not isinstance(reranker, Reranker):
+            raise InvalidInputError("reranker", reranker, "a Reranker, or None")
+        if type(rerank_top_k) is not int or rerank_top_k < 1:
             raise InvalidInputError("rerank_top_k", rerank_top_k, "1 or more")
-        if similarity_threshold is not None and not -1 <= similarity_threshold <= 1:
+        if not callable(fusion):
+            raise InvalidInputError("fusion", fusion, "a function: from rankings by name to one")
+        if similarity_threshold is not None and not (
+            isinstance(similarity_threshold, int | float) and -1 <= similarity_threshold <= 1
+        ):
             raise InvalidInputError("similarity_threshold", similarity_threshold, "a cosine from -1 to 1, or None")
         self._builder = builder
-        self._transformers = tuple(transformers)
+        self._transformers = tuple(
+            checked_items("transformers", transformers, QueryTransformer, expected="QueryTransformers")
+        )
         self._reranker = reranker
         self._rerank_top_k = rerank_top_k
         self._fusion = fusion

@@ -70,11 +70,16 @@ def jaccard_mmr(
     import numpy as np  # noqa: PLC0415 - a tenth of a second that importing arc must not cost
 
     numbers: dict[str, int] = {}
-    columns = np.fromiter(
-        (numbers.setdefault(term, len(numbers)) for term in chain.from_iterable(term_sets)), dtype=np.int64
-    )
-    sizes = np.array([len(terms) for terms in term_sets], dtype=np.int64)
-    rows = np.repeat(np.arange(len(term_sets)), sizes)
+    try:
+        sizes = np.array([len(terms) for terms in term_sets], dtype=np.int64)
+        columns = np.fromiter(
+            (numbers.setdefault(term, len(numbers)) for term in chain.from_iterable(term_sets)), dtype=np.int64
+        )
+    except TypeError as error:
+        raise InvalidInputError("term_sets", term_sets, "the terms of each document") from error
+    if len(columns) != sizes.sum():
+        raise InvalidInputError("term_sets", term_sets, "the terms of each document, to be read twice")
+    rows = np.repeat(np.arange(len(sizes)), sizes)
     starts = np.concatenate(([0], np.cumsum(sizes)))
 
     def similarities(place: int) -> "NDArray[np.floating]":

@@ -37,9 +37,9 @@ class BM25:
     b: float = 0.5
 
     def __post_init__(self) -> None:
-        if not 0 <= self.k1 <= 100:
+        if not (isinstance(self.k1, int | float) and 0 <= self.k1 <= 100):
             raise InvalidInputError("k1", self.k1, "a number from 0 to 100")
-        if not 0 <= self.b <= 1:
+        if not (isinstance(self.b, int | float) and 0 <= self.b <= 1):
             raise InvalidInputError("b", self.b, "a number from 0 to 1")
 
     def scores(self, candidates: LexicalCandidates, weights: Sequence[float]) -> "NDArray[np.float64]":

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from arc_common.documents import checked_items
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import Message
 from arc_common.model_calls import GuardedChatModel
@@ -32,6 +33,7 @@ class PassthroughQueryTransformer:
 
     def transform(self, query: str, *, history: Sequence[Message] = ()) -> list[str]:  # noqa: ARG002 - the protocol's
         """The question, alone (see `QueryTransformer`)."""
+        _is_blank(query)
         return [query]
 
 
@@ -57,7 +59,7 @@ class HyDEQueryTransformer:
 
     def transform(self, query: str, *, history: Sequence[Message] = ()) -> list[str]:  # noqa: ARG002 - the protocol's
         """The question and a hypothetical answer, or the question alone (see `QueryTransformer`)."""
-        if not query.strip():
+        if _is_blank(query):
             return [query]
         try:
             answer = parse_hypothetical_answer(self._model.complete(render_hypothetical_answer_request(query)))
@@ -98,8 +100,8 @@ class ConversationAwareQueryTransformer:
 
     def transform(self, query: str, *, history: Sequence[Message] = ()) -> list[str]:
         """The question that stands alone (see `QueryTransformer`)."""
-        said = last_turns(history, self._turns)
-        if not said or not query.strip() or is_standalone(query):
+        said = last_turns(_messages(history), self._turns)
+        if _is_blank(query) or not said or is_standalone(query):
             return [query]
         try:
             answer = self._model.complete(render_standalone_question_request(query, said))
@@ -126,15 +128,15 @@ class RuleBasedConversationTransformer:
     """
 
     def __init__(self, *, max_history_turns: int = 5, max_words: int = 8) -> None:
-        if max_words < 1:
+        if type(max_words) is not int or max_words < 1:
             raise InvalidInputError("max_words", max_words, "1 or more")
         self._turns = _check_turns(max_history_turns)
         self._words = max_words
 
     def transform(self, query: str, *, history: Sequence[Message] = ()) -> list[str]:
         """The question with the words that it leaves out (see `QueryTransformer`)."""
-        said = last_turns(history, self._turns)
-        if not said or not query.strip() or is_standalone(query):
+        said = last_turns(_messages(history), self._turns)
+        if _is_blank(query) or not said or is_standalone(query):
             return [query]
         return [" ".join([query.strip(), *topic_words(query, said, max_words=self._words)])]
 
@@ -142,6 +144,8 @@ class RuleBasedConversationTransformer:
 def _guarded(chat_model: ChatModel, name: str, settings: "ArcSettings | None", observer: Observer) -> GuardedChatModel:
     if isinstance(chat_model, GuardedChatModel):
         return chat_model
+    if not isinstance(chat_model, ChatModel):
+        raise InvalidInputError("chat_model", chat_model, "a ChatModel: complete(messages)")
     if settings is None:
         from arc_common.settings import ArcSettings  # noqa: PLC0415 - pydantic is slow to import
 
@@ -149,7 +153,17 @@ def _guarded(chat_model: ChatModel, name: str, settings: "ArcSettings | None", o
     return GuardedChatModel(chat_model, settings=settings, observer=observer, name=name)
 
 
+def _is_blank(query: str) -> bool:
+    if not isinstance(query, str):
+        raise InvalidInputError("query", query, "text")
+    return not query.strip()
+
+
+def _messages(history: Sequence[Message]) -> list[Message]:
+    return checked_items("history", history, Message, expected="messages")
+
+
 def _check_turns(value: int) -> int:
-    if value < 0:
+    if type(value) is not int or value < 0:
         raise InvalidInputError("max_history_turns", value, "0 or more")
     return value

@@ -162,7 +162,14 @@ def test_a_size_that_holds_nothing_is_refused():
     assert [chunk.text for chunk in Chunker(WORDS, size=1, overlap=0).split("각국각")] == ["각", "국", "각"]
 
 
-@pytest.mark.parametrize(("size", "overlap", "field"), [(0, 0, "size"), (10, 10, "overlap"), (10, -1, "overlap")])
+@pytest.mark.parametrize(
+    ("size", "overlap", "field"),
+    [
+        *((wrong, 0, "size") for wrong in (0, -1, None, "9", True, 2.5, float("nan"))),
+        *((10, wrong, "overlap") for wrong in (10, -1, None, "9", True, 2.5, float("nan"))),
+    ],
+    ids=repr,
+)
 def test_useless_numbers_are_refused(size, overlap, field):
     """By name."""
     with pytest.raises(InvalidInputError, match=field):
@@ -213,3 +220,15 @@ def test_time_is_linear(unit):
 
     seconds(1_000)
     assert min(seconds(60_000) for _ in range(2)) < 10 * max(min(seconds(15_000) for _ in range(2)), 0.02)
+
+
+@pytest.mark.parametrize("wrong", [None, b"text", 5, ["text"]], ids=repr)
+def test_what_is_no_text_is_refused(wrong):
+    """And what is no document, and what can't count."""
+    with pytest.raises(InvalidInputError, match="text"):
+        Chunker(WORDS).split(wrong)
+    for given_ in (wrong, "text"):
+        with pytest.raises(InvalidInputError, match="document"):
+            Chunker(WORDS).split_document(given_)
+        with pytest.raises(InvalidInputError, match="token_counter"):
+            Chunker(given_)

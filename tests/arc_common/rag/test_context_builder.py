@@ -241,7 +241,12 @@ def test_no_counter_is_trusted_to_add_up():
 
 @pytest.mark.parametrize(
     ("knobs", "field"),
-    [({"max_tokens": -1}, "max_tokens"), ({"order": "random"}, "order"), ({"near_duplicates": 0}, "threshold")],
+    [
+        *(({"max_tokens": wrong}, "max_tokens") for wrong in (-1, None, "9", True, 2.5, float("nan"))),
+        ({"order": "random"}, "order"),
+        *(({"near_duplicates": wrong}, "threshold") for wrong in (0, 1.1, "0.9", [0.9], float("nan"))),
+    ],
+    ids=repr,
 )
 def test_useless_knobs_are_refused(knobs, field):
     """By name."""
@@ -249,3 +254,15 @@ def test_useless_knobs_are_refused(knobs, field):
         ContextBuilder(WORDS, **knobs)
     with pytest.raises(InvalidInputError, match="max_tokens"):
         ContextBuilder(WORDS).build([], max_tokens=-1)
+
+
+@pytest.mark.parametrize("wrong", [None, "text", {}, [None], ["text"], 5], ids=repr)
+def test_what_is_no_documents_is_refused(wrong):
+    """Rather than shown as one for each letter, or as none; and so is what can't count, when it is made."""
+    with pytest.raises(InvalidInputError, match="documents"):
+        ContextBuilder(WORDS).build(wrong)
+    with pytest.raises(InvalidInputError, match="token_counter"):
+        ContextBuilder(wrong)
+    assert ContextBuilder(WORDS).build(iter(documents("one", "two"))) == ContextBuilder(WORDS).build(
+        documents("one", "two")
+    )

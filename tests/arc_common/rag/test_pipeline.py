@@ -329,9 +329,19 @@ def test_settings_make_a_builder():
         (lambda: RagQuery(None), "query"),
         (lambda: RagQuery("q", top_k=0), "top_k"),
         (lambda: RagQuery("q", rerank_top_k=0), "rerank_top_k"),
-        (lambda: RagPipeline({}, BUILDER), "sources"),
-        (lambda: RagPipeline(Shelf(), BUILDER, rerank_top_k=0), "rerank_top_k"),
-        (lambda: RagPipeline(Shelf(), BUILDER, similarity_threshold=2), "similarity_threshold"),
+        *((lambda wrong=wrong: RagPipeline(wrong, BUILDER), "sources") for wrong in ({}, None, "x", {"a": None})),
+        (lambda: RagPipeline(Shelf(), None), "builder"),
+        *(
+            (lambda name=name, wrong=wrong: RagPipeline(Shelf(), BUILDER, **{name: wrong}), name)
+            for name, several in {
+                "transformers": (None, "x", [None], [len]),
+                "reranker": ("x", len),
+                "rerank_top_k": (0, None, "5", True, 2.5),
+                "fusion": (None, "scores"),
+                "similarity_threshold": (2, "0.7", float("nan"), [0.5]),
+            }.items()
+            for wrong in several
+        ),
         (lambda: RagPipeline(Shelf(), BUILDER).retrieve("q", max_tokens=-1), "max_tokens"),
         (lambda: RagPipeline(Shelf(), BUILDER).retrieve("q", max_tokens="9"), "max_tokens"),
         (lambda: RagPipeline(Shelf(), BUILDER).retrieve(None), "query"),

@@ -224,3 +224,12 @@ def test_a_bad_query_vector_is_refused(query):
     """Another dimension, no number, or no finite one."""
     with pytest.raises(InvalidInputError, match="query_vector"):
         query_mmr(query, [[1.0, 0.0]], top_k=1)
+
+
+@pytest.mark.parametrize(
+    "wrong", [None, 5, [None], [5], ({one} for one in "a")], ids=["None", "5", "[None]", "[5]", "iterator"]
+)
+def test_what_is_no_sets_of_terms_is_refused(wrong):
+    """By name."""
+    with pytest.raises(InvalidInputError, match="term_sets"):
+        jaccard_mmr([1.0], wrong, top_k=1)

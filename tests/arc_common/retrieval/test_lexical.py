@@ -1,5 +1,7 @@
 """BM25 by the formula, and the inverted index through any history of changes."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -50,8 +52,15 @@ def test_the_parameters_do_what_they_say() -> None:
     assert score(1, holders=1) > score(1, holders=9) > score(1, holders=10) > 0
 
 
-@pytest.mark.parametrize("wrong", [{"k1": -1}, {"k1": float("nan")}, {"b": 1.1}, {"b": -0.1}, {"k1": float("inf")}])
-def test_parameters_out_of_range_are_refused(wrong: dict[str, float]) -> None:
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *({"k1": value} for value in (-1, float("nan"), float("inf"), None, "1", [1])),
+        *({"b": value} for value in (1.1, -0.1, None, "1", [1])),
+    ],
+    ids=repr,
+)
+def test_parameters_out_of_range_are_refused(wrong: dict[str, Any]) -> None:
     """By name."""
     with pytest.raises(InvalidInputError, match=next(iter(wrong))):
         BM25(**wrong)

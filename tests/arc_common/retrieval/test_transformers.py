@@ -146,14 +146,43 @@ def test_each_is_a_query_transformer(transformer):
     assert isinstance(transformer, QueryTransformer)
 
 
-def test_useless_numbers_are_refused():
+@pytest.mark.parametrize("wrong", [-1, None, "5", True, 2.5, float("nan")], ids=repr)
+def test_useless_numbers_are_refused(wrong):
     """By name."""
     with pytest.raises(InvalidInputError, match="max_history_turns"):
-        RuleBasedConversationTransformer(max_history_turns=-1)
+        RuleBasedConversationTransformer(max_history_turns=wrong)
     with pytest.raises(InvalidInputError, match="max_history_turns"):
-        ConversationAwareQueryTransformer(ReplyingChatModel(["x"]), max_history_turns=-1)
-    with pytest.raises(InvalidInputError, match="max_words"):
-        RuleBasedConversationTransformer(max_words=0)
+        ConversationAwareQueryTransformer(ReplyingChatModel(["x"]), max_history_turns=wrong)
+    for words in (wrong, 0):
+        with pytest.raises(InvalidInputError, match="max_words"):
+            RuleBasedConversationTransformer(max_words=words)
+
+
+TRANSFORMERS = [
+    PassthroughQueryTransformer(),
+    HyDEQueryTransformer(ReplyingChatModel(["An answer."])),
+    ConversationAwareQueryTransformer(ReplyingChatModel(["A question?"])),
+    RuleBasedConversationTransformer(),
+]
+
+
+@pytest.mark.parametrize("transformer", TRANSFORMERS, ids=lambda transformer: type(transformer).__name__)
+@pytest.mark.parametrize("wrong", [None, b"text", 5, ["text"]], ids=repr)
+def test_what_is_no_question_is_refused(transformer, wrong):
+    """And so is a conversation that is none, by those who read it."""
+    with pytest.raises(InvalidInputError, match="query"):
+        transformer.transform(wrong)
+    if transformer in TRANSFORMERS[2:]:
+        with pytest.raises(InvalidInputError, match="history"):
+            transformer.transform("And to Seoul?", history=wrong)
+
+
+@pytest.mark.parametrize("cls", [HyDEQueryTransformer, ConversationAwareQueryTransformer])
+@pytest.mark.parametrize("wrong", [None, "model", len], ids=repr)
+def test_what_is_no_model_is_refused(cls, wrong):
+    """When it is made."""
+    with pytest.raises(InvalidInputError, match="chat_model"):
+        cls(wrong)
 
 
 def test_a_silent_observer_will_do():
