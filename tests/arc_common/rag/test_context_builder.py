@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arc_common import Document, HeuristicTokenCounter, InvalidInputError, ScoredDocument
+from arc_common import ArcSettings, Document, HeuristicTokenCounter, InvalidInputError, ScoredDocument
 from arc_common.prompts.context import render_fence
 from arc_common.prompts.passages import DOCUMENT_SEPARATOR, render_passage
 from arc_common.rag import ContextBuilder, RagContext
@@ -266,3 +266,34 @@ def test_what_is_no_documents_is_refused(wrong):
     assert ContextBuilder(WORDS).build(iter(documents("one", "two"))) == ContextBuilder(WORDS).build(
         documents("one", "two")
     )
+
+
+def test_what_is_left_out_is_named():
+    """By its id, or else its source, with its score's parts and the tokens that are not shown."""
+    text = "One two three. Four five six. Seven eight nine."
+    found = [
+        ScoredDocument(Document(text, id="d0", source="s.md"), 0.9, {"bm25": 1.5}),
+        ScoredDocument(Document("too long " * 40, source="t.md"), 0.5, {"vector": 0.4}),
+    ]
+    whole = ContextBuilder(WORDS).build(found[:1]).total_tokens
+    context = ContextBuilder(WORDS, max_tokens=whole - 1, truncate=True).build(found)
+    shortened, left = context.omissions
+    assert (shortened.id, shortened.tokens) == ("d0", whole - context.total_tokens)
+    assert (left.id, left.tokens) == ("t.md", ContextBuilder(WORDS).build(found[1:]).total_tokens)
+    assert [dict(one.score_parts) for one in context.omissions] == [{"bm25": 1.5}, {"vector": 0.4}]
+
+
+@pytest.mark.parametrize("skip", [True, False])
+@pytest.mark.parametrize("truncate", [True, False])
+def test_settings_choose_what_becomes_of_large_ones(skip, truncate):
+    """Each by its own knob."""
+    settings = ArcSettings(rag={"max_context_tokens": 12, "skip_oversized": skip, "truncate_documents": truncate})
+    found = documents("One two three. " * 9, "small one")
+    expected = ContextBuilder(WORDS, max_tokens=12, skip_oversized=skip, truncate=truncate).build(found)
+    assert ContextBuilder.from_settings(WORDS, settings).build(found) == expected
+
+
+def test_what_went_wrong_makes_no_difference():
+    """Two contexts that show the same are the same."""
+    assert RagContext("a", notes=("retrieve failed",)) == RagContext("a")
+    assert RagContext("b") != RagContext("a")
