@@ -95,7 +95,9 @@ def main() -> None:
     data = made_up(arguments.entries, arguments.dimension, arguments.queries, arguments.vectors)
     if "sqlite" in arguments.what:
         with tempfile.TemporaryDirectory() as folder:
-            on_sqlite(data, arguments.keep or Path(folder), arguments.strangers)
+            keep = arguments.keep or Path(folder)
+            keep.mkdir(parents=True, exist_ok=True)
+            on_sqlite(data, keep, arguments.strangers)
     if "postgres" in arguments.what:
         with postgres(arguments.postgres_url) as url:
             on_postgres(data, url)

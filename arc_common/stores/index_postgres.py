@@ -1,5 +1,6 @@
 """How PostgreSQL finds entries: words and labels by arrays of tokens under GIN, vectors by pgvector."""
 
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from arc_common.exceptions import InvalidInputError
+from arc_common.exceptions import InvalidInputError, StoreError
 from arc_common.filters import Filter
 from arc_common.indexing import LexicalCandidates
 from arc_common.retrieval.lexical import BM25
@@ -36,6 +37,8 @@ from arc_common.stores.index_tokens import Tokens, number_of
 from arc_common.stores.packing import PackedVector
 
 __all__ = ["PostgresIndex"]
+
+_log = logging.getLogger("arc.stores")
 
 # What statements call an entry's row and its labels.
 _ENTRIES = "entry.id", "entry.tokens"
@@ -78,7 +81,8 @@ class PostgresIndex(PostgresKeeping):
     def after_vectors(self, key: Mapping[str, str], held: Held) -> None:
         """Build a graph where it will be used, and measure how wide its walks have to be as a scope grows.
 
-        Who adds vectors waits for it: some seconds each time, a tenth of the time that adding 20,000 takes.
+        Who adds vectors waits for it: some seconds each time, a tenth of the time that adding 20,000 takes. What is
+        added is stored by then: where measuring fails, all is compared until the scope has grown further.
         """
         super().after_vectors(key, held)
         if held.dimension not in self._built or held.vectors <= self._graph_from:
@@ -96,11 +100,20 @@ class PostgresIndex(PostgresKeeping):
         # others who add meanwhile leave it to this one
         density = held.vectors / max(sizes[0][0], held.vectors)
         self._measured[held.id] = reach = Reach(held.embedder, held.vectors, density)
+        try:
+            self._measured[held.id] = reach = self._measure(key, held, reach)
+        except StoreError as error:
+            _log.warning("walks of %d vectors are not measured, all are compared: %s", held.vectors, error)
+            return
+        self._remember(_reach_name(held), reach)
+
+    def _measure(self, key: Mapping[str, str], held: Held, reach: Reach) -> Reach:
+        """The widths with it; they are stored for other processes."""
         near, far = self._widths(key, held)
-        self._measured[held.id] = reach = replace(reach, near=near, far=far)
+        reach = replace(reach, near=near, far=far)
         with self._database.transaction() as transaction:
             transaction.commit((plain_statement("keep_reach"), {**_place(key, held), **asdict(reach)}))
-        self._remember(_reach_name(held), reach)
+        return reach
 
     def _widths(self, key: Mapping[str, str], held: Held) -> tuple[int | None, int | None]:
         """How wide walks have to be to find the ten and the hundred nearest."""

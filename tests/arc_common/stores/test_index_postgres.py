@@ -183,6 +183,33 @@ def test_walks_are_measured_as_a_scope_grows(postgres_database: Callable[[], str
     database.close()
 
 
+def test_vectors_are_stored_where_measuring_fails(
+    postgres_database: Callable[[], str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """All are compared then, as the log says; the next time, when the scope has grown, it is tried again."""
+    url = postgres_database()
+    database, index = index_on(url, graph_from=500)
+    table = clustered(1300, 16)
+    index.put(SCOPE, "document", entries(table[:100]))
+    refuse = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no room'; END $$"
+    with database.engine.begin() as connection:
+        connection.execute(text(refuse))
+        connection.execute(
+            text("CREATE TRIGGER refuse BEFORE INSERT ON arc_index_walks FOR EACH ROW EXECUTE FUNCTION refuse()")
+        )
+    index.put(SCOPE, "document", entries(table)[100:800])
+    assert "are not measured" in caplog.text
+    assert index.count(SCOPE, "document") == 800
+    before = scans(database, url, 16)
+    assert nearest_found(index, table[:800], table[:20], 10) == 1.0
+    assert scans(database, url, 16) == before
+    with database.engine.begin() as connection:
+        connection.execute(text("DROP TRIGGER refuse ON arc_index_walks"))
+    index.put(SCOPE, "document", entries(table)[800:])
+    assert widths(database) == [("test", 1300, 120)]
+    database.close()
+
+
 def test_until_walks_are_measured_all_are_compared(postgres_database: Callable[[], str]) -> None:
     """What was measured of other vectors says nothing either; the next that is added has them measured."""
     url = postgres_database()
