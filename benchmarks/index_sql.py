@@ -222,7 +222,8 @@ def on_postgres(data: Data, url: str) -> None:
         if bare.execute("SELECT to_regclass('bare')").fetchone() == (None,):
             _fill_bare(bare, data)
         register_vector(bare)
-        ((width, far),) = bare.execute("SELECT near, far FROM arc_index_walks").fetchall()
+        walks = "SELECT near, far FROM arc_index_walks WHERE caller_id = %s"
+        width, far = bare.execute(walks, [SCOPE.caller_id]).fetchone() or (None, None)  # few vectors: none is measured
         bare.execute(f"SET hnsw.ef_search = {width or _MOST_EF}")
         print(f"PostgreSQL, {len(data.texts):,} × {dimension}, top {TOP_K}; measured widths {width} and {far}")
         _show_postgres(data, _filtered(store, data, bare, None), None, "all")
@@ -339,14 +340,16 @@ def _filters(data: Data, share: float) -> Iterator[tuple[dict[str, Any], NDArray
 
 
 def _recall(data: Data, search: Callable[[int], Sequence[Any]], passing: NDArray[np.bool_] | None) -> float:
+    """Of the ten nearest that pass, or of as many as there are, how many are found; 1 where there are none."""
     found = 0
+    wanted = min(TOP_K, len(data.texts) if passing is None else int(passing.sum()))
     for n, query in enumerate(data.queries):
         scores = data.vectors @ query
         if passing is not None:
             scores[~passing] = -2
-        nearest = {f"{place:07}" for place in np.argsort(-scores)[:TOP_K].tolist()}
+        nearest = {f"{place:07}" for place in np.argsort(-scores)[:wanted].tolist()}
         found += len(nearest & {row[0] for row in search(n)[:TOP_K]})
-    return found / TOP_K / len(data.queries)
+    return found / wanted / len(data.queries) if wanted else 1.0
 
 
 def _taking_turns(
