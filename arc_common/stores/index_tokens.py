@@ -40,7 +40,8 @@ class Tokens:
         """A term's token."""
         token = self._made.get(term)
         if token is None:
-            token = self._made[term] = blake2b(term.encode(), digest_size=_BYTES, key=self._salt).digest()
+            spelt = term.encode(errors="surrogatepass")  # no entry has half a character, but a query may
+            token = self._made[term] = blake2b(spelt, digest_size=_BYTES, key=self._salt).digest()
         return token
 
     def key(self, key: str) -> bytes:

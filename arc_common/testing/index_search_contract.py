@@ -172,6 +172,7 @@ class IndexSearchContract:
         assert store.lexical(scope, "document", {}, limit=10).ids == ()
         assert store.lexical(scope, "document", {"other": 1.0}, limit=10).ids == ()
         assert store.lexical(scope, "document", {"word": 1.0}, limit=0).ids == ()
+        assert store.lexical(scope, "document", {"\ud800": 1.0}, limit=10).document_frequencies.tolist() == [0]
         assert self.nearest(store, scope, [1, 0], limit=0) == []
         assert self.nearest(store, scope, [1, 0], ids=[]) == []
 
