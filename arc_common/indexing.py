@@ -7,6 +7,7 @@ same on every backend.
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 from arc_common.exceptions import InvalidInputError
@@ -79,8 +80,8 @@ class IndexEntry:
         embedder: The name of the embedder that made the vector; `None` without one.
 
     Raises:
-        InvalidInputError: Text, key or value can't be stored; a frequency is not above zero; the vector is not finite,
-            is zero, or has no embedder.
+        InvalidInputError: Text, key or value can't be stored; a frequency is not above zero, or their sum is no float;
+            the vector is not finite, is zero, or has no embedder.
     """
 
     id: str
@@ -96,10 +97,17 @@ class IndexEntry:
         _check_text("entry.text", self.text)
         if self.source is not None:
             _check_text("entry.source", self.source)
+        for name in ("terms", "metadata"):
+            if not isinstance(getattr(self, name), Mapping):
+                raise InvalidInputError(f"entry.{name}", getattr(self, name), "a mapping")
         for term, frequency in self.terms.items():
             _check_text("entry.terms", term)
-            if not 0 < frequency < math.inf:
+            if not (isinstance(frequency, int | float | Real) and 0 < frequency < math.inf):
                 raise InvalidInputError(f"entry.terms[{term!r}]", frequency, "a finite number above zero")
+        try:
+            self.length  # noqa: B018 - stores ask for it when they have begun to write
+        except OverflowError as error:
+            raise InvalidInputError("entry.terms", self.terms, "frequencies whose sum is a float") from error
         object.__setattr__(self, "metadata", _plain("entry.metadata", self.metadata, 0))
         if (self.vector is None) != (self.embedder is None):
             raise InvalidInputError("entry.embedder", self.embedder, "the embedder's name beside a vector, else None")
