@@ -1,10 +1,10 @@
 """One ranking from several. Pure."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from arc_common.documents import Document, ScoredDocument
+from arc_common.documents import Document, ScoredDocument, checked_documents
 from arc_common.exceptions import InvalidInputError
 
 __all__ = [
@@ -38,14 +38,15 @@ class Ranking:
     ideal: float | None = None
 
     def __post_init__(self) -> None:
-        if not 0 <= self.weight < math.inf:
-            raise InvalidInputError("weight", self.weight, "a finite number from 0 on")
+        _check_from_zero("weight", self.weight)
         for name in ("floor", "ideal"):
             value = getattr(self, name)
-            if value is not None and not math.isfinite(value):
+            if value is not None and not _is_finite(value):
                 raise InvalidInputError(name, value, "a finite number, or None")
+        if not isinstance(self.scores, Mapping):
+            raise InvalidInputError("scores", self.scores, "scores by what they are of")
         for key, score in self.scores.items():
-            if score is not None and not math.isfinite(score):
+            if score is not None and not _is_finite(score):
                 raise InvalidInputError(f"scores[{key!r}]", score, "a finite number, or None")
 
     def relative(self) -> dict[str, float]:
@@ -85,8 +86,11 @@ def fused_scores(rankings: Sequence[Ranking]) -> dict[str, float]:
     against 1: an embedder that does not know the language finds everything about equally far, and then its order counts
     for little. (On Korean with an English embedder nDCG@10 is .947 so, .742 when stretched, .354 by reciprocal ranks;
     words alone have .949. On English with the same embedder, all three are above words alone.)
+
+    Raises:
+        InvalidInputError: The sum of the weights is no float.
     """
-    weight = math.fsum(ranking.weight for ranking in rankings)
+    weight = _total_weight(rankings)
     return _sums([(ranking.weight / weight, ranking.relative()) for ranking in rankings]) if weight else {}
 
 
@@ -94,13 +98,33 @@ def reciprocal_ranks(rankings: Sequence[Ranking], *, k: float = RRF_K) -> dict[s
     """Weighted reciprocal rank fusion: the sum of weight / (k + place) (Cormack, Clarke & Büttcher 2009).
 
     Raises:
-        InvalidInputError: k is negative or not finite.
+        InvalidInputError: k is negative or not finite, or the sum of the weights is no float.
     """
-    if not 0 <= k < math.inf:
-        raise InvalidInputError("k", k, "a finite number from 0 on")
+    _check_from_zero("k", k)
+    _total_weight(rankings)  # no score is larger
     return _sums(
         [(ranking.weight, {key: 1 / (k + place) for key, place in ranking.places().items()}) for ranking in rankings]
     )
+
+
+def _total_weight(rankings: Sequence[Ranking]) -> float:
+    weights = [ranking.weight for ranking in rankings]
+    try:
+        return math.fsum(weights)
+    except OverflowError as error:
+        raise InvalidInputError("weights", weights, "numbers whose sum is a float") from error
+
+
+def _check_from_zero(name: str, value: float) -> None:
+    if not (_is_finite(value) and value >= 0):
+        raise InvalidInputError(name, value, "a finite number from 0 on")
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except (TypeError, OverflowError):  # text, for one, or an int that no float is as large as
+        return False
 
 
 def _sums(parts: Sequence[tuple[float, Mapping[str, float]]]) -> dict[str, float]:
@@ -129,7 +153,7 @@ def score_fusion(
         top_k: How many documents at most.
 
     Raises:
-        InvalidInputError: A weight is negative, not finite or of no ranking.
+        InvalidInputError: These are no rankings, or a weight is negative, not finite or of no ranking.
     """
     found = _found(rankings, weights)
     return _fused(found, fused_scores([ranking for ranking, _ in found.values()]), top_k)
@@ -157,16 +181,23 @@ def raw_score_fusion(rankings: Mapping[str, Sequence[ScoredDocument]]) -> list[S
     """One ranking of several whose scores are on one scale, as those of the scopes of one index: best first.
 
     Each document comes once, as in `score_fusion`, with the best of its scores.
+
+    Raises:
+        InvalidInputError: These are no rankings.
     """
-    return _best_first(_distinct([one for name in sorted(rankings) for one in _within(rankings[name])], key=_identity))
+    distinct = _within_each(rankings)
+    return _best_first(_distinct([one for documents in distinct.values() for one in documents], key=_identity))
 
 
 def deduplicated(documents: Sequence[ScoredDocument]) -> list[ScoredDocument]:
     """Each document once, by its id (without one, by its text and source), with the best of its scores; best first.
 
     Documents without a score come last, in the order given.
+
+    Raises:
+        InvalidInputError: These are no documents with scores.
     """
-    return _best_first(_distinct(documents))
+    return _best_first(_distinct(checked_documents("documents", documents)))
 
 
 def _best_first(distinct: Mapping[str, ScoredDocument]) -> list[ScoredDocument]:
@@ -179,12 +210,16 @@ def _found(
     rankings: Mapping[str, Sequence[ScoredDocument]], weights: Mapping[str, float] | None
 ) -> dict[str, tuple[Ranking, dict[str, ScoredDocument]]]:
     """Each ranking with its documents by key, in the order of the names."""
+    within = _within_each(rankings)
+    if weights is not None and not isinstance(weights, Mapping):
+        raise InvalidInputError("weights", weights, "numbers by the rankings' names, or None")
     weights = weights or {}
-    if unknown := sorted(set(weights) - set(rankings)):
-        raise InvalidInputError("weights", unknown[0], f"one of the rankings {sorted(rankings)}")
+    for name in weights:
+        if name not in within:
+            raise InvalidInputError("weights", name, f"one of the rankings {list(within)}")
     found = {}
-    for name in sorted(rankings):
-        distinct = {_identity(one.document): one for one in _within(rankings[name])}
+    for name, documents in within.items():
+        distinct = {_identity(one.document): one for one in documents}
         scores = {key: document.score for key, document in distinct.items()}
         found[name] = Ranking(scores, weight=weights.get(name, 1.0)), distinct
     return found
@@ -220,9 +255,13 @@ def _identity(document: Document) -> str:
     return _key(document) if document.id is None else f"{document.id}\x00{document.text}"
 
 
-def _within(ranking: Sequence[ScoredDocument]) -> Iterable[ScoredDocument]:
-    """Each document of one ranking once."""
-    return _distinct(ranking).values()
+def _within_each(rankings: Mapping[str, Sequence[ScoredDocument]]) -> dict[str, Collection[ScoredDocument]]:
+    """Each document of each ranking once, in the order of the names."""
+    if not isinstance(rankings, Mapping) or not all(isinstance(name, str) for name in rankings):
+        raise InvalidInputError("rankings", rankings, "documents with scores by each ranking's name")
+    return {
+        name: _distinct(checked_documents(f"rankings[{name!r}]", rankings[name])).values() for name in sorted(rankings)
+    }
 
 
 def _distinct(

@@ -184,14 +184,65 @@ def test_nothing_fuses_to_nothing() -> None:
         ({"weights": {"other": 1}}, "other"),
         ({"weights": {"one": -1}}, "weight"),
         ({"weights": {"one": float("nan")}}, "weight"),
+        ({"weights": {"one": "1"}}, "weight: got '1'"),
+        ({"weights": {"one": None}}, "weight: got None"),
+        ({"weights": {"one": 10**400}}, "weight"),
+        ({"weights": ["one"]}, "weights"),
+        ({"k": "60"}, "k: got '60'"),
+        ({"k": None}, "k: got None"),
         ({"top_k": 0}, "top_k"),
         ({"top_k": True}, "top_k"),
         ({"k": -1}, "k:"),
         ({"k": float("inf")}, "k:"),
     ],
-    ids=repr,
+    ids=lambda value: repr(value)[:50],
 )
 def test_bad_options_are_refused(options: dict[str, object], message: str) -> None:
     """By name."""
     with pytest.raises(InvalidInputError, match=message):
         reciprocal_rank_fusion({"one": found(("a", 1.0))}, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("fuse", [*FUSIONS, raw_score_fusion])
+@pytest.mark.parametrize(
+    "wrong", [None, [None], "text", {"one": None}, {"one": [None]}, {"one": "text"}, {7: []}], ids=repr
+)
+def test_what_is_no_ranking_is_refused(fuse: object, wrong: object) -> None:
+    """By name, and that of the ranking."""
+    field = r"rankings\['one'\]" if isinstance(wrong, dict) and "one" in wrong else "rankings"
+    with pytest.raises(InvalidInputError, match=field):
+        fuse(wrong)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("wrong", [None, [None], "text", 7, {}], ids=repr)
+def test_what_is_no_documents_is_not_deduplicated(wrong: object) -> None:
+    """It is refused by name."""
+    with pytest.raises(InvalidInputError, match="documents"):
+        deduplicated(wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"scores": None}, "scores: got None"),
+        ({"scores": {"a": "1"}}, r"scores\['a'\]: got '1'"),
+        ({"scores": {"a": 10**400}}, r"scores\['a'\]"),
+        ({"floor": "0"}, "floor: got '0'"),
+        ({"ideal": float("nan")}, "ideal"),
+        ({"weight": "1"}, "weight: got '1'"),
+    ],
+    ids=lambda value: repr(value)[:50],
+)
+def test_a_ranking_of_something_else_is_refused(fields: dict[str, object], message: str) -> None:
+    """By the field's name."""
+    with pytest.raises(InvalidInputError, match=message):
+        Ranking(**({"scores": {"a": 1.0}} | fields))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("fuse", FUSIONS)
+def test_weights_whose_sum_is_no_float_are_refused(fuse: object) -> None:
+    """The largest one alone is a weight as any other."""
+    one, two = found(("a", 1.0)), found(("b", 1.0))
+    assert len(fuse({"one": one, "two": two}, weights={"one": 1.7e308})) == 2  # type: ignore[operator]
+    with pytest.raises(InvalidInputError, match="weights"):
+        fuse({"one": one, "two": two}, weights={"one": 1e308, "two": 1e308})  # type: ignore[operator]
