@@ -19,7 +19,7 @@ from arc_common.retrieval.agreement import credibility
 from arc_common.retrieval.embedding import GuardedEmbedder
 from arc_common.retrieval.fusion import Ranking, fused_scores
 from arc_common.retrieval.lexical import BM25
-from arc_common.retrieval.smoothing import smoothed
+from arc_common.retrieval.lifting import lifted
 from arc_common.text import analyze, analyze_query, han_characters
 
 if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must not cost
@@ -85,8 +85,8 @@ class HybridIndex:
     """Texts of one scope and kind, on any `IndexStore`.
 
     - Ranking is arc's own BM25 over the scope's statistics, fused with cosines: the same on every store. Cosines count
-      as far as the words bear them out (see `credibility`), words as far as they answer the query. Documents that both
-      found count for those near them, too (see `smoothed`).
+      as far as the words bear them out (see `credibility`), words as far as they answer the query. Where both
+      found documents, one that is near a better one is lifted towards it (see `lifted`), which is in none of its parts.
     - Documents are found by each Han character, too: a query of one finds what contains it.
     - A failing embedder loses nothing: what is added is stored without vectors, what is searched is searched by words,
       and both are counted ("index.embedder_errors"), logged and said.
@@ -251,7 +251,8 @@ class HybridIndex:
 
         Args:
             query: What is asked. An empty one finds nothing, unless there is a vector.
-            top_k: How many at most, however large: more than there are is all of them.
+            top_k: How many at most, however large: more than there are is all of them. Above 100, more is looked at by
+                either part, which may change the order of the first.
             filters: Only texts whose metadata match: a plain dictionary (see `parse_filter`) or a `Filter`.
             threshold: The least cosine (−1 to 1) with which a text counts as found by its vector; with both parts
                 asked, what is found by its words stays. 0.7 is usual for vectors alone.
@@ -334,7 +335,7 @@ class HybridIndex:
     ) -> list[ScoredDocument]:
         parts = {name: ranking for name, ranking in rankings.items() if ranking.scores and ranking.weight}
         if fuse:
-            scores = self._smoothed(fused_scores(list(parts.values())), parts, limit)
+            scores = self._lifted(fused_scores(list(parts.values())), parts, limit)
         else:
             scores = {key: score or 0.0 for part in parts.values() for key, score in part.scores.items()}
         best = _best(scores, top_k)
@@ -347,16 +348,18 @@ class HybridIndex:
             for entry in self._store.fetch(self._scope, self._kind, best)
         ]
 
-    def _smoothed(self, scores: Mapping[str, float], parts: Mapping[str, Ranking], limit: int) -> Mapping[str, float]:
-        """The best of the documents' scores, with a say of what is near each, if both words and vectors found some.
+    def _lifted(self, scores: Mapping[str, float], parts: Mapping[str, Ranking], limit: int) -> Mapping[str, float]:
+        """The best of the documents' scores, lifted by what is near each, if both words and vectors found some.
 
         A message's neighbours are those before and after it, and what is near a memory is another fact: they are left.
+        However many are wanted, the best hundred are compared: more would take time and memory by their square.
         """
         if self._kind != "document" or len(parts) < 2:
             return scores
         best = {entry_id: scores[entry_id] for entry_id in _best(scores, limit)}
+        compared = list(islice(best, _CANDIDATES))
         trust = min(1.0, parts["vector"].weight / parts["bm25"].weight)
-        return smoothed(best, self._store.vectors(self._scope, self._kind, list(best)), trust=trust)
+        return lifted(best, self._store.vectors(self._scope, self._kind, compared), trust=trust)
 
     def _with_cosines(
         self, documents: list[ScoredDocument], vector: "NDArray[np.float32]", *, embedder: str
