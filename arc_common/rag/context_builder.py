@@ -97,7 +97,7 @@ class ContextBuilder:
     ) -> None:
         if not isinstance(token_counter, TokenCounter):
             raise InvalidInputError("token_counter", token_counter, "an object with name, count and count_batch")
-        if order not in get_args(DocumentOrder):
+        if not isinstance(order, str) or order not in get_args(DocumentOrder):
             raise InvalidInputError("order", order, f"one of {', '.join(get_args(DocumentOrder))}")
         SeenTexts(threshold=near_duplicates)
         self._counter = token_counter

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from inspect import getattr_static
 from typing import Protocol
 
 from arc_common.documents import ScoredDocument
@@ -50,6 +51,9 @@ class BM25Reranker:
         statistics: Of the scope that the candidates come from.
         top_k: Documents left at most.
         min_score: The lowest BM25 score that is let through; `None` lets all through.
+
+    Raises:
+        InvalidInputError: An argument is not acceptable; the error names it.
     """
 
     def __init__(
@@ -59,7 +63,7 @@ class BM25Reranker:
         top_k: int = DEFAULT_TOP_K,
         min_score: float | None = None,
     ) -> None:
-        self._statistics = statistics
+        self._statistics = _checked_statistics(statistics)
         self._analyses = Analyses()
         self.top_k = check_top_k(top_k)
         self.min_score = check_min_score(min_score)
@@ -109,6 +113,14 @@ def bm25_scores(
         bm25.idf = {term: _rarity(frequency, size) for term, frequency in zip(terms, frequencies, strict=True)}
     scores: list[float] = bm25.get_scores(terms).tolist()
     return scores
+
+
+def _checked_statistics(statistics: TermStatistics | None) -> TermStatistics | None:
+    """Statistics that have all that is asked of them; looked at, not asked: an index would count its entries."""
+    parts = ("document_count", "average_length", "document_frequencies")
+    if statistics is not None and not all(getattr_static(statistics, name, None) is not None for name in parts):
+        raise InvalidInputError("statistics", statistics, f"an object with {', '.join(parts)}, or None")
+    return statistics
 
 
 def _rarity(frequency: int, size: int) -> float:

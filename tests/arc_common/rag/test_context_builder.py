@@ -3,6 +3,7 @@
 import copy
 import random
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -243,7 +244,7 @@ def test_no_counter_is_trusted_to_add_up():
     ("knobs", "field"),
     [
         *(({"max_tokens": wrong}, "max_tokens") for wrong in (-1, None, "9", True, 2.5, float("nan"))),
-        ({"order": "random"}, "order"),
+        *(({"order": wrong}, "order") for wrong in ("random", None, ["score"], np.array(["score", "source"]))),
         *(({"near_duplicates": wrong}, "threshold") for wrong in (0, 1.1, "0.9", [0.9], float("nan"))),
     ],
     ids=repr,

@@ -5,6 +5,7 @@ import math
 import pickle
 import sys
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -113,3 +114,27 @@ def test_statistics_that_skip_a_term_are_an_error():
 
     with pytest.raises(InvalidInputError, match="document_frequencies"):
         bm25_scores("harbour quartz", ["harbour", "quartz"], statistics=Short())
+
+
+@pytest.mark.parametrize(
+    "wrong", [object(), "text", 1_000, {"document_count": 1}], ids=lambda value: type(value).__name__
+)
+def test_what_is_no_statistics_is_refused(wrong):
+    """When the reranker is made, and by name."""
+    with pytest.raises(InvalidInputError, match="statistics"):
+        BM25Reranker(statistics=wrong)
+
+
+def test_statistics_are_not_asked_before_they_are_needed():
+    """Making a reranker does no I/O; numbers may be attributes as well as properties."""
+
+    class Unreachable(Library):
+        @property
+        def document_count(self):
+            raise OSError
+
+    reranker = BM25Reranker(statistics=Unreachable())
+    with pytest.raises(OSError):  # noqa: PT011 - any of the kind
+        reranker.rerank("harbour", scored(("harbour", 0.0)))
+    plain = SimpleNamespace(document_count=3, average_length=1.0, document_frequencies=Library().document_frequencies)
+    assert BM25Reranker(statistics=plain).rerank("harbour", scored(("harbour", 0.0)))
