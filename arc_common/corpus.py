@@ -16,7 +16,7 @@ from arc_common.retrieval import Found, HybridIndex
 if TYPE_CHECKING:
     from arc_common.runtime import Runtime
 
-__all__ = ["Corpus"]
+__all__ = ["Corpus", "beside_each_other"]
 
 _PAGE = 64
 """Chunks of a document looked up at once."""
@@ -186,6 +186,58 @@ class Corpus:
     ) -> Found:
         """`retrieve`, with what the search had to do without (see `NotingRetriever`)."""
         return self.index.find(query, top_k=top_k, filters=filters, cosines=cosines)
+
+
+def beside_each_other(runtime: "Runtime", scopes: Mapping[str, Scope]) -> dict[str, Corpus]:
+    """The corpora of these scopes as the sources of one turn: what each finds is scored by what all of them hold.
+
+    A question is searched for once, whichever of them is asked first.
+    """
+    if len(scopes) == 1:
+        return {name: Corpus(runtime, scope) for name, scope in scopes.items()}
+    together = _Together({name: Corpus(runtime, scope).index for name, scope in scopes.items()})
+    return {name: _Beside(runtime, scope, name, together) for name, scope in scopes.items()}
+
+
+class _Together:
+    """What several indexes find for the questions of one turn."""
+
+    def __init__(self, indexes: Mapping[str, HybridIndex]) -> None:
+        self._indexes = indexes
+        self._found: dict[tuple[Any, ...], dict[str, Found]] = {}
+
+    def found(
+        self, name: str, query: str, *, top_k: int, filters: Mapping[str, Any] | Filter | None, cosines: bool
+    ) -> Found:
+        asked = query, top_k, repr(filters), cosines
+        if asked not in self._found:
+            first, *others = self._indexes.values()
+            parts = first.find_beside(others, query, top_k=top_k, filters=filters, cosines=cosines)
+            self._found[asked] = dict(zip(self._indexes, parts, strict=True))
+        return self._found[asked][name]
+
+
+class _Beside(Corpus):
+    """A corpus that is searched together with others."""
+
+    def __init__(self, runtime: "Runtime", scope: Scope, name: str, together: _Together) -> None:
+        super().__init__(runtime, scope)
+        self._name = name
+        self._together = together
+
+    def retrieve_with_notes(
+        self,
+        query: str,
+        *,
+        top_k: int,
+        filters: Mapping[str, Any] | Filter | None = None,
+        cosines: bool = False,
+    ) -> Found:
+        """See `Corpus`; by itself where the corpora have vectors of different embedders, one of which fails then."""
+        try:
+            return self._together.found(self._name, query, top_k=top_k, filters=filters, cosines=cosines)
+        except InvalidInputError:
+            return super().retrieve_with_notes(query, top_k=top_k, filters=filters, cosines=cosines)
 
 
 def _checked_ids(ids: object) -> list[str]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from arc_common.corpus import Corpus
+from arc_common.corpus import Corpus, beside_each_other
 from arc_common.indexing import Scope
 from arc_common.messages import Message
 from arc_common.protocols import SessionKey
@@ -121,8 +121,8 @@ def _pipeline_of(runtime: "Runtime", key: SessionKey | None) -> RagPipeline | No
         return rag_pipeline(runtime, given)
     caller_id, user_id = (key.caller_id, key.user_id) if key else ("default", None)
     scopes = {"caller": Scope(caller_id)} | ({"user": Scope(caller_id, user_id)} if user_id else {})
-    sources = {name: Corpus(runtime, scope) for name, scope in scopes.items() if _has_documents(runtime, scope)}
-    return rag_pipeline(runtime, sources, fusion=raw_score_fusion) if sources else None
+    filled = {name: scope for name, scope in scopes.items() if _has_documents(runtime, scope)}
+    return rag_pipeline(runtime, beside_each_other(runtime, filled), fusion=raw_score_fusion) if filled else None
 
 
 def _has_documents(runtime: "Runtime", scope: Scope) -> bool:

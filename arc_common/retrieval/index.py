@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import islice
@@ -20,6 +21,7 @@ from arc_common.retrieval.embedding import GuardedEmbedder
 from arc_common.retrieval.fusion import Ranking, fused_scores
 from arc_common.retrieval.lexical import BM25
 from arc_common.retrieval.lifting import lifted
+from arc_common.retrieval.searched import OneScope, Searched, SeveralScopes
 from arc_common.text import analyze, analyze_query, han_characters
 
 if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must not cost
@@ -127,6 +129,7 @@ class HybridIndex:
         self._store = store
         self._scope = scope or Scope()
         self._kind: EntryKind = kind
+        self._searched: Searched = OneScope(store, self._scope, kind)
         self._embedder = None if embedder is None else GuardedEmbedder(embedder, observer or SilentObserver())
         self._bm25 = bm25 or BM25()
         self._weights = _checked_weights(weights)
@@ -273,7 +276,7 @@ class HybridIndex:
         if not query.strip() and vector is None:
             return Found()
         asks_vectors = mode != "lexical" and (vector is not None or self._embedder is not None)
-        stored = self._store.embedding(self._scope, self._kind) if asks_vectors else None
+        stored = self._searched.embedding() if asks_vectors else None
         if self._embedder is not None:
             self._embedder.check(stored)
         limit = max(_CANDIDATES, top_k)
@@ -286,8 +289,7 @@ class HybridIndex:
             if wanted is None and self._embedder is not None and (wanted := self._embedder.of_query(query)) is None:
                 notes.append(_NO_THRESHOLD_MET if mode == "dense" and threshold is not None else _BY_WORDS_ONLY)
             if wanted is not None:
-                where = self._scope, self._kind
-                near = dict(self._store.dense(*where, wanted, embedder=stored[0], filters=asked, limit=nearest))
+                near = dict(self._searched.dense(wanted, embedder=stored[0], filters=asked, limit=nearest))
                 rankings["vector"] = self._nearest(near, threshold)
         if mode != "dense" or (notes and threshold is None):
             words, answered = self._matching(query, asked, limit)
@@ -300,6 +302,39 @@ class HybridIndex:
         if cosines and stored is not None and wanted is not None:
             documents = self._with_cosines(documents, wanted, embedder=stored[0])
         return Found(tuple(documents), tuple(notes))
+
+    def find_beside(
+        self,
+        others: Sequence["HybridIndex"],
+        query: str,
+        *,
+        top_k: int = 10,
+        filters: Mapping[str, Any] | Filter | None = None,
+        cosines: bool = False,
+    ) -> list[Found]:
+        """What `find` finds in this index and others as if they were one: for each of them what of it is its own.
+
+        Scores are of one scale, by the statistics of all: a text that has half of a question does not score as the best
+        of its scope does. Embedder, weights and formula are this index's. Notes stand with its own.
+
+        Args:
+            others: Further scopes.
+            query: As in `find`.
+            top_k: How many at most, of all together.
+            filters: As in `find`.
+            cosines: As in `find`.
+
+        Raises:
+            InvalidInputError: As in `find`, or the vectors are of different embedders.
+        """
+        joint = copy(self)
+        joint._searched = SeveralScopes([index._searched for index in (self, *others)])  # noqa: SLF001 - its own class
+        found = joint.find(query, top_k=top_k, filters=filters, cosines=cosines)
+        documents: list[list[ScoredDocument]] = [[] for _ in (self, *others)]
+        for one in found.documents:
+            place, entry_id = SeveralScopes.apart(one.document.id or "")
+            documents[place].append(replace(one, document=replace(one.document, id=entry_id)))
+        return [Found(tuple(own), found.notes if not place else ()) for place, own in enumerate(documents)]
 
     def _statistics(self, terms: Sequence[str]) -> LexicalCandidates:
         """Those of scope and kind, without any candidate."""
@@ -315,7 +350,7 @@ class HybridIndex:
         weight = self._weights["bm25"]
         if not terms:
             return Ranking({}, weight=weight), 0.0
-        found = self._store.lexical(self._scope, self._kind, terms, filters=filters, limit=limit)
+        found = self._searched.lexical(terms, filters=filters, limit=limit)
         weights = list(terms.values())
         scores = self._bm25.scores(found, weights)
         best = {found.ids[place]: float(scores[place]) for place in best_places(found.ids, scores, limit)}
@@ -345,7 +380,7 @@ class HybridIndex:
                 scores[entry.id],
                 {name: score for name, part in parts.items() if (score := part.scores.get(entry.id)) is not None},
             )
-            for entry in self._store.fetch(self._scope, self._kind, best)
+            for entry in self._searched.fetch(best)
         ]
 
     def _lifted(self, scores: Mapping[str, float], parts: Mapping[str, Ranking], limit: int) -> Mapping[str, float]:
@@ -359,7 +394,7 @@ class HybridIndex:
         best = {entry_id: scores[entry_id] for entry_id in _best(scores, limit)}
         compared = list(islice(best, _CANDIDATES))
         trust = min(1.0, parts["vector"].weight / parts["bm25"].weight)
-        return lifted(best, self._store.vectors(self._scope, self._kind, compared), trust=trust)
+        return lifted(best, self._searched.vectors(compared), trust=trust)
 
     def _with_cosines(
         self, documents: list[ScoredDocument], vector: "NDArray[np.float32]", *, embedder: str
@@ -368,8 +403,7 @@ class HybridIndex:
         missing = [found.document.id or "" for found in documents if "vector" not in found.score_parts]
         if not missing:
             return documents
-        where = self._scope, self._kind
-        near = dict(self._store.dense(*where, vector, embedder=embedder, ids=missing, limit=len(missing), exact=True))
+        near = dict(self._searched.dense(vector, embedder=embedder, ids=missing, limit=len(missing), exact=True))
         return [
             replace(found, score_parts={**found.score_parts, "vector": near[found.document.id]})
             if found.document.id in near

@@ -176,6 +176,24 @@ def test_the_best_of_a_scope_without_an_answer_comes_last(engine):
     assert shown(asked)[:2] == ["best", "good"]
 
 
+def test_what_answers_leads_also_in_the_larger_scope(url):
+    """A user's note that has two words of the question is the best of that user's few, not of what there is."""
+    with ContextEngine.open(url, settings=ArcSettings()) as engine:
+        text = "The laptop warranty covers battery replacement for three years."
+        engine.documents.add([Document(text, id="z-right")])
+        engine.documents.add([f"Other topic number {n} about gardens." for n in range(10)])
+        notes = engine.documents_of("default", user_id="ann")
+        notes.add([Document("My laptop battery is dead again.", id="a-note"), "Milk and eggs.", "Call mum."])
+        window = engine.session("s", user_id="ann").context("laptop warranty battery replacement?")
+        assert shown(window) == ["z-right", "a-note"]
+        notes.add(
+            Document("The laptop warranty covers battery replacement, said the shop, for two years.", id="b-best")
+        )
+        assert set(
+            shown(engine.session("t", user_id="ann").context("What did the shop say on laptop warranty?"))[:1]
+        ) == {"b-best"}
+
+
 def test_settings_switch_retrieval_off_and_bound_it():
     """Off means off; the section's ceiling holds."""
     with ContextEngine.open(settings=ArcSettings(rag={"enabled": False})) as engine:

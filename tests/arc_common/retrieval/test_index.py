@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from arc_common.documents import Document
 from arc_common.exceptions import InvalidInputError
-from arc_common.indexing import EntryKind
+from arc_common.indexing import EntryKind, Scope
 from arc_common.retrieval import Found, HybridIndex, InMemoryIndexStore
 from arc_common.testing import CountingObserver
 from arc_common.text import analyze
@@ -308,3 +308,59 @@ def test_the_same_documents_in_another_order_give_the_same(texts: list[str], que
         index.add(order)
         found.append(index.search(query))
     assert found[0] == found[1]
+
+
+class Counting:
+    """An embedder by the first letters, that counts its questions."""
+
+    name = "counting"
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        self.texts += texts
+        return [[1.0 + ord(text[0]) % 7, 1.0 + len(text) % 5, 1.0 + len(text.split())] for text in texts]
+
+
+@given(
+    st.lists(st.tuples(st.lists(st.sampled_from(WORDS), min_size=1, max_size=4), st.integers(0, 2)), max_size=12),
+    st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join),
+    st.booleans(),
+)
+def test_scopes_beside_each_other_are_searched_as_one(
+    texts: list[tuple[list[str], int]], query: str, has_embedder: bool
+) -> None:
+    """With the scores, parts and documents that one scope with all of it gives; each scope gets its own."""
+    embedder = Counting() if has_embedder else None
+    whole = HybridIndex(InMemoryIndexStore(), embedder=embedder)
+    store = InMemoryIndexStore()
+    parts = [HybridIndex(store, scope=Scope(f"c{n}"), embedder=embedder) for n in range(3)]
+    for number, (words, place) in enumerate(texts):
+        document = Document(" ".join(words), f"{place} {number:02}", "a source", {"n": number})
+        whole.add([document])
+        parts[place].add([document])
+    found = parts[0].find_beside(parts[1:], query, top_k=5, filters={"n": {"$gte": 1}}, cosines=True)
+    expected = whole.find(query, top_k=5, filters={"n": {"$gte": 1}}, cosines=True).documents
+    for place, own in enumerate(found):
+        wanted = [one for one in expected if one.document.id.startswith(f"{place} ")]  # type: ignore[union-attr]
+        assert [one.document for one in own.documents] == [one.document for one in wanted]
+        for one, other in zip(own.documents, wanted, strict=True):
+            assert one.score == pytest.approx(other.score)
+            assert one.score_parts == pytest.approx(other.score_parts)
+
+
+def test_scopes_beside_each_other_ask_the_embedder_once() -> None:
+    """Of embedders that differ, none is taken for the other."""
+    store, embedder = InMemoryIndexStore(), Counting()
+    parts = [HybridIndex(store, scope=Scope(name), embedder=embedder) for name in ("one", "two")]
+    for part in parts:
+        part.add([Document("cat", "1"), Document("dog", "2")])
+    embedder.texts.clear()
+    found = parts[0].find_beside(parts[1:], "cat")
+    assert embedder.texts == ["cat"]
+    assert [ids(part.documents) for part in found] == [["1", "2"], ["1", "2"]]
+    other = HybridIndex(store, scope=Scope("three"), embedder=WordEmbedder())
+    other.add([Document("cat", "1")])
+    with pytest.raises(InvalidInputError, match="embedder"):
+        parts[0].find_beside([other], "cat")
