@@ -37,8 +37,7 @@ class ArcRetriever(BaseRetriever):
     """Finds documents in an engine, a hybrid index, a RAG pipeline (`engine.rag()`), or any arc `Retriever`.
 
     - Documents come best first (a pipeline's in the order of its settings, as many as its context has room for), as
-      copies: `relevance_score` and
-      `score_parts` in their metadata tell how they were found, where there is a score.
+      copies: `relevance_score` and `score_parts` in their metadata tell how they were found, where there is a score.
     - `k`, `filter` and `filters` are taken at each call too (`retriever.invoke(question, k=3)`), by `invoke` and
       `ainvoke` alike. A filter of the call is asked beside the retriever's own: it narrows, it never widens.
     - Making one does no I/O. `ainvoke` never blocks the event loop.
