@@ -34,12 +34,16 @@ def chosen_filter(filter: MetadataFilter | None, filters: MetadataFilter | None)
     return parse_filter(filters if filter is None else filter)
 
 
-def check_k(value: object) -> int:
+def check_k(value: object, *, name: str = "k") -> int:
     """The number of documents wanted, if it is one.
+
+    Args:
+        value: What was given.
+        name: As what.
 
     Raises:
         InvalidInputError: It isn't.
     """
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InvalidInputError("k", value, "a whole number of at least 1")
+        raise InvalidInputError(name, value, "a whole number of at least 1")
     return value

@@ -2,17 +2,18 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from itertools import repeat
+from types import NoneType
 from typing import Any
 
 from arc_common.corpus import Corpus
 from arc_common.documents import Document as ArcDocument
-from arc_common.documents import ScoredDocument
+from arc_common.documents import ScoredDocument, checked_items
 from arc_common.engine import ContextEngine
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
-from arc_common.indexing import IndexEntry, IndexStore, Scope
+from arc_common.indexing import IndexEntry, IndexStore, Scope, unit_vector
 from arc_common.protocols import Embedder
 from arc_common.rerankers import DiversityReranker, vector_mmr
 from arc_common.retrieval.index import HybridIndex, SearchMode
@@ -139,10 +140,8 @@ class ArcVectorStore(VectorStore):
             InvalidInputError: There are more or fewer ids or metadata than texts, or one of them can't be stored;
                 nothing was written.
         """
-        if isinstance(texts, str):
-            raise InvalidInputError("texts", texts, "several texts, not one")
-        given = list(texts)
-        own = repeat({}) if not metadatas else _as_many("metadatas", metadatas, given)
+        given = checked_items("texts", texts, str, expected="several texts")
+        own = repeat({}) if not metadatas else _as_many("metadatas", metadatas, given, kind=Mapping)
         documents = [Document(text, metadata=metadata or {}) for text, metadata in zip(given, own, strict=False)]
         return self.add_documents(documents, ids=[None] * len(given) if ids is None else ids, **kwargs)
 
@@ -160,8 +159,9 @@ class ArcVectorStore(VectorStore):
             InvalidInputError: As `add_texts`.
         """
         _refuse_unknown({name: value for name, value in kwargs.items() if name != "batch_size"})
-        wanted = [document.id for document in documents] if ids is None else _as_many("ids", ids, documents)
-        given = [_with_id(document, entry_id) for document, entry_id in zip(documents, wanted, strict=True)]
+        own = checked_items("documents", documents, Document, expected="LangChain Documents")
+        wanted = [document.id for document in own] if ids is None else _as_many("ids", ids, own, kind=str)
+        given = [_with_id(document, entry_id) for document, entry_id in zip(own, wanted, strict=True)]
         if isinstance(self._documents, Corpus):  # which notes that there are documents for a session's turns
             return self._documents.add(given)
         return list(self._documents.add(given).ids)
@@ -230,7 +230,8 @@ class ArcVectorStore(VectorStore):
     ) -> list[tuple[Document, float]]:
         """The documents whose vectors are nearest to this one, with their cosines."""
         _refuse_unknown(kwargs)
-        found = self._found("", check_k(k), filter, filters, mode="dense", threshold=threshold, vector=embedding)
+        vector = _checked(embedding)
+        found = self._found("", check_k(k), filter, filters, mode="dense", threshold=threshold, vector=vector)
         return [(document_from_arc(each.document), each.score or 0.0) for each in found]
 
     def max_marginal_relevance_search(
@@ -261,7 +262,8 @@ class ArcVectorStore(VectorStore):
             **kwargs: None; they are refused.
         """
         _refuse_unknown(kwargs)
-        candidates = self._found(query, max(check_k(k), fetch_k), filter, filters, mode=mode)
+        most = max(check_k(k), check_k(fetch_k, name="fetch_k"))
+        candidates = self._found(query, most, filter, filters, mode=mode)
         return self._diverse(query, candidates, k, lambda_mult)
 
     def max_marginal_relevance_search_by_vector(
@@ -277,8 +279,8 @@ class ArcVectorStore(VectorStore):
     ) -> list[Document]:
         """As `max_marginal_relevance_search` in the mode "dense", for a query's vector."""
         _refuse_unknown(kwargs)
-        most = max(check_k(k), fetch_k)
-        candidates = self._found("", most, filter, filters, mode="dense", vector=embedding)
+        most = max(check_k(k), check_k(fetch_k, name="fetch_k"))
+        candidates = self._found("", most, filter, filters, mode="dense", vector=_checked(embedding))
         return self._diverse("", candidates, k, lambda_mult)
 
     # --- relevance: what search_type="similarity_score_threshold" compares -------------------------------------------
@@ -349,10 +351,17 @@ def _with_id(document: Document, document_id: str | None) -> ArcDocument:
     return ArcDocument(given.text, document_id, given.source, given.metadata)
 
 
-def _as_many(field: str, given: Sequence[Any], texts: Sequence[Any]) -> list[Any]:
-    if isinstance(given, str) or len(given) != len(texts):
-        raise InvalidInputError(field, given, f"a list of {len(texts)}: one for each text")
-    return list(given)
+def _as_many(field: str, given: Sequence[Any], texts: Sequence[Any], *, kind: type) -> list[Any]:
+    expected = f"a list of {len(texts)}: one for each text"
+    items = checked_items(field, given, (kind, NoneType), expected=expected)
+    if len(items) != len(texts):
+        raise InvalidInputError(field, given, expected)
+    return items
+
+
+def _checked(embedding: Sequence[float]) -> list[float]:
+    vector: list[float] = unit_vector("embedding", embedding).tolist()
+    return vector
 
 
 def _refuse_unknown(options: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import copy
 from collections.abc import Iterator
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -123,6 +124,14 @@ def test_some_ids_may_be_none() -> None:
     assert store.add_texts(["b"], ids=[None]) == made[1:]
 
 
+def test_texts_and_metadata_may_be_any_kind_of_several() -> None:
+    """Iterators, tuples, and mappings that are no dictionaries."""
+    store = ArcVectorStore(EMBEDDING)
+    assert store.add_texts(iter("ab"), [MappingProxyType({"page": 1}), None], ids=("a", "b")) == ["a", "b"]  # type: ignore[arg-type, list-item]
+    assert store.add_documents(iter([Document("c", id="c")])) == ["c"]  # type: ignore[arg-type]
+    assert [document.metadata for document in store.get_by_ids(["a", "b", "c"])] == [{"page": 1}, {}, {}]
+
+
 storable = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), max_size=9)
 metadatas = st.dictionaries(storable, st.integers(-9, 9) | st.lists(storable, max_size=2), max_size=3)
 
@@ -143,21 +152,32 @@ def test_documents_handed_in_stay_as_they_are(told: list[tuple[str, dict[str, An
 
 
 @pytest.mark.parametrize(
-    "write",
+    ("write", "field"),
     [
-        lambda store: store.add_texts(["a", "b"], ids=["one"]),
-        lambda store: store.add_texts(["a"], [{}, {}]),
-        lambda store: store.add_texts("abc"),
-        lambda store: store.add_texts(["a", "b"], [{}, {"when": object()}]),
-        lambda store: store.add_texts(["a"], namespace="x"),
-        lambda store: store.delete(),
-        lambda store: store.delete("abc"),
+        (lambda store: store.add_texts(None), "texts"),
+        (lambda store: store.add_texts(["a", 7]), "texts"),
+        (lambda store: store.add_texts(["a", None]), "texts"),
+        (lambda store: store.add_texts(["a"], 7), "metadatas"),
+        (lambda store: store.add_texts(["a"], ["b"]), "metadatas"),
+        (lambda store: store.add_texts(["a"], ids=7), "ids"),
+        (lambda store: store.add_texts(["a"], ids=[7]), "ids"),
+        (lambda store: store.add_documents(None), "documents"),
+        (lambda store: store.add_documents([Document("a"), None]), "documents"),
+        (lambda store: store.add_documents(["a"]), "documents"),
+        (lambda store: store.add_documents(Document("a")), "documents"),
+        (lambda store: store.add_texts(["a", "b"], ids=["one"]), "ids"),
+        (lambda store: store.add_texts(["a"], [{}, {}]), "metadatas"),
+        (lambda store: store.add_texts("abc"), "texts"),
+        (lambda store: store.add_texts(["a", "b"], [{}, {"when": object()}]), r"metadata\['when'\]"),
+        (lambda store: store.add_texts(["a"], namespace="x"), "namespace"),
+        (lambda store: store.delete(), "ids"),
+        (lambda store: store.delete("abc"), "ids"),
     ],
 )
-def test_what_cant_be_written_is_refused(write: Any) -> None:
-    """And nothing is written or removed."""
+def test_what_cant_be_written_is_refused(write: Any, field: str) -> None:
+    """By name, and nothing is written or removed."""
     store = filled()
-    with pytest.raises(InvalidInputError):
+    with pytest.raises(InvalidInputError, match=field):
         write(store)
     assert store.index.count() == 4
 
@@ -308,6 +328,31 @@ def _tied(asked: Any, vectors: list[list[int]]) -> bool:
 def test_fetch_k_smaller_than_k_is_no_limit() -> None:
     """As many as are wanted come."""
     assert len(filled().max_marginal_relevance_search("current", k=4, fetch_k=1)) == 4
+
+
+@pytest.mark.parametrize("wrong", [None, "3", 0, True, 2.5], ids=repr)
+def test_fetch_k_is_a_number_of_documents(wrong: Any) -> None:
+    """As k is."""
+    store = filled()
+    with pytest.raises(InvalidInputError, match="fetch_k: got"):
+        store.max_marginal_relevance_search("current", fetch_k=wrong)
+    with pytest.raises(InvalidInputError, match="fetch_k: got"):
+        store.max_marginal_relevance_search_by_vector(EMBEDDING.embed_query("current"), fetch_k=wrong)
+
+
+@pytest.mark.parametrize("wrong", [None, [], "text", [None], ["1"], [0.0, 0.0], [float("nan")]], ids=repr)
+@pytest.mark.parametrize(
+    "way",
+    [
+        "similarity_search_by_vector",
+        "similarity_search_with_score_by_vector",
+        "max_marginal_relevance_search_by_vector",
+    ],
+)
+def test_what_is_no_vector_is_refused(way: str, wrong: Any) -> None:
+    """Rather than nothing found."""
+    with pytest.raises(InvalidInputError, match="embedding: got"):
+        getattr(filled(), way)(wrong)
 
 
 def test_an_unknown_option_is_refused() -> None:
