@@ -2,11 +2,12 @@
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import islice
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from arc_common.documents import Document, ScoredDocument
@@ -124,7 +125,7 @@ class HybridIndex:
     ) -> None:
         if kind not in KINDS:
             raise InvalidInputError("kind", kind, f"one of {', '.join(KINDS)}")
-        if batch_size < 1:
+        if not isinstance(batch_size, int) or batch_size < 1:
             raise InvalidInputError("batch_size", batch_size, "1 or more")
         self._store = store
         self._scope = scope or Scope()
@@ -149,7 +150,7 @@ class HybridIndex:
             InvalidInputError: An item can't be stored, or vectors are of different embedders or dimensions: those that
                 are stored, those that items bring, and those that the embedder makes.
         """
-        entries = [_entry(item, self._kind) for item in items]
+        entries = [_entry(item, self._kind) for item in _several("items", items)]
         embedder = self._embedder
         brings_vectors = any(entry.vector is not None for entry in entries)
         stored = self._store.embedding(self._scope, self._kind) if embedder or brings_vectors else None
@@ -195,11 +196,11 @@ class HybridIndex:
 
     def delete(self, ids: Collection[str]) -> int:
         """Remove texts; how many were there."""
-        return self._store.remove(self._scope, self._kind, ids)
+        return self._store.remove(self._scope, self._kind, _checked_ids(ids))
 
     def get(self, ids: Sequence[str]) -> list[Document]:
         """Those of the texts that are there, in the order of the ids."""
-        return [_document(entry) for entry in self._store.fetch(self._scope, self._kind, ids)]
+        return [_document(entry) for entry in self._store.fetch(self._scope, self._kind, _checked_ids(ids))]
 
     def count(self, *, filters: Mapping[str, Any] | Filter | None = None) -> int:
         """How many texts there are."""
@@ -223,7 +224,7 @@ class HybridIndex:
 
     def vectors(self, ids: Collection[str]) -> "dict[str, NDArray[np.float32]]":
         """The vectors of those of the texts that have one, by id."""
-        return self._store.vectors(self._scope, self._kind, ids)
+        return self._store.vectors(self._scope, self._kind, _checked_ids(ids))
 
     def search(
         self,
@@ -464,12 +465,25 @@ def _document(entry: IndexEntry) -> Document:
     return Document(entry.text, entry.id, entry.source, entry.metadata)
 
 
+def _several(name: str, given: object) -> list[Any]:
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise InvalidInputError(name, given, "several of them, in a list")
+    return list(given)
+
+
+def _checked_ids(ids: object) -> list[str]:
+    checked = _several("ids", ids)
+    if wrong := [one for one in checked if not isinstance(one, str)]:
+        raise InvalidInputError("ids", wrong[0], "texts")
+    return checked
+
+
 def _checked_weights(weights: Mapping[str, float] | None) -> dict[str, float]:
     checked = {"bm25": 1.0, "vector": 1.0}
     for name, weight in (weights or {}).items():
         if name not in checked:
             raise InvalidInputError("weights", name, "the parts 'bm25' and 'vector'")
-        if not 0 <= weight < math.inf:
+        if not isinstance(weight, Real) or not 0 <= weight < math.inf:
             raise InvalidInputError(f"weights[{name!r}]", weight, "a finite number from 0 on")
         checked[name] = weight
     if not any(checked.values()):
@@ -484,5 +498,5 @@ def _check_search(query: object, top_k: object, threshold: object, mode: object)
         raise InvalidInputError("top_k", top_k, "a whole number of at least 1")
     if threshold is not None and not (isinstance(threshold, int | float) and -1 <= threshold <= 1):
         raise InvalidInputError("threshold", threshold, "a cosine from -1 to 1, or None")
-    if mode not in get_args(SearchMode):
+    if not isinstance(mode, str) or mode not in get_args(SearchMode):
         raise InvalidInputError("mode", mode, f"one of {', '.join(get_args(SearchMode))}")

@@ -135,6 +135,7 @@ def test_an_enormous_query_is_cut(index: HybridIndex) -> None:
         ({"threshold": 2}, "threshold"),
         ({"threshold": float("nan")}, "threshold"),
         ({"mode": "fuzzy"}, "mode"),
+        ({"mode": ["dense"]}, "mode"),
         ({"filters": "year = 1"}, "filters"),
     ],
     ids=repr,
@@ -148,9 +149,21 @@ def test_bad_options_are_refused(index: HybridIndex, options: dict[str, Any], me
 def test_bad_arguments_are_refused() -> None:
     """When the index is made, when it is filled, and when it is asked for what it can't do."""
     store = InMemoryIndexStore()
-    for options in ({"kind": "thing"}, {"weights": {"words": 1}}, {"weights": {"bm25": -1}}, {"batch_size": 0}):
+    for options in (
+        {"kind": "thing"},
+        {"weights": {"words": 1}},
+        {"weights": {"bm25": -1}},
+        {"weights": {"bm25": "1"}},
+        {"batch_size": 0},
+        {"batch_size": "x"},
+    ):
         with pytest.raises(InvalidInputError):
             HybridIndex(store, **options)
+    index = HybridIndex(store)
+    for call, name in ((index.add, "items"), (index.delete, "ids"), (index.get, "ids"), (index.vectors, "ids")):
+        for wrong in (None, 5, "a", {"a": 1}, [{}]):
+            with pytest.raises(InvalidInputError, match=name):
+                call(wrong)
     with pytest.raises(InvalidInputError, match="above zero"):
         HybridIndex(store, weights={"bm25": 0, "vector": 0})
     with pytest.raises(InvalidInputError, match="embedder"):
