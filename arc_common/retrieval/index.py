@@ -7,7 +7,6 @@ from copy import copy
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import islice
-from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from arc_common.documents import Document, ScoredDocument
@@ -483,7 +482,7 @@ def _checked_weights(weights: Mapping[str, float] | None) -> dict[str, float]:
     for name, weight in (weights or {}).items():
         if name not in checked:
             raise InvalidInputError("weights", name, "the parts 'bm25' and 'vector'")
-        if not isinstance(weight, Real) or not 0 <= weight < math.inf:
+        if not isinstance(weight, int | float) or not 0 <= weight < math.inf:
             raise InvalidInputError(f"weights[{name!r}]", weight, "a finite number from 0 on")
         checked[name] = weight
     if not any(checked.values()):
