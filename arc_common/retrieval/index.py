@@ -35,10 +35,10 @@ SearchMode = Literal["hybrid", "lexical", "dense"]
 _CANDIDATES = 100
 """Of each part, at least: with 50, 100 and 200 the fused order was as good (nDCG@10 within .003)."""
 
-_ANSWERED = 0.25
+_ANSWERED = 0.5
 """Of the query's terms, by weight, that the best text by words must have to be worth 1: one word in common by chance
-outweighs no vector. Where a third of the words are the text's own and the others are not, nDCG@10 is .01 to .07 above
-that of measuring by the best alone; where words serve, it is the same."""
+outweighs no vector. Beside 0.25 nDCG@10 of one-line descriptions, which share few words with what is asked, is .366 and
+not .349; of paragraphs in three languages and of abstracts it is within .001."""
 
 _BY_WORDS_ONLY = "no vector for the query: searched by words only"
 _NO_THRESHOLD_MET = "no vector for the query: nothing can meet the threshold"
@@ -296,7 +296,8 @@ class HybridIndex:
             rankings["bm25"] = words
             if near and words.weight:
                 vectors = rankings["vector"]
-                weight = vectors.weight * credibility(near, words.scores, answered=answered)
+                # as evidence falls with what is answered, agreement falls with its root (Spearman 1904)
+                weight = vectors.weight * credibility(near, words.scores, answered=math.sqrt(answered))
                 rankings["vector"] = replace(vectors, weight=weight)
         documents = self._documents(rankings, top_k, limit=limit, fuse=mode == "hybrid")
         if cosines and stored is not None and wanted is not None:
