@@ -164,12 +164,20 @@ for _level, _corpus in CORPORA.items():
         "HybridIndex.search": calls(_index, "search", QUESTION, top_k=50),
         "HybridIndex.find": calls(_index, "find", QUESTION, top_k=50, mode="lexical"),
         "HybridIndex.find dense": calls(_index, "find", "", top_k=50, mode="dense", vector=VECTOR),
+        "HybridIndex.find_beside": calls(_index, "find_beside", [], QUESTION, top_k=50),
         "HybridIndex.get": calls(_index, "get", ["d", "h"]),
         "RagPipeline.retrieve": calls(
             lambda engine, party, corpus=_corpus: engine.rag(corpus(engine, party)), "retrieve", QUESTION
         ),
     }.items():
         reads(f"{_name} of a {_level}", reaches=(_level,))(_run)
+
+
+@reads("HybridIndex.find_beside of both", reaches=("caller", "user"))
+def beside(engine: ContextEngine, party: Party) -> Any:
+    """What two scopes find together, each its own."""
+    caller, user = (_index_of(corpus)(engine, party) for corpus in CORPORA.values())
+    return caller.find_beside([user], QUESTION, top_k=50)
 
 
 @reads(
