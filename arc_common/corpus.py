@@ -12,6 +12,7 @@ from arc_common.messages import check_identifier
 from arc_common.rag import Chunker
 from arc_common.rag.chunking import DOCUMENT_ID, chunk_prefix
 from arc_common.retrieval import Found, HybridIndex
+from arc_common.retrieval.checks import several
 
 if TYPE_CHECKING:
     from arc_common.runtime import Runtime
@@ -246,9 +247,7 @@ def _checked_ids(ids: object) -> list[str]:
     Raises:
         InvalidInputError: They aren't.
     """
-    if isinstance(ids, str | bytes | Mapping) or not isinstance(ids, Iterable):
-        raise InvalidInputError("ids", ids, "a collection of ids")
-    return [check_identifier("ids", one) for one in ids]
+    return [check_identifier("ids", one) for one in several("ids", ids)]
 
 
 def _plain(documents: Document | str | Iterable[Document | str]) -> list[Document]:

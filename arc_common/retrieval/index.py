@@ -1,13 +1,11 @@
 """HybridIndex: texts of one scope and kind, found by their words, by their meaning, or by both."""
 
 import math
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import InvalidInputError
@@ -17,20 +15,20 @@ from arc_common.observability import Observer, SilentObserver
 from arc_common.protocols import Embedder
 from arc_common.ranking import best_places
 from arc_common.retrieval.agreement import credibility
+from arc_common.retrieval.checks import SearchMode, check_search, checked_ids, checked_weights, several
 from arc_common.retrieval.embedding import GuardedEmbedder
+from arc_common.retrieval.entries import document_of, entry_of, one_embedding
 from arc_common.retrieval.fusion import Ranking, fused_scores
 from arc_common.retrieval.lexical import BM25
 from arc_common.retrieval.lifting import lifted
 from arc_common.retrieval.searched import OneScope, Searched, SeveralScopes
-from arc_common.text import analyze, analyze_query, han_characters
+from arc_common.text import analyze_query, han_characters
 
 if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must not cost
     import numpy as np
     from numpy.typing import NDArray
 
 __all__ = ["Added", "Found", "HybridIndex", "SearchMode"]
-
-SearchMode = Literal["hybrid", "lexical", "dense"]
 
 _CANDIDATES = 100
 """Of each part, at least: with 50, 100 and 200 the fused order was as good (nDCG@10 within .003)."""
@@ -132,7 +130,7 @@ class HybridIndex:
         self._searched: Searched = OneScope(store, self._scope, kind)
         self._embedder = None if embedder is None else GuardedEmbedder(embedder, observer or SilentObserver())
         self._bm25 = bm25 or BM25()
-        self._weights = _checked_weights(weights)
+        self._weights = checked_weights(weights)
         self._drop_stop_words = drop_stop_words
         self._batch_size = batch_size
 
@@ -149,11 +147,11 @@ class HybridIndex:
             InvalidInputError: An item can't be stored, or vectors are of different embedders or dimensions: those that
                 are stored, those that items bring, and those that the embedder makes.
         """
-        entries = [_entry(item, self._kind) for item in _several("items", items)]
+        entries = [entry_of(item, self._kind) for item in several("items", items)]
         embedder = self._embedder
         brings_vectors = any(entry.vector is not None for entry in entries)
         stored = self._store.embedding(self._scope, self._kind) if embedder or brings_vectors else None
-        embedding = _one_embedding(entries, stored)
+        embedding = one_embedding(entries, stored)
         if embedder is not None:
             embedder.check(embedding)
         unembedded = 0
@@ -161,7 +159,7 @@ class HybridIndex:
             batch = entries[start : start + self._batch_size]
             if embedder is not None:
                 batch, works = embedder.of_entries(batch)
-                embedding = _one_embedding(batch, embedding)
+                embedding = one_embedding(batch, embedding)
                 embedder = embedder if works else None  # one that hangs should not be asked a thousand times
             self._store.put(self._scope, self._kind, batch)
             unembedded += sum(entry.vector is None for entry in batch)
@@ -195,11 +193,11 @@ class HybridIndex:
 
     def delete(self, ids: Collection[str]) -> int:
         """Remove texts; how many were there."""
-        return self._store.remove(self._scope, self._kind, _checked_ids(ids))
+        return self._store.remove(self._scope, self._kind, checked_ids(ids))
 
     def get(self, ids: Sequence[str]) -> list[Document]:
         """Those of the texts that are there, in the order of the ids."""
-        return [_document(entry) for entry in self._store.fetch(self._scope, self._kind, _checked_ids(ids))]
+        return [document_of(entry) for entry in self._store.fetch(self._scope, self._kind, checked_ids(ids))]
 
     def count(self, *, filters: Mapping[str, Any] | Filter | None = None) -> int:
         """How many texts there are."""
@@ -223,7 +221,7 @@ class HybridIndex:
 
     def vectors(self, ids: Collection[str]) -> "dict[str, NDArray[np.float32]]":
         """The vectors of those of the texts that have one, by id."""
-        return self._store.vectors(self._scope, self._kind, _checked_ids(ids))
+        return self._store.vectors(self._scope, self._kind, checked_ids(ids))
 
     def search(
         self,
@@ -269,7 +267,7 @@ class HybridIndex:
             InvalidInputError: A value is not acceptable, or the stored vectors are of another embedder or dimension.
         """
         asked = parse_filter(filters)
-        _check_search(query, top_k, threshold, mode)
+        check_search(query, top_k, threshold, mode)
         top_k = min(top_k, _MOST)
         if mode == "dense" and vector is None and self._embedder is None:
             raise InvalidInputError("mode", mode, "an embedder in the index, or a vector")
@@ -377,7 +375,7 @@ class HybridIndex:
         best = _best(scores, top_k)
         return [
             ScoredDocument(
-                _document(entry),
+                document_of(entry),
                 scores[entry.id],
                 {name: score for name, part in parts.items() if (score := part.scores.get(entry.id)) is not None},
             )
@@ -424,79 +422,3 @@ class HybridIndex:
 
 def _best(scores: Mapping[str, float], limit: int) -> list[str]:
     return sorted(scores, key=lambda entry_id: (-scores[entry_id], entry_id))[:limit]
-
-
-def _entry(item: Document | IndexEntry, kind: EntryKind) -> IndexEntry:
-    if isinstance(item, IndexEntry):
-        return item if item.terms else replace(item, terms=_terms(item.text, kind))
-    if not isinstance(item, Document):
-        raise InvalidInputError("items", item, "a Document or an IndexEntry")
-    entry_id = item.id
-    if entry_id is None:
-        entry_id = sha256(f"{item.source or ''}\x00{item.text}".encode(errors="surrogatepass")).hexdigest()[:32]
-    return IndexEntry(entry_id, item.text, _terms(item.text, kind), item.metadata, item.source)
-
-
-def _terms(text: str, kind: EntryKind) -> dict[str, float]:
-    characters = han_characters(text) if kind == "document" else []
-    return dict(Counter(analyze(text)) | Counter(characters))
-
-
-def _one_embedding(entries: Sequence[IndexEntry], embedding: tuple[str, int] | None) -> tuple[str, int] | None:
-    """Embedder and dimension of the entries' vectors and of those that are there.
-
-    Raises:
-        InvalidInputError: They are of more than one.
-    """
-    for entry in entries:
-        if entry.vector is None or entry.embedder is None:
-            continue
-        own = entry.embedder, len(entry.vector)
-        embedding = embedding or own
-        if own[0] != embedding[0]:
-            expected = f"{embedding[0]!r}, which made the other vectors (`re_embed` replaces those that are stored)"
-            raise InvalidInputError("embedder", own[0], expected)
-        if own != embedding:
-            raise InvalidInputError("vector", f"{own[1]} numbers", f"{embedding[1]}, as in the others of {own[0]!r}")
-    return embedding
-
-
-def _document(entry: IndexEntry) -> Document:
-    return Document(entry.text, entry.id, entry.source, entry.metadata)
-
-
-def _several(name: str, given: object) -> list[Any]:
-    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-        raise InvalidInputError(name, given, "several of them, in a list")
-    return list(given)
-
-
-def _checked_ids(ids: object) -> list[str]:
-    checked = _several("ids", ids)
-    if wrong := [one for one in checked if not isinstance(one, str)]:
-        raise InvalidInputError("ids", wrong[0], "texts")
-    return checked
-
-
-def _checked_weights(weights: Mapping[str, float] | None) -> dict[str, float]:
-    checked = {"bm25": 1.0, "vector": 1.0}
-    for name, weight in (weights or {}).items():
-        if name not in checked:
-            raise InvalidInputError("weights", name, "the parts 'bm25' and 'vector'")
-        if not isinstance(weight, int | float) or not 0 <= weight < math.inf:
-            raise InvalidInputError(f"weights[{name!r}]", weight, "a finite number from 0 on")
-        checked[name] = weight
-    if not any(checked.values()):
-        raise InvalidInputError("weights", weights, "at least one above zero")
-    return checked
-
-
-def _check_search(query: object, top_k: object, threshold: object, mode: object) -> None:
-    if not isinstance(query, str):
-        raise InvalidInputError("query", query, "text")
-    if isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1:
-        raise InvalidInputError("top_k", top_k, "a whole number of at least 1")
-    if threshold is not None and not (isinstance(threshold, int | float) and -1 <= threshold <= 1):
-        raise InvalidInputError("threshold", threshold, "a cosine from -1 to 1, or None")
-    if not isinstance(mode, str) or mode not in get_args(SearchMode):
-        raise InvalidInputError("mode", mode, f"one of {', '.join(get_args(SearchMode))}")
