@@ -12,7 +12,7 @@ from arc_common.messages import check_identifier
 from arc_common.rag import Chunker
 from arc_common.rag.chunking import DOCUMENT_ID, chunk_prefix
 from arc_common.retrieval import Found, HybridIndex
-from arc_common.retrieval.checks import several
+from arc_common.retrieval.checks import checked_ids
 
 if TYPE_CHECKING:
     from arc_common.runtime import Runtime
@@ -247,7 +247,7 @@ def _checked_ids(ids: object) -> list[str]:
     Raises:
         InvalidInputError: They aren't.
     """
-    return [check_identifier("ids", one) for one in several("ids", ids)]
+    return [check_identifier("ids", one) for one in checked_ids(ids)]
 
 
 def _plain(documents: Document | str | Iterable[Document | str]) -> list[Document]:

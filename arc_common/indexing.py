@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must n
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["KINDS", "EntryKind", "IndexEntry", "IndexStore", "LexicalCandidates", "Scope", "unit_vector"]
+__all__ = ["KINDS", "EntryKind", "IndexEntry", "IndexReader", "IndexStore", "LexicalCandidates", "Scope", "unit_vector"]
 
 EntryKind = Literal["document", "message", "fact", "memory", "artifact"]
 
@@ -142,66 +142,11 @@ class LexicalCandidates:
     total_length: float
 
 
-class IndexStore(Protocol):
-    """Where the index is kept. Thread-safe; every method is atomic and sees one scope and kind only.
+class IndexReader(Protocol):
+    """The part of an `IndexStore` that a search needs."""
 
-    - Entries come back as they were put, `fetch` leaves out what showing them does not need.
-    - Vectors of one scope and kind are all of one embedder and one dimension.
-    - Of entries that are equal in rank, those with the smaller id (by code points) come first.
-    """
-
-    def put(self, scope: Scope, kind: EntryKind, entries: Sequence[IndexEntry]) -> None:
-        """Store entries, each in the place of the one with its id; of two with one id, the later.
-
-        Raises:
-            InvalidInputError: A vector's embedder or dimension is another than that of the vectors that are there;
-                nothing was written.
-        """
-
-    def attach(self, scope: Scope, kind: EntryKind, entries: Sequence[IndexEntry]) -> int:
-        """Give stored entries the vectors of these, where the stored text is still theirs; how many got one.
-
-        For entries that were stored when no embedder answered. Nothing but vector and embedder changes.
-
-        Raises:
-            InvalidInputError: As `put`.
-        """
-
-    def detach(self, scope: Scope, kind: EntryKind) -> int:
-        """Forget all vectors, so that another embedder can make new ones; how many there were."""
-
-    def remove(self, scope: Scope, kind: EntryKind, ids: Collection[str]) -> int:
-        """Remove entries; how many were there."""
-
-    def erase(self, scope: Scope, *, kind: EntryKind | None = None) -> int:
-        """Remove all entries of the scope and of every scope within it (see `Scope.contains`); how many there were."""
-
-    def fetch(self, scope: Scope, kind: EntryKind, ids: Sequence[str]) -> list[IndexEntry]:
-        """Those of the entries that are there, in the order of the ids, each once; without terms and vectors."""
-
-    def vectors(self, scope: Scope, kind: EntryKind, ids: Collection[str]) -> "dict[str, NDArray[np.float32]]":
-        """The vectors of those of the entries that have one, by id."""
-
-    def scan(
-        self,
-        scope: Scope,
-        kind: EntryKind,
-        *,
-        filters: Filter | None = None,
-        unembedded: bool = False,
-        after: str | None = None,
-        limit: int,
-    ) -> list[IndexEntry]:
-        """The first entries by id, with all that they have.
-
-        Args:
-            scope: Whose.
-            kind: Of what.
-            filters: Only those whose metadata match.
-            unembedded: Only those without a vector.
-            after: Only those with a larger id: the last one of the page before.
-            limit: At most so many.
-        """
+    def embedding(self, scope: Scope, kind: EntryKind) -> tuple[str, int] | None:
+        """Embedder and dimension of the stored vectors; `None` if there are none."""
 
     def lexical(
         self,
@@ -259,11 +204,70 @@ class IndexStore(Protocol):
             InvalidInputError: The stored vectors are of another embedder or another dimension.
         """
 
+    def vectors(self, scope: Scope, kind: EntryKind, ids: Collection[str]) -> "dict[str, NDArray[np.float32]]":
+        """The vectors of those of the entries that have one, by id."""
+
+    def fetch(self, scope: Scope, kind: EntryKind, ids: Sequence[str]) -> list[IndexEntry]:
+        """Those of the entries that are there, in the order of the ids, each once; without terms and vectors."""
+
+
+class IndexStore(IndexReader, Protocol):
+    """Where the index is kept. Thread-safe; every method is atomic and sees one scope and kind only.
+
+    - Entries come back as they were put, `fetch` leaves out what showing them does not need.
+    - Vectors of one scope and kind are all of one embedder and one dimension.
+    - Of entries that are equal in rank, those with the smaller id (by code points) come first.
+    """
+
+    def put(self, scope: Scope, kind: EntryKind, entries: Sequence[IndexEntry]) -> None:
+        """Store entries, each in the place of the one with its id; of two with one id, the later.
+
+        Raises:
+            InvalidInputError: A vector's embedder or dimension is another than that of the vectors that are there;
+                nothing was written.
+        """
+
+    def attach(self, scope: Scope, kind: EntryKind, entries: Sequence[IndexEntry]) -> int:
+        """Give stored entries the vectors of these, where the stored text is still theirs; how many got one.
+
+        For entries that were stored when no embedder answered. Nothing but vector and embedder changes.
+
+        Raises:
+            InvalidInputError: As `put`.
+        """
+
+    def detach(self, scope: Scope, kind: EntryKind) -> int:
+        """Forget all vectors, so that another embedder can make new ones; how many there were."""
+
+    def remove(self, scope: Scope, kind: EntryKind, ids: Collection[str]) -> int:
+        """Remove entries; how many were there."""
+
+    def erase(self, scope: Scope, *, kind: EntryKind | None = None) -> int:
+        """Remove all entries of the scope and of every scope within it (see `Scope.contains`); how many there were."""
+
+    def scan(
+        self,
+        scope: Scope,
+        kind: EntryKind,
+        *,
+        filters: Filter | None = None,
+        unembedded: bool = False,
+        after: str | None = None,
+        limit: int,
+    ) -> list[IndexEntry]:
+        """The first entries by id, with all that they have.
+
+        Args:
+            scope: Whose.
+            kind: Of what.
+            filters: Only those whose metadata match.
+            unembedded: Only those without a vector.
+            after: Only those with a larger id: the last one of the page before.
+            limit: At most so many.
+        """
+
     def count(self, scope: Scope, kind: EntryKind, *, filters: Filter | None = None) -> int:
         """How many entries there are."""
-
-    def embedding(self, scope: Scope, kind: EntryKind) -> tuple[str, int] | None:
-        """Embedder and dimension of the stored vectors; `None` if there are none."""
 
     def close(self) -> None:
         """Give back what the store holds. Safe to call twice."""

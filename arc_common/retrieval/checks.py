@@ -1,29 +1,20 @@
 """What an index and its searches are given, checked: errors name the field and the value."""
 
 import math
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal, get_args
+from collections.abc import Mapping
+from typing import Literal, get_args
 
+from arc_common.documents import checked_items
 from arc_common.exceptions import InvalidInputError
 
-__all__ = ["SearchMode", "check_search", "checked_ids", "checked_weights", "several"]
+__all__ = ["SearchMode", "check_search", "checked_ids", "checked_weights"]
 
 SearchMode = Literal["hybrid", "lexical", "dense"]
 
 
-def several(name: str, given: object) -> list[Any]:
-    """What was given, if it is several things and not a text or a mapping, whose parts might pass for them."""
-    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-        raise InvalidInputError(name, given, "several of them, in a list")
-    return list(given)
-
-
 def checked_ids(ids: object) -> list[str]:
     """Several texts."""
-    checked = several("ids", ids)
-    if wrong := [one for one in checked if not isinstance(one, str)]:
-        raise InvalidInputError("ids", wrong[0], "texts")
-    return checked
+    return checked_items("ids", ids, str, expected="a collection of ids")
 
 
 def checked_weights(weights: Mapping[str, float] | None) -> dict[str, float]:

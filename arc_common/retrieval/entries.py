@@ -14,15 +14,9 @@ __all__ = ["document_of", "entry_of", "one_embedding"]
 
 
 def entry_of(item: Document | IndexEntry, kind: EntryKind) -> IndexEntry:
-    """What is stored of an item, with its terms; of a document without an id, under one that is made from it.
-
-    Raises:
-        InvalidInputError: It is neither.
-    """
+    """What is stored of an item, with its terms; of a document without an id, under one that is made from it."""
     if isinstance(item, IndexEntry):
         return item if item.terms else replace(item, terms=_terms(item.text, kind))
-    if not isinstance(item, Document):
-        raise InvalidInputError("items", item, "a Document or an IndexEntry")
     entry_id = item.id
     if entry_id is None:
         entry_id = sha256(f"{item.source or ''}\x00{item.text}".encode(errors="surrogatepass")).hexdigest()[:32]

@@ -7,21 +7,30 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from arc_common.documents import Document, ScoredDocument
+from arc_common.documents import Document, ScoredDocument, checked_items
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Filter, parse_filter
-from arc_common.indexing import KINDS, EntryKind, IndexEntry, IndexStore, LexicalCandidates, Scope, unit_vector
+from arc_common.indexing import (
+    KINDS,
+    EntryKind,
+    IndexEntry,
+    IndexReader,
+    IndexStore,
+    LexicalCandidates,
+    Scope,
+    unit_vector,
+)
 from arc_common.observability import Observer, SilentObserver
 from arc_common.protocols import Embedder
 from arc_common.ranking import best_places
 from arc_common.retrieval.agreement import credibility
-from arc_common.retrieval.checks import SearchMode, check_search, checked_ids, checked_weights, several
+from arc_common.retrieval.checks import SearchMode, check_search, checked_ids, checked_weights
 from arc_common.retrieval.embedding import GuardedEmbedder
 from arc_common.retrieval.entries import document_of, entry_of, one_embedding
 from arc_common.retrieval.fusion import Ranking, fused_scores
 from arc_common.retrieval.lexical import BM25
 from arc_common.retrieval.lifting import lifted
-from arc_common.retrieval.searched import OneScope, Searched, SeveralScopes
+from arc_common.retrieval.several_scopes import SeveralScopes
 from arc_common.text import analyze_query, han_characters
 
 if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must not cost
@@ -127,7 +136,7 @@ class HybridIndex:
         self._store = store
         self._scope = scope or Scope()
         self._kind: EntryKind = kind
-        self._searched: Searched = OneScope(store, self._scope, kind)
+        self._reader: IndexReader = store
         self._embedder = None if embedder is None else GuardedEmbedder(embedder, observer or SilentObserver())
         self._bm25 = bm25 or BM25()
         self._weights = checked_weights(weights)
@@ -147,7 +156,10 @@ class HybridIndex:
             InvalidInputError: An item can't be stored, or vectors are of different embedders or dimensions: those that
                 are stored, those that items bring, and those that the embedder makes.
         """
-        entries = [entry_of(item, self._kind) for item in several("items", items)]
+        given: list[Document | IndexEntry] = checked_items(
+            "items", items, (Document, IndexEntry), expected="Documents or IndexEntries"
+        )
+        entries = [entry_of(item, self._kind) for item in given]
         embedder = self._embedder
         brings_vectors = any(entry.vector is not None for entry in entries)
         stored = self._store.embedding(self._scope, self._kind) if embedder or brings_vectors else None
@@ -274,7 +286,7 @@ class HybridIndex:
         if not query.strip() and vector is None:
             return Found()
         asks_vectors = mode != "lexical" and (vector is not None or self._embedder is not None)
-        stored = self._searched.embedding() if asks_vectors else None
+        stored = self._reader.embedding(self._scope, self._kind) if asks_vectors else None
         if self._embedder is not None:
             self._embedder.check(stored)
         limit = max(_CANDIDATES, top_k)
@@ -287,7 +299,8 @@ class HybridIndex:
             if wanted is None and self._embedder is not None and (wanted := self._embedder.of_query(query)) is None:
                 notes.append(_NO_THRESHOLD_MET if mode == "dense" and threshold is not None else _BY_WORDS_ONLY)
             if wanted is not None:
-                near = dict(self._searched.dense(wanted, embedder=stored[0], filters=asked, limit=nearest))
+                where = self._scope, self._kind
+                near = dict(self._reader.dense(*where, wanted, embedder=stored[0], filters=asked, limit=nearest))
                 rankings["vector"] = self._nearest(near, threshold)
         if mode != "dense" or (notes and threshold is None):
             words, answered = self._matching(query, asked, limit)
@@ -327,7 +340,7 @@ class HybridIndex:
             InvalidInputError: As in `find`, or the vectors are of different embedders.
         """
         joint = copy(self)
-        joint._searched = SeveralScopes([index._searched for index in (self, *others)])  # noqa: SLF001 - its own class
+        joint._reader = SeveralScopes([(index._reader, index._scope) for index in (self, *others)])  # noqa: SLF001 - its class
         found = joint.find(query, top_k=top_k, filters=filters, cosines=cosines)
         documents: list[list[ScoredDocument]] = [[] for _ in (self, *others)]
         for one in found.documents:
@@ -349,7 +362,7 @@ class HybridIndex:
         weight = self._weights["bm25"]
         if not terms:
             return Ranking({}, weight=weight), 0.0
-        found = self._searched.lexical(terms, filters=filters, limit=limit)
+        found = self._reader.lexical(self._scope, self._kind, terms, filters=filters, limit=limit)
         weights = list(terms.values())
         scores = self._bm25.scores(found, weights)
         best = {found.ids[place]: float(scores[place]) for place in best_places(found.ids, scores, limit)}
@@ -379,7 +392,7 @@ class HybridIndex:
                 scores[entry.id],
                 {name: score for name, part in parts.items() if (score := part.scores.get(entry.id)) is not None},
             )
-            for entry in self._searched.fetch(best)
+            for entry in self._reader.fetch(self._scope, self._kind, best)
         ]
 
     def _lifted(self, scores: Mapping[str, float], parts: Mapping[str, Ranking], limit: int) -> Mapping[str, float]:
@@ -393,7 +406,7 @@ class HybridIndex:
         best = {entry_id: scores[entry_id] for entry_id in _best(scores, limit)}
         compared = list(islice(best, _CANDIDATES))
         trust = min(1.0, parts["vector"].weight / parts["bm25"].weight)
-        return lifted(best, self._searched.vectors(compared), trust=trust)
+        return lifted(best, self._reader.vectors(self._scope, self._kind, compared), trust=trust)
 
     def _with_cosines(
         self, documents: list[ScoredDocument], vector: "NDArray[np.float32]", *, embedder: str
@@ -402,7 +415,8 @@ class HybridIndex:
         missing = [found.document.id or "" for found in documents if "vector" not in found.score_parts]
         if not missing:
             return documents
-        near = dict(self._searched.dense(vector, embedder=embedder, ids=missing, limit=len(missing), exact=True))
+        where = self._scope, self._kind
+        near = dict(self._reader.dense(*where, vector, embedder=embedder, ids=missing, limit=len(missing), exact=True))
         return [
             replace(found, score_parts={**found.score_parts, "vector": near[found.document.id]})
             if found.document.id in near

@@ -1,0 +1,136 @@
+"""Several scopes of an index, read as if they were one."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from arc_common.exceptions import InvalidInputError
+from arc_common.filters import Filter
+from arc_common.indexing import EntryKind, IndexEntry, IndexReader, LexicalCandidates, Scope
+from arc_common.ranking import best_places
+
+if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must not cost
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["SeveralScopes"]
+
+
+@dataclass(frozen=True, slots=True)
+class SeveralScopes:
+    """An `IndexReader` of several scopes as if they were one, with the statistics of all of them.
+
+    - An entry's id is its scope's place and its own (see `apart`).
+    - The scope that a method is called with is left aside: those given here are meant.
+
+    Args:
+        parts: The scopes, each with whoever reads it.
+    """
+
+    parts: Sequence[tuple[IndexReader, Scope]]
+
+    @staticmethod
+    def apart(joint_id: str) -> tuple[int, str]:
+        """The place of the scope, and the entry's id there."""
+        place, _, entry_id = joint_id.partition(" ")
+        return int(place), entry_id
+
+    def embedding(self, scope: Scope, kind: EntryKind) -> tuple[str, int] | None:  # noqa: ARG002 - the protocol's
+        """See `IndexReader`.
+
+        Raises:
+            InvalidInputError: The scopes' vectors are of different embedders.
+        """
+        known = (reader.embedding(own, kind) for reader, own in self.parts)
+        different = sorted({embedding for embedding in known if embedding is not None})
+        if len(different) > 1:
+            raise InvalidInputError("embedder", different[1], f"that of the other vectors, {different[0]}")
+        return different[0] if different else None
+
+    def lexical(
+        self,
+        scope: Scope,  # noqa: ARG002 - the protocol's
+        kind: EntryKind,
+        terms: Mapping[str, float],
+        *,
+        filters: Filter | None = None,
+        ids: Collection[str] | None = None,
+        limit: int,
+    ) -> LexicalCandidates:
+        """See `IndexReader`."""
+        import numpy as np  # noqa: PLC0415 - see above
+
+        named = self._named(ids)
+        found = [
+            reader.lexical(own, kind, terms, filters=filters, ids=None if ids is None else named[place], limit=limit)
+            for place, (reader, own) in enumerate(self.parts)
+        ]
+        return LexicalCandidates(
+            ids=tuple(f"{place} {one}" for place, part in enumerate(found) for one in part.ids),
+            frequencies=np.concatenate([part.frequencies for part in found]),
+            lengths=np.concatenate([part.lengths for part in found]),
+            document_frequencies=np.sum([part.document_frequencies for part in found], axis=0),
+            count=sum(part.count for part in found),
+            total_length=sum(part.total_length for part in found),
+        )
+
+    def dense(
+        self,
+        scope: Scope,  # noqa: ARG002 - the protocol's
+        kind: EntryKind,
+        vector: "NDArray[np.float32]",
+        *,
+        embedder: str,
+        filters: Filter | None = None,
+        ids: Collection[str] | None = None,
+        limit: int,
+        exact: bool = False,
+    ) -> list[tuple[str, float]]:
+        """See `IndexReader`."""
+        import numpy as np  # noqa: PLC0415 - see above
+
+        named = self._named(ids)
+        found: list[tuple[str, float]] = []
+        for place, (reader, own) in enumerate(self.parts):
+            chosen = None if ids is None else named[place]
+            near = reader.dense(
+                own, kind, vector, embedder=embedder, filters=filters, ids=chosen, limit=limit, exact=exact
+            )
+            found += [(f"{place} {one}", cosine) for one, cosine in near]
+        best = best_places([one for one, _ in found], np.array([cosine for _, cosine in found]), limit)
+        return [found[place] for place in best]
+
+    def vectors(
+        self,
+        scope: Scope,  # noqa: ARG002 - the protocol's
+        kind: EntryKind,
+        ids: Collection[str],
+    ) -> "dict[str, NDArray[np.float32]]":
+        """See `IndexReader`."""
+        return {
+            f"{place} {one}": vector
+            for place, named in self._named(ids).items()
+            for one, vector in self.parts[place][0].vectors(self.parts[place][1], kind, named).items()
+        }
+
+    def fetch(
+        self,
+        scope: Scope,  # noqa: ARG002 - the protocol's
+        kind: EntryKind,
+        ids: Sequence[str],
+    ) -> list[IndexEntry]:
+        """See `IndexReader`."""
+        entries = {
+            f"{place} {entry.id}": entry
+            for place, named in self._named(ids).items()
+            for entry in self.parts[place][0].fetch(self.parts[place][1], kind, named)
+        }
+        return [replace(entries[one], id=one) for one in ids if one in entries]
+
+    def _named(self, ids: Collection[str] | None) -> dict[int, list[str]]:
+        """The ids in each of the scopes."""
+        named: dict[int, list[str]] = {place: [] for place in range(len(self.parts))}
+        for one in ids or ():
+            place, entry_id = self.apart(one)
+            named[place].append(entry_id)
+        return named
