@@ -1,7 +1,8 @@
 """Several scopes of an index, read as if they were one."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from arc_common.exceptions import InvalidInputError
@@ -125,7 +126,7 @@ class SeveralScopes:
             for place, named in self._named(ids).items()
             for entry in self.parts[place][0].fetch(self.parts[place][1], kind, named)
         }
-        return [replace(entries[one], id=one) for one in ids if one in entries]
+        return [_under(one, entries[one]) for one in ids if one in entries]
 
     def _named(self, ids: Collection[str] | None) -> dict[int, list[str]]:
         """The ids in each of the scopes."""
@@ -134,3 +135,10 @@ class SeveralScopes:
             place, entry_id = self.apart(one)
             named[place].append(entry_id)
         return named
+
+
+def _under(joint_id: str, entry: IndexEntry) -> IndexEntry:
+    """The entry under its joint id, which may be longer than one that can be stored: `replace` would refuse it."""
+    joint = copy(entry)
+    object.__setattr__(joint, "id", joint_id)
+    return joint

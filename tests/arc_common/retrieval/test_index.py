@@ -392,3 +392,12 @@ def test_scopes_beside_each_other_ask_the_embedder_once() -> None:
     other.add([Document("cat", "1")])
     with pytest.raises(InvalidInputError, match="embedder"):
         parts[0].find_beside([other], "cat")
+
+
+def test_scopes_beside_each_other_may_have_ids_as_long_as_ids_get() -> None:
+    """They come back as they are."""
+    store, long = InMemoryIndexStore(), "x" * 255
+    parts = [HybridIndex(store, scope=Scope(name)) for name in ("one", "two")]
+    for part in parts:
+        part.add([Document("cat", long)])
+    assert [ids(part.documents) for part in parts[0].find_beside(parts[1:], "cat")] == [[long], [long]]
