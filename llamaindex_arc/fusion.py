@@ -2,17 +2,16 @@
 
 import asyncio
 import logging
-import math
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from arc_common.documents import finite_score
+from arc_common.documents import checked_items, finite_score
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.messages import Message, Role
 from arc_common.model_calls import GuardedChatModel
 from arc_common.observability import Observer, SilentObserver
+from arc_common.prompts.retrieval import parse_queries
 from arc_common.protocols import ChatModel, QueryTransformer
 from arc_common.rag.answers import checked_queries
 from arc_common.retrieval.fusion import Ranking, fused_scores, reciprocal_ranks
@@ -35,10 +34,6 @@ __all__ = ["ArcFusionRetriever"]
 _log = logging.getLogger("arc.llamaindex")
 
 FusionMode = Literal["relative_score", "reciprocal_rerank"]
-
-_MARKER = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
-_LONGEST_QUERY = 400
-"""Characters; a longer line is an answer."""
 
 
 class ArcFusionRetriever(BaseRetriever):
@@ -183,31 +178,31 @@ class _QueryWriter:
             return [query]
         request = QUERY_GEN_PROMPT.format(num_queries=self._count, query=query)
         try:
-            lines = self._model.complete([Message(Role.USER, request)]).splitlines()
+            written = parse_queries(self._model.complete([Message(Role.USER, request)]))
         except Exception:  # noqa: BLE001 - nothing that a model does may keep the question from being searched for
             self._observer.count("queries.fallbacks")
             return [query]
-        written = [_MARKER.sub("", line).strip() for line in lines if not line.lstrip().startswith("```")]
-        usable = dict.fromkeys(line for line in written if line and line != query and len(line) <= _LONGEST_QUERY)
-        return [query, *list(usable)[: self._count]]
+        return [query, *[further for further in written if further != query][: self._count]]
 
 
 def _checked_retrievers(retrievers: Sequence[BaseRetriever]) -> list[BaseRetriever]:
-    checked = list(retrievers)
+    checked = checked_items("retrievers", retrievers, BaseRetriever, expected="LlamaIndex retrievers, at least one")
     if not checked:
         raise InvalidInputError("retrievers", retrievers, "at least one retriever")
-    for retriever in checked:
-        if not isinstance(retriever, BaseRetriever):
-            raise InvalidInputError("retrievers", retriever, "LlamaIndex retrievers")
     return checked
 
 
 def _checked_weights(weights: Sequence[float] | None, count: int) -> list[float]:
     if weights is None:
         return [1.0] * count
-    if len(weights) != count or not all(0 <= weight < math.inf for weight in weights) or not any(weights):
-        raise InvalidInputError("retriever_weights", weights, f"{count} numbers from 0 on, one of them above 0")
-    return [float(weight) for weight in weights]
+    expected = f"{count} numbers from 0 on, one of them above 0"
+    numbers = [
+        finite_score(weight) for weight in checked_items("retriever_weights", weights, object, expected=expected)
+    ]
+    known = [number for number in numbers if number is not None and number >= 0]
+    if len(numbers) != count or len(known) != count or not any(known):
+        raise InvalidInputError("retriever_weights", weights, expected)
+    return known
 
 
 def _distinct(nodes: Sequence[BaseNode]) -> dict[str, BaseNode]:

@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from arc_common.corpus import Corpus
 from arc_common.documents import ScoredDocument, checked_documents
+from arc_common.engine import ContextEngine
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.filters import Filter
 from arc_common.protocols import Retriever
@@ -21,9 +22,6 @@ try:
     from llama_index.core.vector_stores.types import MetadataFilters
 except ImportError as error:
     raise MissingDependencyError("llamaindex_arc.retriever", package="llama-index-core", extra="llamaindex") from error
-
-if TYPE_CHECKING:
-    from arc_common.engine import ContextEngine
 
 __all__ = ["ArcRetriever"]
 
@@ -61,7 +59,7 @@ class ArcRetriever(BaseRetriever):
         self,
         index: HybridIndex | Corpus | Retriever | None = None,
         *,
-        engine: "ContextEngine | None" = None,
+        engine: ContextEngine | None = None,
         similarity_top_k: int = 10,
         filters: MetadataFilters | Mapping[str, Any] | Filter | None = None,
         mode: SearchMode = "hybrid",
@@ -74,13 +72,17 @@ class ArcRetriever(BaseRetriever):
     ) -> None:
         if (index is None) == (engine is None):
             raise InvalidInputError("index", index, "an index (or another source) or else an engine, exactly one")
+        if engine is not None and not isinstance(engine, ContextEngine):
+            raise InvalidInputError("engine", engine, "a ContextEngine; open_engine(url) opens one")
         if index is not None and not isinstance(index, HybridIndex | Retriever):
             raise InvalidInputError("index", index, "a HybridIndex, an engine's documents, or a Retriever")
         if type(similarity_top_k) is not int or similarity_top_k < 1:
             raise InvalidInputError("similarity_top_k", similarity_top_k, "a whole number above 0")
         if mode not in get_args(SearchMode):
             raise InvalidInputError("mode", mode, f"one of {', '.join(get_args(SearchMode))}")
-        if similarity_threshold is not None and not -1 <= similarity_threshold <= 1:
+        if similarity_threshold is not None and not (
+            isinstance(similarity_threshold, int | float) and -1 <= similarity_threshold <= 1
+        ):
             raise InvalidInputError("similarity_threshold", similarity_threshold, "a cosine from -1 to 1, or None")
         if index is not None and not isinstance(index, HybridIndex | Corpus):
             if mode != "hybrid":

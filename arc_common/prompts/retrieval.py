@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from arc_common.messages import Message, Role
 from arc_common.prompts.context import render_fence
 from arc_common.prompts.conversation import render_conversation
-from arc_common.prompts.text_answers import bare_text, cut_text, is_refusal
+from arc_common.prompts.text_answers import bare_lines, bare_text, cut_text, is_refusal
 
 __all__ = [
     "parse_hypothetical_answer",
+    "parse_queries",
     "parse_standalone_question",
     "render_hypothetical_answer_request",
     "render_standalone_question_request",
@@ -76,3 +77,16 @@ def parse_standalone_question(answer: str, *, question: str) -> str | None:
     text = bare_text(answer)
     is_too_long = len(text) > max(_MAX_QUESTION, 2 * len(question))
     return None if not text or is_too_long or is_refusal(text) else text
+
+
+def parse_queries(answer: str) -> list[str]:
+    """The queries that a model wrote, one a line, each once.
+
+    Numbers, bullets, fences, labels and quotation marks around them are left out, and so is a line that is a heading
+    ("Here are two queries:"), a refusal, or longer than 400 characters.
+    """
+    return [
+        line
+        for line in dict.fromkeys(bare_lines(answer))
+        if len(line) <= _MAX_QUESTION and not line.endswith((":", "：")) and not is_refusal(line)
+    ]

@@ -2,7 +2,7 @@
 
 import re
 
-__all__ = ["bare_text", "cut_text", "is_refusal"]
+__all__ = ["bare_lines", "bare_text", "cut_text", "is_refusal"]
 
 _MAX_CHARACTERS = 20_000
 """What is longer was not asked for."""
@@ -23,6 +23,7 @@ _LABEL = re.compile(
     re.IGNORECASE,
 )
 _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "「": "」", "『": "』", "«": "»", "`": "`"}
+_BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
 _MARKER = re.compile(r"</?arc:[\w-]*>?", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]")
 
@@ -40,6 +41,13 @@ def bare_text(answer: str) -> str:
     inside = text[1:-1]
     is_quoted = len(text) > 2 and _QUOTES.get(text[0]) == text[-1] and not {text[0], text[-1]} & set(inside)
     return inside.strip() if is_quoted else text
+
+
+def bare_lines(answer: str) -> list[str]:
+    """The lines of an answer that say anything, each as `bare_text` leaves it, without a list's numbers and bullets."""
+    lines = _THINKING.sub("", answer[:_MAX_CHARACTERS]).splitlines()
+    bare = (bare_text(_BULLET.sub("", line)) for line in lines if not line.lstrip().startswith("```"))
+    return [line for line in bare if line]
 
 
 def is_refusal(text: str) -> bool:

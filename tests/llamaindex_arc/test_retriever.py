@@ -212,6 +212,8 @@ def test_class() -> None:
         ("mode", {"index": FOUND._index, "mode": "fuzzy"}),
         ("similarity_threshold", {"index": Recording(), "similarity_threshold": 0.5}),
         ("similarity_threshold", {"index": FOUND._index, "similarity_threshold": 7}),
+        ("similarity_threshold", {"index": FOUND._index, "similarity_threshold": "0.7"}),
+        ("engine", {"engine": SimpleNamespace()}),
     ],
 )
 def test_wrong_arguments_are_refused(field: str, arguments: dict[str, Any]) -> None:

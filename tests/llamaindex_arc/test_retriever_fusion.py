@@ -162,7 +162,11 @@ async def test_further_queries_of_a_model(way: str) -> None:
     assert "Generate 2 search queries" in model.seen[0][0].text
 
 
-@pytest.mark.parametrize("answer", [TimeoutError("slow"), "", "x" * 1_000], ids=["error", "silence", "essay"])
+@pytest.mark.parametrize(
+    "answer",
+    [TimeoutError("slow"), "", "x" * 1_000, "I'm sorry, I can't help with that."],
+    ids=["error", "silence", "essay", "refusal"],
+)
 def test_without_further_queries_the_query_is_asked(answer: Any) -> None:
     """Nothing that a model does keeps it from being searched for."""
     retriever = Fixed(scored(("a", 1.0)))
@@ -233,9 +237,14 @@ def test_class() -> None:
     [
         ("retrievers", {"retrievers": []}),
         ("retrievers", {"retrievers": [len]}),
+        ("retrievers", {"retrievers": None}),
+        ("retrievers", {"retrievers": Fixed([])}),
         ("retriever_weights", {"retriever_weights": [1.0, 2.0]}),
         ("retriever_weights", {"retriever_weights": [0.0]}),
         ("retriever_weights", {"retriever_weights": [float("nan")]}),
+        ("retriever_weights", {"retriever_weights": [10**400]}),
+        ("retriever_weights", {"retriever_weights": ["1"]}),
+        ("retriever_weights", {"retriever_weights": 1}),
         ("mode", {"mode": "simple"}),
         ("similarity_top_k", {"similarity_top_k": 0}),
         ("num_queries", {"num_queries": 0}),

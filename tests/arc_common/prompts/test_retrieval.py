@@ -8,6 +8,7 @@ from arc_common import Message
 from arc_common.prompts.context import parse_fences
 from arc_common.prompts.retrieval import (
     parse_hypothetical_answer,
+    parse_queries,
     parse_standalone_question,
     render_hypothetical_answer_request,
     render_standalone_question_request,
@@ -73,3 +74,22 @@ def test_any_answer_is_read(answer):
     for read in (parse_hypothetical_answer(answer), parse_standalone_question(answer, question="q")):
         assert read is None or (read == " ".join(read.split()) != "" and "\x00" not in read)
         assert read is None or read.encode()
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        pytest.param("one\n\ntwo\none", ["one", "two"], id="plain"),
+        pytest.param("```\n1. one\n2) two\n- three\n* four\n```", ["one", "two", "three", "four"], id="list"),
+        pytest.param("<think>The user\nwants queries.</think>\none\ntwo", ["one", "two"], id="thoughts"),
+        pytest.param('Here are two queries:\n"one"\n2. “two”', ["one", "two"], id="heading and quotes"),
+        pytest.param("질문은 다음과 같습니다：\nQuery: one", ["one"], id="labels"),
+        pytest.param("I'm sorry, I can't help with that.", [], id="refusal"),
+        pytest.param("one\ud800\x00", ["one"], id="what no store holds"),
+        pytest.param("one\n" + "x" * 401, ["one"], id="essay"),
+        pytest.param("", [], id="nothing"),
+    ],
+)
+def test_queries_are_read_line_by_line(answer, expected):
+    """Without what models put around them."""
+    assert parse_queries(answer) == expected
