@@ -14,6 +14,7 @@ from arc_common.filters import AllOf, Filter
 from arc_common.protocols import Retriever
 from arc_common.rag import RagPipeline, RagQuery
 from arc_common.rerankers.ranking import best_first
+from arc_common.retrieval.checks import check_search
 from arc_common.retrieval.index import HybridIndex, SearchMode
 from langchain_arc.documents import scored_from_arc
 from langchain_arc.searching import MetadataFilter, check_k, chosen_filter, documents_of
@@ -89,6 +90,7 @@ class ArcRetriever(BaseRetriever):
             source = documents_of(engine, caller_id=caller_id, user_id=user_id)
         elif not isinstance(source, HybridIndex | RagPipeline | Retriever):
             raise InvalidInputError("source", source, "a HybridIndex, a RagPipeline or an arc Retriever")
+        check_search("", check_k(k), threshold, mode)
         if not isinstance(source, HybridIndex | Corpus):
             if threshold is not None:
                 raise InvalidInputError("threshold", threshold, "None: the source has its own")
@@ -96,7 +98,7 @@ class ArcRetriever(BaseRetriever):
                 raise InvalidInputError("mode", mode, '"hybrid": the source has its own')
         fields: dict[str, Any] = {
             "source": source,
-            "k": check_k(k),
+            "k": k,
             "filters": chosen_filter(filter, filters),
             "threshold": threshold,
             "mode": mode,

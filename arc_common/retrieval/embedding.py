@@ -25,9 +25,14 @@ class GuardedEmbedder:
     Args:
         embedder: Makes them.
         observer: Receives "index.embedder_errors" and "index.unusable_vectors".
+
+    Raises:
+        InvalidInputError: The embedder is none.
     """
 
     def __init__(self, embedder: Embedder, observer: Observer) -> None:
+        if not isinstance(embedder, Embedder):
+            raise InvalidInputError("embedder", embedder, "an Embedder: a name, and embed(texts)")
         self._embedder = embedder
         self._observer = observer
 

@@ -156,6 +156,7 @@ def test_bad_arguments_are_refused() -> None:
         {"weights": {"bm25": "1"}},
         {"batch_size": 0},
         {"batch_size": "x"},
+        {"embedder": "minilm"},
     ):
         with pytest.raises(InvalidInputError):
             HybridIndex(store, **options)
