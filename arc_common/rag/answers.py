@@ -1,10 +1,9 @@
 """What the parts of a pipeline answer, checked: they are others' code."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from arc_common.documents import ScoredDocument, checked_documents
-from arc_common.exceptions import InvalidInputError
+from arc_common.documents import ScoredDocument, checked_documents, checked_items
 from arc_common.filters import Filter
 from arc_common.protocols import Retriever
 from arc_common.rerankers.ranking import best_first, rescored
@@ -47,10 +46,7 @@ def checked_queries(given: object) -> list[str]:
     Raises:
         InvalidInputError: It isn't that.
     """
-    queries: list[Any] = [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
-    if isinstance(given, str) or not all(isinstance(query, str) for query in queries):
-        raise InvalidInputError("queries", given, "a list of texts")
-    return queries
+    return checked_items("queries", given, str, expected="a list of texts")
 
 
 def in_order(ranked: Sequence[ScoredDocument]) -> list[ScoredDocument]:

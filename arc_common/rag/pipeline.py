@@ -152,7 +152,7 @@ class RagPipeline:
             documents = self._reranked(self._reranker, queries[0], documents, most, run)
         context = RagContext.EMPTY
         with run.stage("build"):
-            context = self._builder.build(documents, max_tokens=max_tokens)
+            context = _checked_context(self._builder.build(documents, max_tokens=max_tokens))
         return replace(context, notes=tuple(run.notes)) if run.notes else context
 
     async def aretrieve(self, query: RagQuery | str, *, max_tokens: int | None = None) -> RagContext:
@@ -186,7 +186,7 @@ class RagPipeline:
         documents = next(iter(rankings.values()), [])
         if len(rankings) > 1:
             with run.stage("fuse"):
-                documents = in_order(checked_documents("fused", self._fusion(rankings)))
+                documents = in_order(checked_documents("fused", self._fusion(_copied(rankings))))
         return documents[: asked.top_k]
 
     def _reranked(
@@ -195,7 +195,7 @@ class RagPipeline:
         most = min(most, len(documents))
         ranked = documents
         with run.stage("rerank"):
-            ranked = in_order(checked_documents("reranked", reranker.rerank(query, documents, top_k=most)))
+            ranked = in_order(checked_documents("reranked", reranker.rerank(query, list(documents), top_k=most)))
         return ranked[:most]
 
     def _is_similar(self, found: ScoredDocument) -> bool:
@@ -203,6 +203,17 @@ class RagPipeline:
             return True
         cosine = found.score_parts.get(_VECTOR) if found.score_parts else found.score
         return cosine is None or cosine >= self._threshold
+
+
+def _copied(rankings: Mapping[str, Sequence[ScoredDocument]]) -> dict[str, list[ScoredDocument]]:
+    """Lists of its own for a fusion, which may be anybody's: it fails without taking what was found along."""
+    return {name: list(documents) for name, documents in rankings.items()}
+
+
+def _checked_context(built: object) -> RagContext:
+    if not isinstance(built, RagContext):
+        raise InvalidInputError("built", built, "a RagContext")
+    return built
 
 
 class _Run:

@@ -211,10 +211,10 @@ WRONG_ANSWERS = [None, 3, ["x"], [None], "text", {"x": 1}, [Document("x")], [Sco
 
 
 @pytest.mark.parametrize("wrong", WRONG_ANSWERS, ids=repr)
-@pytest.mark.parametrize("stage", ["transform", "retrieve", "fuse", "rerank"])
+@pytest.mark.parametrize("stage", ["transform", "retrieve", "fuse", "rerank", "build"])
 def test_any_answer_of_a_part_is_survived(stage, wrong):
     """One that is not what its protocol says counts as a failure of its stage, and of nothing else."""
-    if stage == "transform" and wrong in (["x"], {"x": 1}):  # texts, which it may give
+    if stage == "transform" and wrong == ["x"]:  # texts, which it may give
         wrong = [b"x"]
 
     class Part:
@@ -227,18 +227,43 @@ def test_any_answer_of_a_part_is_survived(stage, wrong):
         def rerank(self, query, documents, *, top_k=None):
             return wrong
 
+        def build(self, documents, *, max_tokens=None):
+            return wrong
+
     parts = {
         "transform": {"transformers": [Part()]},
         "retrieve": {"sources": {"wrong": Part(), "right": Shelf()}},
         "fuse": {"sources": {"a": Shelf(), "b": Shelf()}, "fusion": lambda _: wrong},
         "rerank": {"reranker": Part()},
+        "build": {"builder": Part()},
     }[stage]
     observer = CountingObserver()
-    context = RagPipeline(parts.pop("sources", Shelf()), BUILDER, observer=observer, **parts).retrieve("the harbour")
-    assert ids(context)[0] == "hours"
+    sources, builder = parts.pop("sources", Shelf()), parts.pop("builder", BUILDER)
+    context = RagPipeline(sources, builder, observer=observer, **parts).retrieve("the harbour")
+    assert ids(context)[:1] == ([] if stage == "build" else ["hours"])
     (note,) = context.notes
     assert note.startswith(f"{stage} failed: InvalidInputError")
     assert observer.counts == {f"rag.{stage}.errors": 1}
+
+
+@pytest.mark.parametrize("stage", ["fuse", "rerank"])
+def test_a_part_that_fails_takes_nothing_along(stage):
+    """Not even what it threw away before."""
+
+    class Emptying:
+        def rerank(self, query, documents, *, top_k=None):
+            documents.clear()
+            raise OSError("no")
+
+    def emptying(rankings):
+        for documents in rankings.values():
+            documents.clear()
+        raise OSError("no")
+
+    parts = {"fuse": {"fusion": emptying}, "rerank": {"reranker": Emptying()}}[stage]
+    context = RagPipeline({"a": Shelf(), "b": Shelf()}, BUILDER, **parts).retrieve("the harbour")
+    assert ids(context)[0] == "hours"
+    assert context.notes == (f"{stage} failed: OSError: no",)
 
 
 def test_an_answer_may_be_made_while_it_is_read():
