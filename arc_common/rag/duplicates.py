@@ -15,7 +15,13 @@ _SHINGLE = 3
 _LONGEST = 50_000
 """Characters: longer texts are compared as a whole only."""
 
-_WORD = re.compile(r"(?<!\w)[-−]\d\w*|\w+(?:['’]\w+)*|[^\w\s]")
+_WORD = re.compile(
+    r"""(?:(?<!\w)[-−](?=\d))?             # a number below zero
+    \w+(?:['’]\w+|(?<=\d)[^\w\s](?=\d)\w+)*  # 3.5 is neither 3-5 nor 3:5
+    (?:[#−-](?!\w))?                      # C# is not C, and a rating of A- is not A
+    |[^\w\s]""",
+    re.VERBOSE,
+)
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _EMPTY_WORDS = frozenset(["a", "an", "the", "and", "also", "that", "which", "please", "`"])
 """Words that a sentence may have or lack and say the same. No list of stop words is short enough: "not", "may" and
@@ -33,8 +39,9 @@ class SeenTexts:
 
     - Copies are texts that differ in case, white space and forms of characters at most.
     - Near copies are those whose shingles of three terms have a Jaccard similarity of `threshold` or more, and which
-      hold the same words, numbers and signs in the same order, but for articles and the like and for punctuation: two
-      invoices, two names, "may be kept" and "may not be kept" differ in nothing else, and are no copies.
+      hold the same words, numbers and signs in the same order, but for articles and the like and for punctuation
+      between words: two invoices, two names, two doses, "may be kept" and "may not be kept" differ in nothing else, and
+      are no copies.
 
     Args:
         threshold: From 0 (exclusive) to 1; `None` compares whole texts only.

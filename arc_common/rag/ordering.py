@@ -37,4 +37,4 @@ def _source(found: ScoredDocument) -> object:
 
 def _position(found: ScoredDocument) -> float:
     start: Any = found.document.metadata.get("chunk_start")
-    return float(start) if isinstance(start, int | float) else float("inf")
+    return start if isinstance(start, int | float) else float("inf")

@@ -107,6 +107,13 @@ def test_citations_are_numbered_as_shown():
     assert [shown.document.text for shown in context.documents] == ["earlier", "later", "other", "nameless"]
 
 
+def test_a_place_may_be_any_number():
+    """It is others' metadata: one that is larger than any float stands behind the others."""
+    chunks = [Document(f"text {n}", source="A", metadata={"chunk_start": n}) for n in (10**400, 7)]
+    shown = ContextBuilder(WORDS, order="source").build(chunks).documents
+    assert [one.document.metadata["chunk_start"] for one in shown] == [7, 10**400]
+
+
 def test_the_best_stand_at_both_ends():
     """Where models read best (lost in the middle)."""
     built = ContextBuilder(WORDS, order="lost-in-the-middle").build(documents("a", "b", "c", "d", "e"))

@@ -73,6 +73,18 @@ def test_other_numbers_say_something_else():
     assert said(bill).has(bill.replace("1,240", "1240"))
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("3.5 mg", "3-5 mg"), ("1/2 cup", "1.2 cup"), ("v1.2", "v1-2"), ("C#", "C"), ("rated BBB-", "rated BBB")],
+)
+def test_signs_that_are_part_of_a_word_say_something(one, other):
+    """However alike two texts are; a line that begins with a dash or ends with one says what it says without."""
+    leaflet = f"{' '.join(WORDS)} {{}} and a word"
+    assert not said(leaflet.format(one)).has(leaflet.format(other))
+    assert not said(leaflet.format(other)).has(leaflet.format(one))
+    assert said(leaflet.format(f"- {one} -")).has(leaflet.format(one))
+
+
 def test_texts_without_words_are_compared_as_they_are():
     """They have no shingles."""
     assert said("…").has("…")
