@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from inspect import getattr_static
 from typing import Protocol
 
-from arc_common.documents import ScoredDocument
+from arc_common.documents import ScoredDocument, checked_items, finite_score
 from arc_common.exceptions import InvalidInputError
 from arc_common.rerankers.ranking import (
     DEFAULT_TOP_K,
@@ -105,12 +105,18 @@ def bm25_scores(
     bm25.doc_len = lengths
     bm25.avgdl = sum(lengths) / len(lengths)
     if statistics is not None:
-        size = statistics.document_count
-        bm25.avgdl = statistics.average_length or bm25.avgdl
-        frequencies = statistics.document_frequencies(terms)
+        size = _checked_count("document_count", statistics.document_count)
+        bm25.avgdl = _checked_count("average_length", statistics.average_length) or bm25.avgdl
+        expected = f"{len(terms)} numbers: one for each term"
+        frequencies = checked_items(
+            "document_frequencies", statistics.document_frequencies(terms), object, expected=expected
+        )
         if len(frequencies) != len(terms):
-            raise InvalidInputError("document_frequencies", frequencies, f"{len(terms)} numbers: one for each term")
-        bm25.idf = {term: _rarity(frequency, size) for term, frequency in zip(terms, frequencies, strict=True)}
+            raise InvalidInputError("document_frequencies", frequencies, expected)
+        bm25.idf = {
+            term: _rarity(_checked_count("document_frequencies", frequency), size)
+            for term, frequency in zip(terms, frequencies, strict=True)
+        }
     scores: list[float] = bm25.get_scores(terms).tolist()
     return scores
 
@@ -123,6 +129,13 @@ def _checked_statistics(statistics: TermStatistics | None) -> TermStatistics | N
     return statistics
 
 
-def _rarity(frequency: int, size: int) -> float:
+def _checked_count(field: str, value: object) -> float:
+    count = finite_score(value)
+    if count is None or count < 0:
+        raise InvalidInputError(field, value, "a finite number from 0 on")
+    return count
+
+
+def _rarity(frequency: float, size: float) -> float:
     """Lucene's idf, as an index has it; above zero also where a count is out of date."""
     return math.log1p((max(size - frequency, 0) + 0.5) / (frequency + 0.5))

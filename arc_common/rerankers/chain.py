@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from arc_common.documents import ScoredDocument, checked_documents
+from arc_common.documents import ScoredDocument, checked_documents, checked_items
 from arc_common.exceptions import InvalidInputError
 from arc_common.protocols import Reranker
 from arc_common.rerankers.ranking import DEFAULT_TOP_K, check_top_k, checked_request
@@ -27,9 +27,11 @@ class RerankerChain:
         self._rerankers = tuple(rerankers) if isinstance(rerankers, Iterable) else ()
         if not self._rerankers or not all(isinstance(reranker, Reranker) for reranker in self._rerankers):
             raise InvalidInputError("rerankers", rerankers, "rerankers, at least one")
-        self._depths = None if depths is None else tuple(map(check_top_k, depths))
-        if self._depths is not None and len(self._depths) != len(self._rerankers) - 1:
-            raise InvalidInputError("depths", depths, f"{len(self._rerankers) - 1} numbers: one for each but the last")
+        expected = f"{len(self._rerankers) - 1} numbers: one for each but the last"
+        given = None if depths is None else checked_items("depths", depths, int, expected=expected)
+        if given is not None and len(given) != len(self._rerankers) - 1:
+            raise InvalidInputError("depths", depths, expected)
+        self._depths = None if given is None else tuple(map(check_top_k, given))
 
     def rerank(
         self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None

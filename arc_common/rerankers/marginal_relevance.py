@@ -100,7 +100,7 @@ def _gains(relevance: "ArrayLike", count: int, top_k: int, trade_off: float) -> 
     check_share("trade_off", trade_off)
     try:
         numbers = np.asarray(relevance, dtype=np.float64).reshape(-1)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInputError("relevance", relevance, "finite numbers") from error
     if len(numbers) != count:
         raise InvalidInputError("relevance", len(numbers), f"one number for each of {count} documents")
@@ -262,5 +262,5 @@ def _as_floats(
     try:
         with np.errstate(over="ignore"):  # what is too large is infinite, and told to be so
             return np.asarray(vectors, dtype=dtype, order="C")
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInputError(field, vectors, "numbers, as many for each document") from error

@@ -116,7 +116,7 @@ class DiversityReranker:
             return _embedded(self._embedder, [found.document.text for found in candidates])
         ids = [found.document.id for found in candidates]
         vectors = [None if document_id is None else self._vectors.get(document_id) for document_id in ids]
-        dimension = next((len(vector) for vector in vectors if vector is not None), 1)
+        dimension = next((len(vector) for vector in vectors if isinstance(vector, Sized)), 1)
         return [[0.0] * dimension if vector is None else vector for vector in vectors]
 
 

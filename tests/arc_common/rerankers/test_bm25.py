@@ -105,15 +105,27 @@ def test_statistics_may_be_out_of_date():
     assert scores[2] == 0
 
 
-def test_statistics_that_skip_a_term_are_an_error():
+@pytest.mark.parametrize("frequencies", [[1], None, 2], ids=repr)
+def test_statistics_that_skip_a_term_are_an_error(frequencies):
     """The counts behind it would be those of other terms."""
 
     class Short(Library):
         def document_frequencies(self, terms):
-            return [1]
+            return frequencies
 
     with pytest.raises(InvalidInputError, match="document_frequencies"):
         bm25_scores("harbour quartz", ["harbour", "quartz"], statistics=Short())
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf"), -1, None, "3"], ids=repr)
+@pytest.mark.parametrize("field", ["document_count", "average_length", "document_frequencies"])
+def test_statistics_that_are_no_counts_are_an_error(field, wrong):
+    """No score came of some, and with it no document."""
+    told = {"document_count": 3, "average_length": 1.0, "document_frequencies": 1} | {field: wrong}
+    frequency = told.pop("document_frequencies")
+    statistics = SimpleNamespace(**told, document_frequencies=lambda terms: [frequency for _ in terms])
+    with pytest.raises(InvalidInputError, match=field):
+        BM25Reranker(statistics=statistics).rerank("harbour", scored(("harbour", 0.0)))
 
 
 @pytest.mark.parametrize(

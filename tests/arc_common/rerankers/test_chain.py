@@ -63,7 +63,8 @@ def test_a_chain_has_links():
     for wrong in ([], None, [Simple(), None]):
         with pytest.raises(InvalidInputError, match="rerankers"):
             RerankerChain(wrong)
-    with pytest.raises(InvalidInputError, match="depths"):
-        RerankerChain([Simple(), Simple()], depths=[3, 3])
+    for depths in ([3, 3], 3, ["3"]):
+        with pytest.raises(InvalidInputError, match="depths"):
+            RerankerChain([Simple(), Simple()], depths=depths)
     with pytest.raises(InvalidInputError, match="top_k"):
         RerankerChain([Simple(), Simple()], depths=[0])
