@@ -171,7 +171,7 @@ class _Cutter:
         for place in range(last, first - 1, -1):
             if self._passages[place].ends_paragraph:
                 end = self._ends[place]
-                return end if self._tokens(start, end) >= _LEAST_FULL * self._size else None
+                return end if _LEAST_FULL * self._size <= self._tokens(start, end) <= self._size else None
         return None
 
     def _break_within(self, start: int, sentence_start: int, sentence_end: int) -> int | None:

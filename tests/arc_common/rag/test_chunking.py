@@ -89,6 +89,25 @@ def test_a_paragraph_ends_a_chunk():
 CODE = "```python\n" + "\n".join(f"value_{i} = compute({i})" for i in range(12)) + "\n```"
 
 
+def test_a_paragraph_that_is_larger_than_what_it_is_part_of_does_not_end_a_chunk():
+    """Counters that judge a text as a whole, as the default one does, may find less in more of it."""
+
+    class Excitable:
+        name = "excitable"
+
+        def count(self, text):
+            return len(text.split()) + 5 * text.endswith("!")
+
+        def count_batch(self, texts):
+            return [self.count(text) for text in texts]
+
+    chunks = Chunker(Excitable(), size=5, overlap=0).split("one two three four!\n\nFive.\n\nSix seven eight.")
+    assert [(chunk.text, chunk.tokens) for chunk in chunks] == [
+        ("one two three four!\n\nFive.", 5),
+        ("Six seven eight.", 3),
+    ]
+
+
 def test_code_is_not_divided():
     """A block that fits stays whole, and is in one chunk only."""
     text = f"{PARAGRAPH}\n\n{CODE}\n\n{PARAGRAPH}\n\n{CODE}\n\n{PARAGRAPH}"
