@@ -96,15 +96,17 @@ def test_a_paragraph_that_is_larger_than_what_it_is_part_of_does_not_end_a_chunk
         name = "excitable"
 
         def count(self, text):
-            return len(text.split()) + 5 * text.endswith("!")
+            words = len(text.split())
+            return words + 5 * (words > 5 and text.endswith("!"))
 
         def count_batch(self, texts):
             return [self.count(text) for text in texts]
 
-    chunks = Chunker(Excitable(), size=5, overlap=0).split("one two three four!\n\nFive.\n\nSix seven eight.")
+    text = "One two three four. Five six seven!\n\nEight. Nine ten eleven."
+    chunks = Chunker(Excitable(), size=8, overlap=0).split(text)
     assert [(chunk.text, chunk.tokens) for chunk in chunks] == [
-        ("one two three four!\n\nFive.", 5),
-        ("Six seven eight.", 3),
+        ("One two three four. Five six seven!\n\nEight.", 8),
+        ("Nine ten eleven.", 3),
     ]
 
 
