@@ -20,9 +20,9 @@ _BLANK = f"(?:[^\\S{_BREAKS}]|[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe
 _SEPARATOR_LINE = re.compile(
     f"(\\A|{_BREAK}{_BLANK}{_BREAK})({_BLANK})(?=---{_BLANK}(?:{_BREAK}{_BLANK}(?:{_BREAK}|\\Z)|\\Z))"
 )
-_SOURCE_LINE = re.compile(
-    f"(?:\\A|(?<=[{_BREAKS}]))(?={_BLANK}(?:\\[[0-9]+\\]{_BLANK})?[\\[［]{_BLANK}source{_BLANK}[:：])", re.IGNORECASE
-)
+_SOURCE = f"[\\[［]{_BLANK}source{_BLANK}[:：]"
+_SOURCE_LINE = re.compile(f"(?:\\A|(?<=[{_BREAKS}]))(?={_BLANK}(?:\\[[0-9]+\\]{_BLANK})?{_SOURCE})", re.IGNORECASE)
+_SOURCE_WITHIN = re.compile(f"(?={_SOURCE})", re.IGNORECASE)
 
 
 def defused_markers(text: str) -> str:
@@ -35,12 +35,13 @@ def render_passage(document: Document, *, number: int | None = None) -> str:
 
     - The source is one line: `[Source: …]`, behind `[1]` where there is a number.
     - Arc's own markers in it are defused, and lines of the text that look like another document's beginning (a source
-      line, the separator) get a backslash in front, whatever kind of line break or white space makes them look so.
+      line, the separator) get a backslash in front, whatever kind of line break or white space makes them look so; so
+      does what looks like another source in the source.
     - Time is linear in the text.
     """
     text = _SEPARATOR_LINE.sub(r"\1\2\\", defused_markers(document.text.strip()))
     text = _SOURCE_LINE.sub(r"\\", text)
-    source = defused_markers(" ".join((document.source or "").split()))
+    source = _SOURCE_WITHIN.sub(r"\\", defused_markers(" ".join((document.source or "").split())))
     head = " ".join([*([f"[{number}]"] if number is not None else []), *([f"[Source: {source}]"] if source else [])])
     return f"{head}\n{text}" if head else text
 
