@@ -112,14 +112,15 @@ _PLAIN = {
         FROM pg_class AS class JOIN pg_index AS index ON index.indexrelid = class.oid
         WHERE class.oid = to_regclass(:name) AND index.indisvalid""",
     "reach": """
-        SELECT embedder, vectors, density, near, far FROM arc_index_walks
+        SELECT embedder, vectors, density, near, aside, cosines FROM arc_index_walks
         WHERE scope = :scope AND caller_id = :caller_id""",
     "keep_reach": """
-        INSERT INTO arc_index_walks (scope, caller_id, embedder, vectors, density, near, far)
-        SELECT id, caller_id, :embedder, :vectors, :density, :near, :far
+        INSERT INTO arc_index_walks (scope, caller_id, embedder, vectors, density, near, aside, cosines)
+        SELECT id, caller_id, :embedder, :vectors, :density, CAST(:near AS FLOAT8[]), CAST(:aside AS FLOAT8[]),
+            CAST(:cosines AS FLOAT8[])
         FROM arc_index_scopes WHERE id = :scope AND caller_id = :caller_id
         ON CONFLICT (scope) DO UPDATE SET embedder = excluded.embedder, vectors = excluded.vectors,
-            density = excluded.density, near = excluded.near, far = excluded.far""",
+            density = excluded.density, near = excluded.near, aside = excluded.aside, cosines = excluded.cosines""",
     "sample": """
         SELECT vector_send(vector) FROM arc_index_vectors WHERE scope = :scope AND caller_id = :caller_id
         ORDER BY sample LIMIT :row_limit""",

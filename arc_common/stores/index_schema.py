@@ -185,8 +185,7 @@ def _for_postgres(metadata: MetaData, entries: Table, vectors: Table, entry_id: 
         Column("embedder", String(MAX_ID_LENGTH), nullable=False),
         Column("vectors", BigInteger, nullable=False),
         Column("density", Double, nullable=False),
-        Column("near", Integer),
-        Column("far", Integer),
+        *(Column(name, ARRAY(Double), nullable=False) for name in ("near", "aside", "cosines")),
     )
     return Table(
         "arc_index_terms",

@@ -26,7 +26,7 @@ __all__ = [
     "memory_sources", "messages", "metadata", "sessions", "summaries",
 ]  # fmt: skip
 
-HEAD = "0008"
+HEAD = "0009"
 """The migration that makes these tables."""
 
 VERSION_TABLE = "arc_alembic_version"

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from arc_common.retrieval import HybridIndex
 from arc_common.retrieval.in_memory import InMemoryIndexStore
 from arc_common.retrieval.index import SearchMode
 from arc_common.stores.database import Database
-from arc_common.stores.index_postgres_plan import Graph, Reach, index_ddl, walk_for
+from arc_common.stores.index_postgres_plan import Graph, Reach, index_ddl, walks_for
 from arc_common.stores.index_sql import SqlIndexStore
 from arc_common.stores.options import SqlOptions
 from arc_common.stores.packing import PackedVector
@@ -151,9 +152,27 @@ def test_vectors_in_all_directions_are_found_too(
     database.close()
 
 
+def test_questions_aside_of_all_are_found_too(postgres_database: Callable[[], str]) -> None:
+    """What a walk finds for them is not as near as for others: then the next one is as wide as they need."""
+    url = postgres_database()
+    database, index = index_on(url, graph_from=500)
+    table = clustered(3000, 64)
+    index.put(SCOPE, "document", entries(table))
+    measured = scans(database, url, 64)
+    database, index = index_on(url, graph_from=500)  # remembers nothing
+    with database.engine.begin() as connection:
+        connection.execute(text("UPDATE arc_index_walks SET near = '{10,10,10}', aside = '{480,480,480}'"))
+    queries = unit(np.random.default_rng(6).standard_normal((20, 64), dtype=np.float32))
+    assert nearest_found(index, table, queries, 10) >= 0.99
+    assert scans(database, url, 64) > measured + 30
+    database, index = index_on(url, graph_from=500)
+    nearest_found(index, table, unit(table[:20] + np.float32(0.02)), 10)
+    assert scans(database, url, 64) < measured + 40 + 30
+
+
 def widths(database: Database) -> list[tuple[str, int, int | None]]:
     with database.engine.connect() as connection:
-        rows = connection.execute(text("SELECT embedder, vectors, near FROM arc_index_walks")).all()
+        rows = connection.execute(text("SELECT embedder, vectors, near[1] FROM arc_index_walks")).all()
     return [(row[0], row[1], row[2]) for row in rows]
 
 
@@ -242,7 +261,7 @@ def test_what_a_walk_leaves_short_is_compared(postgres_database: Callable[[], st
     labelled = [replace(one, metadata={"side": side}) for one, side in zip(entries(table), passes, strict=True)]
     index.put(SCOPE, "document", labelled)
     with database.engine.begin() as connection:
-        connection.execute(text("UPDATE arc_index_walks SET near = 120, far = 120"))
+        connection.execute(text("UPDATE arc_index_walks SET near = '{120,120,120}'"))
     measured = scans(database, url, 16)
     database, index = index_on(url, graph_from=500)  # remembers nothing
     for query in table[:20:2]:
@@ -289,7 +308,7 @@ def test_a_search_by_vectors_alone_looks_no_farther_than_asked(
     table = clustered(800, 16)
     index.put(SCOPE, "document", entries(table))
     with database.engine.begin() as connection:
-        connection.execute(text("UPDATE arc_index_walks SET near = 120, far = NULL"))
+        connection.execute(text("UPDATE arc_index_walks SET near = '{120,NaN,NaN}', aside = '{120,NaN,NaN}'"))
     measured = scans(database, url, 16)
     database, index = index_on(url, graph_from=500)  # remembers nothing
     hybrid = HybridIndex(index, scope=SCOPE, embedder=Named())
@@ -371,34 +390,44 @@ def test_a_server_without_pgvector_searches_by_words(postgres: PostgresServer) -
 
 def test_the_plan() -> None:
     """Few vectors are compared, a scope that is little of its graph too; else the graph is walked as far as needed."""
-    graph, reach = Graph(384, 100_000), Reach("test", 100_000, 1.0, 120, 240)
-    plan = {"compared": 5_000, "limit": 10}
-    assert walk_for(graph, reach, vectors=4_000, share=1.0, **plan) is None
+    graph, reach = Graph(384, 100_000), Reach("test", 100_000, 1.0, (120, 140, 240), (120, 140, 240))
+    plan: dict[str, Any] = {"compared": 5_000, "limit": 10}
+    assert walks_for(graph, reach, vectors=4_000, share=1.0, **plan) == []
     for share in (0.001, 0.01, 0.05):
-        assert walk_for(graph, reach, vectors=100_000, share=share, **plan) is None
-    assert walk_for(Graph(384, 10_000_000), reach, vectors=20_000, share=1.0, **plan) is None
-    walks = [walk_for(graph, reach, vectors=100_000, share=share, **plan) for share in (1.0, 0.5, 0.2, 0.11)]
-    assert [walk.ef_search for walk in walks if walk] == [120, 133, 173, 228]
-    assert walk_for(graph, reach, compared=5_000, vectors=100_000, share=1.0, limit=1_000) is None
-    unknown = replace(reach, far=None)  # where a walk finds ten, and none a hundred
-    assert walk_for(graph, unknown, vectors=100_000, share=1.0, **plan) == walks[0]
-    assert walk_for(graph, unknown, vectors=100_000, share=0.5, **plan) is None
-    assert walk_for(graph, Reach(), vectors=100_000, share=1.0, **plan) is None
-    thinned = walk_for(Graph(384, 200_000), reach, vectors=100_000, share=1.0, **plan)  # others came, none of it went
+        assert walks_for(graph, reach, vectors=100_000, share=share, **plan) == []
+    assert walks_for(Graph(384, 10_000_000), reach, vectors=20_000, share=1.0, **plan) == []
+    walks = [walks_for(graph, reach, vectors=100_000, share=share, **plan) for share in (1.0, 0.5, 0.2, 0.11)]
+    assert [[walk.ef_search for walk in tried] for tried in walks] == [[120], [125], [140], [222]]
+    assert walks_for(graph, reach, compared=5_000, vectors=100_000, share=1.0, limit=1_000) == []
+    unknown = replace(reach, near=(120, nan, nan), aside=(120, nan, nan))  # where a walk finds ten, and none fifty
+    assert walks_for(graph, unknown, vectors=100_000, share=1.0, **plan) == walks[0]
+    assert walks_for(graph, unknown, vectors=100_000, share=0.5, **plan) == []
+    assert walks_for(graph, Reach(), vectors=100_000, share=1.0, **plan) == []
+    thinned = walks_for(Graph(384, 200_000), reach, vectors=100_000, share=1.0, **plan)  # others came, none of it went
     assert thinned == walks[1]
     assert "halfvec(3000)" in index_ddl(3000)
+
+
+def test_the_plan_for_questions_aside() -> None:
+    """They are told by what the first walk finds; the second is as wide as they need, or all are compared."""
+    graph, reach = Graph(384, 100_000), Reach("test", 100_000, 1.0, (120,) * 3, (240, 480, nan), (0.6, 0.4, 0.3))
+    plan: dict[str, Any] = {"compared": 5_000, "vectors": 100_000, "limit": 10}
+    tried = {share: walks_for(graph, reach, share=share, **plan) for share in (1.0, 0.5, 0.2)}
+    assert [[walk.ef_search for walk in walks] for walks in tried.values()] == [[120, 240], [120, 300], [120]]
+    assert [walks[0].cosine for walks in tried.values()] == pytest.approx([0.6, 0.55, 0.4])
+    assert [walk.cosine for walks in tried.values() for walk in walks[1:]] == [-1.0, -1.0]
 
 
 @pytest.mark.parametrize("vectors", [30_000, 48_000, 100_000, 400_000])
 def test_the_wider_the_walk_the_more_are_compared(vectors: int) -> None:
     """A quarter is walked to in a scope of any size, and no share where so wide a walk is not worth it."""
     widths: dict[int, int] = {}
-    reach = Reach("test", vectors, 1.0, 120, 240)
+    reach = Reach("test", vectors, 1.0, (120, 140, 240), (120, 140, 240))
     for percent in range(100, 0, -1):
-        walk = walk_for(Graph(384, vectors), reach, compared=5_000, vectors=vectors, share=percent / 100, limit=10)
-        if walk is not None:
-            widths[percent] = walk.ef_search
-            assert vectors * percent / 100 > 5_000 * walk.ef_search / widths[100]
+        walks = walks_for(Graph(384, vectors), reach, compared=5_000, vectors=vectors, share=percent / 100, limit=10)
+        if walks:
+            widths[percent] = walks[0].ef_search
+            assert vectors * percent / 100 > 5_000 * walks[0].ef_search / widths[100]
     assert sorted(widths) == list(range(min(widths), 101))
     assert 1 < min(widths) <= 25
 
