@@ -65,7 +65,7 @@ class StorageSettings(Group):
         description="Bytes: of vectors and lengths that the index over SQLite keeps in memory, of all scopes together.",
     )
     index_graph_from: int = Field(
-        default=10_000,
+        default=5_000,
         ge=1,
         description="Vectors: PostgreSQL compares up to so many one by one; for more it walks pgvector's HNSW graph.",
     )

@@ -28,4 +28,4 @@ class SqlOptions:
     synchronous: Literal["full", "normal"] = "full"
     secure_delete: bool = True
     index_cache_bytes: int = 2**30
-    index_graph_from: int = 10_000
+    index_graph_from: int = 5_000
