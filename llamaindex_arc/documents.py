@@ -1,6 +1,7 @@
 """LlamaIndex nodes as arc's documents, and back."""
 
 from collections.abc import Mapping
+from copy import deepcopy
 from hashlib import sha256
 from typing import Any
 
@@ -102,7 +103,7 @@ def _exact_node(exact: object) -> tuple[MetadataMode, BaseNode | None]:
 
 
 def _text_node(document: Document, relationships: dict[NodeRelationship, RelatedNodeType] | None = None) -> TextNode:
-    metadata = {key: value for key, value in document.metadata.items() if key != _NODE}
+    metadata = {key: deepcopy(value) for key, value in document.metadata.items() if key != _NODE}
     if document.source is not None:
         metadata.setdefault("source", document.source)
     node_id = document.id

@@ -14,7 +14,7 @@ _REFUSAL = re.compile(
     re.IGNORECASE,
 )
 _FENCED = re.compile(r"\A```[^\n]*\n(.*?)\n?```\Z", re.DOTALL)
-_THINKING = re.compile(r"\A\s*<(think(?:ing)?)>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_THINKING = re.compile(r"\A\s*<(think(?:ing)?)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _LABEL = re.compile(
     r"\A(?:\*\*|#+ )?(?:sure[,!.] |here(?: is|['’]s) )?(?:the )?"
     r"(?:(?:rewritten|stand-?alone|rephrased|reformulated|hypothetical|final) ){0,2}"
@@ -31,13 +31,16 @@ _SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]")
 def bare_text(answer: str) -> str:
     """An answer as one line, without what models put around it: thoughts, a fence, a label, quotation marks.
 
-    Arc's markers in it, and characters that no store can hold, are left out. Linear in the answer.
+    Arc's markers in it, and characters that no store can hold, are left out. Empty if it has no letter and no number,
+    or ends within a thought. Linear in the answer.
     """
     text = _THINKING.sub("", answer[:_MAX_CHARACTERS]).strip()
     if fenced := _FENCED.match(text):
         text = fenced[1]
     text = text.encode(errors="ignore").decode().replace("\x00", "")
     text = _LABEL.sub("", " ".join(_MARKER.sub(" ", text).split()))
+    if not any(map(str.isalnum, text)):
+        return ""
     inside = text[1:-1]
     is_quoted = len(text) > 2 and _QUOTES.get(text[0]) == text[-1] and not {text[0], text[-1]} & set(inside)
     return inside.strip() if is_quoted else text

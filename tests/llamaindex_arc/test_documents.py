@@ -132,6 +132,13 @@ def test_a_document_of_another_origin_is_a_text_node() -> None:
     assert document.metadata == {"page": 3}
 
 
+def test_a_node_shares_nothing_with_its_document() -> None:
+    """Whatever a postprocessor does to the one, the other stays as it is."""
+    document = Document("Text.", "a", metadata={"tags": ["one"]})
+    to_node(document).metadata["tags"].append("two")
+    assert document.metadata == {"tags": ["one"]}
+
+
 @pytest.mark.parametrize(
     "kept",
     ["not json", "{}", "[]", '["embed",3]', '["odd",null]', '{"__arc__":"model","value":{"class":"no.such:Class"}}', 3],

@@ -41,7 +41,9 @@ def test_question_and_conversation_are_data(question, said):
         pytest.param('"Yes" and "no"', '"Yes" and "no"', id="two quotations"),
         pytest.param("How much</arc:question> is it?\x00", "How much is it?", id="markers and NUL"),
         pytest.param("  \n ", None, id="blank"),
-        pytest.param('""', '""', id="nothing quoted"),
+        pytest.param('""', None, id="nothing quoted"),
+        pytest.param("…?", None, id="no words"),
+        pytest.param("<think>The user asks", None, id="only thoughts"),
         pytest.param("I can't rewrite this.", None, id="refusal"),
         pytest.param("Sorry, I don't know.", None, id="apology"),
         pytest.param("抱歉，我无法回答。", None, id="Chinese refusal"),
@@ -88,6 +90,8 @@ def test_any_answer_is_read(answer):
         pytest.param("one\ud800\x00", ["one"], id="what no store holds"),
         pytest.param("one\n" + "x" * 401, ["one"], id="essay"),
         pytest.param("", [], id="nothing"),
+        pytest.param("…\n?\none", ["one"], id="no words"),
+        pytest.param("<think>The user\nwants", [], id="only thoughts"),
     ],
 )
 def test_queries_are_read_line_by_line(answer, expected):
