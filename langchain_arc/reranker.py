@@ -1,6 +1,7 @@
 """arc's rerankers and token budget as a LangChain compressor, and LangChain's compressors as arc's rerankers."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
+from copy import deepcopy
 from dataclasses import replace
 from itertools import accumulate
 from typing import Any
@@ -222,7 +223,7 @@ def _copy(found: ScoredDocument, original: LangChainDocument | None) -> LangChai
     """A copy of the document that was given, or a document from what the reranker made of it."""
     if original is None:
         return scored_from_arc(found)
-    return original.model_copy(update={"metadata": {**original.metadata, **score_metadata(found)}})
+    return original.model_copy(update={"metadata": deepcopy(original.metadata) | score_metadata(found)})
 
 
 def _best_within(budget: int, texts: Sequence[str], counter: TokenCounter) -> list[int]:

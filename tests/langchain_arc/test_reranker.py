@@ -91,6 +91,14 @@ def test_copies_of_what_was_given_come_out(
         assert HeuristicTokenCounter().count("\n\n".join(one.page_content for one in compressed)) <= max_tokens
 
 
+def test_copies_share_nothing_with_what_was_given() -> None:
+    """Whatever a later step of a pipeline does to them."""
+    given_ = Document("the wind", metadata={"tags": ["sea"]})
+    (made,) = ArcDocumentCompressor(top_n=1).compress_documents([given_], "wind")
+    made.metadata["tags"].append("air")
+    assert given_.metadata == {"tags": ["sea"]}
+
+
 @pytest.mark.parametrize("way", ["sync", "async"])
 async def test_it_compresses_what_a_retriever_finds(way: str) -> None:
     """In `ContextualCompressionRetriever`, with the scores that the retriever gave."""
