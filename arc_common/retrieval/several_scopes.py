@@ -1,5 +1,6 @@
 """Several scopes of an index, read as if they were one."""
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Filter
 from arc_common.indexing import EntryKind, IndexEntry, IndexReader, LexicalCandidates, Scope
 from arc_common.ranking import best_places
+from arc_common.retrieval.lexical import inverse_document_frequencies
 
 if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must not cost
     import numpy as np
@@ -16,12 +18,17 @@ if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must n
 
 __all__ = ["SeveralScopes"]
 
+_SAME = 1.1
+"""How differently the rarity of two terms may rise from a scope to all of them without its being asked again."""
+
 
 @dataclass(frozen=True, slots=True)
 class SeveralScopes:
     """An `IndexReader` of several scopes as if they were one, with the statistics of all of them.
 
     - An entry's id is its scope's place and its own (see `apart`).
+    - Where a scope has more candidates than are wanted, those are chosen that are best by how rare terms are in all of
+      the scopes: a term that most of a user's notes have may be what the others lack.
     - The scope that a method is called with is left aside: those given here are meant.
 
     Args:
@@ -62,17 +69,29 @@ class SeveralScopes:
         import numpy as np  # noqa: PLC0415 - see above
 
         named = self._named(ids)
-        found = [
-            reader.lexical(own, kind, terms, filters=filters, ids=None if ids is None else named[place], limit=limit)
-            for place, (reader, own) in enumerate(self.parts)
-        ]
+
+        def of_part(place: int, weights: Mapping[str, float]) -> LexicalCandidates:
+            reader, own = self.parts[place]
+            chosen = None if ids is None else named[place]
+            return reader.lexical(own, kind, weights, filters=filters, ids=chosen, limit=limit)
+
+        found = [of_part(place, terms) for place in range(len(self.parts))]
+        count, total_length = sum(part.count for part in found), sum(part.total_length for part in found)
+        frequencies = np.sum([part.document_frequencies for part in found], axis=0)
+        rarity = inverse_document_frequencies(frequencies, count)
+        for place, part in enumerate(found):
+            if limit and len(part.ids) >= limit:
+                rise = rarity / inverse_document_frequencies(part.document_frequencies, part.count)
+                if _differ(rise[part.document_frequencies > 0]):
+                    weights = zip(terms.items(), rise.tolist(), strict=True)
+                    found[place] = of_part(place, {term: weight * factor for (term, weight), factor in weights})
         return LexicalCandidates(
             ids=tuple(f"{place} {one}" for place, part in enumerate(found) for one in part.ids),
             frequencies=np.concatenate([part.frequencies for part in found]),
             lengths=np.concatenate([part.lengths for part in found]),
-            document_frequencies=np.sum([part.document_frequencies for part in found], axis=0),
-            count=sum(part.count for part in found),
-            total_length=sum(part.total_length for part in found),
+            document_frequencies=frequencies,
+            count=count,
+            total_length=total_length,
         )
 
     def dense(
@@ -114,6 +133,19 @@ class SeveralScopes:
             for one, vector in self.parts[place][0].vectors(self.parts[place][1], kind, named).items()
         }
 
+    def terms(
+        self,
+        scope: Scope,  # noqa: ARG002 - the protocol's
+        kind: EntryKind,
+        ids: Collection[str],
+    ) -> dict[str, Mapping[str, float]]:
+        """See `IndexReader`."""
+        return {
+            f"{place} {one}": terms
+            for place, named in self._named(ids).items()
+            for one, terms in self.parts[place][0].terms(self.parts[place][1], kind, named).items()
+        }
+
     def fetch(
         self,
         scope: Scope,  # noqa: ARG002 - the protocol's
@@ -135,6 +167,11 @@ class SeveralScopes:
             place, entry_id = self.apart(one)
             named[place].append(entry_id)
         return named
+
+
+def _differ(rises: "NDArray[np.float64]") -> bool:
+    """Whether some terms become so much rarer than others that other candidates may come first."""
+    return bool(rises.max(initial=0.0) > _SAME * rises.min(initial=math.inf))
 
 
 def _under(joint_id: str, entry: IndexEntry) -> IndexEntry:

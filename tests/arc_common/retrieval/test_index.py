@@ -395,6 +395,18 @@ def test_scopes_beside_each_other_ask_the_embedder_once() -> None:
         parts[0].find_beside([other], "cat")
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_the_candidates_of_a_scope_are_chosen_by_what_is_rare_in_all(first: int) -> None:
+    """Most of a user's notes are of the fee, which nobody else's are: it is what they have to say."""
+    store = InMemoryIndexStore()
+    parts = [HybridIndex(store, scope=Scope(name)) for name in ("all", "own")]
+    parts[0].add([Document(f"the berth number {n}", f"berth {n}") for n in range(1_000)])
+    parts[1].add([Document("berth berth berth", f"note {n}") for n in range(200)])
+    parts[1].add([Document(f"the fee of month {n} was paid by card", f"fee {n}") for n in range(300)])
+    found = parts[first].find_beside([parts[1 - first]], "berth fee", top_k=5)
+    assert [one.document.id[:3] for one in found[1 - first].documents] == ["fee"] * 5  # type: ignore[index]
+
+
 def test_scopes_beside_each_other_may_have_ids_as_long_as_ids_get() -> None:
     """They come back as they are."""
     store, long = InMemoryIndexStore(), "x" * 255
