@@ -86,10 +86,6 @@ class Material:
         """What stands for the messages up to there, composed ahead if that was foreseen."""
         return self.ready.get(boundary) or composed(self, boundary)
 
-    def segments(self, *, behind: int, up_to: int) -> int:
-        """How many segments stand for this stretch."""
-        return sum(behind < segment.end <= up_to for segment in self.cover)
-
     def by_rules(self, *, behind: int, up_to: int) -> bool:
         """Whether a segment of this stretch was written by rules."""
         return any(segment.made_by == "rules" and behind < segment.end <= up_to for segment in self.cover)

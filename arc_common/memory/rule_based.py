@@ -1,7 +1,8 @@
 """A summary with no model: the facts that rules find, and the sentences that say most of what was said."""
 
+import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -28,6 +29,8 @@ _TOO_SIMILAR = 0.5
 
 _ROLE_WEIGHT = {Role.USER: 1.0, Role.ASSISTANT: 0.7}
 _LABEL = {Role.USER: "User", Role.ASSISTANT: "Assistant", Role.TOOL: "Tool", Role.SYSTEM: "System"}
+_SPOKEN_BY = {label: role for role, label in _LABEL.items()}
+_SPEAKER = re.compile(rf"(?:^|(?<=\s))({'|'.join(_SPOKEN_BY)}): ")
 _SHORTEST = 4
 """Tokens, roughly: what is shorter ("Yes, please.") says nothing alone."""
 
@@ -42,7 +45,7 @@ class RuleBasedSummary:
 
 @dataclass(frozen=True, slots=True)
 class _Sentence:
-    role: Role
+    role: Role | None
     text: str
     terms: Counter[str]
 
@@ -79,10 +82,21 @@ class RuleBasedSummarizer:
         Raises:
             InvalidInputError: `max_tokens` is less than 1.
         """
+        spoken = [message for message in messages if message.text.strip() and not message.made_by_arc]
+        said = [(message.role, message.text) for message in spoken]
+        return self._central([line for line in said if line[0] in _ROLE_WEIGHT] or said, max_tokens)
+
+    def retold(self, narratives: Sequence[str], *, max_tokens: int) -> str:
+        """The most central sentences of narratives, in their order and as they stand there.
+
+        As `narrative` in all else; what such a narrative says somebody said, that one still says.
+        """
+        return self._central([line for text in narratives for line in _spoken(text)], max_tokens)
+
+    def _central(self, said: Sequence[tuple[Role | None, str]], max_tokens: int) -> str:
         if max_tokens < 1:
             raise InvalidInputError("max_tokens", max_tokens, "a number from 1 up")
-        spoken = [message for message in messages if message.text.strip() and not message.made_by_arc]
-        sentences = self._sentences([message for message in spoken if message.role in _ROLE_WEIGHT] or spoken)
+        sentences = self._sentences(said)
         if not sentences:
             return ""
         chosen: list[int] = []
@@ -100,16 +114,16 @@ class RuleBasedSummarizer:
             text = longer
         return text or self._cut(sentences[ranked[0]].text, max_tokens)
 
-    def _sentences(self, messages: Sequence[Message]) -> list[_Sentence]:
-        if not messages:
+    def _sentences(self, said: Sequence[tuple[Role | None, str]]) -> list[_Sentence]:
+        if not said:
             return []
-        each = max(1, MAX_SENTENCES // len(messages))
+        each = max(1, MAX_SENTENCES // len(said))
         found = []
-        for message in messages[:MAX_SENTENCES]:
+        for role, text in said[:MAX_SENTENCES]:
             self._give_way()
-            whole = sentences_of(message.text[: each * 2_000])
+            whole = sentences_of(text[: each * 2_000])
             telling = [sentence for sentence in whole if rough_tokens(sentence) >= _SHORTEST] or whole
-            found += [_Sentence(message.role, text, _terms(text)) for text in telling[:each]]
+            found += [_Sentence(role, sentence, _terms(sentence)) for sentence in telling[:each]]
         return found
 
     def _similarities(self, sentences: Sequence[_Sentence]) -> NDArray[np.float64]:
@@ -168,7 +182,7 @@ def _terms(sentence: str) -> Counter[str]:
 def _prior(sentence: _Sentence) -> float:
     """How much a sentence tells by itself."""
     rules = rules_for(sentence.text)
-    weight = _ROLE_WEIGHT.get(sentence.role, 0.5) * (0.3 + min(len(sentence.terms), 8) / 8)
+    weight = (_ROLE_WEIGHT.get(sentence.role, 0.5) if sentence.role else 1.0) * (0.3 + min(len(sentence.terms), 8) / 8)
     if rules.chit_chat.search(sentence.text.lower()):
         weight *= 0.4
     if rules.question.search(sentence.text):
@@ -185,6 +199,14 @@ def _rendered(sentences: Sequence[_Sentence]) -> str:
     return " ".join(_labelled(role, " ".join(sentence.text for sentence in group)) for role, group in said)
 
 
-def _labelled(role: Role, text: str) -> str:
-    """Who says it; once only where a narrative is made from narratives."""
-    return text if text.startswith(tuple(f"{label}: " for label in _LABEL.values())) else f"{_LABEL[role]}: {text}"
+def _labelled(role: Role | None, text: str) -> str:
+    return text if role is None else f"{_LABEL[role]}: {text}"
+
+
+def _spoken(narrative: str) -> Iterator[tuple[Role | None, str]]:
+    """What a narrative tells, and who it says said it: nobody, unless it was made by rules."""
+    parts = _SPEAKER.split(narrative)
+    if parts[0].strip():
+        yield None, parts[0].strip()
+    for label, text in zip(parts[1::2], parts[2::2], strict=True):
+        yield _SPOKEN_BY[label], text.strip()

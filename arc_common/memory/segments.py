@@ -1,10 +1,11 @@
 """Which stretches of a conversation are summarised together, and which of the summaries stand for it. Pure.
 
-Level 0 is a leaf: about 16 messages on turn borders. Level 1 is a block: four leaves. Both are written from the
-original messages. Level 2 is an era, written from the narratives of up to 64 blocks; level 3 and above from four eras
-of the level below. A stretch is named by its level and the places (`seq`) of its first and last message.
+Level 0 is a leaf: some 2,000 tokens of messages on turn borders, from which it is written. Level 1 is a block: four
+leaves. Level 2 is an era, written from the narratives of up to 64 blocks; level 3 and above from four eras of the level
+below. A stretch is named by its level and the places (`seq`) of its first and last message.
 """
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -47,19 +48,28 @@ class Plan:
     parts: tuple[Segment, ...] = ()
 
 
-def next_leaf(messages: Sequence[Outline], *, size: int, max_tokens: int) -> Plan | None:
+def next_leaf(messages: Sequence[Outline], *, most: int, recent: int, size: int) -> Plan | None:
     """The first leaf among the messages behind the last leaf, if it is complete.
 
-    - It ends before a user message: with the turn in which it reaches `size` messages or `max_tokens` tokens.
-    - Its end depends on the messages in it and on that one user message, never on when it is planned.
+    - It is complete when these messages reach `most` tokens: then it is what may leave the verbatim part, all but the
+      last `recent` of them, so that each adoption frees as much as one can.
+    - Before that with the turn in which it reaches `size` messages; and where the first turns have `most` tokens by
+      themselves, without waiting for others behind them.
+    - It ends before a user message. Its end depends on the messages that were there when it was complete, never on when
+      it is planned.
     - It begins with a user message, unless that was removed before the leaf was planned: then with what is left of the
       turn, so that each message is in one.
     """
     tokens = 0
+    borders: list[int] = []
     for index, message in enumerate(messages):
-        if index and message.role is Role.USER and (index >= size or tokens >= max_tokens):
-            return Plan(0, messages[0].seq, messages[index - 1].seq)
+        if index and message.role is Role.USER:
+            borders.append(index)
+            if index >= size or tokens >= most:
+                return Plan(0, messages[0].seq, messages[index - 1].seq)
         tokens += message.tokens
+        if tokens >= most and (left := bisect_right(borders, index + 1 - recent)):
+            return Plan(0, messages[0].seq, messages[borders[left - 1] - 1].seq)
     return None
 
 

@@ -5,6 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import takewhile
+from threading import Lock
+
+from cachetools import LRUCache
 
 from arc_common.exceptions import SummaryFailedError
 from arc_common.facts import Fact, ProposedFact
@@ -15,7 +18,7 @@ from arc_common.memory.ledger import merged, related
 from arc_common.memory.rule_based import RuleBasedSummarizer
 from arc_common.memory.segments import Plan, next_block, next_era, next_leaf
 from arc_common.memory.summarizer import SegmentSummary, Summarizer
-from arc_common.messages import Message, Role, content_of
+from arc_common.messages import Message, content_of
 from arc_common.observability import Observer
 from arc_common.protocols import ConversationStore, SessionKey, StoredMessage, TokenCounter
 from arc_common.settings import ArcSettings
@@ -23,15 +26,20 @@ from arc_common.summaries import Commit, Lease, Maker, Segment, SummaryStore
 
 __all__ = ["SummaryWriter", "content_hash"]
 
-_LEAF_TOKENS = 2_000
-"""A leaf ends with the turn that reaches these, also with few messages: four leaves make one call for their block."""
+_FULL = 0.9
+"""Of the room for messages, a leaf is due when so much is taken: the turns of one call of a model go into the rest."""
+_BY_NUMBER = 16
+"""Messages in a leaf at most, where they leave the verbatim part by their number."""
+_SESSIONS = 1_024
 _OUTLINES = 64
 _MORE = 8
 """Times as many unfinished segments are read when the first of them are not to be written; as a rule one is enough."""
 _LEFT_OUT = 0.7
 """What a rule's fact that a model left out counts beside the model's own: that has read what each was said for."""
-_RELATED_PART = 2
-"""Known facts that a leaf may change take half as many tokens as its messages at most: they were a third of all."""
+_RELATED_PART = 8
+_RELATED_TOKENS = 100
+"""Known facts that a leaf may change take an eighth of its messages' tokens at most, or so many; with half they were a
+third of all that was sent. One under the same key is replaced whether it was shown or not."""
 _KNOWN_FACTS = 300
 """How many of the ledger's facts are looked through for those related to a leaf: the most important ones."""
 
@@ -84,6 +92,8 @@ class SummaryWriter:
         self._clock = clock
         self._new_id = new_id
         self._given_up: set[tuple[SessionKey, int, int, int]] = set()
+        self._rooms: LRUCache[SessionKey, int] = LRUCache(_SESSIONS)
+        self._rooms_lock = Lock()
         self._stopped = False
 
     @property
@@ -95,12 +105,19 @@ class SummaryWriter:
         """Store nothing from now on, whatever a model still says."""
         self._stopped = True
 
+    def fits(self, key: SessionKey, room: int) -> None:
+        """Know the tokens that a session's requests have for verbatim messages: leaves are made for that."""
+        with self._rooms_lock:
+            self._rooms[key] = room
+
     def is_final(self, key: SessionKey, segment: Segment) -> bool:
         """Whether a segment is as good as it will be: by the model, or by rules where no model will be asked."""
         if segment.made_by is None:
             return False
         if segment.made_by == "model" or self._summarizer is None or segment.level > 1:
             return True  # an era is written anew when it grows
+        if segment.level == 1 and not self._settings.reread_for_blocks:
+            return True
         return (key, *_place(segment)) in self._given_up
 
     def step(self, key: SessionKey, lease: Lease) -> bool:
@@ -147,19 +164,28 @@ class SummaryWriter:
 
     def _next_leaf(self, key: SessionKey, cover: Sequence[Segment]) -> Plan | None:
         last = max((segment.end for segment in cover), default=0)
-        size = self._settings.leaf_messages
-        if not cover:  # so that the first adoption, just above the trigger, leaves the recent messages
-            size = min(size, max(1, self._settings.trigger_message_count - self._settings.recent_message_count))
+        most, size = self._leaf_size(key)
         recent = self._settings.recent_message_count
+        if not cover:  # so that the first adoption, just above the trigger, leaves the recent messages
+            size = min(size, max(1, self._settings.trigger_message_count - recent))
         limit = max(_OUTLINES, recent + 1)
         while True:
             outlines = self._store.outlines(key, after=last, limit=limit)
             if not cover and len(outlines) <= recent:
                 return None  # all of it is shown anyway
-            plan = next_leaf(outlines, size=size, max_tokens=_LEAF_TOKENS)
+            plan = next_leaf(outlines, most=most, recent=recent, size=size)
             if plan is not None or len(outlines) < limit:
                 return plan
             limit *= 2
+
+    def _leaf_size(self, key: SessionKey) -> tuple[int, int]:
+        """The tokens that wait when a leaf is due, and the messages that it has at most."""
+        knobs = self._settings
+        with self._rooms_lock:
+            room = self._rooms.get(key)
+        most = knobs.leaf_tokens if room is None else min(knobs.leaf_tokens, max(1, int(_FULL * room)))
+        by_number = knobs.high_water_tokens < knobs.leaf_tokens
+        return most, min(knobs.leaf_messages, _BY_NUMBER) if by_number else knobs.leaf_messages
 
     def _next_higher(self, cover: Sequence[Segment], *, boundary: int) -> Plan | None:
         """A block, or an era where they are made."""
@@ -206,11 +232,12 @@ class SummaryWriter:
     def _leaf_by_model(self, key: SessionKey, plan: Plan, lease: Lease) -> bool:
         sources = self._sources(key, plan)
         messages = [stored.message for stored in sources]
+        said = sum(stored.tokens for stored in sources)
         known = self._store.facts(key, limit=_KNOWN_FACTS)
         near = related(
             self.courtesy.between([fact for fact in known if fact.segment != plan.start]),
             " ".join(message.text for message in messages),
-            max_tokens=min(self._related_tokens, sum(stored.tokens for stored in sources) // _RELATED_PART),
+            max_tokens=min(self._related_tokens, max(said // _RELATED_PART, _RELATED_TOKENS)),
             count=self._counter.count,
         )
         summary = self._ask(key, plan, lambda model: model.leaf(messages, related=near))
@@ -288,12 +315,19 @@ class SummaryWriter:
 
     def _block(self, key: SessionKey, plan: Plan, lease: Lease) -> bool:
         sources = self._sources(key, plan)
-        messages = [stored.message for stored in sources]
         most = self._settings.block_narrative_tokens
-        summary = self._ask(key, plan, lambda model: model.block(messages))
-        told = without_inventions(summary.narrative, _text(messages)) if summary else ""
-        narrative = told or self._rules.narrative(messages, max_tokens=most)
-        segment = self._segment(plan, sources, narrative, "model" if summary else "rules")
+        maker: Maker
+        if self._settings.reread_for_blocks:
+            messages = [stored.message for stored in sources]
+            summary = self._ask(key, plan, lambda model: model.block(messages))
+            told = without_inventions(summary.narrative, _text(messages)) if summary else ""
+            narrative = told or self._rules.narrative(messages, max_tokens=most)
+            maker = "model" if summary else "rules"
+        else:
+            leaves = self._store.parts(key, self._segment(plan, (), "", "rules"))
+            narrative = self._rules.retold([leaf.narrative for leaf in leaves], max_tokens=most)
+            maker = "model" if any(leaf.made_by == "model" for leaf in leaves) else "rules"
+        segment = self._segment(plan, sources, narrative, maker)
         return self._commit(key, Commit(segment), lease=lease, epoch=lease.epoch)
 
     def _era(self, key: SessionKey, plan: Plan, lease: Lease) -> bool:
@@ -301,10 +335,9 @@ class SummaryWriter:
         for part in plan.parts:  # a running era is written anew from its own blocks
             parts += self._store.parts(key, part) if part.level == plan.level else [part]
         narratives = [part.narrative for part in parts if part.narrative]
-        lines = [Message(Role.ASSISTANT, narrative) for narrative in narratives]
         summary = self._ask(key, plan, lambda model: model.era(narratives))
-        told = without_inventions(summary.narrative, _text(lines)) if summary else ""
-        narrative = told or self._rules.narrative(lines, max_tokens=self._settings.era_narrative_tokens)
+        told = without_inventions(summary.narrative, "\n".join(narratives)) if summary else ""
+        narrative = told or self._rules.retold(narratives, max_tokens=self._settings.era_narrative_tokens)
         segment = self._segment(plan, (), narrative, "model" if summary else "rules", parts=len(parts))
         return self._commit(key, Commit(segment), lease=lease, epoch=lease.epoch)
 

@@ -32,9 +32,9 @@ _MOST_BRIDGED = 512
 """Messages that are shown for want of a summary, where there is room. Each takes some 2 µs to put into a request: with
 these a turn is a millisecond slower, and a model that is so far behind is better helped out by the rules."""
 
-_WORTH_A_PREFIX = 2
-"""Segments: an adoption of fewer waits for the limit, because all that follows the system prompt is sent anew with it.
-500 turns of 100 tokens at 4,000: 90.6 % of the stable layers repeat; 88.2 % where one segment is enough."""
+_WORTH_A_PREFIX = 0.5
+"""Of the verbatim tokens: an adoption that frees less waits for the limit, because with it all that follows the system
+prompt is sent anew."""
 
 NO_MORE = "no more could be summarised: the last turns are shown"
 BY_RULES = "summarised by rules: the model's summary is not there"
@@ -144,14 +144,17 @@ class TurnReader:
         facts_tokens = self._pinned_tokens(input_tokens)
         with self._lock:
             self._facts_tokens[key] = facts_tokens
+        self._writer.fits(key, limit)
         view = tail.state.view
         fits = tail.complete and tail.tokens <= limit and len(tail.state.messages) <= _MOST_BRIDGED
         stale = view is not None and view.stale
-        least = self._least_to_adopt(tail, soft=soft_room) if fits else 1
-        if not least and not stale:
+        least = self._least_to_free(tail, soft=soft_room) if fits else 0
+        if least is None and not stale:
             return Remembered(tail.state)
         if not stale and tail.complete:
-            found = self._by_what_is_prepared(key, tail, fits=fits, limit=limit, facts_tokens=facts_tokens, least=least)
+            found = self._by_what_is_prepared(
+                key, tail, fits=fits, limit=limit, facts_tokens=facts_tokens, least=least or 0
+            )
             if found is not None:
                 return found
         if not self._views.save(key):
@@ -190,14 +193,14 @@ class TurnReader:
         budget = TokenBudget(max(input_tokens, 1), 0, sections)
         return budget.ceiling("facts") + budget.lent_to_facts()
 
-    def _least_to_adopt(self, tail: Tail, *, soft: int) -> int:
-        """How many segments an adoption must take to be made while there is room without; 0 for none now."""
+    def _least_to_free(self, tail: Tail, *, soft: int) -> int | None:
+        """The tokens that an adoption must free to be made while there is room without; `None` for none now."""
         knobs, count = self._settings.summary, len(tail.state.messages)
         if tail.state.view is None and count > knobs.trigger_message_count:
-            return 1
+            return 0
         if tail.state.view and count > knobs.high_water_mark and tail.tokens > knobs.high_water_tokens:
-            return 1
-        return _WORTH_A_PREFIX if tail.tokens > soft else 0
+            return 0
+        return int(_WORTH_A_PREFIX * tail.tokens) if tail.tokens > soft else None
 
     def _by_what_is_prepared(
         self, key: SessionKey, tail: Tail, *, fits: bool, limit: int, facts_tokens: int, least: int
@@ -221,7 +224,8 @@ class TurnReader:
                 return None
             by_rules = further > reach and self._writer.has_model
             reach = further
-        if reach == boundary or (fits and material.segments(behind=boundary, up_to=reach) < least):
+        freed = sum(stored.tokens for stored in state.messages if stored.seq <= reach)
+        if reach == boundary or (fits and freed < least):
             return Remembered(state) if fits else None
         if not self._views.is_stored(key, epoch=state.epoch):
             return self._bridged(key, tail) if fits else None

@@ -167,10 +167,20 @@ class SummarySettings(Group):
     max_narrative_tokens: Annotated[int, EnvironmentAlias("CONVO_SUMMARY_MAX_TOKENS")] = Field(
         default=500, ge=0, description="Tokens: ceiling of all narratives in the prompt together."
     )
-    # Services that read this name default to 12. At 16 a leaf and a block together cost the design's four times the
-    # conversation's tokens; smaller leaves repeat the instructions and the related facts more often.
+    # With leaves of 16 messages and blocks read anew 500 turns at 4,000 cost 513 thousand, of which 195 are the
+    # summariser's; so 388 and 105 (benchmarks/prompt_cache.py). Small leaves repeat instructions and known facts, and
+    # move the boundary, behind which all is sent anew, more often.
+    leaf_tokens: int = Field(
+        default=2_200,
+        ge=1,
+        description="Tokens: when as many wait, all but the recent messages go into one summary call; earlier where a "
+        "request has little room for messages.",
+    )
     leaf_messages: Annotated[int, EnvironmentAlias("CONVO_SUMMARY_EVERY_N_MESSAGES")] = Field(
-        default=16, ge=2, description="Messages: about as many go into one summary call."
+        default=64,
+        ge=2,
+        description="Messages: about as many go into one summary call at most; 16 where high_water_tokens is less than "
+        "leaf_tokens, so that messages leave by their number.",
     )
     leaf_narrative_tokens: int = Field(default=60, ge=1, description="Tokens: ceiling of the narrative of one leaf.")
     block_narrative_tokens: int = Field(
@@ -178,6 +188,11 @@ class SummarySettings(Group):
     )
     era_narrative_tokens: int = Field(
         default=120, ge=1, description="Tokens: ceiling of an era's line, made from blocks."
+    )
+    reread_for_blocks: bool = Field(
+        default=False,
+        description="Whether a model reads four leaves' messages again for their block. Off: the block is made of the "
+        "leaves' sentences, and each message is read once.",
     )
     eras_enabled: bool = Field(default=True, description="Whether eras, the only text made from narratives, are made.")
     llm_model: str | None = Field(

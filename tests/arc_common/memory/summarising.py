@@ -45,8 +45,9 @@ class Model:
 
 
 def settings_with(**groups: Any) -> ArcSettings:
-    """Settings whose model calls don't try twice."""
-    return ArcSettings(model_calls={"attempts": 1}, **groups)
+    """Settings whose model calls don't try twice, and whose leaves are full of short messages too."""
+    summary = {"leaf_messages": 16, **groups.pop("summary", {})}
+    return ArcSettings(model_calls={"attempts": 1}, summary=summary, **groups)
 
 
 def turn(number: int, text: str = "") -> list[Message]:

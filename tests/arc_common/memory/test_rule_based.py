@@ -70,14 +70,27 @@ def test_nothing_is_told_twice() -> None:
 
 
 def test_who_said_it() -> None:
-    """Each run of sentences is attributed once, also where narratives are summarised again."""
+    """Each run of sentences is attributed once, also where narratives are told again."""
     messages = [
         Message(Role.USER, "The boiler in the cellar leaks."),
         Message(Role.ASSISTANT, "A plumber should inspect the boiler."),
     ]
     first = RULES.narrative(messages, max_tokens=60)
     assert first == "User: The boiler in the cellar leaks. Assistant: A plumber should inspect the boiler."
-    assert RULES.narrative([Message(Role.ASSISTANT, first)], max_tokens=60).startswith("User: The boiler")
+    assert RULES.retold([first], max_tokens=60) == first
+    second = "User: It is loud at night. The neighbours complained. Assistant: Ask them for patience."
+    both = RULES.retold([first, second], max_tokens=200)
+    assert both == f"{first} {second}"
+    assert RULES.retold([first, "They spoke about the roof."], max_tokens=200) == f"{first} They spoke about the roof."
+
+
+def test_what_is_told_again_stays_within_its_ceiling() -> None:
+    """Whole sentences, each by who said it; of nothing, nothing."""
+    narratives = [f"User: The boiler number {n} in cellar {n} leaks. It drips on shelf {n}." for n in range(20)]
+    told = RULES.retold(narratives, max_tokens=40)
+    assert 0 < COUNTER.count(told) <= 40
+    assert told.startswith("User: ")
+    assert RULES.retold([], max_tokens=40) == RULES.retold(["", " "], max_tokens=40) == ""
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from arc_common.memory.segments import (
 from arc_common.messages import Role
 from arc_common.summaries import Outline, Segment
 
-SIZE, MOST = 16, 2_000
+SIZE, MOST, RECENT = 16, 2_000, 10
 
 roles = st.sampled_from([Role.USER, Role.ASSISTANT, Role.ASSISTANT, Role.TOOL, Role.SYSTEM])
 talks = st.lists(st.tuples(roles, st.integers(0, 900)), max_size=120).map(
@@ -42,11 +42,16 @@ def row(*levels: int, tokens: int = 10) -> list[Segment]:
     ]
 
 
+def due(talk: Sequence[Outline], *, size: int = SIZE) -> Plan | None:
+    """The first leaf."""
+    return next_leaf(talk, most=MOST, recent=RECENT, size=size)
+
+
 def leaves_of(talk: Sequence[Outline], *, size: int = SIZE) -> list[Plan]:
     """All leaves that can be planned, one after the other."""
     plans: list[Plan] = []
     last = 0
-    while (plan := next_leaf([line for line in talk if line.seq > last], size=size, max_tokens=MOST)) is not None:
+    while (plan := due([line for line in talk if line.seq > last], size=size)) is not None:
         plans.append(plan)
         last = plan.end
     return plans
@@ -63,21 +68,31 @@ def chat(messages: int, *, tokens: int = 40) -> list[Outline]:
 
 def test_a_leaf_ends_with_the_turn_that_fills_it() -> None:
     """The first sixteen messages are a leaf as soon as the next turn begins, and not before."""
-    assert next_leaf(chat(16), size=16, max_tokens=MOST) is None
-    assert next_leaf(chat(17), size=16, max_tokens=MOST) == Plan(0, 1, 16)
-    assert next_leaf(chat(18), size=15, max_tokens=MOST) == Plan(0, 1, 16)
+    assert due(chat(16)) is None
+    assert due(chat(17)) == Plan(0, 1, 16)
+    assert due(chat(18), size=15) == Plan(0, 1, 16)
+
+
+def test_a_leaf_is_all_but_the_recent_messages() -> None:
+    """Of fifty messages of 40 tokens, which make 2,000: the first forty; of forty-nine none yet."""
+    assert due(chat(49), size=99) is None
+    assert due(chat(50), size=99) == Plan(0, 1, 40)
+    assert due(chat(51), size=99) == Plan(0, 1, 40)
 
 
 def test_a_leaf_of_long_messages_ends_earlier() -> None:
-    """With 700 tokens a message the second turn reaches 2,000 tokens."""
-    assert next_leaf(chat(30, tokens=700), size=16, max_tokens=MOST) == Plan(0, 1, 4)
+    """With 300 tokens a message it is due once ten others follow a turn; with 700 two turns are a leaf at once."""
+    assert due(chat(11, tokens=300)) == Plan(0, 1, 8)
+    assert due(chat(12, tokens=180)) == Plan(0, 1, 2)
+    assert due(chat(30, tokens=700)) == Plan(0, 1, 4)
+    assert due(chat(5, tokens=700)) == Plan(0, 1, 4)
 
 
 def test_nothing_to_plan() -> None:
     """Neither an empty conversation nor one endless turn has a leaf."""
-    assert next_leaf([], size=16, max_tokens=MOST) is None
+    assert due([]) is None
     endless = [Outline(1, Role.USER, 5), *(Outline(place, Role.TOOL, 500) for place in range(2, 99))]
-    assert next_leaf(endless, size=16, max_tokens=MOST) is None
+    assert due(endless) is None
 
 
 @given(talks, talks)
@@ -92,16 +107,22 @@ def test_more_messages_change_no_earlier_leaf(talk: list[Outline], further: list
 @given(talks)
 @settings(max_examples=200)
 def test_leaves_are_whole_turns(talk: list[Outline]) -> None:
-    """They follow each other without a gap, and each begins with a user message but one at the very beginning."""
+    """They follow each other without a gap, and each begins with a user message but one at the very beginning.
+
+    Each is full: of messages, of tokens, or as far as the recent messages behind it let it be.
+    """
     by_place = {line.seq: line for line in talk}
     end = 0
     for plan in leaves_of(talk):
         assert plan.start == end + 1
         assert plan.start == 1 or by_place[plan.start].role is Role.USER
         assert by_place[plan.end + 1].role is Role.USER
-        assert (
-            plan.end - plan.start + 1 >= SIZE or sum(by_place[p].tokens for p in range(end + 1, plan.end + 1)) >= MOST
-        )
+        behind = min(plan.end + RECENT, len(talk))
+        tokens = sum(by_place[p].tokens for p in range(plan.start, behind + 1))
+        whole = [p for p in range(plan.end + 2, len(talk) + 1) if by_place[p].role is Role.USER]
+        longer = whole[0] - plan.start + RECENT if whole else len(talk)
+        further = sum(line.tokens for line in talk[end : end + longer - 1])
+        assert plan.end - plan.start + 1 >= SIZE or tokens >= MOST or further >= MOST
         end = plan.end
 
 

@@ -18,6 +18,7 @@ from arc_common.protocols import CountedMessage, SessionKey
 from arc_common.settings import ArcSettings
 from arc_common.stores.in_memory import InMemoryStore
 from arc_common.summaries import Lease, View
+from arc_common.text.sentences import sentences_of
 from arc_common.tokens.counters import HeuristicTokenCounter
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -72,8 +73,11 @@ class Bench:
         prefix = id(self)
         self.writer = SummaryWriter(
             self.summaries, self.store, summarizer=summarizer, counter=HeuristicTokenCounter(),
-            settings=ArcSettings(summary=summary, facts={"related_tokens": related_tokens}), observer=SilentObserver(),
-            clock=lambda: NOW, new_id=lambda: f"f{prefix}-{next(numbers)}",
+            settings=ArcSettings(
+                summary={"leaf_messages": 16, **summary},  # short messages fill a leaf too
+                facts={"related_tokens": related_tokens},
+            ),
+            observer=SilentObserver(), clock=lambda: NOW, new_id=lambda: f"f{prefix}-{next(numbers)}",
         )  # fmt: skip
 
     def say(self, messages: int, *, first: int = 1) -> None:
@@ -128,10 +132,60 @@ def test_rules_first_then_the_model() -> None:
     assert bench.work() == 1
 
 
-def test_a_block_comes_with_adoption_and_from_originals() -> None:
-    """Not before its leaves are adopted; it reads their messages."""
+def test_leaves_are_made_for_the_room_that_requests_have() -> None:
+    """With room for 1,000 tokens one is due at 900, of which the ten recent messages stay; else at `leaf_tokens`."""
+    for room, ends in ((None, [10, 88]), (1_000, [10, 36, 62, 88]), (100_000, [10, 88])):
+        bench = Bench(None, leaf_messages=500, leaf_tokens=2_200)
+        if room is not None:
+            bench.writer.fits(KEY, room)
+        bench.store.append(KEY, [bench.message(n, tokens=25) for n in range(1, 101)])
+        bench.work()
+        assert [end for _, _, end, _ in bench.cover()] == ends
+
+
+def test_leaves_are_of_few_messages_where_those_leave_by_their_number() -> None:
+    """So that one is complete when more than the high-water mark are verbatim."""
+    bench = Bench(None, leaf_messages=500, high_water_tokens=0)
+    bench.say(60)
+    bench.work()
+    assert [end for _, _, end, _ in bench.cover()] == [10, 26, 42, 58]
+
+
+def test_a_block_comes_with_adoption_and_of_its_leaves_sentences() -> None:
+    """Not before its leaves are adopted; nobody reads their messages again, and what stands in it stands in a leaf."""
     model = Scripted()
+    bench = Bench(model, block_narrative_tokens=12)
+    bench.say(60)
+    bench.work()
+    told = [segment.narrative for segment in bench.summaries.cover(KEY)]
+    asked = list(model.asked)
+    bench.adopt(58)
+    bench.work()
+    assert bench.cover() == [(1, 1, 58, "model")]
+    assert model.asked == asked
+    narrative = bench.summaries.cover(KEY)[0].narrative
+    assert narrative
+    assert all(any(sentence in leaf for leaf in told) for sentence in sentences_of(narrative))
+    assert bench.work() == 1
+
+
+def test_a_block_of_rules_leaves_is_finished_too() -> None:
+    """With a model that is down its leaves are by rules, and so is the block; nothing is due then."""
+    model = Scripted()
+    model.down = True
     bench = Bench(model)
+    bench.say(60)
+    bench.work()
+    bench.adopt(58)
+    bench.work()
+    assert bench.cover() == [(1, 1, 58, "rules")]
+    assert not bench.writer.is_due(KEY)
+
+
+def test_a_block_is_read_from_originals_by_setting() -> None:
+    """It reads its leaves' messages again, by the model."""
+    model = Scripted()
+    bench = Bench(model, reread_for_blocks=True)
     bench.say(60)
     bench.work()
     bench.adopt(58)
@@ -278,18 +332,18 @@ def test_what_a_model_left_out_matters_less_than_by_rules_alone() -> None:
     assert all(0 < after[line] < before[line] for line in before)
 
 
-def test_known_facts_take_half_of_what_a_leaf_takes_at_most() -> None:
+def test_known_facts_take_an_eighth_of_what_a_leaf_takes_at_most() -> None:
     """They were a third of all that summaries cost; each is one that the leaf's messages may change."""
     model = Scripted()
     bench = Bench(model)
     text = "My order is ORD-7, it goes to Berlin, and the box must not be opened before May."
-    bench.store.append(KEY, [bench.message(n, f"{text} It is number {n}." if n % 2 else "") for n in range(1, 101)])
+    said = [bench.message(n, f"{text} It is number {n}." if n % 2 else "", tokens=100) for n in range(1, 101)]
+    bench.store.append(KEY, said)
     bench.work()
 
     counter = HeuristicTokenCounter()
     sizes = [sum(counter.count(fact.line) for fact in facts) for facts in model.related]
-    assert max(sizes) > 0
-    assert max(sizes) <= 16 * 10 // 2
+    assert 100 < max(sizes) <= 16 * 100 // 8
 
 
 def test_known_facts_keep_their_ceiling_in_a_leaf_of_long_messages() -> None:

@@ -10,13 +10,13 @@ from arc_common.memory.hierarchy import HierarchicalMemory
 from arc_common.memory.summaries import SummaryWriter
 from arc_common.messages import Role
 from arc_common.protocols import SessionKey
-from arc_common.settings import ArcSettings
 from arc_common.stores import InMemoryStore
 from arc_common.summaries import SegmentOutline
 from arc_common.testing import CountingObserver
 from arc_common.testing.store_contract import START, counted
 from arc_common.testing.summary_store_contract import Clock, a_view
 from arc_common.tokens.counters import HeuristicTokenCounter
+from tests.arc_common.memory.summarising import settings_with
 
 KEY = SessionKey("session", user_id="user")
 
@@ -29,7 +29,7 @@ class Bench:
         self.store = InMemoryStore(clock=self.clock)
         self.counts = CountingObserver()
         self._during = during
-        settings, counter, numbers = ArcSettings(), HeuristicTokenCounter(), count(1)
+        settings, counter, numbers = settings_with(), HeuristicTokenCounter(), count(1)
         writer = SummaryWriter(
             self.store.summaries, self.store, summarizer=None, counter=counter, settings=settings,
             observer=self.counts, clock=self.clock, new_id=lambda: f"f{next(numbers)}",
