@@ -13,8 +13,9 @@ second turn. Each is replayed turn by turn, and each way of keeping a history bu
 - "held": the values said so far (in turns before this one) that are found in the request: at the end, on average.
 - "in the way": model calls that a reply waited for.
 
-Arc also runs without recalling older messages ("nothing recalled": what comes back with each question is never cached,
-and in these conversations nobody asks for it) and without a model ("by rules": its summaries cost nothing).
+Arc runs as it comes; with nothing that comes back for a question, which none of the others has, and the room of that
+lent to pinned facts ("nothing recalled": what comes back is never cached, and in these conversations nobody asks for
+it); and so without a model ("by rules": its summaries cost nothing).
 
 All count exactly (o200k_base) and all summarise by one model: it reports the values that it is shown, and no others; to
 arc not those that stand among its known facts, as it is told.
@@ -32,7 +33,7 @@ import json
 import random
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import takewhile
 from pathlib import Path
@@ -51,6 +52,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import StaticPool
 
 from arc_common import ArcSettings, ContextEngine, Message, TiktokenCounter, TokenBudget
+from arc_common.tokens.budget import DEFAULT_SECTIONS
 from arc_common.tokens.vocabulary import local_encoding
 
 SYSTEM = (
@@ -65,6 +67,8 @@ NARRATIVE = (
 CACHED_PRICE = 0.1
 CACHE_MINIMUM = 1_024
 CACHE_BLOCK = 128
+NOTHING_RECALLED = {"memory": 0, "facts": replace(DEFAULT_SECTIONS["facts"], share=0.25)}
+"""In a small window the defaults lend pinned facts as much of the memory section."""
 _SAMPLED = 10
 """Turns: every so many, the values in the request are looked for."""
 
@@ -218,7 +222,7 @@ class Arc:
     """A session, whose background has caught up before each turn."""
 
     def __init__(self, budget: int, summariser: Summariser, *, recall: bool = True, by_rules: bool = False) -> None:
-        self._budget = TokenBudget(budget, 0)
+        self._budget = TokenBudget(budget, 0, DEFAULT_SECTIONS if recall else NOTHING_RECALLED)
         self._summariser = summariser
         self._engine = ContextEngine.open(
             chat_model=None if by_rules else summariser,

@@ -4,8 +4,8 @@
 
 Counts, no times: the tokens sent to the summariser (prompts included) and the calls, the narratives' tokens in the
 prompt, and how often each message was read for facts. The conversation is generated: about 60 tokens a message, a fact
-in every second one. "all anew" sends the whole conversation so far each time as many messages have come as arc's leaf
-has, and no instructions: a lower bound.
+in every second one. "all anew" sends the whole conversation so far as often as arc reads a leaf, and no instructions: a
+lower bound.
 """
 
 import argparse
@@ -35,6 +35,7 @@ class CountingModel:
         self.counter = CalibratedTokenCounter()
         self.tokens = 0
         self.calls = 0
+        self.leaves = 0
         self.read: Counter[str] = Counter()
 
     def complete(self, messages: Sequence[Message]) -> str:
@@ -45,6 +46,7 @@ class CountingModel:
         narrative = " ".join(random.Random(self.calls).choices(WORDS, k=45)) + "."
         if '"facts"' not in text:
             return json.dumps({"narrative": narrative})
+        self.leaves += 1
         found = list(dict.fromkeys(MARK.findall(messages[-1].text.split("<arc:conversation>")[-1])))
         self.read.update(found)
         facts = [{"key": f"entry {n}", "value": f"fact-{n}", "category": "ENTITY"} for n in found]
@@ -79,8 +81,7 @@ def measure(count: int) -> dict[str, object]:
             system = window.messages[0].text if window.messages[0].role is Role.SYSTEM else ""
             narrative = system.partition("Summary:\n")[2].removesuffix("\n</arc:memory>")
             widest = max(widest, counter.count(narrative))
-    leaf = ArcSettings().summary.leaf_messages
-    anew = sum(sum(sizes[:end]) for end in range(leaf, count + 1, leaf))
+    anew = sum(sum(sizes[: count * (number + 1) // model.leaves]) for number in range(model.leaves))
     reads = Counter(model.read.values())
     return {
         "messages": count,
