@@ -302,6 +302,7 @@ def _show_postgres(
     enough = next((name for name in walking if recall[name] >= _RECALL), walking[0])
     runs = {name: run for name, run in runs.items() if name in ("arc", walking[0], enough, "bare exact")}
     times = _one_by_one(runs, len(data.words))
+    recall = {name: _recall(data, run, passing) for name, run in runs.items()}  # by the plans that were timed
     fewest = {name: min(len(run(n)) for n in range(len(data.words))) for name, run in runs.items()}
     cells = (
         f"{name} {median(taken):.2f} ms, recall {recall[name]:.3f}, {fewest[name]} rows"
