@@ -87,6 +87,13 @@ class InMemoryIndexStore:
             found = ((entry_id, shelf.vector(entry_id)) for entry_id in _checked_ids(ids))
             return {entry_id: vector for entry_id, vector in found if vector is not None}
 
+    def terms(self, scope: Scope, kind: EntryKind, ids: Collection[str]) -> dict[str, Mapping[str, float]]:
+        """See `IndexStore.terms`."""
+        with self._guarded():
+            shelf = self._shelf(scope, kind)
+            found = ((entry_id, shelf.terms(entry_id)) for entry_id in _checked_ids(ids))
+            return {entry_id: terms for entry_id, terms in found if terms is not None}
+
     def scan(
         self,
         scope: Scope,

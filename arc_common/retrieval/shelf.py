@@ -118,6 +118,11 @@ class Shelf:
         row = self._row_of.get(entry_id, len(self._ids))
         return self._vectors.vector(row) if self._vectors and self._vectors.has(row) else None
 
+    def terms(self, entry_id: str) -> dict[str, float] | None:
+        """An entry's terms, if it is there."""
+        row = self._row_of.get(entry_id)
+        return None if row is None else self._words.terms(row)
+
     def scan(self, filters: Filter | None, *, unembedded: bool, after: str | None, limit: int) -> list[IndexEntry]:
         """The first entries by id, with all that they have."""
         test = matcher(filters)

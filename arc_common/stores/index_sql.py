@@ -23,6 +23,7 @@ from arc_common.stores.index_rows import (
     checked_vectors,
     scope_key,
     shown_entry,
+    terms_of,
     whole_entry,
 )
 from arc_common.stores.index_statements import index_statements_for
@@ -178,6 +179,14 @@ class SqlIndexStore:
             return {}
         rows = self._database.read((self._sql.vectors, {**scope_key(scope, kind), "ids": self._database.many(names)}))
         return {entry_id: self._finder.unpacked(stored) for entry_id, stored in rows}
+
+    def terms(self, scope: Scope, kind: EntryKind, ids: Collection[str]) -> dict[str, Mapping[str, float]]:
+        """See `IndexStore.terms`."""
+        names = checked_ids(ids)
+        if not names:
+            return {}
+        rows = self._database.read((self._sql.terms, {**scope_key(scope, kind), "ids": self._database.many(names)}))
+        return {entry_id: terms_of(stored) for entry_id, stored in rows}
 
     def scan(
         self,
