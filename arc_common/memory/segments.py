@@ -5,11 +5,10 @@ leaves. Level 2 is an era, written from the narratives of up to 64 blocks; level
 below. A stretch is named by its level and the places (`seq`) of its first and last message.
 """
 
-from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import Protocol
 
 from arc_common.messages import Role
@@ -36,6 +35,8 @@ ERA_BLOCKS = 64
 """Blocks in an era of the lowest level."""
 ERA_ERAS = 4
 """Eras in an era of a higher level."""
+_WORTH_A_CALL = 16
+"""Messages: a leaf of fewer waits for more to be read with it, unless they are long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,28 +49,29 @@ class Plan:
     parts: tuple[Segment, ...] = ()
 
 
-def next_leaf(messages: Sequence[Outline], *, most: int, recent: int, size: int) -> Plan | None:
+def next_leaf(messages: Sequence[Outline], *, room: int, full: int, recent: int, size: int) -> Plan | None:
     """The first leaf among the messages behind the last leaf, if it is complete.
 
-    - It is complete when these messages reach `most` tokens: then it is what may leave the verbatim part, all but the
-      last `recent` of them, so that each adoption frees as much as one can.
-    - Before that with the turn in which it reaches `size` messages; and where the first turns have `most` tokens by
-      themselves, without waiting for others behind them.
+    - It is complete when these messages fill the room, or `full` tokens: then it is what may leave the verbatim part,
+      all but the last `recent` of them, so that each adoption frees as much as one can. Not before that is worth a
+      call: 16 messages, or half of `full`.
+    - Before that with the turn in which it reaches `size` messages, or `full` tokens by itself.
     - It ends before a user message. Its end depends on the messages that were there when it was complete, never on when
       it is planned.
     - It begins with a user message, unless that was removed before the leaf was planned: then with what is left of the
       turn, so that each message is in one.
     """
-    tokens = 0
-    borders: list[int] = []
+    before = [0, *accumulate(message.tokens for message in messages)]
+    border = 0
     for index, message in enumerate(messages):
-        if index and message.role is Role.USER:
-            borders.append(index)
-            if index >= size or tokens >= most:
-                return Plan(0, messages[0].seq, messages[index - 1].seq)
-        tokens += message.tokens
-        if tokens >= most and (left := bisect_right(borders, index + 1 - recent)):
-            return Plan(0, messages[0].seq, messages[borders[left - 1] - 1].seq)
+        if index and message.role is Role.USER and (index >= size or before[index] >= full):
+            return Plan(0, messages[0].seq, messages[index - 1].seq)
+        further = min(index, index + 1 - recent)
+        if further > 0 and messages[further].role is Role.USER:
+            border = further
+        worth = border >= _WORTH_A_CALL or 2 * before[border] >= full
+        if border and worth and before[index + 1] >= min(room, full):
+            return Plan(0, messages[0].seq, messages[border - 1].seq)
     return None
 
 

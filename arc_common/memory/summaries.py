@@ -164,7 +164,7 @@ class SummaryWriter:
 
     def _next_leaf(self, key: SessionKey, cover: Sequence[Segment]) -> Plan | None:
         last = max((segment.end for segment in cover), default=0)
-        most, size = self._leaf_size(key)
+        room, size = self._leaf_size(key)
         recent = self._settings.recent_message_count
         if not cover:  # so that the first adoption, just above the trigger, leaves the recent messages
             size = min(size, max(1, self._settings.trigger_message_count - recent))
@@ -173,19 +173,18 @@ class SummaryWriter:
             outlines = self._store.outlines(key, after=last, limit=limit)
             if not cover and len(outlines) <= recent:
                 return None  # all of it is shown anyway
-            plan = next_leaf(outlines, most=most, recent=recent, size=size)
+            plan = next_leaf(outlines, room=room, full=self._settings.leaf_tokens, recent=recent, size=size)
             if plan is not None or len(outlines) < limit:
                 return plan
             limit *= 2
 
     def _leaf_size(self, key: SessionKey) -> tuple[int, int]:
-        """The tokens that wait when a leaf is due, and the messages that it has at most."""
+        """The tokens with which a leaf is due, for want of room, and the messages that it has at most."""
         knobs = self._settings
         with self._rooms_lock:
-            room = self._rooms.get(key)
-        most = knobs.leaf_tokens if room is None else min(knobs.leaf_tokens, max(1, int(_FULL * room)))
+            room = self._rooms.get(key, 2 * knobs.leaf_tokens)
         by_number = knobs.high_water_tokens < knobs.leaf_tokens
-        return most, min(knobs.leaf_messages, _BY_NUMBER) if by_number else knobs.leaf_messages
+        return int(_FULL * room), min(knobs.leaf_messages, _BY_NUMBER) if by_number else knobs.leaf_messages
 
     def _next_higher(self, cover: Sequence[Segment], *, boundary: int) -> Plan | None:
         """A block, or an era where they are made."""

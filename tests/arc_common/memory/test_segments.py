@@ -42,9 +42,9 @@ def row(*levels: int, tokens: int = 10) -> list[Segment]:
     ]
 
 
-def due(talk: Sequence[Outline], *, size: int = SIZE) -> Plan | None:
+def due(talk: Sequence[Outline], *, size: int = SIZE, room: int = 10_000, recent: int = RECENT) -> Plan | None:
     """The first leaf."""
-    return next_leaf(talk, most=MOST, recent=RECENT, size=size)
+    return next_leaf(talk, room=room, full=MOST, recent=recent, size=size)
 
 
 def leaves_of(talk: Sequence[Outline], *, size: int = SIZE) -> list[Plan]:
@@ -81,11 +81,31 @@ def test_a_leaf_is_all_but_the_recent_messages() -> None:
 
 
 def test_a_leaf_of_long_messages_ends_earlier() -> None:
-    """With 300 tokens a message it is due once ten others follow a turn; with 700 two turns are a leaf at once."""
-    assert due(chat(11, tokens=300)) == Plan(0, 1, 8)
-    assert due(chat(12, tokens=180)) == Plan(0, 1, 2)
-    assert due(chat(30, tokens=700)) == Plan(0, 1, 4)
+    """With 110 tokens a message it is due when half of 2,000 may leave; with 700 two turns are a leaf at once."""
+    assert due(chat(19, tokens=110), size=99) is None
+    assert due(chat(20, tokens=110), size=99) == Plan(0, 1, 10)
     assert due(chat(5, tokens=700)) == Plan(0, 1, 4)
+    assert due(chat(30, tokens=700)) == Plan(0, 1, 4)
+
+
+def test_a_leaf_is_due_where_there_is_no_room_for_more() -> None:
+    """With room for 1,200 tokens when thirty messages of 40 are there; with less for sixteen that may leave."""
+    assert due(chat(29), size=99, room=1_200) is None
+    assert due(chat(30), size=99, room=1_200) == Plan(0, 1, 20)
+    for room in (0, 100, 1_000):
+        assert due(chat(25), size=99, room=room) is None
+        assert due(chat(26), size=99, room=room) == Plan(0, 1, 16)
+
+
+@given(talks, talks, st.integers(0, 20), st.integers(0, 4_000))
+@settings(max_examples=200)
+def test_a_leaf_is_the_same_whenever_it_is_planned(
+    talk: list[Outline], further: list[Outline], recent: int, room: int
+) -> None:
+    """Whatever the room, and however many messages stay."""
+    longer = [*talk, *(replace(line, seq=line.seq + len(talk)) for line in further)]
+    plan = due(talk, size=64, room=room, recent=recent)
+    assert plan in (None, due(longer, size=64, room=room, recent=recent))
 
 
 def test_nothing_to_plan() -> None:
@@ -109,7 +129,7 @@ def test_more_messages_change_no_earlier_leaf(talk: list[Outline], further: list
 def test_leaves_are_whole_turns(talk: list[Outline]) -> None:
     """They follow each other without a gap, and each begins with a user message but one at the very beginning.
 
-    Each is full: of messages, of tokens, or as far as the recent messages behind it let it be.
+    Each is worth a call of a model.
     """
     by_place = {line.seq: line for line in talk}
     end = 0
@@ -117,12 +137,8 @@ def test_leaves_are_whole_turns(talk: list[Outline]) -> None:
         assert plan.start == end + 1
         assert plan.start == 1 or by_place[plan.start].role is Role.USER
         assert by_place[plan.end + 1].role is Role.USER
-        behind = min(plan.end + RECENT, len(talk))
-        tokens = sum(by_place[p].tokens for p in range(plan.start, behind + 1))
-        whole = [p for p in range(plan.end + 2, len(talk) + 1) if by_place[p].role is Role.USER]
-        longer = whole[0] - plan.start + RECENT if whole else len(talk)
-        further = sum(line.tokens for line in talk[end : end + longer - 1])
-        assert plan.end - plan.start + 1 >= SIZE or tokens >= MOST or further >= MOST
+        leaf_tokens = sum(by_place[p].tokens for p in range(plan.start, plan.end + 1))
+        assert plan.end - plan.start + 1 >= SIZE or 2 * leaf_tokens >= MOST
         end = plan.end
 
 
