@@ -368,6 +368,6 @@ def _is_same(one: Held, other: Held | None) -> bool:
 
 
 def _best(found: Sequence[Row], limit: int) -> list[tuple[str, float]]:
-    """Best first; cosines of unit vectors may be a rounding beyond 1."""
-    nearest = [(entry_id, min(1.0, max(-1.0, cosine))) for entry_id, cosine in found]
-    return sorted(nearest, key=lambda one: (-one[1], one[0]))[:limit]
+    """Best first, of ids with negative cosines; those of unit vectors may be a rounding beyond 1."""
+    nearest = sorted((min(1.0, max(-1.0, opposite)), entry_id) for entry_id, opposite in found)
+    return [(entry_id, -opposite) for opposite, entry_id in nearest[:limit]]

@@ -56,9 +56,10 @@ _STILL = """(
     WHERE still.id = :scope AND still.caller_id = :caller_id AND still.salt = :salt
       AND still.embedder = :embedder AND still.dimension = :dimension)"""
 
+# What is returned is what is ordered by, to the letter: else both are computed, for every row that passes.
 _EXACT = (
     """
-SELECT held.entry_id, -(held.vector <#> CAST(:vector AS vector))
+SELECT held.entry_id, held.vector <#> CAST(:vector AS vector)
 FROM arc_index_vectors AS held
 WHERE {scope} = :scope AND held.caller_id = :caller_id AND {condition} {ids} AND """
     + _STILL
@@ -71,7 +72,7 @@ ORDER BY held.vector <#> CAST(:vector AS vector), held.entry_id LIMIT (SELECT CA
 # filter are written so that no other index fits: where the graph is walked, the others are slower than they look.
 _WALKING = (
     """
-SELECT held.entry_id, -(held.vector <#> CAST(:vector AS vector))
+SELECT held.entry_id, held.vector <#> CAST(:vector AS vector)
 FROM arc_index_vectors AS held
 WHERE vector_dims(held.vector) = {dimension} AND held.scope + 0 = :scope AND held.caller_id = :caller_id
   AND ({condition}) IS TRUE
@@ -157,7 +158,7 @@ def lexical_statement(condition: str, *, with_ids: bool) -> Statement:
 
 @lru_cache(_KEPT)
 def exact_statement(condition: str, *, with_ids: bool, found: bool = False) -> Statement:
-    """The nearest of all that pass: id and cosine.
+    """The nearest of all that pass: id and negative cosine.
 
     Args:
         condition: What they must pass.
@@ -171,7 +172,7 @@ def exact_statement(condition: str, *, with_ids: bool, found: bool = False) -> S
 
 @lru_cache(_KEPT)
 def walking_statement(condition: str, *, dimension: int) -> Statement:
-    """The nearest along the graph: id and cosine."""
+    """The nearest along the graph: id and negative cosine."""
     return _compiled(_WALKING.format(condition=condition, dimension=dimension, type=indexed_as(dimension)))
 
 

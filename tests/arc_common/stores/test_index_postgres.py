@@ -1,5 +1,6 @@
 """What only PostgreSQL does: plans by what a filter lets through, graphs, and servers without pgvector."""
 
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -508,6 +509,47 @@ def test_one_plan_does_for_all_values(postgres_database: Callable[[], str], filt
         ((generic, custom),) = connection.execute(text(prepared)).all()
     assert custom == 5
     assert generic > 0
+    database.close()
+
+
+@pytest.mark.parametrize("filters", [None, *FEW.values()], ids=["all", *FEW])
+def test_each_vector_is_compared_once(postgres_database: Callable[[], str], filters: Filter | None) -> None:
+    """Not once for the order, and again for the cosine that is returned."""
+    url = postgres_database()
+    database, index = index_on(url, graph_from=10_000)
+    table = clustered(100, 8)
+    words = [
+        replace(entry, metadata={**entry.metadata, "word": f"w{n + 900:04}"}) for n, entry in enumerate(entries(table))
+    ]
+    index.put(SCOPE, "document", words)
+    with database.engine.begin() as connection:
+        name = connection.execute(text("SELECT current_database()")).scalar_one()
+        connection.execute(text(f"ALTER DATABASE {name} SET track_functions = 'all'"))
+    database.close()
+    passing = index.count(SCOPE, "document", filters=filters)
+    index.dense(SCOPE, "document", table[0], embedder="test", filters=filters, limit=3)
+    compared = "SELECT calls FROM pg_stat_user_functions WHERE funcname = 'vector_negative_inner_product'"
+    assert reported(database, url, compared) == passing
+
+
+def test_labels_are_spelt_out_before_they_are_sent(postgres_database: Callable[[], str]) -> None:
+    """In a list, psycopg would look for the types of its items anew at each search."""
+    database, index = index_on(postgres_database(), graph_from=10_000)
+    index.put(SCOPE, "document", entries(clustered(100, 8)))
+    called: set[str] = set()
+
+    def search(filters: Filter) -> list[tuple[str, float]]:
+        return index.dense(SCOPE, "document", np.eye(8, dtype=np.float32)[0], embedder="test", filters=filters, limit=3)
+
+    search(FEW["equal"])
+    sys.setprofile(lambda frame, event, _: called.add(frame.f_globals["__name__"]))
+    try:
+        found = search(OneOf("rare", (7, 8, 9)))
+    finally:
+        sys.setprofile(None)
+    assert sorted(name for name, _ in found) == ["00007", "00008", "00009"]
+    assert "psycopg._queries" in called
+    assert "psycopg.types.array" not in called
     database.close()
 
 
