@@ -5,6 +5,7 @@ leaves. Level 2 is an era, written from the narratives of up to 64 blocks; level
 below. A stretch is named by its level and the places (`seq`) of its first and last message.
 """
 
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ __all__ = [
     "ERA_ERAS",
     "Plan",
     "boundary_after",
+    "first_to_stay",
     "next_block",
     "next_era",
     "next_leaf",
@@ -49,12 +51,29 @@ class Plan:
     parts: tuple[Segment, ...] = ()
 
 
-def next_leaf(messages: Sequence[Outline], *, room: int, full: int, recent: int, size: int) -> Plan | None:
+def first_to_stay(before: Sequence[int], *, recent: int, shown: int) -> int:
+    """How many messages may leave the verbatim part: all but the last `recent`, below 0 where there are not so many.
+
+    Where a request has no room for these, all but as many as take half of what it can show: else what it cannot show
+    would be in no summary either.
+
+    Args:
+        before: The tokens in front of each message, oldest first, and those of all of them.
+        recent: How many should stay.
+        shown: The tokens that a request can show of them.
+    """
+    first = len(before) - 1 - recent
+    if before[-1] - before[max(first, 0)] <= shown:
+        return first
+    return bisect_left(before, before[-1] - shown // 2)
+
+
+def next_leaf(messages: Sequence[Outline], *, room: int, full: int, recent: int, size: int, shown: int) -> Plan | None:
     """The first leaf among the messages behind the last leaf, if it is complete.
 
     - It is complete when these messages fill the room, or `full` tokens: then it is what may leave the verbatim part,
-      all but the last `recent` of them, so that each adoption frees as much as one can. Not before that is worth a
-      call: 16 messages, or half of `full`.
+      all but the last `recent` of them (see `first_to_stay`), so that each adoption frees as much as one can. Not
+      before that is worth a call: 16 messages, or half of `full`.
     - Before that with the turn in which it reaches `size` messages, or `full` tokens by itself.
     - It ends before a user message. Its end depends on the messages that were there when it was complete, never on when
       it is planned.
@@ -62,15 +81,17 @@ def next_leaf(messages: Sequence[Outline], *, room: int, full: int, recent: int,
       turn, so that each message is in one.
     """
     before = [0, *accumulate(message.tokens for message in messages)]
-    border = 0
+    borders = [index for index, message in enumerate(messages) if index and message.role is Role.USER]
     for index, message in enumerate(messages):
         if index and message.role is Role.USER and (index >= size or before[index] >= full):
             return Plan(0, messages[0].seq, messages[index - 1].seq)
-        further = min(index, index + 1 - recent)
-        if further > 0 and messages[further].role is Role.USER:
-            border = further
+        if not borders or borders[0] > index or before[index + 1] < min(room, full):
+            continue
+        further = min(index, first_to_stay(before[: index + 2], recent=recent, shown=shown))
+        passed = bisect_right(borders, further)
+        border = borders[passed - 1] if passed else 0
         worth = border >= _WORTH_A_CALL or 2 * before[border] >= full
-        if border and worth and before[index + 1] >= min(room, full):
+        if border and worth:
             return Plan(0, messages[0].seq, messages[border - 1].seq)
     return None
 

@@ -164,7 +164,7 @@ class SummaryWriter:
 
     def _next_leaf(self, key: SessionKey, cover: Sequence[Segment]) -> Plan | None:
         last = max((segment.end for segment in cover), default=0)
-        room, size = self._leaf_size(key)
+        room, size, shown = self._leaf_size(key)
         recent = self._settings.recent_message_count
         if not cover:  # so that the first adoption, just above the trigger, leaves the recent messages
             size = min(size, max(1, self._settings.trigger_message_count - recent))
@@ -173,18 +173,22 @@ class SummaryWriter:
             outlines = self._store.outlines(key, after=last, limit=limit)
             if not cover and len(outlines) <= recent:
                 return None  # all of it is shown anyway
-            plan = next_leaf(outlines, room=room, full=self._settings.leaf_tokens, recent=recent, size=size)
+            plan = next_leaf(
+                outlines, room=room, full=self._settings.leaf_tokens, recent=recent, size=size, shown=shown
+            )
             if plan is not None or len(outlines) < limit:
                 return plan
             limit *= 2
 
-    def _leaf_size(self, key: SessionKey) -> tuple[int, int]:
-        """The tokens with which a leaf is due, for want of room, and the messages that it has at most."""
+    def _leaf_size(self, key: SessionKey) -> tuple[int, int, int]:
+        """The tokens with which a leaf is due, the messages that it has at most, and the tokens that can be shown."""
         knobs = self._settings
         with self._rooms_lock:
-            room = self._rooms.get(key, 2 * knobs.leaf_tokens)
+            shown = self._rooms.get(key, 2 * knobs.leaf_tokens)
+        room = shown if knobs.trigger_tokens is None else min(shown, knobs.trigger_tokens)
         by_number = knobs.high_water_tokens < knobs.leaf_tokens
-        return int(_FULL * room), min(knobs.leaf_messages, _BY_NUMBER) if by_number else knobs.leaf_messages
+        size = min(knobs.leaf_messages, _BY_NUMBER) if by_number else knobs.leaf_messages
+        return int(_FULL * room), size, shown
 
     def _next_higher(self, cover: Sequence[Segment], *, boundary: int) -> Plan | None:
         """A block, or an era where they are made."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import count
+from itertools import accumulate, count
 from threading import Lock
 from typing import Protocol
 
@@ -11,7 +11,7 @@ from cachetools import LRUCache
 
 from arc_common.memory.adoption import Material, adopted
 from arc_common.memory.fact_index import FactIndexes
-from arc_common.memory.segments import Placed
+from arc_common.memory.segments import Placed, first_to_stay
 from arc_common.memory.summaries import SummaryWriter
 from arc_common.memory.tail import Tail, TailReader
 from arc_common.memory.views import AdoptedViews
@@ -139,12 +139,11 @@ class TurnReader:
             soft_room: Above these tokens what is written is adopted, and nothing is waited for.
             input_tokens: The tokens of the whole request, of which facts get their share.
         """
-        knobs = self._settings.summary
-        limit = room if knobs.trigger_tokens is None else min(room, knobs.trigger_tokens)
+        limit = self._limit(room)
         facts_tokens = self._pinned_tokens(input_tokens)
         with self._lock:
             self._facts_tokens[key] = facts_tokens
-        self._writer.fits(key, limit)
+        self._writer.fits(key, room)
         view = tail.state.view
         fits = tail.complete and tail.tokens <= limit and len(tail.state.messages) <= _MOST_BRIDGED
         stale = view is not None and view.stale
@@ -153,13 +152,13 @@ class TurnReader:
             return Remembered(tail.state)
         if not stale and tail.complete:
             found = self._by_what_is_prepared(
-                key, tail, fits=fits, limit=limit, facts_tokens=facts_tokens, least=least or 0
+                key, tail, fits=fits, room=room, facts_tokens=facts_tokens, least=least or 0
             )
             if found is not None:
                 return found
         if not self._views.save(key):
             tail = self.tail(key, room=room)
-        return self._by_itself(key, tail, fits=fits, limit=limit)
+        return self._by_itself(key, tail, fits=fits, room=room)
 
     def prepare(self, key: SessionKey, *, changed: bool) -> None:
         """Read, count and compose what the session's next turn may adopt; only where turns have been.
@@ -203,10 +202,10 @@ class TurnReader:
         return int(_WORTH_A_PREFIX * tail.tokens) if tail.tokens > soft else None
 
     def _by_what_is_prepared(
-        self, key: SessionKey, tail: Tail, *, fits: bool, limit: int, facts_tokens: int, least: int
+        self, key: SessionKey, tail: Tail, *, fits: bool, room: int, facts_tokens: int, least: int
     ) -> Remembered | None:
         """The turn as it is with what the background made ready; `None` if that does not do."""
-        state = tail.state
+        state, limit = tail.state, self._limit(room)
         material = self._material(key)
         busy = self._background.is_busy(key)
         cold = material is None or not material.serves(state, being_read=busy)
@@ -214,12 +213,12 @@ class TurnReader:
             material = self._prepared(key, state)
         material = material.within(facts_tokens)
         boundary = _boundary(state)
-        reach = self._reach(material, state.messages, boundary=boundary, any_maker=False)
+        reach = self._reach(material, state.messages, boundary=boundary, room=room, any_maker=False)
         by_rules = False
         if not fits and not _fits(state.messages, reach, limit):
             if self._writer.has_model and not self._background.is_writing(key):
                 return None
-            further = self._reach(material, state.messages, boundary=boundary, any_maker=True)
+            further = self._reach(material, state.messages, boundary=boundary, room=room, any_maker=True)
             if not _fits(state.messages, further, limit):
                 return None
             by_rules = further > reach and self._writer.has_model
@@ -238,7 +237,7 @@ class TurnReader:
         ahead = known is not None and known.is_ahead_of(tail.state)
         return Remembered((tail.behind(known.view) if known and ahead else tail).state)
 
-    def _by_itself(self, key: SessionKey, tail: Tail, *, fits: bool, limit: int) -> Remembered:
+    def _by_itself(self, key: SessionKey, tail: Tail, *, fits: bool, room: int) -> Remembered:
         """The turn sees to it that there is something to adopt: by the model if nobody is at it, and by the rules."""
         state = tail.state
         verbatim: Sequence[Outline] = [
@@ -251,22 +250,22 @@ class TurnReader:
         if stale:
             self._writer.leaves_by_rules(key, epoch=state.epoch)
         material = self._prepared(key, state)
-        reach = self._reach(material, verbatim, boundary=boundary, any_maker=False)
+        reach = self._reach(material, verbatim, boundary=boundary, room=room, any_maker=False)
         notes: list[str] = []
-        if not fits and not _fits(verbatim, reach, limit):
-            material, reach, notes = self._caught_up(key, state, verbatim, reach)
+        if not fits and not _fits(verbatim, reach, self._limit(room)):
+            material, reach, notes = self._caught_up(key, state, verbatim, reach, room=room)
         if reach == boundary and not stale:
             return Remembered(state, () if fits else (*notes, NO_MORE))
         return Remembered(self._adopt(key, tail, material, reach, verbatim, at_once=True), tuple(notes))
 
     def _caught_up(
-        self, key: SessionKey, state: SessionState, verbatim: Sequence[Outline], reach: int
+        self, key: SessionKey, state: SessionState, verbatim: Sequence[Outline], reach: int, *, room: int
     ) -> tuple[Material, int, list[str]]:
         boundary = _boundary(state)
 
         def look() -> tuple[Material, int]:
             material = self._prepared(key, self._store.state(key, limit=0))
-            return material, self._reach(material, verbatim, boundary=boundary, any_maker=True)
+            return material, self._reach(material, verbatim, boundary=boundary, room=room, any_maker=True)
 
         self._writer.leaves_by_rules(key, epoch=state.epoch)
         material, furthest = look()
@@ -325,8 +324,23 @@ class TurnReader:
         found = [self._conversations.tail(key, after=place - 1, before=place + 1) for place in places]
         return kept + tuple(stored.message.text for messages in found for stored in messages)
 
-    def _reach(self, material: Material, verbatim: Sequence[Placed], *, boundary: int, any_maker: bool) -> int:
-        recent = self._settings.summary.recent_message_count
+    def _limit(self, room: int) -> int:
+        """The tokens above which there are too many verbatim messages."""
+        trigger = self._settings.summary.trigger_tokens
+        return room if trigger is None else min(room, trigger)
+
+    def _reach(
+        self,
+        material: Material,
+        verbatim: Sequence[StoredMessage | Outline],
+        *,
+        boundary: int,
+        room: int,
+        any_maker: bool,
+    ) -> int:
+        before = [0, *accumulate(line.tokens for line in verbatim)]
+        first = first_to_stay(before, recent=self._settings.summary.recent_message_count, shown=room)
+        recent = len(verbatim) - first
         return material.reach(verbatim, boundary=boundary, recent=recent, any_maker=any_maker)
 
     def _material(self, key: SessionKey) -> Material | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
 from random import Random
 
 import pytest
@@ -13,6 +14,7 @@ from arc_common.memory.segments import (
     ERA_BLOCKS,
     Plan,
     boundary_after,
+    first_to_stay,
     next_block,
     next_era,
     next_leaf,
@@ -42,9 +44,11 @@ def row(*levels: int, tokens: int = 10) -> list[Segment]:
     ]
 
 
-def due(talk: Sequence[Outline], *, size: int = SIZE, room: int = 10_000, recent: int = RECENT) -> Plan | None:
+def due(
+    talk: Sequence[Outline], *, size: int = SIZE, room: int = 10_000, recent: int = RECENT, shown: int = 10_000
+) -> Plan | None:
     """The first leaf."""
-    return next_leaf(talk, room=room, full=MOST, recent=recent, size=size)
+    return next_leaf(talk, room=room, full=MOST, recent=recent, size=size, shown=shown)
 
 
 def leaves_of(talk: Sequence[Outline], *, size: int = SIZE) -> list[Plan]:
@@ -97,6 +101,23 @@ def test_a_leaf_is_due_where_there_is_no_room_for_more() -> None:
         assert due(chat(26), size=99, room=room) == Plan(0, 1, 16)
 
 
+def test_a_leaf_is_due_where_there_is_no_room_for_the_recent_messages() -> None:
+    """Ten messages of 300 tokens are not shown where there are 2,000: what half of these can't show is a leaf."""
+    assert due(chat(6, tokens=300), room=1_800, shown=2_000) is None
+    assert due(chat(7, tokens=300), room=1_800, shown=2_000) == Plan(0, 1, 4)
+    assert due(chat(9, tokens=300), room=1_800, shown=2_000) == Plan(0, 1, 4)
+
+
+@pytest.mark.parametrize(
+    ("costs", "shown", "leave"),
+    [([], 0, -2), ([5], 5, -1), ([5, 5, 5], 10, 1), ([5, 4, 3], 6, 2), ([5, 5, 5], 9, 3)],
+    ids=["nothing", "fewer", "as many as should", "as many as half holds", "one is too long"],
+)
+def test_the_recent_messages_stay_where_there_is_room_for_them(costs: list[int], shown: int, leave: int) -> None:
+    """Two of them; of those that there is none for as many as half of it holds."""
+    assert first_to_stay([0, *accumulate(costs)], recent=2, shown=shown) == leave
+
+
 @given(talks, talks, st.integers(0, 20), st.integers(0, 4_000))
 @settings(max_examples=200)
 def test_a_leaf_is_the_same_whenever_it_is_planned(
@@ -104,8 +125,8 @@ def test_a_leaf_is_the_same_whenever_it_is_planned(
 ) -> None:
     """Whatever the room, and however many messages stay."""
     longer = [*talk, *(replace(line, seq=line.seq + len(talk)) for line in further)]
-    plan = due(talk, size=64, room=room, recent=recent)
-    assert plan in (None, due(longer, size=64, room=room, recent=recent))
+    plan = due(talk, size=64, room=room, recent=recent, shown=room)
+    assert plan in (None, due(longer, size=64, room=room, recent=recent, shown=room))
 
 
 def test_nothing_to_plan() -> None:

@@ -175,6 +175,27 @@ def test_what_is_written_is_adopted_before_the_room_runs_out(open_session: Calla
     assert boundary(room=10_000, soft_room=50) > second
 
 
+def test_recent_messages_that_there_is_no_room_for_are_summarised(open_session: Callable[..., Session]) -> None:
+    """Ten of 400 tokens don't fit 4,000: each message is in the request or in a summary, and each turn has some."""
+    session = open_session(None)
+    memory, key = session._runtime.memory, session._key
+    assert memory is not None
+    assert key is not None
+    said: list[str] = []
+    for number in range(1, 31):
+        turn = [
+            Message(role, f"Number {number} of them. " * 80, id=f"{role}{number}") for role in ("user", "assistant")
+        ]
+        said += [message.id or "" for message in session.append(turn)]
+        session.summarize()
+        seen = shown(session, budget=TokenBudget(4_000, 0))
+        view = memory.inspect(key).view
+        if number > 10:  # with fewer than trigger_message_count no summary takes their place
+            assert view is not None
+            assert seen == said[view.covered :]
+            assert len(seen) >= 2
+
+
 def test_the_threshold_is_a_share_of_the_room_or_a_number_of_tokens(open_session: Callable[..., Session]) -> None:
     """At the first turn that passes it, while all that is verbatim still fits; and nobody waits."""
     adopting = {}
