@@ -32,7 +32,7 @@ _MOST_BRIDGED = 512
 """Messages that are shown for want of a summary, where there is room. Each takes some 2 µs to put into a request: with
 these a turn is a millisecond slower, and a model that is so far behind is better helped out by the rules."""
 
-_WORTH_A_PREFIX = 0.5
+_WORTH_A_PREFIX = 2 / 3
 """Of the verbatim tokens: an adoption that frees less waits for the limit, because with it all that follows the system
 prompt is sent anew."""
 
