@@ -47,6 +47,16 @@ def test_all_keep_the_budget(rows: dict[str, dict[str, Any]]) -> None:
     assert {name: row["largest"] for name, row in rows.items() if row["largest"] > 4_000} == {}
 
 
+def test_costs_no_more_than_the_summarising_middleware_and_holds_more(replaying: ModuleType) -> None:
+    """With nothing recalled, as it recalls nothing; by a model, and by rules, which cost nothing."""
+    conversation = replaying.generated(300)
+    rows = dict(replaying.compare(conversation, 4_000, output_price=5.0, with_variants=True))
+    peer = rows["SummarizationMiddleware"]
+    for row in (rows["… nothing recalled"], rows["… and by rules"]):
+        assert row["cost"] <= peer["cost"]
+        assert row["held"] > peer["held"]
+
+
 def test_more_room_means_longer_prefixes(replaying: ModuleType) -> None:
     """Where there is room for hundreds of messages, the boundary stays for as many."""
     conversation = replaying.generated(150)
