@@ -52,20 +52,17 @@ class Plan:
 
 
 def first_to_stay(before: Sequence[int], *, recent: int, shown: int) -> int:
-    """How many messages may leave the verbatim part: all but the last `recent`, below 0 where there are not so many.
+    """How many messages may leave the verbatim part: all but the last `recent`.
 
-    Where a request has no room for these, all but as many as take half of what it can show: else what it cannot show
-    would be in no summary either.
+    Where these take more than half of what a request can show, all but as many as take half: else what it cannot show
+    beside them would be in no summary either, until there is enough of it for one.
 
     Args:
         before: The tokens in front of each message, oldest first, and those of all of them.
         recent: How many should stay.
         shown: The tokens that a request can show of them.
     """
-    first = len(before) - 1 - recent
-    if before[-1] - before[max(first, 0)] <= shown:
-        return first
-    return bisect_left(before, before[-1] - shown // 2)
+    return max(0, len(before) - 1 - recent, bisect_left(before, before[-1] - shown // 2))
 
 
 def next_leaf(messages: Sequence[Outline], *, room: int, full: int, recent: int, size: int, shown: int) -> Plan | None:

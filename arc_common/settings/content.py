@@ -168,7 +168,7 @@ class SummarySettings(Group):
         default=500, ge=0, description="Tokens: ceiling of all narratives in the prompt together."
     )
     # With leaves of 16 messages and blocks read anew 500 turns at 4,000 cost 513 thousand, of which 195 are the
-    # summariser's; so 388 and 105 (benchmarks/prompt_cache.py). Small leaves repeat instructions and known facts, and
+    # summariser's; so 387 and 111 (benchmarks/prompt_cache.py). Small leaves repeat instructions and known facts, and
     # move the boundary, behind which all is sent anew, more often.
     leaf_tokens: int = Field(
         default=2_200,

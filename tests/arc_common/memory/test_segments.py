@@ -110,11 +110,11 @@ def test_a_leaf_is_due_where_there_is_no_room_for_the_recent_messages() -> None:
 
 @pytest.mark.parametrize(
     ("costs", "shown", "leave"),
-    [([], 0, -2), ([5], 5, -1), ([5, 5, 5], 10, 1), ([5, 4, 3], 6, 2), ([5, 5, 5], 9, 3)],
+    [([], 0, 0), ([5], 20, 0), ([5, 5, 5], 20, 1), ([5, 4, 3], 12, 2), ([5, 5, 5], 8, 3)],
     ids=["nothing", "fewer", "as many as should", "as many as half holds", "one is too long"],
 )
 def test_the_recent_messages_stay_where_there_is_room_for_them(costs: list[int], shown: int, leave: int) -> None:
-    """Two of them; of those that there is none for as many as half of it holds."""
+    """Two of them; as many as half of the room holds where that is less."""
     assert first_to_stay([0, *accumulate(costs)], recent=2, shown=shown) == leave
 
 
