@@ -59,7 +59,7 @@ narrative: the notes given, oldest first, told as one: what it was about and wha
 tokens; nothing that the notes don't say, in their language."""
 
 _LEAF_CHARACTERS = 16_000
-_BLOCK_CHARACTERS = 32_000
+_BLOCK_CHARACTERS = 64_000
 """Four leaves. Ordinary messages don't reach these; a pasted log is cut for the model, never for the guard."""
 
 _UNNAMED = "note"
