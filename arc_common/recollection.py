@@ -62,7 +62,13 @@ def with_recollections(
         if hidden is not None and not others:
             top_k = min(top_k, max(hidden // 4, 1))
         found, notes = runtime.recall.for_turn(
-            key, query, shown=shown, top_k=top_k, diversity=diversity, boundary=layers.boundary
+            key,
+            query,
+            shown=shown,
+            top_k=top_k,
+            diversity=diversity,
+            boundary=layers.boundary,
+            turn=layers.turn,
         )
     chosen = tuple(fact for fact in layers.recalled if fact.id in facts)
     count = runtime.context_counter.count

@@ -48,6 +48,7 @@ class Layers:
         not_narrated: The summary's parts that its ceiling left no room for.
         boundary: The place of the last message that all this stands for; 0 for none.
         covered: How many messages those are.
+        turn: The place of the current user message, if it is stored already; else 0.
         idle_note: A word on how long ago the conversation was last active, if that is to be said.
     """
 
@@ -64,6 +65,7 @@ class Layers:
     not_narrated: LeftOut = NOTHING
     boundary: int = 0
     covered: int = 0
+    turn: int = 0
     idle_note: str = ""
 
     @property

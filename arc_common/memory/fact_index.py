@@ -10,6 +10,7 @@ from cachetools import LRUCache
 from arc_common.assembly import RecalledLine
 from arc_common.facts import Fact
 from arc_common.memory.recall import SessionIndex
+from arc_common.memory.seeking import seeks
 from arc_common.protocols import SessionKey
 from arc_common.summaries import SessionState, SummaryStore
 
@@ -101,10 +102,11 @@ class FactIndex:
         # texts of facts that are not in question are in the index too: they must not take the places
         found = self._index.ranked(query, top_k=top_k + len(self._lines) - asked)
         ids, chosen, least = self._index.ids, list[str](), 0.0
+        about = _ABOUT if seeks(query) else 2 * _ABOUT
         for place, score in zip(found.places, found.scores, strict=True):
             if not in_question(self.facts.get(ids[place])):
                 continue
-            least = least or max(_ABOUT * found.ideal, _BESIDE_THE_BEST * score)
+            least = least or max(about * found.ideal, _BESIDE_THE_BEST * score)
             if score < least or len(chosen) == top_k:
                 break
             chosen.append(ids[place])

@@ -20,6 +20,7 @@ from arc_common.memory.tail import TailReader
 from arc_common.memory.turns import Remembered, TurnReader
 from arc_common.memory.upkeep import Upkeep
 from arc_common.memory.views import AdoptedViews
+from arc_common.messages import Role
 from arc_common.observability import Observer
 from arc_common.protocols import ConversationStore, SessionKey, TokenCounter
 from arc_common.settings import ArcSettings
@@ -227,6 +228,7 @@ class HierarchicalMemory:
             not_narrated=LeftOut(view.unshown, view.unshown_tokens),
             boundary=view.boundary,
             covered=view.covered,
+            turn=_current_turn(state, query),
         )
         try:
             with self._courtesy.reply():
@@ -242,3 +244,9 @@ class HierarchicalMemory:
             recalled=tuple(found),
             not_recalled=LeftOut(others, 0),
         )
+
+
+def _current_turn(state: SessionState, query: str) -> int:
+    """The place of the current user message among those read, if it is stored already; else 0."""
+    said = next((stored for stored in reversed(state.messages) if stored.message.role is Role.USER), None)
+    return said.seq if said is not None and said.message.text == query else 0

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from arc_common.memory.rules.languages import Rules, rules_for
-from arc_common.text.sentences import clauses_of, sentences_of
+from arc_common.memory.rules.languages import Rules
+from arc_common.text.sentences import clauses_of
 
-__all__ = ["Mood", "Part", "asks", "parts_of"]
+__all__ = ["Mood", "Part", "parts_of"]
 
 _FEWEST_WORDS = 2
 """Of what stands in front of a reported question: less than this ("Hi") only leads to it."""
@@ -34,11 +34,6 @@ class Part:
 
     text: str
     mood: Mood
-
-
-def asks(text: str) -> bool:
-    """Whether anything is asked in a text, by the form of its sentences."""
-    return any(rules_for(sentence).question.search(sentence) for sentence in sentences_of(text))
 
 
 def parts_of(sentence: str, rules: Rules) -> list[Part]:

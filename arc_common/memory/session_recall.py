@@ -13,8 +13,9 @@ from arc_common.facts import Fact
 from arc_common.memory.background import BackgroundQueue
 from arc_common.memory.message_index import MessageIndex, MessagePlace
 from arc_common.memory.message_search import find_messages
-from arc_common.memory.mood import asks
 from arc_common.memory.recall import MOST_READ_ANEW, Recalled, Stated, rank_found, said_by_words, stated_anew
+from arc_common.memory.seeking import seeks
+from arc_common.memory.windows import NEIGHBOURS
 from arc_common.messages import Role
 from arc_common.observability import Observer
 from arc_common.protocols import ConversationStore, SessionKey, StoredMessage
@@ -164,6 +165,7 @@ class SessionRecall:
         top_k: int,
         diversity: float = 0.0,
         boundary: int = 0,
+        turn: int = 0,
     ) -> tuple[list[RecalledMessage], tuple[str, ...]]:
         """What comes back for a turn: the best first, behind them their neighbours; and what went wrong.
 
@@ -174,10 +176,13 @@ class SessionRecall:
             top_k: At most so many, neighbours not counted.
             diversity: What differing from those before counts, from 0 (nothing) to 1.
             boundary: The place in this session behind which all is shown; 0 where only `shown` says so.
+            turn: The place of what the user says, if it is stored already; else 0.
         """
         try:
             with self._reply():
-                return self._for_turn(key, question, shown=shown, top_k=top_k, diversity=diversity, boundary=boundary)
+                return self._for_turn(
+                    key, question, shown=shown, top_k=top_k, diversity=diversity, boundary=boundary, turn=turn
+                )
         except Exception as error:  # noqa: BLE001 - what comes back is a help, no condition of a reply
             _log.warning("messages of session %r are not recalled: %s", key.session_id, error, exc_info=error)
             self._observer.count("recall.errors", error=type(error).__name__)
@@ -259,7 +264,15 @@ class SessionRecall:
         return stated, newest
 
     def _for_turn(
-        self, key: SessionKey, question: str, *, shown: Collection[str], top_k: int, diversity: float, boundary: int
+        self,
+        key: SessionKey,
+        question: str,
+        *,
+        shown: Collection[str],
+        top_k: int,
+        diversity: float,
+        boundary: int,
+        turn: int,
     ) -> tuple[list[RecalledMessage], tuple[str, ...]]:
         found = find_messages(self._index, key, question, limit=max(_OF_A_TURN, 2 * top_k), kin=False)
         near = found.near if self._index.embedder else None
@@ -273,7 +286,13 @@ class SessionRecall:
         texts = {place: stored.message.text for place, stored in known.items()}
         said = found.said if near is not None else {place: found.said[place] for place in known}
         ranked = _best(rank_found(question, said, texts=texts, near=near), key)
-        chosen = _about([one for one in ranked if one.place in known], asked=asks(question))
+        in_sight = [one.place for one in first if _is_in_sight(one.place, key, boundary=boundary, turn=turn)]
+        chosen = _about(
+            [one for one in ranked if one.place in known],
+            said_in_sight=max((found.said.get(place, 0.0) for place in in_sight), default=0.0),
+            near_in_sight=max((found.near.get(place, 0.0) for place in in_sight), default=0.0),
+            seeking=seeks(question),
+        )
         chosen = _diverse(chosen, texts, question, diversity)[:top_k] if diversity else chosen[:top_k]
         recalled = {one.place: RecalledMessage(one.place, known[one.place], one.score, one.parts) for one in chosen}
         # a question is little without its answer, and an answer without its question
@@ -331,22 +350,40 @@ def _needed(ranked: Sequence[Recalled[MessagePlace]]) -> int:
     return _FEW_COME if plain else _MANY_COME
 
 
-def _about(ranked: Sequence[Recalled[MessagePlace]], *, asked: bool) -> list[Recalled[MessagePlace]]:
+def _is_in_sight(place: MessagePlace, key: SessionKey, *, boundary: int, turn: int) -> bool:
+    """Whether a message is shown anyway, and does not match because the question itself stands in its window."""
+    before = turn - NEIGHBOURS if turn else place.seq + 1
+    return place.session_id == key.session_id and 0 < boundary < place.seq < before
+
+
+def _about(
+    ranked: Sequence[Recalled[MessagePlace]], *, said_in_sight: float, near_in_sight: float, seeking: bool
+) -> list[Recalled[MessagePlace]]:
     """Those that have enough to do with what the user says to be worth their tokens.
 
-    - Of a question, whatever has a tenth of a perfect match by words or a cosine of 0.25, or half of what the best one
-      has (of long messages none has a large share; cosines depend on the embedder). With nothing but low cosines,
-      nothing.
-    - What only states something seldom needs anything: a fifth, and half of the best, or a cosine of 0.5. (Of 15 lines
-      1.3 are left, of the evidence for questions it would be 74 % in place of 78.)
+    - Of who looks for something, whatever has a tenth of a perfect match by words or a cosine of 0.25, or half of what
+      the best one has (of long messages none has a large share; cosines depend on the embedder). With nothing but low
+      cosines, nothing.
+    - What only states something seldom needs anything: a fifth, and half of the best, or a cosine of 0.5.
+    - Most of what is said goes on with what was said a moment ago. What matches less than half as well as a message
+      that is in sight anyway is not what is meant; beside a statement, what doesn't have twice as many of its words,
+      or isn't nearer.
+
+    Args:
+        ranked: What might come back.
+        said_in_sight: The best match by words of a message that is shown anyway.
+        near_in_sight: The best cosine of one.
+        seeking: Whether something is looked for.
     """
     said = max((one.parts.get("message", 0.0) for one in ranked), default=0.0)
     near = max((one.parts.get("vector", 0.0) for one in ranked), default=0.0)
-    if asked:
+    if seeking:
         share = min(_LEAST_SHARE, said / 2)
         cosine = min(_LEAST_COSINE, near / 2) if said >= _LEAST_SHARE or near >= _LEAST_COSINE else _LEAST_COSINE
+        share, cosine = max(share, said_in_sight / 2), max(cosine, near_in_sight / 2)
     else:
-        share, cosine = max(2 * _LEAST_SHARE, said / 2), 2 * _LEAST_COSINE
+        share = max(2 * _LEAST_SHARE, said / 2, 2 * said_in_sight)
+        cosine = max(2 * _LEAST_COSINE, near_in_sight)
     return [
         one
         for one in ranked

@@ -162,6 +162,50 @@ class TestMessages:
             window = session.context("What sails?")
         assert {item.id for item in recalled(window) if item.score_parts} == expected
 
+    def test_what_matches_less_than_what_is_in_sight_does_not_come_back(self) -> None:
+        """Half as well for a question; a statement needs what matches twice as well as anything that is shown."""
+        with engine_with(recall={"window_terms": 0}) as engine:
+            session = engine.session("s")
+            talk(session, ["Our red boat lies in the old harbour.", "The old lighthouse was closed."])
+            talk(session, [f"We spoke about subject{n} for a while." for n in range(30)], first=2)
+            talk(session, ["A blue boat passed us."], first=32)
+            session.summarize()
+            session.recall("anything")
+
+            def found(text: str) -> set[str | None]:
+                return {item.id for item in recalled(session.context(text)) if item.score_parts}
+
+            assert "q32" in {message.id for message in session.context("").messages}
+            assert "q0" in found("Which boat lies in which harbour?")
+            assert "q0" in found("Our red boat lies in the old harbour again.")
+            assert "q0" not in found("A boat came.")
+            assert "q1" in found("Was the lighthouse closed?")
+            assert "q1" not in found("Has a blue boat passed us by the lighthouse?")
+
+    def test_a_question_without_its_mark_is_one(self) -> None:
+        """Most people leave it out in a chat."""
+        with engine_with() as engine:
+            session = engine.session("s")
+            long_talk(session)
+            asked = [
+                recalled(session.context(text)) for text in ("what was my boat's name?", "what was my boat's name")
+            ]
+        assert asked[0] == asked[1]
+        assert "q2" in {item.id for item in asked[0]}
+
+    def test_a_question_that_is_stored_already_is_no_match_in_sight(self) -> None:
+        """Adapters save the user's message first; whether the background has indexed it by then makes no difference."""
+        question = "What is the boat called? My cousin wants to visit it on Friday, with her camera and a picnic."
+        with engine_with() as engine:
+            session = engine.session("s")
+            long_talk(session)
+            before = recalled(session.context(question))
+            session.append([Message("user", question, id="asked")])
+            session.recall("anything")
+            after = recalled(session.context(None))
+        assert "q2" in {item.id for item in before}
+        assert [item.id for item in after] == [item.id for item in before]
+
     def test_off(self) -> None:
         """`recall.enabled` keeps the window free of them; `session.recall` still finds."""
         with engine_with(recall={"enabled": False}) as engine:

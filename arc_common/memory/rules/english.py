@@ -71,6 +71,30 @@ ASKING = re.compile(
 )
 """How a clause of a question begins: verb before subject, or the word that asks."""
 
+_LEADING = (
+    r"(?:(?:and|but|so|or|also|well|then|now|ok|okay|hey|hi|hello|yes|no|sure|thanks|actually|please|pls|kindly|just|btw"
+    r"|by the way|sorry)[\s,]{1,2}){0,3}"
+)
+SEEKING = re.compile(
+    rf"^{_LEADING}(?:"
+    # the order of a question, or the word that asks
+    r"(?:is|are|am|was|were|do|does|did|can|could|would|will|should|shall|may|might|have|has|had)\s(?!not\b)[\w']"
+    rf"|(?:is|are|was|were|do|does|did|ca|could|would|wo|should|have|has)n['’]?t\s{_SUBJECT}\b"
+    r"|(?:what|who|whom|whose|which|why|how|when|where)(?:['’]?(?:s|re|d|ll))?\b"
+    r"|any\s\w"
+    # a request
+    r"|(?:tell|give|show|find|list|remind|repeat|explain|summari[sz]e|recap|look|check|search|compare|describe|name"
+    r"|continue|go\son|remember|recall|suggest|recommend|help|let\sme\sknow|quote|read|write|draft|rewrite|prepare|plan"
+    r"|use|send|book|order|do|make|add|put|calculate|count|translate|confirm)\s(?!(?:you|it|that)\s(?:know|is)\b)\w"
+    r")"
+    r"|\b(?:please|pls|remind\sme|tell\sme|let\sme\sknow|i\swonder|wondering|not\ssure\s(?:what|who|which|when|where|how|if)"
+    r"|what\s(?:was|is|did|were|are)|as\s(?:usual|before|last\stime)|the\susual|same\sas|last\stime|earlier)\b"
+    r"|\b(?:forg[eo]t\w{0,4}|lost|(?:like|want|need)(?:ed)?\sto\sknow"
+    r"|(?:(?:do|did|ca|could)n['’]?t|(?:do|did|can|could)\s?not)\s(?:remember|recall|find|know))\b",
+    re.IGNORECASE,
+)
+"""A clause that looks for something: a question with or without its mark, a request, what was forgotten."""
+
 TAG = re.compile(
     r",\s(?:(?:is|are|am|was|were|do|does|did|has|have|had|will|would|can|could|should)(?:n['’]t)?\s(?:i|you|he|she|it|we"
     r"|they|there)|right|correct|yes|no|ok|okay|yeah|huh|eh)\s?\?\W{0,3}$",

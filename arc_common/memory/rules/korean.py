@@ -56,6 +56,14 @@ ASKING = re.compile(
 )
 """How a clause of a question begins when it begins with the word that asks."""
 
+SEEKING = re.compile(
+    r"(?:뭐|뭘|뭔|무엇|무슨|어떤|어떻게|어디|어느|언제|누가|누구|얼마|몇|왜)(?!든|라도)"
+    r"|알려|말해|가르쳐|보여|찾아|정리해|요약|추천|부탁|궁금|까먹|잊어버|잊었|헷갈|모르겠|기억(?:나|이\s나|하)"
+    r"|(?:줘|주세요|줄래|주실|주라)(?:요)?"
+    r"|(?:나요|까요?|니|냐|던가요?|더라|었지|였지|했지|이지|는지|은지|을지|려나|어때요?|인가요?|죠)[\s.!~]*$"
+)
+"""A sentence that looks for something: a question with or without its mark, a request, what was forgotten."""
+
 TAG = re.compile(r"(?:그렇죠|맞죠|맞지|그치|그죠|(?:이|하|되|있|없|었|았|겠)(?:죠|지요))\s?\?\W{0,3}$")
 """A question that only asks to agree."""
 

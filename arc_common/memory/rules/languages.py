@@ -22,6 +22,7 @@ class Rules:
         request: Matches a question that asks for something to be done.
         task: Matches a request that states nothing: for information, for a text.
         asking: Matches the beginning of a clause that asks.
+        seeking: Matches a clause that looks for something: a question with or without its mark, a request.
         tag: Matches a question that only asks to agree with what is stated.
         given: Matches where a question ends and the reason for it begins.
         reported: Matches a question that somebody tells of, from the verb of asking to the word that asks.
@@ -38,6 +39,7 @@ class Rules:
     request: re.Pattern[str]
     task: re.Pattern[str]
     asking: re.Pattern[str]
+    seeking: re.Pattern[str]
     tag: re.Pattern[str]
     given: re.Pattern[str]
     reported: re.Pattern[str]
@@ -55,6 +57,7 @@ ENGLISH = Rules(
     request=english.REQUEST,
     task=english.TASK,
     asking=english.ASKING,
+    seeking=english.SEEKING,
     tag=english.TAG,
     given=english.GIVEN,
     reported=english.REPORTED,
@@ -71,6 +74,7 @@ KOREAN = Rules(
     request=korean.REQUEST,
     task=korean.TASK,
     asking=korean.ASKING,
+    seeking=korean.SEEKING,
     tag=korean.TAG,
     given=korean.GIVEN,
     reported=korean.REPORTED,
@@ -87,6 +91,7 @@ CHINESE_JAPANESE = Rules(
     request=chinese_japanese.REQUEST,
     task=chinese_japanese.TASK,
     asking=chinese_japanese.ASKING,
+    seeking=chinese_japanese.SEEKING,
     tag=chinese_japanese.TAG,
     given=chinese_japanese.GIVEN,
     reported=chinese_japanese.REPORTED,

@@ -47,6 +47,15 @@ def test_a_long_message_is_not_about_all_that_shares_a_word_with_it() -> None:
     assert found("When does my flight leave?")[0] == ["flight"]
 
 
+def test_a_statement_needs_a_better_match_than_a_question() -> None:
+    """Who only tells something seldom needs anything."""
+    said = "I booked a flight to Busan for my sister"
+
+    assert found(f"{said}?")[0] == ["flight"]
+    assert found(said) == ([], 25)
+    assert found("The flight leaves at 7:40")[0] == ["flight"]
+
+
 def test_a_pinned_fact_comes_back_too_and_is_not_counted_among_the_others() -> None:
     """There may have been no room for it where it was pinned."""
     assert found("What is the code of the gate?", pinned=("gate", "rent")) == (["gate"], 23)

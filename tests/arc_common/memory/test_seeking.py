@@ -1,0 +1,90 @@
+"""Who looks for something: questions with and without their mark, requests, what was forgotten."""
+
+import time
+
+import pytest
+
+from arc_common.memory.seeking import seeks
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "What is my dog called?",
+        "what's my dog called",
+        "whats my dogs name",
+        "Hi there! what time is my flight",
+        "Ok, and when was the deadline",
+        "don't we have a dog",
+        "Is that so?",
+        "and the budget?",
+        "remind me of my hotel booking",
+        "Tell me about my dog",
+        "my booking number please",
+        "Book the same hotel as last time",
+        "summarize what we decided about the roof",
+        "do the usual",
+        "I'd like to know where we left off",
+        "I forgot my order number",
+        "I can't remember the code",
+        "I moved to Busan. Which hotel was it",
+        "내 강아지 이름 알려줘",
+        "내 강아지 이름이 뭐였지",
+        "비밀번호 까먹었어",
+        "我的狗叫什么",
+        "告诉我我的狗的名字",
+        "犬の名前を教えて",
+        "犬の名前は何ですか",
+        "Quel est le nom de mon chien",
+        "Dime el nombre de mi perro",
+        "wie heißt mein Hund",
+        "напомни номер заказа",
+        "как зовут мою собаку",
+    ],
+)
+def test_looks_for_something(text: str) -> None:
+    """With a question mark or without one."""
+    assert seeks(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "I moved to Busan last week.",
+        "My sister is called Mina.",
+        "We decided on the red paint.",
+        "It was fun when we went there.",
+        "Wow, Melanie! Can't wait to see it.",
+        "I have had a great day",
+        "Thanks, that's all.",
+        "I like it; really.",
+        "https://a.example/c?d=e is my page",
+        "저는 부산으로 이사했어요.",
+        "네 감사합니다",
+        "我住在上海。",
+        "犬を飼っています。",
+        "Das Haus ist rot.",
+        "Vivo en Madrid.",
+        "Он живет в Москве.",
+    ],
+)
+def test_only_states_something(text: str) -> None:
+    """Or courtesies."""
+    assert not seeks(text)
+
+
+@pytest.mark.parametrize("text", ["ما اسم كلبي", "मेरे कुत्ते का नाम", "ชื่อสุนัขของฉัน"])
+def test_what_arc_has_no_rules_for_counts_as_looking(text: str) -> None:
+    """Too little would come back otherwise."""
+    assert seeks(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["and " * 50_000, "a?b" * 50_000, "please\n" * 30_000, "가나다 " * 50_000, ", " * 50_000]
+)
+def test_long_texts_take_no_long(text: str) -> None:
+    """Linear, also in what nearly matches."""
+    start = time.perf_counter()
+    seeks(text)
+    assert time.perf_counter() - start < 2
