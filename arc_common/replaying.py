@@ -77,7 +77,7 @@ def replay(runtime: Runtime, key: SessionKey, *, turn: int | None, budget: Token
             runtime,
             key,
             asked.message.text,
-            layers,
+            replace(layers, turn=asked.seq),
             shown={message.id for message in messages if message.id},
             hidden=view.covered,
             room=budget.ceiling("memory"),

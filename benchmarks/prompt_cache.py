@@ -169,7 +169,9 @@ class Summariser:
         wants_facts = '"facts"' in messages[0].text
         known = messages[-1].text.rpartition("<arc:conversation>")[0]
         new = [(key, value) for key, value in shown if f"- {key}: {value}\n" not in known]
-        facts = [{"key": key, "value": value, "category": _category(value)} for key, value in new]
+        facts: dict[str, list[str]] = {}
+        for key, value in new:
+            facts.setdefault(_category(value), []).append(f"{key}: {value}")
         answer = {"facts": facts, "narrative": NARRATIVE} if wants_facts else {"narrative": NARRATIVE}
         return self._answered(json.dumps(answer, ensure_ascii=False))
 

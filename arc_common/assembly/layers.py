@@ -48,7 +48,7 @@ class Layers:
         not_narrated: The summary's parts that its ceiling left no room for.
         boundary: The place of the last message that all this stands for; 0 for none.
         covered: How many messages those are.
-        turn: The place of the current user message, if it is stored already; else 0.
+        turn: The place of the current user message, or where it will stand; 0 where that is not known.
         idle_note: A word on how long ago the conversation was last active, if that is to be said.
     """
 

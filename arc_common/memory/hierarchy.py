@@ -247,6 +247,8 @@ class HierarchicalMemory:
 
 
 def _current_turn(state: SessionState, query: str) -> int:
-    """The place of the current user message among those read, if it is stored already; else 0."""
+    """The place of the current user message among those read, if it is stored already; else the next one."""
     said = next((stored for stored in reversed(state.messages) if stored.message.role is Role.USER), None)
-    return said.seq if said is not None and said.message.text == query else 0
+    if said is not None and said.message.text == query:
+        return said.seq
+    return max((stored.seq for stored in state.messages), default=0) + 1

@@ -176,7 +176,7 @@ class SessionRecall:
             top_k: At most so many, neighbours not counted.
             diversity: What differing from those before counts, from 0 (nothing) to 1.
             boundary: The place in this session behind which all is shown; 0 where only `shown` says so.
-            turn: The place of what the user says, if it is stored already; else 0.
+            turn: The place of what the user says, or where it will stand; 0 where that is not known.
         """
         try:
             with self._reply():
@@ -352,8 +352,7 @@ def _needed(ranked: Sequence[Recalled[MessagePlace]]) -> int:
 
 def _is_in_sight(place: MessagePlace, key: SessionKey, *, boundary: int, turn: int) -> bool:
     """Whether a message is shown anyway, and does not match because the question itself stands in its window."""
-    before = turn - NEIGHBOURS if turn else place.seq + 1
-    return place.session_id == key.session_id and 0 < boundary < place.seq < before
+    return place.session_id == key.session_id and 0 < boundary < place.seq < turn - NEIGHBOURS
 
 
 def _about(

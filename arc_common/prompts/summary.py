@@ -29,13 +29,13 @@ _DATA = (
 LEAF_INSTRUCTIONS = f"""You keep the notes of a conversation. {_DATA}
 
 Write one JSON object and nothing else:
-{{"facts": [{{"key": "…", "value": "…", "category": "…"}}], "removed": ["…"], "narrative": "…"}}
+{{"facts": {{"CATEGORY": ["key: value", "…"]}}, "removed": ["key"], "narrative": "…"}}
 
-facts: what must still be known much later. One statement each; numbers, dates, names, codes and prohibitions exactly \
+facts: what must still be known much later, one statement each; numbers, dates, names, codes and prohibitions exactly \
 as they were said; only what was said. Leave out small talk, and suggestions that nobody agreed to.
-- key: what it is about, in a few words ("delivery address").
-- category: ENTITY (who or what somebody or something is), DECISION (chosen or agreed), CONDITION (must, must not, \
+- CATEGORY: ENTITY (who or what somebody or something is), DECISION (chosen or agreed), CONDITION (must, must not, \
 only if), STATE (how something is now), NUMERIC (amounts, dates, codes) or GENERAL.
+- key: what it is about, in a few words ("delivery address").
 - A known fact that changed: the same key with the new value. Don't repeat known facts that stay as they are.
 removed: the keys of known facts that no longer hold and have no new value.
 narrative: 2–3 sentences on flow, tone and agreements, without repeating the facts; at most {{max_tokens}} tokens.
@@ -80,6 +80,9 @@ _IMPORTANCE = {
     FactCategory.GENERAL: 0.5,
 }
 """How much goes wrong when a fact of this kind is lost."""
+
+_COLON = re.compile(r"(?<=\S)(?::\s|：\s?)")
+"""Between key and value; a time ("10:30") has none."""
 
 _REFUSAL = re.compile(
     r"\W{0,3}(?:sorry|i(?:'m| am) (?:sorry|unable|not able)|i (?:can(?:'t|not)|won't) |as an ai\b|죄송|很?抱歉|申し訳)",
@@ -208,17 +211,36 @@ def _is_facts(value: list[Any]) -> bool:
 def _entries(listed: object) -> Iterator[tuple[str, str | None, object]]:
     """Key, value and category of whatever was given as facts; the value is `None` where a fact is taken back."""
     if isinstance(listed, dict):
-        listed = [{"key": key, "value": value} for key, value in listed.items()]
+        for name, value in listed.items():
+            if (facts := _of_category(name, value)) is None:
+                yield from _entries([{"key": name, "value": value}])
+            else:
+                yield from ((key, said, category or name) for key, said, category in _entries(facts))
+        return
     for item in listed if isinstance(listed, list) else ():
         if isinstance(item, str):
-            key, _, value = item.rpartition(": ")
-            yield _line(key, _MAX_KEY) or _UNNAMED, _line(value, _MAX_VALUE), None
+            yield *_pair(item), None
         elif isinstance(item, dict):
             key = _line(item.get("key"), _MAX_KEY)
             if item.get("removed") is not True and item.get("value", "") is not None:
                 yield key or _UNNAMED, _line(item.get("value"), _MAX_VALUE), item.get("category")
             elif key:
                 yield key, None, None
+
+
+def _of_category(name: str, value: object) -> list[object] | dict[str, object] | None:
+    """The facts of a category; `None` where the name is a fact's key ("state": "Texas", "languages": ["Korean"])."""
+    lines = [value] if isinstance(value, str) else value
+    is_category = name.strip().upper() in FactCategory.__members__
+    if isinstance(lines, list) and all(isinstance(line, str) for line in lines):
+        return lines if all(map(_COLON.search, lines)) or (is_category and not isinstance(value, str)) else None
+    return lines if is_category and isinstance(lines, list | dict) else None
+
+
+def _pair(line: str) -> tuple[str, str]:
+    """Key and value of a fact in one line; one without a key is a note."""
+    key, colon, value = _COLON.sub(": ", line, count=1).partition(": ")
+    return (_line(key, _MAX_KEY) or _UNNAMED, _line(value, _MAX_VALUE)) if colon else (_UNNAMED, _line(key, _MAX_VALUE))
 
 
 def _category(value: object) -> FactCategory:

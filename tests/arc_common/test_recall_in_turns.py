@@ -168,7 +168,7 @@ class TestMessages:
             session = engine.session("s")
             talk(session, ["Our red boat lies in the old harbour.", "The old lighthouse was closed."])
             talk(session, [f"We spoke about subject{n} for a while." for n in range(30)], first=2)
-            talk(session, ["A blue boat passed us."], first=32)
+            talk(session, ["A blue boat passed us.", "So it was.", "We went home."], first=32)
             session.summarize()
             session.recall("anything")
 

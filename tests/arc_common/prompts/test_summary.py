@@ -23,9 +23,10 @@ from arc_common.prompts import (
 )
 
 GOOD = {
-    "facts": [{"key": "order", "value": "ORD-7731", "category": "NUMERIC"}],
+    "facts": {"NUMERIC": ["order: ORD-7731"]},
     "narrative": "The user asks. All agree.",
 }
+LISTED = {**GOOD, "facts": [{"key": "order", "value": "ORD-7731", "category": "NUMERIC"}]}
 
 
 def fact(key: str, value: str) -> Fact:
@@ -111,17 +112,42 @@ def test_a_conversation_is_cut_in_the_middle_of_its_longest_messages(lengths, mo
         json.dumps(GOOD),
         f"```json\n{json.dumps(GOOD, indent=2)}\n```",
         f"Sure! Here are the {{notes}} you want:\n\n{json.dumps(GOOD)}\n\nLet me know [if] {{that}} helps.",
-        json.dumps(GOOD).replace("}]", "},]").replace('."}', '.",}'),
+        json.dumps(GOOD).replace("]}", "],}").replace('."}', '.",}'),
         json.dumps({"summary": GOOD}),
         json.dumps(GOOD).replace("{", "{\n").replace("asks. All", "asks.\n All"),
         json.dumps(GOOD)[:-1],
         json.dumps(GOOD)[:-3] + '."',
         json.dumps({**GOOD, "facts": {"order": "ORD-7731"}}),
         json.dumps({**GOOD, "facts": ["order: ORD-7731"]}),
-        json.dumps({**GOOD, "facts": GOOD["facts"] * 3}),
+        json.dumps({**GOOD, "facts": {"numeric ": "order: ORD-7731"}}),
+        json.dumps({**GOOD, "facts": {"NUMERIC": {"order": "ORD-7731"}}}),
+        json.dumps({**GOOD, "facts": {"NUMERIC": [{"key": "order", "value": "ORD-7731"}], "STATE": []}}),
+        json.dumps({**GOOD, "facts": {"CODES": ["order： ORD-7731"]}}, ensure_ascii=False),
+        json.dumps(LISTED),
+        json.dumps(LISTED).replace("}]", "},]").replace('."}', '.",}'),
+        json.dumps({**GOOD, "facts": LISTED["facts"] * 3}),
         json.dumps({**GOOD, "narrative": ["The user asks.", "All agree."]}).replace('", "All', ' ", "All'),
     ],
-    ids=["plain", "fence", "prose", "commas", "nested", "lines", "open", "cut", "mapping", "strings", "again", "list"],
+    ids=[
+        "plain",
+        "fence",
+        "prose",
+        "commas",
+        "nested",
+        "lines",
+        "open",
+        "cut",
+        "mapping",
+        "strings",
+        "a string",
+        "mappings",
+        "objects",
+        "another category",
+        "listed",
+        "listed with commas",
+        "again",
+        "list",
+    ],
 )
 def test_a_good_answer_is_read_however_it_is_written(answer):
     """One fact and the narrative come out."""
@@ -129,6 +155,27 @@ def test_a_good_answer_is_read_however_it_is_written(answer):
     assert [(fact.key, fact.value) for fact in parsed.facts] == [("order", "ORD-7731")]
     assert parsed.narrative.startswith("The user asks.")
     assert parsed.removed_keys == ()
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        ({"NUMERIC": ["gate: 2291"], "DECISION": ["paint: red"]}, ["gate|2291|NUMERIC", "paint|red|DECISION"]),
+        ({"GENERAL": ["likes tea"]}, ["note|likes tea|GENERAL"]),
+        ({"NUMERIC": ["meeting: Friday at 10: room 4"]}, ["meeting|Friday at 10: room 4|NUMERIC"]),
+        ({"NUMERIC": ["opens 10:30"]}, ["note|opens 10:30|NUMERIC"]),
+        ({"GENERAL": ["page: https://a.example/x"]}, ["page|https://a.example/x|GENERAL"]),
+        ({"NUMERIC": ["주소：서울 5"]}, ["주소|서울 5|NUMERIC"]),
+        ({"state": "Texas", "spoken": ["Thai", "English"]}, ["state|Texas|GENERAL", "spoken|Thai, English|GENERAL"]),
+        ({"NUMERIC": [{"key": "a", "value": 1, "category": "STATE"}, None, 3, ["x"]]}, ["a|1|STATE"]),
+        ({"NUMERIC": [": 5", "order:", "", " "]}, ["note|5|NUMERIC", "note|order:|NUMERIC"]),
+        ({"NUMERIC": None}, []),
+    ],
+)  # fmt: skip
+def test_facts_by_category_are_lines_of_key_and_value(facts, expected):
+    """As known facts are shown; the first colon divides, one in a time or an address doesn't."""
+    parsed = parse_summary(json.dumps({"facts": facts, "narrative": "n"}))
+    assert [f"{fact.key}|{fact.value}|{fact.category.value}" for fact in parsed.facts] == expected
 
 
 def test_a_list_of_facts_alone_is_read():
