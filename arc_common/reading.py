@@ -5,7 +5,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from arc_common.assembly import Costs, Layers, Request, ViewLimits, build_context_window, build_view, history_room
+from arc_common.assembly import (
+    Costs,
+    HistoryRoom,
+    Layers,
+    Request,
+    ViewLimits,
+    build_context_window,
+    build_view,
+    history_room,
+)
 from arc_common.context_window import ContextWindow, LeftOut, Receipt
 from arc_common.memory.conversation import ConversationLog, LoadedHistory, as_messages, opens_a_turn
 from arc_common.messages import Message
@@ -82,7 +91,7 @@ class Reader:
         most = runtime.default_budget().input_tokens if limits.max_tokens is None else limits.max_tokens
         available = max(most - limits.reserved, 0)
         with timed(runtime.observer, "context.load"):
-            loaded = self._summarised(available, query=query)[0] if limits.layers else None
+            loaded = self._summarised(self._view_room(available), query=query)[0] if limits.layers else None
             if loaded is None and self._log is not None:
                 loaded = self._log.load(
                     max_turns=limits.max_turns,
@@ -114,6 +123,11 @@ class Reader:
         )
         self._keep(view.receipt)
         return list(view.messages)
+
+    def _view_room(self, available: int) -> HistoryRoom:
+        """The tokens that there are for verbatim messages in a view of so many."""
+        budget = replace(self._runtime.default_budget(), context_window=max(available, 1), output_reserve=0)
+        return HistoryRoom(budget, available, Costs(self._runtime.context_counter, {}))
 
     def _recollected_in_view(self, loaded: LoadedHistory, query: str, *, room: int) -> LoadedHistory:
         """What was loaded, with what comes back for a question in at most so many tokens; nothing without one."""
@@ -163,7 +177,7 @@ class Reader:
             return LoadedHistory(tuple(given), dict(zip(map(id, given), counts, strict=True)), LeftOut(0, 0))
         query = request.query.text if request.query else None
         room = history_room(request, costs)
-        summarised, notes = self._summarised(request.budget.input_tokens, room=room, query=query)
+        summarised, notes = self._summarised(room, query=query)
         if summarised is not None:
             return summarised
         plain = self._log.load(
@@ -188,25 +202,23 @@ class Reader:
         layers, notes = self._recollections(query.text if query else "", loaded, is_whole=is_whole, room=room)
         return replace(loaded, layers=layers, notes=(*loaded.notes, *notes))
 
-    def _summarised(
-        self, input_tokens: int, *, room: int | None = None, query: str | None = ""
-    ) -> tuple[LoadedHistory | None, tuple[str, ...]]:
+    def _summarised(self, room: HistoryRoom, *, query: str | None = "") -> tuple[LoadedHistory | None, tuple[str, ...]]:
         """The history with facts and summary; `None` while summaries are not at work here, and what went wrong.
 
         Args:
-            input_tokens: The tokens of the whole request.
-            room: Those for verbatim messages.
+            room: The tokens that there are for verbatim messages.
             query: What facts are recalled for; `None` for the newest user message.
         """
         memory = self._runtime.memory
         if memory is None or self._key is None or self._log is None:
             return None, ()
-        if room is None:
-            layers = sum(map(self._runtime.default_budget().ceiling, ("facts", "narrative", "memory")))
-            room = max(input_tokens - min(layers, input_tokens // 2), 0)
-        share = self._runtime.settings.conversation.compression_threshold
-        near = share * room if share <= 1 else share - (input_tokens - room)
-        remembered = memory.read(self._key, room=room, soft_room=max(int(near), 0), input_tokens=input_tokens)
+        remembered = memory.read(
+            self._key,
+            room=room.least,
+            soft_room=lambda tokens: self._soft_room(tokens, room.budget.input_tokens),
+            input_tokens=room.budget.input_tokens,
+            more_room=room.more_beside,
+        )
         state = remembered.state
         trigger = self._runtime.settings.summary.trigger_message_count
         if state is None or (state.view is None and state.message_count <= trigger):
@@ -224,6 +236,11 @@ class Reader:
             notes=remembered.notes,
         )
         return loaded, remembered.notes
+
+    def _soft_room(self, room: int, input_tokens: int) -> int:
+        """Of the room for messages, the tokens above which a session comes near its limit."""
+        threshold = self._runtime.settings.conversation.compression_threshold
+        return max(int(threshold * room if threshold <= 1 else threshold - (input_tokens - room)), 0)
 
     def _with_question(self, read: tuple[StoredMessage, ...]) -> tuple[StoredMessage, ...]:
         """What was read, with the question of a running turn that is longer than that."""

@@ -1,6 +1,7 @@
 """Sharing out the budget: what a request has cost so far, what still wants a share, and what is left. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from arc_common.assembly.costs import Costs
@@ -9,10 +10,11 @@ from arc_common.assembly.layers import Layers
 from arc_common.assembly.request import Request, plain
 from arc_common.context_window import Item, MessageItems, Section
 from arc_common.messages import Exchange, Message
+from arc_common.summaries import View
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.counting import REQUEST_OVERHEAD
 
-__all__ = ["Sharing", "history_room", "wishes"]
+__all__ = ["HistoryRoom", "Sharing", "history_room", "wishes"]
 
 _FRAMING = 16
 """Tokens around an item in its block, at most, as far as that is foreseen."""
@@ -129,8 +131,46 @@ def wishes(
     }
 
 
-def history_room(request: Request, costs: Costs) -> int:
-    """The tokens that there are for verbatim messages when every other part takes what it may.
+@dataclass(frozen=True, slots=True)
+class HistoryRoom:
+    """The tokens that there are for verbatim messages.
+
+    Args:
+        budget: What the request may cost.
+        left: What its fixed parts and its documents leave, for messages and all that is remembered besides.
+        costs: What texts cost.
+    """
+
+    budget: TokenBudget
+    left: int
+    costs: Costs
+
+    @property
+    def least(self) -> int:
+        """When every other part takes what it may."""
+        return max(self.left - self._reserved, 0)
+
+    def more_beside(self, view: View | None) -> int:
+        """Those that this view's facts and summary leave unused of what they may take, while it holds.
+
+        What comes back for a question keeps all that it may take.
+        """
+        if view is not None and view.stale:
+            return 0
+        facts, narrative = (view.facts, view.narrative) if view else ((), "")
+        pinned = self.costs.text("\n".join(facts))
+        borrowed = min(max(pinned - self.budget.ceiling("facts"), 0), self.budget.lent_to_facts())
+        used = pinned + self.costs.text(narrative) + self.budget.ceiling("memory") - borrowed + 2 * _BLOCK
+        return max(self._reserved - used, 0)
+
+    @property
+    def _reserved(self) -> int:
+        most = sum(map(self.budget.ceiling, ("facts", "narrative", "memory")))
+        return min(most, max(self.left, 0) // 2)
+
+
+def history_room(request: Request, costs: Costs) -> HistoryRoom:
+    """The tokens that there are for verbatim messages.
 
     Args:
         request: What the caller brings.
@@ -142,5 +182,4 @@ def history_room(request: Request, costs: Costs) -> int:
     documents = sum(costs.text(plain(document).text) for document in request.documents)
     documents = min(documents, budget.ceiling("documents"))
     left = budget.input_tokens - REQUEST_OVERHEAD - costs.schemas(request) - fixed - documents
-    layers = sum(map(budget.ceiling, ("facts", "narrative", "memory")))
-    return max(left - min(layers, left // 2), 0)
+    return HistoryRoom(budget, left, costs)

@@ -24,7 +24,7 @@ from arc_common.messages import Role
 from arc_common.observability import Observer
 from arc_common.protocols import ConversationStore, SessionKey, TokenCounter
 from arc_common.settings import ArcSettings
-from arc_common.summaries import ConversationSummary, SessionState, SummaryInspection, SummaryStore
+from arc_common.summaries import ConversationSummary, SessionState, SummaryInspection, SummaryStore, View
 
 __all__ = ["HierarchicalMemory", "Remembered"]
 
@@ -191,23 +191,34 @@ class HierarchicalMemory:
         state = self._store.state(key, limit=0)
         return self._indexes.refreshed(key, state, read_to=state.view.boundary if state.view else 0).shares(question)
 
-    def read(self, key: SessionKey, *, room: int, input_tokens: int, soft_room: int | None = None) -> Remembered:
+    def read(
+        self,
+        key: SessionKey,
+        *,
+        room: int,
+        input_tokens: int,
+        soft_room: Callable[[int], int] = int,
+        more_room: Callable[[View | None], int] = lambda _: 0,
+    ) -> Remembered:
         """What a turn reads, after adopting what is to be adopted.
 
         Args:
             key: The session.
             room: The tokens that there are for verbatim messages (as stored, without correction).
-            soft_room: Above these tokens summaries that are written are adopted, and nothing is waited for; `None` for
-                all of the room.
+            soft_room: Of the room, the tokens above which summaries that are written are adopted, and nothing is waited
+                for; by default all of it.
             input_tokens: The tokens of the whole request, of which facts get their share.
+            more_room: The tokens that there are for messages beside a view, more than `room`; at most as many as
+                without one.
         """
         state = None
         with self._courtesy.reply():
             try:
-                tail = self._turns.tail(key, room=room)
+                tail = self._turns.tail(key, room=room + more_room(None))
                 state = tail.state
-                soft = room if soft_room is None else soft_room
-                return self._turns.read(key, tail, room=room, soft_room=soft, input_tokens=input_tokens)
+                more = more_room(state.view)
+                soft = soft_room(room + more)
+                return self._turns.read(key, tail, room=room, more_room=more, soft_room=soft, input_tokens=input_tokens)
             except SessionNotFoundError:
                 raise
             except Exception as error:  # noqa: BLE001 - a summary must not break a reply; the receipt says what was lost

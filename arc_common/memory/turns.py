@@ -129,7 +129,9 @@ class TurnReader:
         tail = self._tails.read(key, room=room, most=_MOST_BRIDGED)
         return tail.behind(known.view) if known is not None and known.is_ahead_of(tail.state) else tail
 
-    def read(self, key: SessionKey, tail: Tail, *, room: int, soft_room: int, input_tokens: int) -> Remembered:
+    def read(
+        self, key: SessionKey, tail: Tail, *, room: int, soft_room: int, input_tokens: int, more_room: int = 0
+    ) -> Remembered:
         """What a turn sees: the tail, after adopting what is to be adopted.
 
         Args:
@@ -138,12 +140,13 @@ class TurnReader:
             room: The tokens that there are for verbatim messages (as stored, without correction).
             soft_room: Above these tokens what is written is adopted, and nothing is waited for.
             input_tokens: The tokens of the whole request, of which facts get their share.
+            more_room: The tokens that there are for messages beside the view that holds, more than beside the next one.
         """
-        limit = self._limit(room)
+        limit = self._limit(room + more_room)
         facts_tokens = self._pinned_tokens(input_tokens)
         with self._lock:
             self._facts_tokens[key] = facts_tokens
-        self._writer.fits(key, room)
+        self._writer.fits(key, room + more_room)
         view = tail.state.view
         fits = tail.complete and tail.tokens <= limit and len(tail.state.messages) <= _MOST_BRIDGED
         stale = view is not None and view.stale
@@ -157,7 +160,7 @@ class TurnReader:
             if found is not None:
                 return found
         if not self._views.save(key):
-            tail = self.tail(key, room=room)
+            tail = self.tail(key, room=room + more_room)
         return self._by_itself(key, tail, fits=fits, room=room)
 
     def prepare(self, key: SessionKey, *, changed: bool) -> None:

@@ -1,13 +1,17 @@
 """How a request's sections share what there is, one after the other."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from arc_common import Document, HeuristicTokenCounter, Message, TokenBudget
 from arc_common.assembly import Costs, Layers, Request
 from arc_common.assembly.draft import Draft
-from arc_common.assembly.sharing import Sharing, wishes
+from arc_common.assembly.sharing import HistoryRoom, Sharing, wishes
+from arc_common.summaries import View
 from arc_common.tokens.counting import REQUEST_OVERHEAD
 
 QUERY = Message("user", "What does it cost?")
@@ -74,3 +78,35 @@ def test_all_that_is_left_at_first_is_the_input_without_what_is_fixed():
     """Framing included."""
     costs = Costs(HeuristicTokenCounter(), {})
     assert sharing(1_000, {}).left == 1_000 - REQUEST_OVERHEAD - costs.message(QUERY)
+
+
+def view(*, facts: int, narrative: int, stale: bool = False) -> View:
+    """With about so many tokens of facts and of narrative."""
+    lines = tuple(f"fact {n}: it is so" for n in range(facts // 6))
+    return View(1, 9, 9, lines, lines, "told " * narrative, (), 1.0, datetime(2026, 1, 1, tzinfo=UTC), stale=stale)
+
+
+@given(st.integers(1, 200_000), st.integers(-50, 4_000), st.integers(0, 900), st.integers(0, 500))
+def test_room_for_messages_is_what_a_view_really_leaves(tokens, fixed, facts, narrative):
+    """At least what there is beside a full one, at most what there is beside none, and never more than is left."""
+    costs = Costs(HeuristicTokenCounter(), {})
+    budget = TokenBudget(tokens, 0)
+    room = HistoryRoom(budget, tokens - fixed, costs)
+    one = view(facts=facts, narrative=narrative)
+    more = room.more_beside(one)
+    assert 0 <= more <= room.more_beside(None)
+    taken = costs.text("\n".join(one.facts)) + costs.text(one.narrative)
+    most = budget.ceiling("facts") + budget.lent_to_facts() + budget.ceiling("narrative")
+    if more and taken <= most:
+        recalled = budget.ceiling("memory") - max(costs.text("\n".join(one.facts)) - budget.ceiling("facts"), 0)
+        assert room.least + more + taken + recalled <= tokens - fixed
+
+
+def test_short_facts_and_summaries_leave_their_room_to_messages():
+    """Token by token; beside a view that is to be made anew there is no more than beside any."""
+    room = HistoryRoom(TokenBudget(4_000, 0), 3_900, Costs(HeuristicTokenCounter(), {}))
+    assert room.least == 3_900 - 600 - 500 - 800
+    beside = [room.more_beside(one) for one in (None, view(facts=60, narrative=60), view(facts=300, narrative=300))]
+    assert beside[0] == 600 + 500 - 96
+    assert beside[0] > beside[1] > beside[2] > 0
+    assert room.more_beside(view(facts=60, narrative=60, stale=True)) == 0

@@ -13,7 +13,7 @@ from arc_common.messages import Message, Role
 from arc_common.session import Session
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.counters import HeuristicTokenCounter
-from tests.arc_common.memory.summarising import settings_with
+from tests.arc_common.memory.summarising import settings_with, turn
 
 
 class Model:
@@ -160,15 +160,16 @@ def test_what_is_written_is_adopted_before_the_room_runs_out(open_session: Calla
     assert memory is not None
     assert key is not None
 
-    def boundary(*, room: int, soft_room: int) -> int:
+    def boundary(*, room: int, soft_room: int, more: int = 0) -> int:
         session.summarize()
-        view = memory.read(key, room=room, soft_room=soft_room, input_tokens=20_000).state.view
-        return view.boundary
+        read = memory.read(key, room=room, soft_room=lambda _: soft_room, input_tokens=20_000, more_room=lambda _: more)
+        return read.state.view.boundary
 
     talk(session, 1, 12)
     first = boundary(room=10_000, soft_room=10_000)
     talk(session, 13, 22)  # of these 34 messages 16 could leave
     assert boundary(room=10_000, soft_room=50) == first
+    assert boundary(room=50, soft_room=50, more=9_000) == first  # the view that holds leaves that much
     assert boundary(room=50, soft_room=50) > first
     talk(session, 23, 60)
     second = boundary(room=10_000, soft_room=10_000)
@@ -204,13 +205,15 @@ def test_the_threshold_is_a_share_of_the_room_or_a_number_of_tokens(open_session
         session.delete()
         longest = 0
         for number in range(1, 90):
-            talk(session, number, number)
+            session.append(
+                turn(number, f"my order is ORD-{1000 + number}, {'as I told you before, ' * 3}so where is it")
+            )
             session.summarize()
             window = session.context("And now?", budget=TokenBudget(4_000, 0))
             assert not window.receipt.notes
             longest = max(longest, sum(section.tokens for section in window.sections if section.name == "history"))
         adopting[threshold] = longest
-    room = 1_950
+    room = 2_950  # 4,000 without the question and what memory may take; no view takes anything yet
     assert adopting[0.2] < adopting[3_000] < adopting[0.8] <= 0.8 * room + 100, adopting
 
 
