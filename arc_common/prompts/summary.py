@@ -81,7 +81,7 @@ _IMPORTANCE = {
 }
 """How much goes wrong when a fact of this kind is lost."""
 
-_COLON = re.compile(r"(?<=\S)(?::\s|：\s?)")
+_COLON = re.compile(r"(?<=\S)(?::\s|：\s?)|(?<=[\u3040-\u30ff\u3400-\u9fff가-힣]):")
 """Between key and value; a time ("10:30") has none."""
 
 _REFUSAL = re.compile(
@@ -157,7 +157,9 @@ def parse_summary(answer: str) -> ParsedSummary:
         SummaryFormatError: There is nothing in it, or a refusal.
     """
     found = _first(answer, lambda value: isinstance(value, list) and _is_facts(value))
-    listed = found if isinstance(found, list) else found.get("facts")
+    listed = found
+    if isinstance(found, dict):
+        listed = found.get("facts", {name: value for name, value in found.items() if _is_category(name)})
     facts: dict[tuple[str, str], ProposedFact] = {}
     removed: list[str] = []
     for key, value, category in _entries(listed):
@@ -210,16 +212,22 @@ def _is_facts(value: list[Any]) -> bool:
 
 def _entries(listed: object) -> Iterator[tuple[str, str | None, object]]:
     """Key, value and category of whatever was given as facts; the value is `None` where a fact is taken back."""
-    if isinstance(listed, dict):
+    if isinstance(listed, dict) and not _is_fact(listed):
         for name, value in listed.items():
             if (facts := _of_category(name, value)) is None:
                 yield from _entries([{"key": name, "value": value}])
             else:
-                yield from ((key, said, category or name) for key, said, category in _entries(facts))
+                about = "" if _is_category(name) or name.isupper() else name
+                yield from (
+                    (_line(f"{about} {key}", _MAX_KEY), said, category or name)
+                    for key, said, category in _entries(facts)
+                )
         return
-    for item in listed if isinstance(listed, list) else ():
+    for item in [listed] if isinstance(listed, dict) else listed if isinstance(listed, list) else ():
         if isinstance(item, str):
             yield *_pair(item), None
+        elif isinstance(item, dict) and not _is_fact(item) and any(map(_is_category, item)):
+            yield from _entries(item)
         elif isinstance(item, dict):
             key = _line(item.get("key"), _MAX_KEY)
             if item.get("removed") is not True and item.get("value", "") is not None:
@@ -230,17 +238,29 @@ def _entries(listed: object) -> Iterator[tuple[str, str | None, object]]:
 
 def _of_category(name: str, value: object) -> list[object] | dict[str, object] | None:
     """The facts of a category; `None` where the name is a fact's key ("state": "Texas", "languages": ["Korean"])."""
-    lines = [value] if isinstance(value, str) else value
-    is_category = name.strip().upper() in FactCategory.__members__
-    if isinstance(lines, list) and all(isinstance(line, str) for line in lines):
-        return lines if all(map(_COLON.search, lines)) or (is_category and not isinstance(value, str)) else None
-    return lines if is_category and isinstance(lines, list | dict) else None
+    if isinstance(value, str):
+        lines = value.splitlines()
+        return list(lines) if _is_category(name) and all(map(_COLON.search, lines)) else None
+    if _is_category(name):
+        return value if isinstance(value, list | dict) else None
+    pairs = isinstance(value, list) and all(isinstance(line, str) and _COLON.search(line) for line in value)
+    return value if pairs and isinstance(value, list) else None
+
+
+def _is_fact(item: dict[str, Any]) -> bool:
+    return "key" in item and "value" in item
+
+
+def _is_category(name: str) -> bool:
+    return name.strip().upper() in FactCategory.__members__
 
 
 def _pair(line: str) -> tuple[str, str]:
-    """Key and value of a fact in one line; one without a key is a note."""
+    """Key and value of a fact in one line; one without a key is a note, and so is one whose key would be cut."""
     key, colon, value = _COLON.sub(": ", line, count=1).partition(": ")
-    return (_line(key, _MAX_KEY) or _UNNAMED, _line(value, _MAX_VALUE)) if colon else (_UNNAMED, _line(key, _MAX_VALUE))
+    if not colon or len(key) > _MAX_KEY:
+        return _UNNAMED, _line(line, _MAX_VALUE)
+    return _line(key, _MAX_KEY) or _UNNAMED, _line(value, _MAX_VALUE)
 
 
 def _category(value: object) -> FactCategory:

@@ -170,12 +170,28 @@ def test_a_good_answer_is_read_however_it_is_written(answer):
         ({"NUMERIC": [{"key": "a", "value": 1, "category": "STATE"}, None, 3, ["x"]]}, ["a|1|STATE"]),
         ({"NUMERIC": [": 5", "order:", "", " "]}, ["note|5|NUMERIC", "note|order:|NUMERIC"]),
         ({"NUMERIC": None}, []),
+        ({"ENTITY": "a: b\nc: d"}, ["a|b|ENTITY", "c|d|ENTITY"]),
+        ({"ENTITY": {"key": "a", "value": "b"}}, ["a|b|ENTITY"]),
+        ([{"ENTITY": ["a: b"]}, {"STATE": ["c: d"]}], ["a|b|ENTITY", "c|d|STATE"]),
+        ({"ENTITY": ["城市:上海", "时间:10:30"]}, ["城市|上海|ENTITY", "时间|10:30|ENTITY"]),
+        ({"opening hours": "Mon: 9-5, Tue: closed"}, ["opening hours|Mon: 9-5, Tue: closed|GENERAL"]),
+        ({"hours": ["Mon: 9-5", "Tue: 9-4"]}, ["hours Mon|9-5|GENERAL", "hours Tue|9-4|GENERAL"]),
+        ({"일반": ["이름: 미나"]}, ["일반 이름|미나|GENERAL"]),
+        ({"ENTITY": ["so " * 60 + "they said: no"]}, ["note|" + "so " * 60 + "they said: no|ENTITY"]),
+        ({"key": "a", "value": "b", "state": "c: d"}, ["a|b|GENERAL"]),
+        ("none", []),
     ],
 )  # fmt: skip
 def test_facts_by_category_are_lines_of_key_and_value(facts, expected):
     """As known facts are shown; the first colon divides, one in a time or an address doesn't."""
     parsed = parse_summary(json.dumps({"facts": facts, "narrative": "n"}))
     assert [f"{fact.key}|{fact.value}|{fact.category.value}" for fact in parsed.facts] == expected
+
+
+def test_categories_without_facts_around_them_are_read():
+    """What else the answer says is no fact."""
+    parsed = parse_summary('{"ENTITY": ["a: b"], "state": {"c": "d"}, "mood": "fine", "narrative": "n"}')
+    assert [(fact.key, fact.category.value) for fact in parsed.facts] == [("a", "ENTITY"), ("c", "STATE")]
 
 
 def test_a_list_of_facts_alone_is_read():
