@@ -101,7 +101,8 @@ def recall(
     if top_k < 1:
         raise InvalidInputError("top_k", top_k, "1 or more")
     known = max((place for _, sources in facts for place in sources), default=-1)
-    facts = [*facts, *_read(messages, range(max(known + 1, len(messages) - MOST_READ_ANEW), len(messages)))]
+    unread = range(max(known + 1, len(messages) - MOST_READ_ANEW), len(messages))
+    facts = [*facts, *_read({place: Message(Role.USER, messages[place]) for place in unread})]
     lines = SessionIndex((("", text) for text, _ in facts), window_terms=0)
     shares = _shares(lines.ranked(question))
     stated = [Stated(text, places, shares.get(i, 0.0)) for i, (text, places) in enumerate(facts)]
@@ -174,18 +175,18 @@ def said_by_words(question: str, messages: Sequence[str], *, window_terms: int) 
     return _shares(SessionIndex((("", text) for text in messages), window_terms=window_terms).ranked(question))
 
 
-def stated_anew(question: str, messages: Sequence[str]) -> list[Stated[int]]:
+def stated_anew(question: str, messages: Sequence[Message]) -> list[Stated[int]]:
     """The facts of messages that nobody has read for facts yet: else what was said last would count for less."""
-    facts = _read(messages, range(len(messages)))
+    facts = _read(dict(enumerate(messages)))
     shares = _shares(SessionIndex((("", text) for text, _ in facts), window_terms=0).ranked(question))
     return [Stated(text, places, shares.get(i, 0.0)) for i, (text, places) in enumerate(facts)]
 
 
-def _read(messages: Sequence[str], places: Sequence[int]) -> list[tuple[str, tuple[int]]]:
+def _read(messages: Mapping[int, Message]) -> list[tuple[str, tuple[int]]]:
     return [
         (f"{fact.key} {fact.value}", (place,))
-        for place in places
-        for fact in extract_facts([Message(Role.USER, messages[place])])
+        for place, message in messages.items()
+        for fact in extract_facts([message])
     ]
 
 

@@ -65,12 +65,15 @@ def first_to_stay(before: Sequence[int], *, recent: int, shown: int) -> int:
     return max(0, len(before) - 1 - recent, bisect_left(before, before[-1] - shown // 2))
 
 
-def next_leaf(messages: Sequence[Outline], *, room: int, full: int, recent: int, size: int, shown: int) -> Plan | None:
+def next_leaf(
+    messages: Sequence[Outline], *, room: int, full: int, recent: int, size: int, shown: int, by_rules: bool = False
+) -> Plan | None:
     """The first leaf among the messages behind the last leaf, if it is complete.
 
     - It is complete when these messages fill the room, or `full` tokens: then it is what may leave the verbatim part,
       all but the last `recent` of them (see `first_to_stay`), so that each adoption frees as much as one can. Not
-      before that is worth a call: 16 messages, or half of `full`.
+      before that is worth a call: 16 messages, or half of `full`. By rules, which cost none, as soon as not all of the
+      messages can be shown.
     - Before that with the turn in which it reaches `size` messages, or `full` tokens by itself.
     - It ends before a user message. Its end depends on the messages that were there when it was complete, never on when
       it is planned.
@@ -87,7 +90,7 @@ def next_leaf(messages: Sequence[Outline], *, room: int, full: int, recent: int,
         further = min(index, first_to_stay(before[: index + 2], recent=recent, shown=shown))
         passed = bisect_right(borders, further)
         border = borders[passed - 1] if passed else 0
-        worth = border >= _WORTH_A_CALL or 2 * before[border] >= full
+        worth = border >= _WORTH_A_CALL or 2 * before[border] >= full or (by_rules and before[index + 1] >= shown)
         if border and worth:
             return Plan(0, messages[0].seq, messages[border - 1].seq)
     return None

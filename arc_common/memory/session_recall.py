@@ -258,7 +258,7 @@ class SessionRecall:
             return [MessagePlace(key.session_id, seqs[source]) for source in ids if source in seqs]
 
         stated = [Stated(f"{fact.key} {fact.value}", places(fact.sources), share) for fact, share in facts]
-        for fact in stated_anew(question, [stored.message.text for stored in unread]):
+        for fact in stated_anew(question, [stored.message for stored in unread]):
             where = [MessagePlace(key.session_id, unread[place].seq) for place in fact.places]
             stated.append(Stated(fact.text, where, fact.share))
         return stated, newest

@@ -174,7 +174,13 @@ class SummaryWriter:
             if not cover and len(outlines) <= recent:
                 return None  # all of it is shown anyway
             plan = next_leaf(
-                outlines, room=room, full=self._settings.leaf_tokens, recent=recent, size=size, shown=shown
+                outlines,
+                room=room,
+                full=self._settings.leaf_tokens,
+                recent=recent,
+                size=size,
+                shown=shown,
+                by_rules=self._summarizer is None,
             )
             if plan is not None or len(outlines) < limit:
                 return plan

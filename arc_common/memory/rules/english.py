@@ -80,15 +80,22 @@ SEEKING = re.compile(
     # the order of a question, or the word that asks
     r"(?:is|are|am|was|were|do|does|did|can|could|would|will|should|shall|may|might|have|has|had)\s(?!not\b)[\w']"
     rf"|(?:is|are|was|were|do|does|did|ca|could|would|wo|should|have|has)n['’]?t\s{_SUBJECT}\b"
-    r"|(?:what|who|whom|whose|which|why|how|when|where)(?:['’]?(?:s|re|d|ll))?\b"
-    r"|any\s\w"
+    r"|(?:(?:in|at|on|for|from|to|with|by|of|about|since|until)\s)?"
+    r"(?:what|who|whom|whose|which|why|how|when|where)(?:['’]?(?:s|re|d|ll))?\b"
+    r"|any(?:thing|one|body)?\s\w"
     # a request
     r"|(?:tell|give|show|find|list|remind|repeat|explain|summari[sz]e|recap|look|check|search|compare|describe|name"
     r"|continue|go\son|remember|recall|suggest|recommend|help|let\sme\sknow|quote|read|write|draft|rewrite|prepare|plan"
-    r"|use|send|book|order|do|make|add|put|calculate|count|translate|confirm)\s(?!(?:you|it|that)\s(?:know|is)\b)\w"
+    r"|use|send|book|order|do|make|add|put|calculate|count|translate|confirm"
+    r"|lemme|gimme|say|print|display|get|bring|pull|fetch|open|provide|state|create|generate|schedule|cancel|change|update"
+    r"|delete|remove|review|verify|estimate|refresh)\s(?!(?:you|it|that)\s(?:know|is)\b)\w"
+    r"|(?:recap|continue|go\son|help)\W*$"
     r")"
-    r"|\b(?:please|pls|remind\sme|tell\sme|let\sme\sknow|i\swonder|wondering|not\ssure\s(?:what|who|which|when|where|how|if)"
-    r"|what\s(?:was|is|did|were|are)|as\s(?:usual|before|last\stime)|the\susual|same\sas|last\stime|earlier)\b"
+    r"|\b(?:please|pls|plz|remind\sme|tell\sme|let\sme\sknow|i\swonder|wondering|(?:not\ssure|no\sidea|curious)\s(?:what|who|which|when|where|how|if)"
+    r"|what\s(?:was|is|did|were|are)|as\s(?:usual|before|last\stime)|the\susual|same\sas|last\stime|earlier"
+    r"|(?:you|u)\s(?:remember|recall|said|told|mentioned|recommended|suggested|know\s(?:my|the|our|what|who|which|when|where))"
+    r"|i\s(?:told\syou|mentioned)|i\sneed\s(?:the|my|our))\b"
+    r"|(?<!no matter )\b(?:what|who|whom|when|where|how\smuch|how\smany)\W*$"
     r"|\b(?:forg[eo]t\w{0,4}|lost|(?:like|want|need)(?:ed)?\sto\sknow"
     r"|(?:(?:do|did|ca|could)n['’]?t|(?:do|did|can|could)\s?not)\s(?:remember|recall|find|know))\b",
     re.IGNORECASE,

@@ -8,8 +8,9 @@ from rank_bm25 import BM25Plus
 from arc_common.exceptions import InvalidInputError
 from arc_common.memory.answer_types import answer_types
 from arc_common.memory.extraction import extract_facts
-from arc_common.memory.recall import rank, rank_found, recall
+from arc_common.memory.recall import rank, rank_found, recall, stated_anew
 from arc_common.memory.session_index import SessionIndex
+from arc_common.messages import Message
 from arc_common.text import analyze
 from tests.arc_common.memory.conversations import FACT_SETS, build_conversation, load_facts
 
@@ -197,6 +198,14 @@ def test_a_misspelt_word_finds_the_one_that_was_meant():
         3,
         1,
     ]
+
+
+def test_messages_that_nobody_has_read_yet_are_read_as_their_speaker_s():
+    """Advice states nothing about the user: as facts it would stand in the way of what was told."""
+    told, advice = "I take 20 mg before breakfast.", "You should always take 20 mg before breakfast."
+    (fact,) = stated_anew("How much do I take?", [Message("assistant", advice), Message("user", told)])
+    assert fact.places == (1,)
+    assert fact.share > 0
 
 
 @pytest.mark.parametrize("top_k", [0, -1])

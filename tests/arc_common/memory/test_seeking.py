@@ -40,6 +40,33 @@ from arc_common.memory.seeking import seeks
         "wie heißt mein Hund",
         "напомни номер заказа",
         "как зовут мою собаку",
+        "in which city do I live",
+        "get me the number",
+        "the deadline was when",
+        "you said something about insurance",
+        "recap",
+        "Dame el número",
+        "donde nos vemos",
+        "no recuerdo el nombre",
+        "as-tu mon adresse",
+        "donne-moi le numéro",
+        "j'ai oublié le code",
+        "habe ich eine Allergie",
+        "gib mir die Nummer",
+        "ich habe den Code vergessen",
+        "в каком городе я живу",
+        "не помню имя",
+        "помнишь мою собаку",
+        "가격은",
+        "기억이 안 나",
+        "벌써 예약했나",
+        "预算来着",
+        "总结一下",
+        "行不行",
+        "能否便宜一点",
+        "住所を見せて",
+        "犬の名前は",
+        "名前が思い出せない",
     ],
 )
 def test_looks_for_something(text: str) -> None:
@@ -67,6 +94,16 @@ def test_looks_for_something(text: str) -> None:
         "Das Haus ist rot.",
         "Vivo en Madrid.",
         "Он живет в Москве.",
+        "I won't quit, no matter what.",
+        "오늘 정말 좋았어요 ㅋㅋㅋ",
+        "슬퍼요 ㅠㅠ",
+        "어머니",
+        "佐々木です。",
+        "こんにちは",
+        "どうもありがとう",
+        "ＡＢＣ社です。",
+        "邀请了朋友",
+        "几乎没有人",
     ],
 )
 def test_only_states_something(text: str) -> None:
@@ -81,7 +118,16 @@ def test_what_arc_has_no_rules_for_counts_as_looking(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["and " * 50_000, "a?b" * 50_000, "please\n" * 30_000, "가나다 " * 50_000, ", " * 50_000]
+    "text",
+    [
+        "and " * 50_000,
+        "a?b" * 50_000,
+        "please\n" * 30_000,
+        "가나다 " * 50_000,
+        ", " * 50_000,
+        "un-" * 50_000,
+        "그는 " * 50_000,
+    ],
 )
 def test_long_texts_take_no_long(text: str) -> None:
     """Linear, also in what nearly matches."""

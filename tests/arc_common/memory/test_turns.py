@@ -197,6 +197,30 @@ def test_recent_messages_that_there_is_no_room_for_are_summarised(open_session: 
             assert len(seen) >= 2
 
 
+@pytest.mark.parametrize("tokens", [1_000, 2_000])
+def test_in_a_small_window_no_message_is_left_without_a_summary(
+    open_session: Callable[..., Session], tokens: int
+) -> None:
+    """Rules summarise what there is no room for, however few messages that are: they cost no call."""
+    session = open_session(None)
+    memory, key = session._runtime.memory, session._key
+    assert memory is not None
+    assert key is not None
+    said: list[str] = []
+    for number in range(1, 61):
+        turn = [
+            Message(role, f"Number {number} of them. " * 12, id=f"{role}{number}") for role in ("user", "assistant")
+        ]
+        said += [message.id or "" for message in session.append(turn)]
+        session.summarize()
+        seen = shown(session, budget=TokenBudget(tokens, 0))
+        view = memory.inspect(key).view
+        if number > 15:  # with fewer messages than trigger_message_count no summary takes their place
+            assert view is not None
+            assert seen == said[view.covered :]
+            assert seen
+
+
 def test_the_threshold_is_a_share_of_the_room_or_a_number_of_tokens(open_session: Callable[..., Session]) -> None:
     """At the first turn that passes it, while all that is verbatim still fits; and nobody waits."""
     adopting = {}
