@@ -37,6 +37,7 @@ _FEW_COME = 5
 _MANY_COME = 20
 _LEAST_SHARE = 0.1
 _LEAST_COSINE = 0.25
+_MOST_REPEATED = 8
 _AT_ONCE = 8
 """Messages: with fewer that are new, a session is not indexed yet, unless others of the user look into it."""
 
@@ -287,6 +288,7 @@ class SessionRecall:
         said = found.said if near is not None else {place: found.said[place] for place in known}
         ranked = _best(rank_found(question, said, texts=texts, near=near), key)
         in_sight = [one.place for one in first if _is_in_sight(one.place, key, boundary=boundary, turn=turn)]
+        in_sight = self._not_asked_there(key, question, in_sight, found.said)
         chosen = _about(
             [one for one in ranked if one.place in known],
             said_in_sight=max((found.said.get(place, 0.0) for place in in_sight), default=0.0),
@@ -302,6 +304,15 @@ class SessionRecall:
             if place in known and place not in recalled and known[place].message.text.strip():
                 recalled[place] = RecalledMessage(place, known[place], None, {})
         return list(recalled.values()), found.notes
+
+    def _not_asked_there(
+        self, key: SessionKey, question: str, places: Sequence[MessagePlace], said: Mapping[MessagePlace, float]
+    ) -> list[MessagePlace]:
+        """Of messages in sight, those that match not only because the same was asked there before."""
+        best = sorted(places, key=lambda place: -said.get(place, 0.0))[:_MOST_REPEATED]
+        words = question.split()
+        asked = [place.seq for place, stored in self._read(key, best).items() if stored.message.text.split() == words]
+        return [place for place in places if all(abs(place.seq - seq) > NEIGHBOURS for seq in asked)]
 
     def _not_shown(
         self, key: SessionKey, places: Sequence[MessagePlace], shown: Collection[str]

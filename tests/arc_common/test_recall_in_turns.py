@@ -206,6 +206,27 @@ class TestMessages:
         assert "q2" in {item.id for item in before}
         assert [item.id for item in after] == [item.id for item in before]
 
+    def test_a_question_that_is_asked_again_is_no_match_in_sight(self) -> None:
+        """It was not answered; that it was asked says nothing of where the answer is."""
+        question = "What was the name of the boat from our trip with Jonas in May?"
+        with engine_with() as engine:
+            session = engine.session("s")
+            texts = [f"We spoke about subject{n} for a while, mostly about the weather." for n in range(30)]
+            texts[2] = "Our boat is a Marabou, by the way."
+            talk(session, texts)
+            session.summarize()
+            session.recall("anything")
+            before = recalled(session.context(question))
+            session.append(
+                [Message("user", f"{question} ", id="asked"), Message("assistant", "I don't know.", id="no")]
+            )
+            talk(session, ["Never mind.", "It rains."], first=30)
+            session.recall("anything")
+            window = session.context(question)
+            assert "asked" in {message.id for message in window.messages}
+        assert "q2" in {item.id for item in before}
+        assert "q2" in {item.id for item in recalled(window)}
+
     def test_off(self) -> None:
         """`recall.enabled` keeps the window free of them; `session.recall` still finds."""
         with engine_with(recall={"enabled": False}) as engine:
