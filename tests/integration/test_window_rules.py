@@ -13,6 +13,7 @@ from tests.integration.window_rules import (
     BrokenWindowError,
     Outcome,
     answered,
+    check_contents,
     check_fixed,
     check_langchain,
     check_llamaindex,
@@ -142,3 +143,13 @@ def test_a_failure_is_told_with_no_more_messages_than_it_needs():
     smallest = shrunk(case, check=lambda each: check_shape(each.history, is_running=False))
     assert [message.role.value for message in smallest.history] == ["user", "tool"]
     assert "tool: 'rain' answers #c1" in told(smallest)
+
+
+@pytest.mark.parametrize("place", range(len(SOUND)))
+def test_other_words_in_a_framework_s_message_are_found(place):
+    """The system prompt's as anybody's; how a framework joins parts makes no difference."""
+    texts = [message.text.replace(" ", "\n") for message in SOUND]
+    check_contents(SOUND, texts, "LangChain")
+    texts[place] = "x"
+    with pytest.raises(BrokenWindowError, match="LangChain text"):
+        check_contents(SOUND, texts, "LangChain")

@@ -226,7 +226,14 @@ def check_langchain(case: Case, messages: Sequence[Message]) -> None:
         ],
         "LangChain",
     )
-    check_providers(case, list(map(langchain_messages.to_arc, objects)), "LangChain")
+    check_contents(messages, [str(each.text) for each in objects], "LangChain")
+    back = list(map(langchain_messages.to_arc, objects))
+    check_fixed(case, back)
+    tokens = plain_tokens(case.counter)
+    for message, other in zip(messages, back, strict=True):
+        if tokens(message) != tokens(other):
+            raise BrokenWindowError("LangChain tokens", f"{message!r:.200} came back as {other!r:.200}")
+    check_providers(case, back, "LangChain")
 
 
 def check_llamaindex(case: Case, messages: Sequence[Message]) -> None:
@@ -243,6 +250,8 @@ def check_llamaindex(case: Case, messages: Sequence[Message]) -> None:
         ],
         "LlamaIndex",
     )
+    texts = ["".join(block.text for block in each.blocks if block.block_type == "text") for each in objects]
+    check_contents(messages, texts, "LlamaIndex")
     check_providers(case, list(map(llamaindex_messages.to_arc, objects)), "LlamaIndex")
 
 
@@ -263,6 +272,13 @@ def _check_objects(seen: Sequence[tuple[str, list[Any], str | None]], framework:
             waiting = list(calls)
     if waiting:
         raise BrokenWindowError(f"{framework} orphaned call", f"{waiting} at the end")
+
+
+def check_contents(messages: Sequence[Message], texts: Sequence[str], framework: str) -> None:
+    """A framework's messages say what arc's say: the system prompt, the user's words and all others."""
+    for message, text in zip(messages, texts, strict=True):
+        if "".join(text.split()) != "".join(message.text.split()):
+            raise BrokenWindowError(f"{framework} text", f"{message!r:.200} says {text!r:.200}")
 
 
 def _overflows(case: Case, room: float) -> bool:
