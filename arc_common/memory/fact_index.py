@@ -29,7 +29,7 @@ _SESSIONS = 128
 
 
 class FactIndex:
-    """The facts that hold, each analysed and counted once. Safe to share between threads.
+    """The facts that hold, each analysed once, and counted once when it is shown. Safe to share between threads.
 
     Args:
         facts: The facts, the most important first.
@@ -47,15 +47,15 @@ class FactIndex:
         unhurried: Callable[[Sequence[Fact]], Sequence[Fact]] = list,
     ) -> None:
         self.count = count
-        self._lines: dict[str, RecalledLine] = {}
+        self._known: set[str] = set()
         self._costs: dict[str, int] = {}
-        if earlier is None or len(earlier._lines) > len(facts) + _MOST_GONE:  # noqa: SLF001 - its own kind
+        if earlier is None or len(earlier._known) > len(facts) + _MOST_GONE:  # noqa: SLF001 - its own kind
             self._index = SessionIndex(window_terms=0)
         else:
-            self._index, self._lines = earlier._index, dict(earlier._lines)  # noqa: SLF001 - its own kind
+            self._index, self._known = earlier._index, set(earlier._known)  # noqa: SLF001 - its own kind
             self._costs = earlier._costs  # noqa: SLF001 - its own kind
-        new = unhurried([fact for fact in facts if fact.id not in self._lines])
-        self._lines.update((fact.id, RecalledLine(fact.id, fact.line, count(fact.line))) for fact in new)
+        new = unhurried([fact for fact in facts if fact.id not in self._known])
+        self._known.update(fact.id for fact in new)
         self._index.extend((fact.id, f"{fact.key} {fact.value}") for fact in new)
         self.facts = {fact.id: fact for fact in facts}
         """The facts by their ids, the most important first."""
@@ -100,7 +100,7 @@ class FactIndex:
         if not asked:
             return [], 0
         # texts of facts that are not in question are in the index too: they must not take the places
-        found = self._index.ranked(query, top_k=top_k + len(self._lines) - asked)
+        found = self._index.ranked(query, top_k=top_k + len(self._known) - asked)
         ids, chosen, least = self._index.ids, list[str](), 0.0
         about = _ABOUT if seeks(query) else 2 * _ABOUT
         for place, score in zip(found.places, found.scores, strict=True):
@@ -111,7 +111,8 @@ class FactIndex:
                 break
             chosen.append(ids[place])
         always = {fact_id for fact_id in pinned if in_question(self.facts.get(fact_id))}
-        return [self._lines[fact_id] for fact_id in chosen], asked - len(always.union(chosen))
+        lines = [RecalledLine(name, line, self.cost(line)) for name in chosen for line in [self.facts[name].line]]
+        return lines, asked - len(always.union(chosen))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,7 @@ class _Known:
 class FactIndexes:
     """The fact indexes of the sessions used last.
 
-    - A fact is read, analysed and counted once; after that it is known by its id.
+    - A fact is read and analysed once; after that it is known by its id. It is counted when it is shown.
     - Reading what is new is the background's work; a turn does it only where nobody has.
 
     Args:

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arc_common import ArcSettings, CalibratedTokenCounter, ContextEngine, HeuristicTokenCounter, Message
+from arc_common import ArcSettings, CalibratedTokenCounter, ContextEngine, HeuristicTokenCounter, Message, Session
 from arc_common.tokens.cached import CachedTokenCounter
 
 
@@ -62,21 +62,25 @@ def test_threads_may_share_it():
             assert counts == HeuristicTokenCounter().count_batch(texts)
 
 
+def long_session(engine: ContextEngine) -> Session:
+    """Of ten thousand messages, with a fact in every fiftieth."""
+    session = engine.session("s")
+    for start in range(0, 10_000, 1_000):
+        session.append(
+            [
+                Message("user" if n % 2 == 0 else "assistant", f"word {n}" + (f" of ORD-{n:05}" if n % 50 == 8 else ""))
+                for n in range(start, start + 1_000)
+            ]
+        )
+    session.summarize()
+    return session
+
+
 def test_at_ten_thousand_messages_only_new_text_is_counted():
     """The context of a turn costs the counting of that turn's own words, however long the conversation is."""
     watched = Watched()
     with ContextEngine.open(token_counter=watched, settings=ArcSettings()) as engine:
-        session = engine.session("s")
-        for start in range(0, 10_000, 1_000):
-            session.append(
-                [
-                    Message(
-                        "user" if n % 2 == 0 else "assistant", f"word {n}" + (f" of ORD-{n:05}" if n % 50 == 8 else "")
-                    )
-                    for n in range(start, start + 1_000)
-                ]
-            )
-        session.summarize()
+        session = long_session(engine)
         prompt = "You are kind. " * 20
         tools = [{"type": "function", "function": {"name": "look_up", "parameters": {}}}]
         session.context("a first question", system_prompt=prompt, tools=tools)
@@ -88,3 +92,18 @@ def test_at_ten_thousand_messages_only_new_text_is_counted():
         new = {text for text in watched.counted if "a third question" not in text}
         assert sum(map(len, new)) <= 2_000  # the lines of the facts that this question recalls
         assert not any(message.text in watched.counted for message in window.messages[:-1])
+
+
+def test_an_engine_that_has_just_started_counts_only_what_it_shows(tmp_path):
+    """Messages have their counts with them; of two hundred facts those are counted that are shown."""
+    url = f"sqlite:///{tmp_path}/arc.db"
+    with ContextEngine.open(url, token_counter=Watched()) as engine:
+        long_session(engine).context("a first question")
+    watched = Watched()
+    with ContextEngine.open(url, token_counter=watched) as engine:
+        window = engine.session("s").context("a second question about ORD-00008")
+    lines = {line for message in window.messages for line in message.text.splitlines()}
+    facts = {text for text in watched.counted if "ORD-" in text and "\n" not in text}
+    assert facts
+    assert facts <= lines | {"a second question about ORD-00008"}
+    assert not any(message.text in watched.counted for message in window.messages[1:-1])
