@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from arc_common.exceptions import InvalidInputError
-from arc_common.messages import Message, Role, ToolCall
+from arc_common.messages import Message, Role, ToolCall, exchanges_of
 from arc_common.tokens.compression import (
     STRATEGIES,
     Chain,
@@ -87,6 +87,14 @@ def test_scores():
     ]
 
 
+@pytest.mark.parametrize(("role", "score"), [("user", 1.0), ("assistant", 0.9), ("system", 0.7)])
+def test_the_score_of_an_exchange(role, score):
+    """By who opens it; 0.5 above 1,000 characters, whoever that is."""
+    (short,), _ = exchanges_of([Message(role, "x" * 1_000)])
+    (long,), _ = exchanges_of([Message(role, "x" * 1_001)])
+    assert (ScorePruning().score(short), ScorePruning().score(long)) == (score, 0.5)
+
+
 def test_an_answer_to_a_long_question_counts_as_little_as_the_question():
     """So the newest long question keeps its answer, where there is room for both."""
     long = "long " * 300
@@ -163,6 +171,14 @@ def test_long_messages_are_truncated_oldest_first():
     assert result.messages[1].text.endswith("word... [truncated]")
     enough = Truncate().compress(messages, max_tokens=36_000, count=characters)
     assert [c.message.id for c in enough.changed] == ["1"]
+
+
+def test_a_message_of_5000_characters_is_not_truncated():
+    """One of 5,001 is, down to 5,000 with its marker."""
+    messages = [Message("assistant", "x" * characters_, id=str(characters_)) for characters_ in (5_000, 5_001)]
+    result = Truncate().compress(messages, max_tokens=0, count=characters)
+    assert [item.message.id for item in result.changed] == ["5001"]
+    assert [len(message.text) for message in result.messages] == [5_000, 5_000]
 
 
 def test_only_long_system_messages_in_the_middle_are_pruned():
