@@ -63,6 +63,18 @@ def test_below_the_threshold_nothing_is_compressed():
         assert not window.receipt.nearest
 
 
+def test_strategies_begin_at_the_threshold():
+    """At 80 % of the input, where all would fit yet."""
+    totals = {}
+    for strategies in ((), ("clear_tool_results",)):
+        with opened(strategies) as engine:
+            session = engine.session("s")
+            for n in range(5):
+                session.append(looked_up(n))
+            totals[strategies] = session.context("and now?", budget=BUDGET).total_tokens
+    assert totals[("clear_tool_results",)] <= 320 < totals[()] <= 400
+
+
 def test_a_strategy_of_ones_own_takes_the_place_of_the_settings():
     """Any object that compresses will do."""
     with opened(("clear_tool_results",), compression=ScorePruning()) as engine:
@@ -92,6 +104,18 @@ def test_near_the_limit_there_is_one_warning_for_each_session(caplog):
             assert record.getMessage().startswith("Approaching token limit: ")
             assert int(record.getMessage().split()[3]) > 320
             caplog.clear()
+
+
+def test_the_warning_comes_at_the_threshold_and_below_the_limit(caplog):
+    """As soon as the conversation takes more than 80 % of the input, though all of it is shown."""
+    with opened() as engine:
+        session = engine.session("s")
+        totals = []
+        while not caplog.records:
+            session.save_turn("well?", "yes")
+            totals.append(session.context("and now?", budget=BUDGET).total_tokens)
+    assert totals[-2] <= 320 < totals[-1] < 400
+    assert caplog.messages == [f"Approaching token limit: {totals[-1]} tokens (session 's')"]
 
 
 def test_each_window_is_logged_at_debug_without_what_was_said(caplog):
