@@ -352,11 +352,21 @@ def test_old_messages_are_read_by_chunks_and_the_rest_is_on_the_receipt(engine):
     assert len(window.receipt.nearest) <= 20
 
 
+def test_the_receipt_lists_twenty_misses(engine):
+    """Unless a setting says otherwise; it counts the others."""
+    documents = ["word " * 50 for _ in range(25)]
+    receipt = engine.session("s").context("now", documents=documents, budget=TokenBudget(60, 0)).receipt
+    assert len(receipt.nearest) == 20
+    assert receipt.rest["no room for it"].count == 5
+
+
 def test_timers_are_reported(engine, observer):
-    """Loading and saving are timed."""
+    """Loading and saving are timed, for a view as for a context."""
     engine.session("s").save_turn("a", "b")
     engine.session("s").context("c")
     assert observer.timings == ["context.save", "context.load"]
+    engine.session("s").window()
+    assert observer.timings == ["context.save", "context.load", "context.load"]
 
 
 def test_conversations_survive_a_restart(tmp_path):
