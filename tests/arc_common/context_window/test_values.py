@@ -1,10 +1,11 @@
 """The values of a context window, apart from how they are shown."""
 
+import json
 from copy import deepcopy
 
 import pytest
 
-from arc_common.context_window import ContextWindow, Item, MessageItems, Receipt, Section
+from arc_common.context_window import ContextWindow, Item, MessageItems, Omission, Receipt, Section
 from arc_common.messages import Message, Role
 
 SAID = (Message(Role.USER, "hello", id="m0"), Message(Role.ASSISTANT, "hi", id="m1"))
@@ -51,3 +52,17 @@ def test_a_window_says_on_one_line_what_it_takes(messages, sections, shown):
     window = ContextWindow(messages, sections, total, Receipt((), input_tokens=4_000))
 
     assert repr(window) == f"<ContextWindow {shown}>"
+
+
+def test_a_receipts_lines_tell_documents_from_what_was_recalled():
+    """Each with its section and with what was left out of it."""
+    kinds = ("message", "document", "fact", "memory", "artifact", "recalled")
+    sections = (Section("documents", 9, 9), Section("memory", 7, 8, (Item("memory", "secret", "m", 5, {"bm25": 0.5}),)))
+    receipt = Receipt((), tuple(Omission(kind, kind, 3, "no room for it") for kind in kinds), sections=sections)
+
+    documents, recalled = (json.loads(line.split(maxsplit=2)[2]) for line in receipt.sse_lines()[1:])
+
+    whole = receipt.to_dict()
+    assert documents == {"sections": whole["sections"][:1], "nearest": whole["nearest"][1:2]}
+    assert recalled == {"sections": whole["sections"][1:], "nearest": whole["nearest"][2:]}
+    assert [item["id"] for item in recalled["sections"][0]["items"]] == ["m"]
