@@ -15,6 +15,7 @@ from arc_common import (
     Message,
     Role,
     ScoredDocument,
+    TiktokenCounter,
     TokenBudget,
     ToolCall,
 )
@@ -33,6 +34,15 @@ def learned():
     counter.observe(100_000, 150_000)
     counter.adopt_correction()
     return counter
+
+
+TIKTOKEN = TiktokenCounter()
+
+
+def exact():
+    """A counter of a vocabulary that this machine holds."""
+    assert TIKTOKEN.name == "tiktoken/o200k_base"
+    return TIKTOKEN
 
 
 def build(request, history, counter):
@@ -57,7 +67,7 @@ documents = st.lists(
 )
 
 
-@pytest.mark.parametrize("make_counter", [HeuristicTokenCounter, learned], ids=["heuristic", "learned"])
+@pytest.mark.parametrize("make_counter", [HeuristicTokenCounter, learned, exact], ids=lambda it: it.__name__)
 @given(
     history=conversations(),
     query=st.none() | st.sampled_from(["hi", "질문입니다", "a longer question " * 4]),
