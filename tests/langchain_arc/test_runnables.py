@@ -14,7 +14,14 @@ from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables import RunnableGenerator, RunnableLambda, RunnablePassthrough
 from langgraph.checkpoint.memory import InMemorySaver
 
-from arc_common import ContextEngine, InvalidInputError, Message, StoreUnavailableError, TokenBudget
+from arc_common import (
+    BudgetExceededError,
+    ContextEngine,
+    InvalidInputError,
+    Message,
+    StoreUnavailableError,
+    TokenBudget,
+)
 from arc_common.testing import CountingObserver
 from langchain_arc import ArcContext, open_engine, with_arc_memory
 from tests.langchain_arc.helpers import WAYS, echo_model, run, said
@@ -388,6 +395,20 @@ def test_memory_of_a_new_session_is_empty(engine: ContextEngine) -> None:
         "memory": "",
         "history": [],
     }
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+async def test_memory_and_history_fit_the_budget(engine: ContextEngine, way: str) -> None:
+    """What a budget leaves no room for is not shown; a question too large for it is refused."""
+    for n in range(10):
+        engine.session("s").save_turn(f"question {n}", "answer")
+    seen: list[Any] = []
+    context = ArcContext(engine, output="variables", budget=TokenBudget(100, 0))
+    await run(way, context | RunnableLambda(lambda value: seen.append(value["history"]) or "ok"), "well?")
+    assert [message.text for message in seen[0][-2:]] == ["question 9", "answer"]
+    assert len(seen[0]) < 20
+    with pytest.raises(BudgetExceededError, match="100 available"):
+        await run(way, context, "word " * 200)
 
 
 def test_stored_instructions_lead_the_history(engine: ContextEngine) -> None:
