@@ -112,12 +112,13 @@ async def test_a_model_that_fails(engine: ContextEngine, checkpointer: Any, way:
     assert said(engine) == [("user", "hello?"), ("assistant", "at last")]
 
 
-async def test_a_tool_that_fails(engine: ContextEngine, checkpointer: Any) -> None:
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_tool_that_fails(engine: ContextEngine, checkpointer: Any, way: str) -> None:
     """What was said until then is stored; the next turn is not broken by the call that has no result."""
     model = ScriptedToolModel(script=[AIMessage("one moment", tool_calls=[call("broken", "c1")]), "sorry"])
     agent = create_agent(model, [broken], middleware=[ArcMemoryMiddleware(engine)], checkpointer=checkpointer)
     with pytest.raises(OSError, match="the tool is down"):
-        await ask(agent, "use it")
+        await ask(agent, "use it", way)
     assert said(engine) == [("user", "use it"), ("assistant", "one moment")]
     await ask(agent, "forget it", "ainvoke")
     assert said(engine)[2:] == [("user", "forget it"), ("assistant", "sorry")]

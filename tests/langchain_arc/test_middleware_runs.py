@@ -21,9 +21,9 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.runtime import Runtime
 from langgraph.types import Command, interrupt
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
-from arc_common import ContextEngine, Message, StoreUnavailableError, TokenBudget
+from arc_common import BudgetExceededError, ContextEngine, Message, StoreUnavailableError, TokenBudget
 from arc_common.stores.in_memory import InMemoryStore
 from arc_common.testing import CountingObserver
 from langchain_arc import open_engine
@@ -277,11 +277,33 @@ class Answer(BaseModel):
     value: int
 
 
+class LongAnswer(BaseModel):
+    """What was asked for, at length."""
+
+    value: int = Field(description="word " * 500)
+
+
+@pytest.mark.parametrize("session_id", [None, lambda runtime: None], ids=["stored", "fitted only"])
+@pytest.mark.parametrize(
+    "strategy", [ToolStrategy(LongAnswer), ProviderStrategy(LongAnswer), LongAnswer], ids=["tool", "provider", "auto"]
+)
+async def test_the_schema_of_a_structured_answer_is_counted(
+    engine: ContextEngine, strategy: Any, session_id: Any
+) -> None:
+    """One that leaves no room for the question is refused before the model is called."""
+    model = ScriptedToolModel()
+    memory = ArcMemoryMiddleware(engine, session_id=session_id, budget=TokenBudget(400, 0))
+    agent = create_agent(model, [], middleware=[memory], response_format=strategy)
+    with pytest.raises(BudgetExceededError):
+        await ask(agent, "2 x 3?")
+    assert model.requests == []
+
+
 @pytest.mark.parametrize(
     "strategy", [ToolStrategy(Answer), ProviderStrategy(Answer), Answer], ids=["tool", "provider", "auto"]
 )
 async def test_structured_answers(engine: ContextEngine, strategy: Any) -> None:
-    """Their schema is counted, and what LangChain answers to the call that holds them is stored with it."""
+    """What LangChain answers to the call that holds them is stored with it."""
     said_as = AIMessage('{"value": 6}') if isinstance(strategy, ProviderStrategy) else asking(name="Answer", value=6)
     model = ScriptedToolModel(script=[said_as, said_as, said_as], checked=True)
     agent = create_agent(model, [], middleware=[ArcMemoryMiddleware(engine)], response_format=strategy)
