@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from arc_common.exceptions import MissingDependencyError, StoreError
+from arc_common.engine import ContextEngine
+from arc_common.exceptions import BudgetExceededError, MissingDependencyError, StoreError
 from arc_common.messages import Message, Role, same_content
-from arc_common.observability import Observer
 from arc_common.session import Session
 from langchain_arc.chain_values import input_messages, output_messages, picked
+from langchain_arc.fitting import arc_tokens
 from langchain_arc.messages import from_arc
 from langchain_arc.replays import new_messages, taken_meanwhile
 from langchain_arc.states import split_instructions
@@ -52,13 +53,13 @@ class ChainTurn:
     Args:
         session: The conversation.
         options: How it is stored and shown.
-        observer: Receives counts.
+        engine: The session's; it says what a request may cost.
     """
 
-    def __init__(self, session: Session, options: TurnOptions, observer: Observer) -> None:
+    def __init__(self, session: Session, options: TurnOptions, engine: ContextEngine) -> None:
         self._session = session
         self._options = options
-        self._observer = observer
+        self._engine = engine
         self._known: set[str] = set()
         self._asked: list[Message] = []
         self._new_ids: list[str] = []
@@ -68,6 +69,7 @@ class ChainTurn:
         """Store the user's messages; what the chain is given, with the conversation so far.
 
         Raises:
+            BudgetExceededError: The input alone is larger than a request may be; nothing is stored.
             InvalidInputError: The input holds no messages, or one that can't be stored.
             SessionNotFoundError: The session belongs to another user.
             StoreError: The store failed, and that is to be raised.
@@ -75,7 +77,8 @@ class ChainTurn:
         options = self._options
         given = input_messages(picked(value, options.input_key, field="input", usual=("input",)))
         instructions, said = split_instructions(given)
-        view = self._view("\n".join(message.text for message in stored_batch(said)))
+        taken = self._checked(given, has_instructions=bool(instructions))
+        view = self._view("\n".join(message.text for message in stored_batch(said)), taken=taken)
         self._known = set(ids_of(view))
         view = self._ask(view, stored_batch(said))
         history: list[BaseMessage] = [*instructions, *map(from_arc, view)]
@@ -133,13 +136,24 @@ class ChainTurn:
         else:
             self.fail()
 
-    def _view(self, question: str) -> list[Message]:
+    def _checked(self, given: Sequence[BaseMessage], *, has_instructions: bool) -> int:
+        """What the input takes of a request."""
+        tokens, available = arc_tokens(self._engine.token_counter, given), self._engine.budget.input_tokens
+        if tokens > available:
+            what = "system messages and user message" if has_instructions else "user message"
+            raise BudgetExceededError(what, needed=tokens, available=available)
+        return tokens
+
+    def _view(self, question: str, *, taken: int) -> list[Message]:
         options = self._options
+        limits = [options.max_tokens, options.max_turns, options.max_messages]
+        left = self._engine.budget.input_tokens - taken
         try:
             return self._session.window(
-                max_tokens=options.max_tokens,
+                max_tokens=None if limits == [None] * 3 else min(left, options.max_tokens or left),
                 max_turns=options.max_turns,
                 max_messages=options.max_messages,
+                reserved=taken if limits == [None] * 3 else 0,
                 layers=options.layers,
                 query=question,
             )
@@ -147,7 +161,7 @@ class ChainTurn:
             if options.raise_store_errors:
                 raise
             _log.error("session %r was not read: %s", self._session.id, error, exc_info=error)
-            self._observer.count("context.errors")
+            self._engine.observer.count("context.errors")
             return []
 
     def _ask(self, view: list[Message], said: list[Message]) -> list[Message]:

@@ -72,7 +72,8 @@ def with_arc_memory(
         user_id: The user whom conversations belong to, likewise.
         caller_id: The application that they belong to.
         account_id: The account that they are noted under.
-        max_tokens: At most so many tokens of history.
+        max_tokens: At most so many tokens of history; by default, and at most, what the input leaves of the engine's
+            budget. The chain's own prompt is not known here: where it is long, this leaves room for it.
         max_turns: At most so many turns of it.
         max_messages: At most so many messages of it. With no limit at all, the settings' own hold.
         layers: "all" for facts and summary before the messages, "none" for messages only.
@@ -82,6 +83,8 @@ def with_arc_memory(
             without history, or unsaved; logged and counted (`context.errors`, `save.errors`).
 
     Raises:
+        BudgetExceededError: In a run: the input alone is larger than the engine's budget. Nothing is stored, and the
+            chain is not run.
         InvalidInputError: An argument is not what it should be. In a run: nothing names the session, or input or output
             are no messages.
         SessionNotFoundError: In a run: the session belongs to another user.
@@ -195,7 +198,7 @@ class _ChainWithMemory(Runnable[Any, Any]):
         await asyncio.to_thread(turn.end, turn.written)
 
     def _turn(self, config: RunnableConfig | None) -> ChainTurn:
-        return ChainTurn(self._source.session(config), self._options, self._source.engine.observer)
+        return ChainTurn(self._source.session(config), self._options, self._source.engine)
 
 
 @contextmanager

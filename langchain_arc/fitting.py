@@ -9,11 +9,12 @@ from typing import Any, Final, Literal, TypeAlias, overload
 from arc_common.exceptions import BudgetExceededError, InvalidInputError, MissingDependencyError
 from arc_common.messages import Message, Role
 from arc_common.protocols import TokenCounter
+from arc_common.tokens.call_ids import with_distinct_call_ids
 from arc_common.tokens.correction import corrected
 from arc_common.tokens.counters import default_token_counter
 from arc_common.tokens.counting import REQUEST_OVERHEAD, message_tokens_batch
 from arc_common.tokens.window import check_limits, current_turn, select_window
-from langchain_arc.messages import to_arc
+from langchain_arc.messages import from_arc, to_arc
 
 try:
     from langchain_core.language_models import BaseLanguageModel
@@ -29,7 +30,7 @@ try:
 except ImportError as error:
     raise MissingDependencyError("langchain_arc.fit_messages", package="langchain-core", extra="langchain") from error
 
-__all__ = ["TokenCounting", "fit_messages"]
+__all__ = ["TokenCounting", "arc_tokens", "fit_messages"]
 
 TokenCounting: TypeAlias = (
     TokenCounter
@@ -69,7 +70,8 @@ def fit_messages(
       the turn that they stand in; they are moved up to the first ones, because providers refuse or drop them elsewhere.
     - What follows the system messages begins with the user's; whole turns are kept, from the newest. Of a newest turn
       that is too large, older tool results are cleared, then its older steps are left out.
-    - What is kept are the very objects that were given, in conversation order; a cleared result is a changed copy.
+    - What is kept are the very objects that were given, in conversation order, but for a cleared result and for a later
+      call with an earlier one's id and its result, which providers refuse: these are changed copies.
     - The sum is at most `max_tokens` under the counter, also if that counts a list as more than its messages.
 
     Args:
@@ -115,7 +117,7 @@ def _fitted(messages: Messages, *, max_tokens: int, count: _Count) -> list[BaseM
         kept = sorted(selection.kept, key=lambda shape: shape.role is not Role.SYSTEM)
         if len(kept) <= len(least) or not {shapes[place].id for place in least} <= {shape.id for shape in kept}:
             return must
-        fitted = [_shown(shape, given, shapes) for shape in kept]
+        fitted = [_shown(shape, given, shapes) for shape in with_distinct_call_ids(kept)]
         if count(fitted) <= max_tokens:
             return fitted
         room = sum(map(cost, kept)) - 1  # the counter finds more in a list than in its messages
@@ -161,11 +163,29 @@ def _plain(message: BaseMessage) -> Message:
 
 
 def _shown(shape: Message, given: Sequence[BaseMessage], shapes: Sequence[Message]) -> BaseMessage:
-    """The message that a shape stands for: itself, or a copy with the text that was left of it."""
+    """The message that a shape stands for: itself, or a copy with the text that was left of it, or with other ids."""
     place = int(shape.id or 0)
-    if shape is shapes[place]:
-        return given[place]
-    return given[place].model_copy(update={"content": shape.text})
+    message, whole = given[place], shapes[place]
+    if shape is whole:
+        return message
+    if shape.tool_calls != whole.tool_calls:
+        message = _with_call_ids(message, [call.id for call in shape.tool_calls])
+    changes: dict[str, Any] = {}
+    if shape.content != whole.content:
+        changes["content"] = shape.text
+    if shape.tool_call_id != whole.tool_call_id:
+        changes["tool_call_id"] = shape.tool_call_id
+    return message.model_copy(update=changes) if changes else message
+
+
+def _with_call_ids(message: BaseMessage, ids: Sequence[str | None]) -> BaseMessage:
+    """The message with these ids of its calls, wherever a provider's form has them."""
+    try:
+        whole = to_arc(message)
+    except InvalidInputError:
+        whole = _plain(message)
+    calls = tuple(replace(call, id=name) for call, name in zip(whole.tool_calls, ids, strict=True))
+    return from_arc(replace(whole, tool_calls=calls, origin=None))
 
 
 def _counting(token_counter: TokenCounting) -> _Count:
@@ -179,7 +199,7 @@ def _counting(token_counter: TokenCounting) -> _Count:
     if isinstance(token_counter, BaseLanguageModel):
         return token_counter.get_num_tokens_from_messages
     if isinstance(token_counter, TokenCounter):
-        return partial(_arc_tokens, token_counter)
+        return partial(arc_tokens, token_counter)
     if not callable(token_counter):
         raise InvalidInputError(
             "token_counter", token_counter, 'a TokenCounter, a function, a language model or "approximate"'
@@ -198,7 +218,7 @@ def _takes_one(function: Callable[..., int]) -> bool:
     return bool(parameters) and parameters[0].annotation is BaseMessage
 
 
-def _arc_tokens(counter: TokenCounter, messages: Sequence[BaseMessage]) -> int:
+def arc_tokens(counter: TokenCounter, messages: Sequence[BaseMessage]) -> int:
     """What the messages cost under arc's counters, with the framing of the request."""
     raw = sum(message_tokens_batch(counter, [_shape(message, "0") for message in messages]))
     return REQUEST_OVERHEAD + corrected(counter, raw)
