@@ -11,8 +11,14 @@ from uuid import uuid4
 from typing_extensions import override
 
 from arc_common.engine import ContextEngine
-from arc_common.exceptions import EngineClosedError, InvalidInputError, MissingDependencyError, StoreError
-from arc_common.messages import Message
+from arc_common.exceptions import (
+    BudgetExceededError,
+    EngineClosedError,
+    InvalidInputError,
+    MissingDependencyError,
+    StoreError,
+)
+from arc_common.messages import Message, Role
 from arc_common.session import Session
 from arc_common.tokens.counting import message_tokens
 from llamaindex_arc.chat_store import ArcChatStore
@@ -193,7 +199,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
 
         Raises:
             BudgetExceededError: The newest user message, with the system messages that the conversation begins with,
-                is larger than the limit.
+                or what the user asks now, is larger than the limit.
             InvalidInputError: `initial_token_count` is negative or no whole number.
             SessionNotFoundError: The session belongs to another user.
             StoreError: The store failed.
@@ -364,6 +370,9 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
     def _limits(self, initial_token_count: int, question: str | None) -> dict[str, Any]:
         if type(initial_token_count) is not int or initial_token_count < 0:
             raise InvalidInputError("initial_token_count", initial_token_count, "a whole number of at least 0")
+        asked = question if isinstance(question, str) else ""
+        if asked and (needed := self._count(Message(Role.USER, asked))) > self.token_limit:
+            raise BudgetExceededError("user message", needed=needed, available=self.token_limit)
         moved = PLACEMENT_TOKENS if self._placement == "user" and self.layers == "all" else 0
         return {
             "max_tokens": self.token_limit,
@@ -373,7 +382,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
             "following": self._unsaved,
             "count": self._count if self._own_counter else None,
             "layers": self.layers == "all",
-            "query": question if isinstance(question, str) else "",
+            "query": asked,
         }
 
     def _count(self, message: Message) -> int:

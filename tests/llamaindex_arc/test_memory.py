@@ -15,7 +15,7 @@ from arc_common.engine import ContextEngine
 from arc_common.exceptions import BudgetExceededError
 from arc_common.messages import exchanges_of
 from arc_common.tokens.counting import message_tokens
-from llamaindex_arc import open_engine, to_arc
+from llamaindex_arc import ArcChatMemoryBuffer, open_engine, to_arc
 from tests.counters import Ones
 from tests.llamaindex_arc import strategies
 from tests.llamaindex_arc.helpers import (
@@ -310,3 +310,12 @@ def test_two_memories_on_one_session_lose_nothing(tmp_path: Path, through_async:
         for number in range(4):
             assert [text for text in got if text and text[0] == str(number)] == [f"{number}-{n}" for n in range(20)]
         assert len(got) == 80
+
+
+def test_a_question_larger_than_the_limit_is_refused_before_it_is_stored() -> None:
+    """Engines that put a question behind what `get` returns ask for it first."""
+    memory = ArcChatMemoryBuffer.from_defaults(token_limit=200)
+    memory.put(ChatMessage(role="user", content="Hello"))
+    with pytest.raises(BudgetExceededError, match="200"):
+        memory.get(input="word " * 1_000)
+    assert memory.get(input="How are you?")
