@@ -291,7 +291,7 @@ async def test_the_schema_of_a_structured_answer_is_counted(
     engine: ContextEngine, strategy: Any, session_id: Any
 ) -> None:
     """One that leaves no room for the question is refused before the model is called."""
-    model = ScriptedToolModel()
+    model = ScriptedToolModel(script=[OSError("called")])
     memory = ArcMemoryMiddleware(engine, session_id=session_id, budget=TokenBudget(400, 0))
     agent = create_agent(model, [], middleware=[memory], response_format=strategy)
     with pytest.raises(BudgetExceededError):
