@@ -17,7 +17,7 @@ from arc_common.assembly import (
 )
 from arc_common.context_window import ContextWindow, LeftOut, Receipt
 from arc_common.memory.conversation import ConversationLog, LoadedHistory, as_messages, opens_a_turn
-from arc_common.messages import Message
+from arc_common.messages import Message, Role
 from arc_common.observability import timed
 from arc_common.prompts import render_idle_note
 from arc_common.protocols import SessionKey, StoredMessage
@@ -103,6 +103,10 @@ class Reader:
             return []
         if limits.layers:
             loaded = self._recollected_in_view(loaded, query, room=available // 4)
+            said = [*loaded.messages, *following]
+            asked = not said or said[-1].role is Role.ASSISTANT  # then the question comes behind the view
+            note = idle_note(runtime, Request(query=Message(Role.USER, query)) if asked else Request(), said)
+            loaded = replace(loaded, layers=replace(loaded.layers, idle_note=note)) if note else loaded
         if loaded.summarised and not limited:
             limits = replace(limits, max_turns=None, max_messages=None)
         recount = count is not None and loaded.summarised  # a plain load has counted by it already

@@ -134,6 +134,7 @@ def memory_message(layers: Layers, *, max_tokens: int, count: Callable[[Message]
             layers.instructions,
             facts=layers.facts,
             narrative=narrative,
+            idle_note=layers.idle_note,
             memories=layers.memories,
             artifacts=layers.artifacts,
             recalled=layers.recalled,
@@ -143,9 +144,13 @@ def memory_message(layers: Layers, *, max_tokens: int, count: Callable[[Message]
         if message is None:
             return None
         message = replace(message, metadata={ARC_MARK: "memory"})
-        if not (layers.facts or narrative or layers.has_recollections) or count(message) <= max_tokens:
+        if count(message) <= max_tokens:
             return message
-        if layers.has_recollections:
+        if layers.idle_note:
+            layers = replace(layers, idle_note="")
+        elif not (layers.facts or narrative or layers.has_recollections):
+            return message
+        elif layers.has_recollections:
             layers = layers.with_fewer_recollections()
         elif narrative:
             narrative = narrative[1:]

@@ -156,3 +156,21 @@ def test_a_conversation_resumed_after_a_long_rest_gets_a_note(days, longest, not
         assert [item.text for section in window.sections for item in section.items if item.kind == "note"] == [
             text for text in [note] if text
         ]
+
+
+def test_a_view_of_a_resumed_conversation_begins_with_the_note():
+    """Whether the question is stored or comes behind it; gone with the turn, and where there is no room."""
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    with ContextEngine.open(clock=lambda: now) as engine:
+        session = engine.session("s")
+        session.save_turn("hello", "hi")
+        assert [message.text for message in session.window()] == ["hello", "hi"]
+        now += timedelta(days=9.5)
+        note = "Note: This conversation was last active 9 days ago."
+        assert [message.text for message in session.window()] == [note, "hello", "hi"]
+        assert [message.text for message in session.window(max_tokens=20)] == ["hello", "hi"]
+        assert [message.text for message in session.window(layers=False)] == ["hello", "hi"]
+        session.append([Message("user", "back again")])
+        assert [message.text for message in session.window()] == [note, "hello", "hi", "back again"]
+        session.append([Message("assistant", "welcome")])
+        assert [message.text for message in session.window()] == ["hello", "hi", "back again", "welcome"]
