@@ -81,7 +81,7 @@ def main() -> None:
         page = Path(scratch, "window.html")
         for scheme, ground in (("light", "#ffffff"), ("dark", "#0d1117")):
             page.write_text(PAGE.format(window=html, background=ground), "utf-8")
-            draw(page, folder / f"context_window_{scheme}.png", size=(920, 545), is_dark=scheme == "dark")
+            draw(page, folder / f"context_window_{scheme}.png", size=(920, 659), is_dark=scheme == "dark")
         text = inspected(address)
         page.write_text(as_html(text, WIDTH, DARK), "utf-8")
         size = WIDTH * 9 + 62, text.count("\n") * 20 + 40
