@@ -173,7 +173,8 @@ class Session:
                 they alone are larger, only they come).
             max_turns: At most so many turns.
             max_messages: At most so many messages.
-            reserved: Tokens of `max_tokens` that something else takes; it may be all of them and more.
+            reserved: Tokens of `max_tokens` that something else takes, a section of the receipt; it may be all of them
+                and more.
             keep_opening: Keep what comes before the first user message (a greeting) when the whole conversation fits;
                 with `keep_newest` only until the user speaks.
             keep_newest: Treat the newest turn as the one that is running: its user message is there whole, and its

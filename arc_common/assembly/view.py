@@ -121,8 +121,8 @@ class _Builder:
             notes=notes,
             nearest=nearest,
             sections=self._sections(memory, selection, newest),
-            total_tokens=self._cost(messages),
-            input_tokens=self._available,
+            total_tokens=self._cost(messages) + self._limits.reserved,
+            input_tokens=self._most,
         )
         return View(messages, receipt)
 
@@ -192,6 +192,7 @@ class _Builder:
         leading, turns = selection.kept[: len(self._leading)], selection.kept[len(self._leading) :]
         asked = [newest.user] if newest.user else []
         sections = [
+            Section("reserved", self._limits.reserved, self._most),
             Section("system", instructions + self._cost(leading), available, self._items(leading)),
             Section("facts", (self._cost([memory]) if memory else 0) - instructions, self._room(newest)),
             Section("history", self._cost(turns), available, self._items(turns)),

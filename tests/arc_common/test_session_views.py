@@ -46,6 +46,19 @@ def test_a_view_leaves_a_receipt(engine: ContextEngine, session: Session, caplog
     assert receipt.to_json() in caplog.text
 
 
+def test_what_is_taken_already_is_a_section(engine: ContextEngine, session: Session) -> None:
+    """So that the receipt says where the room went; more than there is is no error."""
+    session.append(turns(40))
+    shown = session.window(max_tokens=60, reserved=25)
+    receipt = engine.admin.debug("s").receipt
+    assert receipt is not None
+    tokens = {section.name: section.tokens for section in receipt.sections}
+    assert tokens == {"reserved": 25, "history": cost(shown)}
+    assert receipt.total_tokens == 25 + cost(shown) <= 60 == receipt.input_tokens
+    assert not session.window(max_tokens=60, reserved=100)
+    assert [section.tokens for section in engine.admin.debug("s").receipt.sections] == [100]
+
+
 def test_ids_made_distinct_are_within_the_limit() -> None:
     """A call's id that comes again gets a longer one, and what that costs is not spent twice."""
 
