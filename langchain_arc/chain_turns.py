@@ -146,14 +146,14 @@ class ChainTurn:
 
     def _view(self, question: str, *, taken: int) -> list[Message]:
         options = self._options
-        limits = [options.max_tokens, options.max_turns, options.max_messages]
+        unlimited = options.max_tokens is options.max_turns is options.max_messages is None
         left = self._engine.budget.input_tokens - taken
         try:
             return self._session.window(
-                max_tokens=None if limits == [None] * 3 else min(left, options.max_tokens or left),
+                max_tokens=None if unlimited else left if options.max_tokens is None else min(left, options.max_tokens),
                 max_turns=options.max_turns,
                 max_messages=options.max_messages,
-                reserved=taken if limits == [None] * 3 else 0,
+                reserved=taken if unlimited else 0,
                 layers=options.layers,
                 query=question,
             )

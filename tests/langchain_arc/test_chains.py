@@ -67,3 +67,12 @@ def test_history_and_input_share_the_window(engine: ContextEngine, limits: dict[
     costs = [arc_tokens(engine.token_counter, messages) for messages in seen]
     assert max(costs) <= WINDOW
     assert costs[-1] > WINDOW // 2
+
+
+def test_a_limit_of_no_tokens_shows_no_history(engine: ContextEngine) -> None:
+    """Nothing is not the same as no limit."""
+    seen: list[list[BaseMessage]] = []
+    memory = chain(engine, seen, max_tokens=0)
+    for question in ("Why?", "And now?"):
+        memory.invoke([HumanMessage(question)], CONFIG)
+    assert [[message.text for message in messages] for messages in seen] == [["Why?"], ["And now?"]]
