@@ -13,6 +13,7 @@ from llamaindex_arc.placement import without_memory
 try:
     from llama_index.core.base.llms.types import ChatMessage
     from llama_index.core.bridge.pydantic import Field, PrivateAttr
+    from llama_index.core.memory.types import DEFAULT_CHAT_STORE_KEY
     from llama_index.core.storage.chat_store import BaseChatStore
 except ImportError as error:
     raise MissingDependencyError("ArcChatStore", package="llama-index-core", extra="llamaindex") from error
@@ -28,6 +29,7 @@ class ArcChatStore(BaseChatStore):
     - Durable, shared and ordered as the engine's store is; each method has an async form that blocks no event loop.
     - Sees the sessions of its caller and user only.
     - Messages come back exactly as they were given, as fresh objects.
+    - LlamaIndex's default key is refused: all memories made without a key would share it.
     - A copy, also a deep one, works on the same engine. It can't be pickled: an engine holds connections.
 
     Args:
@@ -66,8 +68,12 @@ class ArcChatStore(BaseChatStore):
         """The session that a key stands for. Does no I/O.
 
         Raises:
-            InvalidInputError: The key can't be a session's id.
+            InvalidInputError: The key can't be a session's id, or is LlamaIndex's default for memories without one.
         """
+        if key == DEFAULT_CHAT_STORE_KEY:
+            raise InvalidInputError(
+                "session_id", key, "one conversation's own id (session_id or chat_store_key): all share the default"
+            )
         return self._engine.session(key, caller_id=self.caller_id, user_id=self.user_id)
 
     def set_messages(self, key: str, messages: list[ChatMessage]) -> None:

@@ -87,11 +87,14 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         token_limit = values.get("token_limit")
         if type(token_limit) is not int or token_limit < 1:
             raise ValueError("Token limit must be set and greater than 0.")
-        store = values.get("chat_store") or ArcChatStore()
+        given = values.get("chat_store")
+        store = ArcChatStore() if given is None else given
         tokenizer = values.get("tokenizer_fn")
-        if tokenizer is None and isinstance(store, ArcChatStore):
-            tokenizer = CounterAsTokenizer(store.engine.token_counter)
-        return {**values, "chat_store": store, "tokenizer_fn": tokenizer}
+        key = values.get("chat_store_key", DEFAULT_CHAT_STORE_KEY)
+        if isinstance(store, ArcChatStore):
+            tokenizer = tokenizer or CounterAsTokenizer(store.engine.token_counter)
+            key = _checked_key(key, store, is_own=given is None)
+        return {**values, "chat_store": store, "tokenizer_fn": tokenizer, "chat_store_key": key}
 
     def model_post_init(self, context: Any, /) -> None:
         """Count by the user's tokenizer, if there is one."""
@@ -125,7 +128,8 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
                 begins otherwise is replaced, as by `set`.
             llm: Three quarters of its context window are the limit, if none is given.
             chat_store: An `ArcChatStore`, in place of `engine`, `user_id` and `caller_id`.
-            chat_store_key: The session's id, if `session_id` isn't given.
+            chat_store_key: The session's id, if `session_id` isn't given. One of them is required, except for a memory
+                that has an engine of its own and no database.
             token_limit: Tokens that `get` returns at most, the initial count included; 3,000 by default.
             tokenizer_fn: Counts in place of the engine's counter, each text once.
             engine: Where the session is; by default an engine of this memory's own, as the settings say (in memory,
@@ -154,14 +158,14 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
             raise InvalidInputError("facts_placement", facts_placement, '"system", "user" or None')
         if tokenizer_fn is not None and not callable(tokenizer_fn):
             raise InvalidInputError("tokenizer_fn", tokenizer_fn, "a function from text to a list of tokens")
+        is_own = chat_store is None and engine is None
         if chat_store is None:
             chat_store = ArcChatStore(engine, caller_id=caller_id, user_id=user_id)
         elif not isinstance(chat_store, ArcChatStore):
             raise InvalidInputError("chat_store", chat_store, "an ArcChatStore; arc keeps conversations in its engine")
         elif engine is not None or user_id is not None or caller_id != "default":
             raise InvalidInputError("chat_store", chat_store, "either a chat_store or an engine with its scope")
-        key = chat_store_key if session_id is None else session_id
-        chat_store.session(key)
+        key = _checked_key(chat_store_key if session_id is None else session_id, chat_store, is_own=is_own)
         tokenizer_fn = tokenizer_fn or CounterAsTokenizer(chat_store.engine.token_counter)
         memory = cls(
             token_limit=token_limit,
@@ -407,3 +411,11 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         finally:
             with self._lock:
                 self._unsaved = (*waiting, *self._unsaved)
+
+
+def _checked_key(key: str, store: ArcChatStore, *, is_own: bool) -> str:
+    """The session's id; a new one for a memory without an id whose engine is its own and in memory only."""
+    if key == DEFAULT_CHAT_STORE_KEY and is_own and store.engine.settings.resolved_database_url is None:
+        return f"chat_{uuid4().hex}"
+    store.session(key)
+    return key

@@ -57,6 +57,44 @@ def test_without_an_engine_it_has_one_of_its_own() -> None:
     assert other.get() == []
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(lambda engine: ArcChatMemoryBuffer.from_defaults(engine=engine), id="engine"),
+        pytest.param(lambda engine: ArcChatMemoryBuffer.from_defaults(chat_store=ArcChatStore(engine)), id="store"),
+        pytest.param(lambda engine: ArcChatMemoryBuffer(token_limit=9, chat_store=ArcChatStore(engine)), id="class"),
+        pytest.param(
+            lambda engine: ChatMemoryBuffer.from_defaults([user("q")], None, ArcChatStore(engine)), id="theirs"
+        ),
+    ],
+)
+def test_a_shared_engine_needs_the_conversations_id(
+    engine: ContextEngine, make: Callable[[ContextEngine], ChatMemoryBuffer]
+) -> None:
+    """LlamaIndex's default key is the same for everybody: two users would read each other's messages."""
+    with pytest.raises(ValueError, match="session_id: got 'chat_history', expected"):
+        make(engine)
+    assert ArcChatStore(engine).get_keys() == []
+
+
+def test_an_engine_of_its_own_needs_the_conversations_id_over_a_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A database that the settings name is shared by all processes."""
+    monkeypatch.setenv("ARC_DATABASE_URL", f"sqlite:///{tmp_path / 'arc.db'}")
+    for make in (ArcChatMemoryBuffer.from_defaults, lambda: ArcChatMemoryBuffer(token_limit=9)):
+        with pytest.raises(ValueError, match="session_id: got 'chat_history', expected"):
+            make()
+    assert ArcChatMemoryBuffer.from_defaults(session_id="s").get() == []
+
+
+def test_memories_without_an_id_stay_apart_when_they_are_restored_over_one_engine(engine: ContextEngine) -> None:
+    """Each has an id of its own, so that a restored one never goes on in another's conversation."""
+    memories = [ArcChatMemoryBuffer.from_defaults(chat_history=[user(name)]) for name in ("ann", "bob")]
+    restored = [memory_from(memory.to_dict(), engine=engine) for memory in memories]
+    assert [said(memory.get_all()) for memory in restored] == [["ann"], ["bob"]]
+
+
 def test_a_history_given_begins_the_conversation(engine: ContextEngine) -> None:
     """A greeting given at each start doesn't wipe what came after it; another history takes its place."""
     greeting = [assistant("Welcome!")]
