@@ -3,7 +3,7 @@
 ArcError
 ├── InvalidInputError (ValueError)        a value from the caller is not acceptable; nothing was written
 ├── ConfigurationError                    a setting, an address or an installation is wrong
-│   └── MissingDependencyError (ImportError)   an optional package is not installed
+│   └── MissingDependencyError (ImportError)   an optional package could not be imported
 ├── BudgetExceededError                   what must be shown does not fit the model's context window
 ├── NotFoundError (LookupError)           nothing by that name in this scope
 │   ├── SessionNotFoundError              no such conversation for this caller and user
@@ -71,7 +71,7 @@ class ConfigurationError(ArcError):
 
 
 class MissingDependencyError(ConfigurationError, ImportError):
-    """An optional package is not installed.
+    """An optional package could not be imported: it is missing, or its release does not suit. The cause says which.
 
     Args:
         feature: The class or function that needs it.
@@ -83,9 +83,13 @@ class MissingDependencyError(ConfigurationError, ImportError):
         self.feature = feature
         self.package = package
         self.extra = extra
-        super().__init__(
-            f"{feature} needs the package {package!r}, which is not installed: "
-            f"pip install 'arc-context-engine[{extra}]'"
+        super().__init__(feature, package, extra)
+
+    def __str__(self) -> str:
+        reason = f" ({self.__cause__})" if self.__cause__ else ""
+        return (
+            f"{self.feature} needs the package {self.package!r}, which could not be imported{reason}: "
+            f"pip install -U 'arc-context-engine[{self.extra}]'"
         )
 
 

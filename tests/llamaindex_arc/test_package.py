@@ -47,3 +47,18 @@ def test_imports_neither_the_other_framework_nor_what_it_may_not_need() -> None:
     assert not {"langchain_core", "langchain", "langgraph", "langchain_arc", "pydantic_settings", "alembic"} & loaded
     assert not {name for name in loaded if name.startswith(("arc_common.settings", "arc_common.stores.sql"))}
     assert "arc_common.session" in loaded
+
+
+def test_an_import_that_fails_says_why() -> None:
+    """A release that lacks a name is installed, so "not installed" would send its user the wrong way."""
+    code = (
+        "import llama_index.core.base.llms.types as types; del types.BaseContentBlock\n"
+        "try:\n"
+        "    import llamaindex_arc\n"
+        "except ImportError as error:\n"
+        "    print(error)\n"
+    )
+    printed = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
+    assert "cannot import name 'BaseContentBlock'" in printed.stdout
+    assert "not installed" not in printed.stdout
+    assert "pip install -U 'arc-context-engine[llamaindex]'" in printed.stdout
