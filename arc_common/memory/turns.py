@@ -200,6 +200,8 @@ class TurnReader:
         knobs, count = self._settings.summary, len(tail.state.messages)
         if tail.state.view is None and count > knobs.trigger_message_count:
             return 0
+        if tail.state.view and count and tail.state.messages[-1].seq - tail.state.view.boundary > count:
+            return 0  # `max_messages_per_session` has taken messages behind the boundary
         if tail.state.view and count > knobs.high_water_mark and tail.tokens > knobs.high_water_tokens:
             return 0
         return int(_WORTH_A_PREFIX * tail.tokens) if tail.tokens > soft else None

@@ -102,6 +102,23 @@ class ArcSettings(Immutable, BaseSettings):
             read = EnvironmentSource(kind, DotEnvSettingsSource(kind, **files), EnvSettingsSource(kind))
             # from None: pydantic's error holds the values, and one of them may be a secret
             raise configuration_error(error, kind, given=values, names=read.names) from None
+        self._check_message_cap()
+
+    def _check_message_cap(self) -> None:
+        """Refuse a cap on a session's messages that removes them before they are summarised.
+
+        A leaf is due with the turn in which `leaf_messages` wait, so up to two turns more can wait with it, and it is
+        shown once `recent_message_count` follow it: with this least, turns of half a leaf's messages lose no fact.
+        """
+        cap, summary = self.storage.max_messages_per_session, self.summary
+        least = 2 * summary.leaf_messages + summary.recent_message_count + summary.trigger_message_count
+        if cap is not None and cap < least and summary.enabled:
+            raise ConfigurationError(
+                f"storage.max_messages_per_session: got {cap}, expected at least {least} "
+                "(2 * summary.leaf_messages + summary.recent_message_count + summary.trigger_message_count) or none: "
+                "with fewer, messages are removed before their facts are read; raise the cap, lower these, or set "
+                "summary.enabled to false"
+            )
 
     @classmethod
     def settings_customise_sources(

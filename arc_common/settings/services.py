@@ -73,7 +73,10 @@ class StorageSettings(Group):
         default=1_000, ge=1, description="Sessions: kept by the in-memory store; the least recently used one leaves."
     )
     max_messages_per_session: int | None = Field(
-        default=None, ge=1, description="Messages: kept of one session; whole turns leave at the old end. None: all."
+        default=None,
+        ge=1,
+        description="Messages: kept of one session; whole turns leave at the old end. None: all. With summaries, at "
+        "least 2 * summary.leaf_messages + recent_message_count + trigger_message_count: their facts are read first.",
     )
 
 

@@ -86,7 +86,7 @@ def other_value(description: SettingDescription) -> tuple[str, object]:
         choice = next(word for word in allowed.split("'")[1::2] if word != default)
         return choice, choice
     if allowed.startswith("a whole number"):
-        number = default + 1 if isinstance(default, int) else 7
+        number = default + 1 if isinstance(default, int) else 700
         return str(number), number
     if allowed.startswith("a number"):
         return "0.25", 0.25
