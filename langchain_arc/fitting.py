@@ -14,7 +14,7 @@ from arc_common.tokens.correction import corrected
 from arc_common.tokens.counters import default_token_counter
 from arc_common.tokens.counting import REQUEST_OVERHEAD, message_tokens_batch
 from arc_common.tokens.window import check_limits, current_turn, select_window
-from langchain_arc.messages import from_arc, to_arc
+from langchain_arc.messages import to_arc, with_ids_of
 
 try:
     from langchain_core.language_models import BaseLanguageModel
@@ -117,7 +117,8 @@ def _fitted(messages: Messages, *, max_tokens: int, count: _Count) -> list[BaseM
         kept = sorted(selection.kept, key=lambda shape: shape.role is not Role.SYSTEM)
         if len(kept) <= len(least) or not {shapes[place].id for place in least} <= {shape.id for shape in kept}:
             return must
-        fitted = [_shown(shape, given, shapes) for shape in with_distinct_call_ids(kept)]
+        objects = [_shown(shape, given, shapes) for shape in kept]
+        fitted = [with_ids_of(named, it) for named, it in zip(with_distinct_call_ids(kept), objects, strict=True)]
         if count(fitted) <= max_tokens:
             return fitted
         room = sum(map(cost, kept)) - 1  # the counter finds more in a list than in its messages
@@ -163,29 +164,10 @@ def _plain(message: BaseMessage) -> Message:
 
 
 def _shown(shape: Message, given: Sequence[BaseMessage], shapes: Sequence[Message]) -> BaseMessage:
-    """The message that a shape stands for: itself, or a copy with the text that was left of it, or with other ids."""
+    """The message that a shape stands for: itself, or a copy with the text that was left of it."""
     place = int(shape.id or 0)
-    message, whole = given[place], shapes[place]
-    if shape is whole:
-        return message
-    if shape.tool_calls != whole.tool_calls:
-        message = _with_call_ids(message, [call.id for call in shape.tool_calls])
-    changes: dict[str, Any] = {}
-    if shape.content != whole.content:
-        changes["content"] = shape.text
-    if shape.tool_call_id != whole.tool_call_id:
-        changes["tool_call_id"] = shape.tool_call_id
-    return message.model_copy(update=changes) if changes else message
-
-
-def _with_call_ids(message: BaseMessage, ids: Sequence[str | None]) -> BaseMessage:
-    """The message with these ids of its calls, wherever a provider's form has them."""
-    try:
-        whole = to_arc(message)
-    except InvalidInputError:
-        whole = _plain(message)
-    calls = tuple(replace(call, id=name) for call, name in zip(whole.tool_calls, ids, strict=True))
-    return from_arc(replace(whole, tool_calls=calls, origin=None))
+    message = given[place]
+    return message if shape.content == shapes[place].content else message.model_copy(update={"content": shape.text})
 
 
 def _counting(token_counter: TokenCounting) -> _Count:

@@ -7,6 +7,7 @@ from arc_common.codec import Extension, dumps, loads
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.messages import ARC_MARK, Message, Origin, Role, ToolCall
 from arc_common.objects import OBJECTS
+from arc_common.tokens.call_ids import renamed_ids
 from langchain_arc.content import block_of, part_of, storable_copy
 
 try:
@@ -30,7 +31,7 @@ try:
 except ImportError as error:
     raise MissingDependencyError("langchain_arc", package="langchain-core", extra="langchain") from error
 
-__all__ = ["from_arc", "to_arc"]
+__all__ = ["from_arc", "to_arc", "with_ids_of"]
 
 _FORMAT = "langchain"
 
@@ -107,8 +108,9 @@ def to_arc(message: BaseMessage) -> Message:
 def from_arc(message: Message) -> BaseMessage:
     """An arc message as LangChain's.
 
-    - Exactly the message that `to_arc` was given, if it was given one; its id is the stored one. (An object inside it
-      whose class this process has not loaded can't be made again: then what follows holds.)
+    - Exactly the message that `to_arc` was given, if it was given one; its id is the stored one, and its calls have the
+      ids that arc's have. (An object inside it whose class this process has not loaded can't be made again: then what
+      follows holds.)
     - Otherwise a system, human, AI or tool message with LangChain's standard content blocks; absent content and an
       absent tool call id, which LangChain doesn't have, become `""`.
     - A new object each time, which shares no mutable value with arc's.
@@ -125,7 +127,32 @@ def from_arc(message: Message) -> BaseMessage:
     if ARC_MARK in message.metadata:
         data["additional_kwargs"] = {**data["additional_kwargs"], **_mark_of(message)}
     # Not through the constructor: it would derive tool calls again that the original no longer had.
-    return _CLASSES[exact["type"]].model_construct(**data)
+    return with_ids_of(message, _CLASSES[exact["type"]].model_construct(**data))
+
+
+def with_ids_of(message: Message, original: BaseMessage) -> BaseMessage:
+    """LangChain's message with the call ids that arc's has, in every place that names them; itself if it has them."""
+    fields: tuple[str, ...]
+    old: list[str | None]
+    if isinstance(original, AIMessage):
+        calls = [*original.tool_calls, *original.invalid_tool_calls]
+        old, new = [call["id"] for call in calls], [call.id for call in message.tool_calls]
+        fields = ("content", "additional_kwargs", "response_metadata", "tool_call_chunks")
+    elif isinstance(original, ToolMessage):
+        old, new = [original.tool_call_id or None], [message.tool_call_id]
+        fields = ("content", "additional_kwargs")
+    else:
+        return original
+    if old == new or len(old) != len(new):
+        return original
+    changes = {name: renamed_ids(getattr(original, name), old, new) for name in fields if hasattr(original, name)}
+    if isinstance(original, AIMessage):
+        renamed = [{**call, "id": name} for call, name in zip(calls, new, strict=True)]
+        valid = len(original.tool_calls)
+        changes |= {"tool_calls": renamed[:valid], "invalid_tool_calls": renamed[valid:]}
+    else:
+        changes["tool_call_id"] = new[0]
+    return original.model_copy(update=changes)
 
 
 def _core_class(message: BaseMessage) -> type[BaseMessage]:

@@ -18,6 +18,7 @@ from arc_common.codec import dumps, loads
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.messages import ARC_MARK, ContentPart, Message, Origin, PartType, Role, ToolCall
 from arc_common.prompts import holds_memory
+from arc_common.tokens.call_ids import renamed_ids
 
 try:
     from llama_index.core.base.llms.types import (
@@ -101,7 +102,8 @@ def to_arc(message: ChatMessage) -> Message:
 def from_arc(message: Message) -> ChatMessage:
     """The LlamaIndex message that says what this one says.
 
-    - Exact if it came from LlamaIndex; else built from its fields. `None` becomes no blocks, `""` an empty text block.
+    - Exact if it came from LlamaIndex, except that its calls have the ids that arc's have.
+    - Otherwise built from its fields: `None` becomes no blocks, `""` an empty text block.
     - A fresh object each time, down to its blocks and arguments: agents edit what a memory returned in place.
     - Parts that LlamaIndex has no block for are left out, except for their text.
     - `id`, `created_at` and `metadata` are left out: a `ChatMessage` has no place for them but `additional_kwargs`,
@@ -110,7 +112,7 @@ def from_arc(message: Message) -> ChatMessage:
     if message.origin is not None and message.origin.format == FORMAT:
         exact = from_exact(message.origin.json)
         if exact is not None:
-            return exact
+            return _with_ids_of(message, exact)
     return _rebuilt(message)
 
 
@@ -265,6 +267,30 @@ def _rebuilt(message: Message) -> ChatMessage:
     )
     kwargs = _without_none(tool_call_id=message.tool_call_id, name=message.name)
     return ChatMessage.model_construct(role=MessageRole(message.role), additional_kwargs=kwargs, blocks=blocks)
+
+
+def _with_ids_of(message: Message, exact: ChatMessage) -> ChatMessage:
+    """The fresh message with the call ids that arc's has, in blocks as in `additional_kwargs`."""
+    kwargs = exact.additional_kwargs
+    if message.role is Role.TOOL:
+        old, new = [_text(kwargs, "tool_call_id", "call_id")], [message.tool_call_id]
+    else:
+        old, new = [call.id for call in _calls_of(exact, message.role)], [call.id for call in message.tool_calls]
+    if old == new or len(old) != len(new):
+        return exact
+    blocks = [block for block in exact.blocks if isinstance(block, ToolCallBlock)]
+    named = renamed_ids([{"id": block.tool_call_id} for block in blocks], old, new)
+    for block, name in zip(blocks, named, strict=True):
+        block.tool_call_id = name["id"]
+    listed = kwargs.get("tool_calls")
+    exact.additional_kwargs = renamed_ids(kwargs, old, new)
+    if isinstance(listed, list):
+        fields = renamed_ids([dict(_fields(call)) for call in listed], old, new)
+        exact.additional_kwargs["tool_calls"] = [
+            call.model_copy(update=changed) if isinstance(call, BaseModel) else changed
+            for call, changed in zip(listed, fields, strict=True)
+        ]
+    return exact
 
 
 def _block_of(part: ContentPart) -> BaseContentBlock | None:

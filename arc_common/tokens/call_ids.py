@@ -1,15 +1,21 @@
 """Call ids that no two calls of a request share. Pure."""
 
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from arc_common.messages import Message, exchanges_of
 
-__all__ = ["with_distinct_call_ids"]
+__all__ = ["renamed_ids", "with_distinct_call_ids"]
 
 _LONGEST = 32
 """Characters kept of an id that gets a number: OpenAI takes 40."""
+
+_ID_KEYS = ("call_id", "tool_call_id", "tool_use_id", "tool_id", "id")
+"""The keys under which OpenAI, LangChain, Anthropic and LlamaIndex name a call; `call_id` before an item's `id`."""
+_ARGUMENT_KEYS = ("args", "arguments", "input", "tool_kwargs")
+"""Arguments are data: an id in them stays."""
 
 
 def with_distinct_call_ids(messages: Sequence[Message]) -> list[Message]:
@@ -20,7 +26,9 @@ def with_distinct_call_ids(messages: Sequence[Message]) -> list[Message]:
 
     - The first call of an id keeps it, so that what comes later changes nothing before it.
     - Results follow the call that they answer, as `exchanges_of` pairs them. Calls without ids stay so.
-    - Messages that need no other id are the same objects; the others lose their exact foreign form.
+    - Foreign blocks that name a call are renamed with it. `origin` stays: the adapters rename the calls in what they
+      make of it.
+    - Messages that need no other id are the same objects.
     """
     given = [call.id for message in messages for call in message.tool_calls if call.id is not None]
     taken = set(given)
@@ -31,7 +39,7 @@ def with_distinct_call_ids(messages: Sequence[Message]) -> list[Message]:
     changed: dict[int, Message] = {}
     for exchange in exchanges_of(messages)[0]:
         caller, *results = exchange.messages
-        answers: dict[str | None, deque[str | None]] = {}
+        names: list[str | None] = []
         for call in caller.tool_calls:
             new = call.id
             if call.id is not None and call.id in seen:
@@ -39,15 +47,64 @@ def with_distinct_call_ids(messages: Sequence[Message]) -> list[Message]:
                 taken.add(new)
             if call.id is not None:
                 seen.add(call.id)
-            answers.setdefault(call.id, deque()).append(new)
-        if all(new == old for old, ids in answers.items() for new in ids):
+            names.append(new)
+        old = [call.id for call in caller.tool_calls]
+        if names == old:
             continue
-        queues = {old: deque(ids) for old, ids in answers.items()}
-        calls = tuple(replace(call, id=queues[call.id].popleft()) for call in caller.tool_calls)
-        changed[id(caller)] = replace(caller, tool_calls=calls, origin=None)
+        calls = tuple(replace(call, id=name) for call, name in zip(caller.tool_calls, names, strict=True))
+        changed[id(caller)] = replace(caller, tool_calls=calls, content=_content(caller, old, names))
+        answers: dict[str | None, deque[str | None]] = {}
+        for before, after in zip(old, names, strict=True):
+            answers.setdefault(before, deque()).append(after)
         for result in results:
-            changed[id(result)] = replace(result, tool_call_id=answers[result.tool_call_id].popleft(), origin=None)
+            name = answers[result.tool_call_id].popleft()
+            content = _content(result, [result.tool_call_id], [name])
+            changed[id(result)] = replace(result, tool_call_id=name, content=content)
     return [changed.get(id(message), message) for message in messages]
+
+
+def renamed_ids(value: Any, old: Sequence[str | None], new: Sequence[str | None]) -> Any:
+    """A copy of plain values (blocks, a provider's own keys) in which calls have their new ids.
+
+    - An id that several calls have is replaced in their order, once for each dictionary that names it.
+    - A dictionary whose keys are all calls' ids gets the new ones. Arguments and texts stay what they are.
+
+    Args:
+        value: Lists and dictionaries; anything else is given back as it is.
+        old: The calls' ids.
+        new: The ids that they get, in the same order.
+    """
+    names: dict[str, deque[str]] = {}
+    for before, after in zip(old, new, strict=True):
+        if before is not None and after is not None:
+            names.setdefault(before, deque()).append(after)
+    return _renamed(value, names)
+
+
+def _renamed(value: Any, names: Mapping[str, deque[str]]) -> Any:
+    if isinstance(value, list):
+        return [_renamed(one, names) for one in value]
+    if not isinstance(value, dict):
+        return value
+    own = next((value[key] for key in _ID_KEYS if isinstance(value.get(key), str) and value[key] in names), None)
+    if own is not None:
+        new = names[own].popleft() if len(names[own]) > 1 else names[own][0]
+        value = {key: new if key in _ID_KEYS and one == own else one for key, one in value.items()}
+    elif value and all(key in names for key in value):
+        return {names[key][0]: one for key, one in value.items()}
+    return {key: one if key in _ARGUMENT_KEYS else _renamed(one, names) for key, one in value.items()}
+
+
+def _content(message: Message, old: Sequence[str | None], new: Sequence[str | None]) -> Any:
+    """The message's content with other ids in its foreign blocks."""
+    if old == new or message.content is None or isinstance(message.content, str):
+        return message.content
+    places = [place for place, part in enumerate(message.content) if part.type == "opaque"]
+    blocks = renamed_ids([dict(message.content[place].extra) for place in places], old, new)
+    parts = list(message.content)
+    for place, block in zip(places, blocks, strict=True):
+        parts[place] = replace(parts[place], extra=block)
+    return tuple(parts)
 
 
 def _free(call_id: str, taken: set[str], numbers: Counter[str]) -> str:

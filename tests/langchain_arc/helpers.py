@@ -7,6 +7,7 @@ from typing import Any
 
 from langchain_core._api import LangChainDeprecationWarning
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
 from langchain_core.runnables.history import RunnableWithMessageHistory
 
 from arc_common import ContextEngine, Message
@@ -73,3 +74,33 @@ def settle(engine: ContextEngine) -> None:
     memory = engine._runtime.memory
     assert memory is not None
     assert memory.queue.wait(30)
+
+
+def anthropic_request(messages: Sequence[BaseMessage]) -> dict[str, Any]:
+    """What `langchain_anthropic` sends: blocks as they are, calls that no block names behind them."""
+    turns: list[dict[str, Any]] = []
+    for message in messages:
+        if isinstance(message, SystemMessage):
+            continue
+        role = "assistant" if isinstance(message, AIMessage) else "user"
+        given = message.content if isinstance(message.content, list) else [{"type": "text", "text": message.content}]
+        blocks = [dict(block) for block in given if isinstance(block, dict) and block.get("text") != ""]
+        blocks = [block for block in blocks if block["type"] not in ("reasoning", "function_call")]
+        for block in blocks:
+            if block["type"] == "tool_call":
+                block.update(type="tool_use", input=block.pop("args"))
+        if isinstance(message, ToolMessage):
+            named = bool(blocks) and all(block["type"] == "tool_result" for block in blocks)
+            result = {"type": "tool_result", "tool_use_id": message.tool_call_id, "content": blocks}
+            blocks = blocks if named else [result]
+        elif isinstance(message, AIMessage):
+            named_ids = [block["id"] for block in blocks if block["type"] == "tool_use"]
+            blocks += [
+                {"type": "tool_use", "id": call["id"], "name": call["name"], "input": call["args"]}
+                for call in message.tool_calls
+                if call["id"] not in named_ids
+            ]
+        if not turns or turns[-1]["role"] != role:
+            turns.append({"role": role, "content": []})
+        turns[-1]["content"] += blocks
+    return {"messages": turns}

@@ -24,6 +24,7 @@ from arc_common.exceptions import ArcError
 from arc_common.testing.providers import anthropic, gemini, openai
 from langchain_arc import fit_messages, from_arc, to_arc
 from tests.arc_common.strategies import conversations
+from tests.langchain_arc.helpers import anthropic_request
 from tests.langchain_arc.scripted_agents import call
 
 
@@ -195,10 +196,21 @@ def test_nothing_in_nothing_out() -> None:
     assert fit_messages([], max_tokens=0) == []
 
 
-@given(conversations(), st.integers(0, 120), st.sampled_from([letters, HeuristicTokenCounter(), len]))
-def test_never_broken_and_never_too_large(conversation: Any, limit: int, counter: Any) -> None:
+def with_blocks(message: BaseMessage) -> BaseMessage:
+    """The message as Anthropic's package for LangChain gives it: calls are blocks of its content, too."""
+    if not isinstance(message, AIMessage) or not message.tool_calls:
+        return message
+    text = [{"type": "text", "text": message.text}] if message.text else []
+    calls = [{"type": "tool_use", "id": it["id"], "name": it["name"], "input": it["args"]} for it in message.tool_calls]
+    return message.model_copy(update={"content": [*text, *calls]})
+
+
+@given(conversations(), st.integers(0, 120), st.sampled_from([letters, HeuristicTokenCounter(), len]), st.booleans())
+def test_never_broken_and_never_too_large(conversation: Any, limit: int, counter: Any, as_blocks: bool) -> None:
     """Whatever the conversation is: each provider takes what is left, or an error says that nothing can be."""
     messages = [from_arc(message) for message in conversation]
+    if as_blocks:
+        messages = list(map(with_blocks, messages))
     before = [message.model_copy(deep=True) for message in messages]
     try:
         fitted = fit_messages(messages, max_tokens=limit, token_counter=counter)
@@ -219,6 +231,8 @@ def test_never_broken_and_never_too_large(conversation: Any, limit: int, counter
     for provider in (openai, anthropic, gemini):
         found = provider.violations(provider.render([to_arc(message) for message in fitted]))
         assert found == []
+    if all(it["id"] for message in fitted if isinstance(message, AIMessage) for it in message.tool_calls):
+        assert anthropic.violations(anthropic_request(fitted)) == []
 
 
 def test_trim_messages_would_break_the_pair() -> None:

@@ -1,9 +1,11 @@
 """Call ids that come again get a number; whoever answers them is renamed with them."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 
-from arc_common import Message, ToolCall
+from arc_common import ContentPart, Message, ToolCall
 from arc_common.messages import Origin, exchanges_of
 from arc_common.testing.providers import anthropic, gemini, openai
 from arc_common.tokens.call_ids import with_distinct_call_ids
@@ -50,12 +52,33 @@ def test_a_new_id_is_nobody_elses_and_short_enough():
 
 
 def test_messages_that_need_no_other_id_are_the_same_objects():
-    """The others lose the exact foreign form, in which the old id stands."""
+    """The others keep their exact foreign form, in which the adapters rename the call."""
     messages = [USER, calling("c", origin=Origin("f", "{}")), result("c"), calling("c", origin=Origin("f", "{}"))]
     renamed = with_distinct_call_ids(messages)
     assert all(one is other for one, other in zip(renamed[:3], messages[:3], strict=True))
-    assert renamed[3].origin is None
+    assert renamed[3].origin == Origin("f", "{}")
+    assert ids(renamed) == ["c", "c_2"]
     assert messages[3].tool_calls[0].id == "c"
+
+
+def test_foreign_blocks_are_renamed_with_their_calls():
+    """An id in a call's arguments, or in a block of another kind, is no call's."""
+    blocks = (
+        ContentPart("thinking", "c", extra={"signature": "c"}),
+        ContentPart("opaque", name="tool_use", extra={"type": "tool_use", "id": "c", "input": {"id": "c"}}),
+        ContentPart("opaque", name="function_call", extra={"id": "fc_1", "call_id": "c", "arguments": '{"id": "c"}'}),
+    )
+    answer = ContentPart(
+        "opaque", name="tool_result", extra={"type": "tool_result", "tool_use_id": "c", "content": "c"}
+    )
+    asking, answered = replace(calling("c", "c"), content=blocks), replace(result("c"), content=(answer,))
+    renamed = with_distinct_call_ids([USER, calling("c"), result("c"), asking, answered, replace(answered)])
+    thought, used, called = renamed[3].content
+    assert thought is blocks[0]
+    assert used.extra == {"type": "tool_use", "id": "c_2", "input": {"id": "c"}}
+    assert called.extra == {"id": "fc_1", "call_id": "c_3", "arguments": '{"id": "c"}'}
+    assert [message.content[0].extra["tool_use_id"] for message in renamed[4:]] == ["c_2", "c_3"]
+    assert asking.content is blocks
 
 
 @given(conversations())
