@@ -48,6 +48,7 @@ def parts_of(request: ModelRequest[Any]) -> Parts:
     """A request in its parts."""
     others, messages = split_instructions(request.messages)
     own = [request.system_message] if request.system_message else []
+    instructions = [message for message in (*own, *others) if _says_something(message)]
     tools: list[Mapping[str, Any]] = [
         convert_to_openai_tool(tool) if isinstance(tool, BaseTool) else tool for tool in request.tools
     ]
@@ -59,7 +60,7 @@ def parts_of(request: ModelRequest[Any]) -> Parts:
         if not isinstance(strategy, ToolStrategy):  # whichever is chosen shows the model the same schema
             strategy = ToolStrategy(getattr(strategy, "schema", strategy))
         tools += [_answer_tool(spec.name, spec.description, spec.json_schema) for spec in strategy.schema_specs]
-    return Parts(_joined([*own, *others]), messages, tools, response_format)
+    return Parts(_joined(instructions), messages, tools, response_format)
 
 
 def budget_of(model: BaseChatModel, default: TokenBudget) -> TokenBudget:
@@ -103,6 +104,12 @@ def _system(instructions: SystemMessage | None, system: Message | None) -> Syste
     before, _, after = system.text.partition(instructions.text)
     content = [*_text_block(before.strip()), *instructions.content, *_text_block(after.strip())]
     return instructions.model_copy(update={"content": content})
+
+
+def _says_something(message: SystemMessage) -> bool:
+    """Providers refuse a system message of blank text."""
+    blocks = message.content if isinstance(message.content, list) else ()
+    return bool(message.text.strip()) or any(isinstance(it, dict) and it.get("type") != "text" for it in blocks)
 
 
 def _joined(messages: Sequence[SystemMessage]) -> SystemMessage | None:

@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import takewhile
 from typing import Any, Final, Literal, TypeAlias, overload
 
 from arc_common.exceptions import BudgetExceededError, InvalidInputError, MissingDependencyError
@@ -13,7 +14,7 @@ from arc_common.tokens.call_ids import with_distinct_call_ids
 from arc_common.tokens.correction import corrected
 from arc_common.tokens.counters import default_token_counter
 from arc_common.tokens.counting import REQUEST_OVERHEAD, message_tokens_batch
-from arc_common.tokens.window import check_limits, current_turn, select_window
+from arc_common.tokens.window import check_limits, current_turn, says_something, select_window
 from langchain_arc.messages import to_arc, with_ids_of
 
 try:
@@ -133,10 +134,11 @@ def _around(given: Sequence[BaseMessage], count: _Count) -> int:
 
 
 def _least(shapes: Sequence[Message]) -> list[int]:
-    """The places of the system messages at the start and of the newest user message that says anything."""
-    leading = next((i for i, shape in enumerate(shapes) if shape.role is not Role.SYSTEM), len(shapes))
-    user = current_turn(shapes).user
-    return [*range(leading), *([int(user.id or 0)] if user else [])]
+    """The places of the system messages at the start and of the newest user message; blank messages don't count."""
+    spoken = [shape for shape in shapes if says_something(shape)]
+    leading = takewhile(lambda shape: shape.role is Role.SYSTEM, spoken)
+    user = current_turn(spoken).user
+    return [int(shape.id or 0) for shape in (*leading, *([user] if user else ()))]
 
 
 def _shape(message: BaseMessage, name: str) -> Message:

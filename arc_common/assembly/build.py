@@ -120,7 +120,7 @@ class _Builder:
         optional = [*layers.instructions, *(remarks if stored else remarks[first:])]
         limit = request.budget.input_tokens
         while True:
-            draft = Draft(request, user, tuple(text for text in (*fixed, *optional) if text))
+            draft = Draft(request, user, tuple(text for text in (*fixed, *optional) if text.strip()))
             needed = REQUEST_OVERHEAD + self._schemas + draft.tokens(costs)
             if needed <= limit:
                 return draft

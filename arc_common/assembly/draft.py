@@ -50,7 +50,7 @@ class Draft:
     @property
     def system(self) -> Message | None:
         """All system text as one message: providers merge, hoist, reject or silently drop any further one."""
-        texts = list(self.instructions)
+        texts = [text for text in self.instructions if text.strip()]
         if self._memory and (self.request.facts_placement == "system" or self.user is None):
             texts.append(self._memory)
         if self.request.placement == "system" or self.user is None:

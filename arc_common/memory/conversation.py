@@ -153,7 +153,8 @@ class ConversationLog:
 
     def _leading(self, *, before: int) -> list[StoredMessage]:
         head = self._store.head(self._key, limit=_LEADING)
-        leading = takewhile(lambda stored: stored.message.role is Role.SYSTEM, head)
+        spoken = (stored for stored in head if says_something(stored.message))
+        leading = takewhile(lambda stored: stored.message.role is Role.SYSTEM, spoken)
         return [stored for stored in leading if stored.seq < before]
 
     def newest_question(self, *, before: int) -> StoredMessage | None:
