@@ -11,10 +11,12 @@ from arc_common.exceptions import BudgetExceededError, InvalidInputError, Missin
 from arc_common.messages import Message, Role
 from arc_common.protocols import TokenCounter
 from arc_common.tokens.call_ids import with_distinct_call_ids
+from arc_common.tokens.compression.shortening import shortened
 from arc_common.tokens.correction import corrected
 from arc_common.tokens.counters import default_token_counter
 from arc_common.tokens.counting import REQUEST_OVERHEAD, message_tokens_batch
 from arc_common.tokens.window import check_limits, current_turn, says_something, select_window
+from langchain_arc.content import block_of
 from langchain_arc.messages import to_arc, with_ids_of
 
 try:
@@ -70,9 +72,10 @@ def fit_messages(
     - System messages at the start and the newest user message are kept whole. Later system messages stay and go with
       the turn that they stand in; they are moved up to the first ones, because providers refuse or drop them elsewhere.
     - What follows the system messages begins with the user's; whole turns are kept, from the newest. Of a newest turn
-      that is too large, older tool results are cleared, then its older steps are left out.
-    - What is kept are the very objects that were given, in conversation order, but for a cleared result and for a later
-      call with an earlier one's id and its result, which providers refuse: these are changed copies.
+      that is too large, older tool results are cleared, then its older steps are left out; the results of its newest
+      step are cut to what fits.
+    - What is kept are the very objects that were given, in conversation order. Changed copies stand for results that
+      were cleared or cut, and for a later call with an earlier one's id and its result, which providers refuse.
     - The sum is at most `max_tokens` under the counter, also if that counts a list as more than its messages.
 
     Args:
@@ -112,17 +115,24 @@ def _fitted(messages: Messages, *, max_tokens: int, count: _Count) -> list[BaseM
             counted.append(shape)  # while it is alive nobody else has its id()
         return costs[id(shape)]
 
+    def shorten(shape: Message, tokens: int) -> Message | None:
+        return shortened(shape, max_tokens=tokens, count=cost) if shape.role is Role.TOOL else None
+
     room = max_tokens - around
     while True:
-        selection = select_window(shapes, max_tokens=max(room, 0), count=cost, live=True)
+        selection = select_window(
+            shapes, max_tokens=max(room, 0), count=cost, live=True, shorten=shorten, whole_turns=True
+        )
         kept = sorted(selection.kept, key=lambda shape: shape.role is not Role.SYSTEM)
         if len(kept) <= len(least) or not {shapes[place].id for place in least} <= {shape.id for shape in kept}:
             return must
         objects = [_shown(shape, given, shapes) for shape in kept]
         fitted = [with_ids_of(named, it) for named, it in zip(with_distinct_call_ids(kept), objects, strict=True)]
-        if count(fitted) <= max_tokens:
+        excess = count(fitted) - max_tokens
+        if excess <= 0:
             return fitted
-        room = sum(map(cost, kept)) - 1  # the counter finds more in a list than in its messages
+        total = sum(map(cost, kept))  # the counter finds more in a list than in its messages
+        room = total - (max(min(excess, total // 8), 1) if selection.changed else 1)
 
 
 def _around(given: Sequence[BaseMessage], count: _Count) -> int:
@@ -168,8 +178,11 @@ def _plain(message: BaseMessage) -> Message:
 def _shown(shape: Message, given: Sequence[BaseMessage], shapes: Sequence[Message]) -> BaseMessage:
     """The message that a shape stands for: itself, or a copy with the text that was left of it."""
     place = int(shape.id or 0)
-    message = given[place]
-    return message if shape.content == shapes[place].content else message.model_copy(update={"content": shape.text})
+    message, content = given[place], shape.content
+    if content == shapes[place].content:
+        return message
+    blocks = list(map(block_of, content)) if isinstance(content, tuple) else content or ""
+    return message.model_copy(update={"content": blocks})
 
 
 def _counting(token_counter: TokenCounting) -> _Count:

@@ -92,7 +92,8 @@ def fit_exchanges(exchanges: Sequence[Exchange], room: int, *, count: Count, sho
     - Calls and their results stay together; order stays; there is no gap: what is dropped is older than what is shown.
     - The newest is shown whole if it fits. Of the others, older tool results are cleared before anything is dropped,
       as far as half of the room holds what is left of them.
-    - With `shorten`, the first that does not fit is shortened to what fits.
+    - With `shorten`, the first that does not fit is shortened to what fits. The newest comes first: results that have
+      just arrived are cut, not cleared.
 
     Args:
         exchanges: The exchanges, oldest first.
@@ -159,23 +160,37 @@ def _bare(form: _Form, count: Count) -> _Form:
 
 
 def _shortened(form: _Form, room: int, count: Count, shorten: Shorten | None) -> _Form | None:
-    """The exchange cut to what there is room for; `None` when not even its bare form fits."""
+    """The exchange cut to fit: what is said beside the calls and each result get equal shares, and what others leave.
+
+    Without `shorten` its bare form. `None` when not even the calls and cleared results fit.
+    """
     bare = _bare(form, count)
+    if shorten is None:
+        return bare if bare.tokens <= room else None
     messages, costs = list(bare.messages), list(bare.costs)
-    left = room - bare.tokens
-    order = [*range(1, len(messages)), 0] if left >= 0 else [0]
-    for i in order:  # results first: what the model said itself is in the calls
-        there = left + costs[i]
-        if form.costs[i] <= there:
-            shown: Message | None = form.messages[i]
-        else:
-            shown = shorten(form.messages[i], there) if shorten and there > 0 else None
+    costs[0] = min(costs[0], count(replace(messages[0], content=None, origin=None)))
+    left = room - sum(costs)
+    if left < 0:
+        return None
+    more = [whole - least for whole, least in zip(form.costs, costs, strict=True)]
+    shares = {0: max(left // len(more), left - sum(more[1:]))}  # then the results, the smallest first
+    for place, i in enumerate([0, *sorted(range(1, len(more)), key=more.__getitem__)]):
+        share = costs[i] + shares.get(i, left // (len(more) - place))
+        shown: Message | None = form.messages[i]
+        if form.costs[i] > share:
+            shown = shorten(form.messages[i], share)
+            if i == 0 and shown is None:  # unlike a result, it can't be cleared
+                shown = (
+                    form.messages[0] if form.costs[0] <= costs[0] + left else shorten(form.messages[0], costs[0] + left)
+                )
+                if shown is None:
+                    return None
         if shown is None:
             continue
-        messages[i] = shown
-        costs[i] = form.costs[i] if shown is form.messages[i] else count(shown)
-        left = there - costs[i]
-    return _Form(tuple(messages), tuple(costs)) if left >= 0 else None
+        tokens = form.costs[i] if shown is form.messages[i] else count(shown)
+        left -= tokens - costs[i]
+        messages[i], costs[i] = shown, tokens
+    return _Form(tuple(messages), tuple(costs))
 
 
 def _fitted(whole: Sequence[_Form], shown: Sequence[_Form]) -> Fitted:

@@ -112,6 +112,7 @@ def select_window(
     keep_opening: bool = False,
     continued: bool = False,
     shorten: Shorten | None = None,
+    whole_turns: bool = False,
 ) -> Selection:
     """Keep the newest turns that fit all limits together.
 
@@ -136,6 +137,7 @@ def select_window(
         keep_opening: Keep what comes before the first user message (a greeting) when everything else fits too.
         continued: Whether a newer turn follows that is not among the messages; then none of these has to be shown.
         shorten: Gives as much of a message as so many tokens hold.
+        whole_turns: Use `shorten` for the newest turn only, and show no other turn in part.
 
     Raises:
         InvalidInputError: A limit is negative or no whole number.
@@ -159,11 +161,12 @@ def select_window(
     left: list[Sequence[Message]] = []
     changed: tuple[Changed, ...] = ()
     is_full = False
+    fills = shorten is not None and not whole_turns
     for turn in reversed(turns):
         said = turn.messages
         if not is_full and room.takes(said, turns=1):
             kept.append(said)
-        elif not is_full and (not (kept or continued) or (shorten is not None and room.is_wasted_without(turn))):
+        elif not is_full and (not (kept or continued) or (fills and room.is_wasted_without(turn))):
             part = room.part_of(turn, shorten)
             if (kept or continued) and len(part.shown) == 1 < len(said):
                 # a question without its answer helps nobody
