@@ -1,13 +1,12 @@
 """Work on sessions' summaries that no reply waits for: who does it, when, and under which lease."""
 
 import logging
-import os
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from uuid import uuid4
 
 from arc_common.memory.background import BackgroundQueue
+from arc_common.memory.leases import SessionLeases
 from arc_common.memory.summaries import SummaryWriter
 from arc_common.observability import Observer
 from arc_common.protocols import SessionKey
@@ -19,6 +18,8 @@ __all__ = ["Upkeep"]
 _log = logging.getLogger("arc.memory")
 
 _POLL_SECONDS = 0.25
+_PATIENCE = timedelta(seconds=60)
+"""The longest wait in `finish` for another process that is at work."""
 
 
 class Upkeep:
@@ -26,7 +27,7 @@ class Upkeep:
 
     - Coalesced per session; one thread writes a session's summaries at a time, and one process, by a lease.
     - While a model is at work, rules write what comes meanwhile on a thread of their own, so that no turn has to.
-    - A process that dies leaves its lease until it expires; then the next to come takes the session over.
+    - A process that dies no longer renews its lease: once that has expired the next to come takes the session over.
 
     Args:
         store: Where leases are.
@@ -53,13 +54,12 @@ class Upkeep:
     ) -> None:
         self._store = store
         self._writer = writer
-        self._lease_seconds = settings.lease_seconds
+        self._leases = SessionLeases(store, seconds=settings.lease_seconds)
         self._prepare = prepare
         self._save = save
         self._observer = observer
         self._clock = clock
         self._pause = pause
-        self._name = uuid4().hex
         self._refused: set[SessionKey] = set()  # those on which somebody else was at work
         self.queue: BackgroundQueue[SessionKey] = BackgroundQueue(
             self._work, threads=settings.threads, on_error=self._count_error
@@ -95,11 +95,11 @@ class Upkeep:
     def finish(self, key: SessionKey) -> None:
         """Have all that is due written, and wait for it.
 
-        Where another process holds the lease it is waited for, until it has finished, or for as long as a lease lasts:
-        one that has died is taken over then. When somebody is at work even after that, it is logged and counted
-        (`summary.lease_held`), and what they have not written yet is not waited for.
+        Where another process holds the lease, this waits until it has finished, at most a minute. A process that died
+        is taken over as soon as its lease expires. If another is still at work after a minute, that is logged and
+        counted (`summary.lease_held`), and what it has not written yet is not waited for.
         """
-        until = self._clock() + timedelta(seconds=self._lease_seconds)
+        until = self._clock() + _PATIENCE
         while True:
             self.queue.schedule(key)
             self.queue.wait(key=key)
@@ -116,6 +116,7 @@ class Upkeep:
         """Drop what waits and stop what runs."""
         self._quick.close()
         self.queue.close()
+        self._leases.close()
 
     def _work(self, key: SessionKey) -> None:
         self._save(key)
@@ -123,26 +124,22 @@ class Upkeep:
             self._refused.discard(key)
             self._prepare(key, False)
             return
-        owner = f"{self._name}-{os.getpid()}"  # a forked child is another
-        seconds = self._lease_seconds
-        lease = self._store.acquire(key, owner=owner, seconds=seconds)
-        if lease is None:
-            self._refused.add(key)
-            self._prepare(key, True)
-            return
-        self._refused.discard(key)
-        changed = False
-        try:
-            while not self.queue.stopping and self._writer.step(key, lease):
-                changed = True
-                self._writer.courtesy.give_way()
-                self._prepare(key, changed)
-                renewed = self._store.acquire(key, owner=owner, seconds=seconds)
-                if renewed is None or renewed.fence != lease.fence:
-                    return
-                lease = renewed
-        finally:
-            self._store.release(key, lease)
+        with self._leases.hold(key) as held:
+            if held is None:
+                self._refused.add(key)
+                self._prepare(key, True)
+                return
+            self._refused.discard(key)
+            changed = False
+            while not self.queue.stopping and (lease := held.lease) is not None:
+                if self._writer.step(key, lease):
+                    changed = True
+                    self._writer.courtesy.give_way()
+                    self._prepare(key, changed)
+                elif self._store.state(key, limit=0).epoch != lease.epoch:  # a message was edited meanwhile
+                    held.renew()
+                else:
+                    break
         self._prepare(key, changed)
 
     def _work_quickly(self, key: SessionKey) -> None:

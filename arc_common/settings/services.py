@@ -160,5 +160,8 @@ class BackgroundSettings(Group):
 
     threads: int = Field(default=4, ge=1, description="Threads: for models, embedders and background work together.")
     lease_seconds: float = Field(
-        default=60.0, gt=0, description="Seconds: after these another process may take a job over."
+        default=5.0,
+        gt=0,
+        description="Seconds: after these another process takes over the work of one that died; one that works renews "
+        "its lease three times in that time.",
     )
