@@ -157,7 +157,14 @@ class Runtime:
                     give_way=hierarchy.give_way if hierarchy else lambda: None,
                 )
                 facts = hierarchy.facts_about if hierarchy else lambda *_: []
-                self.own_recall = SessionRecall(index, store, facts=facts, observer=self.observer, reply=self.reply)
+                self.own_recall = SessionRecall(
+                    index,
+                    store,
+                    facts=facts,
+                    observer=self.observer,
+                    reply=self.reply,
+                    patience=self.settings.summary.synchronous_timeout_seconds,
+                )
         return self.own_recall
 
     @property

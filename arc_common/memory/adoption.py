@@ -28,8 +28,9 @@ class Shown:
         facts: The pinned facts' lines.
         fact_ids: Their ids.
         narrative: The narratives.
-        unshown: How many narratives there was no room for.
+        unshown: How many narratives there was no room for, or have to be written again first.
         unshown_tokens: Their tokens.
+        stale: Whether one has to be written again.
     """
 
     facts: tuple[str, ...]
@@ -37,6 +38,7 @@ class Shown:
     narrative: str
     unshown: int
     unshown_tokens: int
+    stale: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,8 @@ def composed(
     """
     shown, left_out = shown_narratives(material.cover, boundary=boundary, max_tokens=material.narrative_tokens)
     narrative, dropped = narrated(shown, max_tokens=material.narrative_tokens, count=material.index.count)
-    missed = [*left_out, *dropped]
+    emptied = [one for one in material.cover if one.made_by is None and one.end <= boundary]
+    missed = [*left_out, *dropped, *emptied]
     known = [fact for fact in list(material.index.facts.values())[:_CANDIDATES] if fact.segment <= boundary]
     facts = pinned(known, max_tokens=material.facts_tokens, count=material.index.cost, unhurried=unhurried)
     return Shown(
@@ -123,6 +126,7 @@ def composed(
         narrative=narrative,
         unshown=len(missed),
         unshown_tokens=sum(segment.tokens for segment in missed),
+        stale=bool(emptied),
     )
 
 
@@ -174,6 +178,7 @@ def adopted(
         instructions=instructions,
         correction=correction,
         adopted_at=now,
+        stale=shown.stale,
         unshown=shown.unshown,
         unshown_tokens=shown.unshown_tokens,
     )

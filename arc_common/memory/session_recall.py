@@ -1,6 +1,7 @@
 """Recall: what was said comes back when a question needs it, from this session or from all of the user's."""
 
 import logging
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -69,7 +70,8 @@ class RecalledMessage:
 class SessionRecall:
     """Finds messages of sessions for questions, and keeps the index of messages up in the background.
 
-    - `recall` first indexes what is not indexed yet; a turn takes the index as it is: what is new is shown verbatim.
+    - `recall` first indexes what is not indexed yet, for `patience` seconds at most; the background does the rest.
+      A turn takes the index as it is: what is new is shown verbatim.
     - A session is indexed in batches of a few messages. What a process that died left undone, the next one does.
     - Failures are logged and counted ("recall.errors"); only `recall` raises.
 
@@ -79,6 +81,7 @@ class SessionRecall:
         facts: Finds facts.
         observer: Receives counts.
         reply: Marks the time of a reply, to which background work gives way.
+        patience: Seconds that `recall` may spend on indexing.
     """
 
     def __init__(
@@ -89,12 +92,14 @@ class SessionRecall:
         facts: FactSearch,
         observer: Observer,
         reply: Callable[[], AbstractContextManager[None]],
+        patience: float,
     ) -> None:
         self._index = index
         self._conversations = conversations
         self._facts = facts
         self._observer = observer
         self._reply = reply
+        self._patience = patience
         self._lock = Lock()
         self._new: dict[SessionKey, set[str]] = {}
         self.queue: BackgroundQueue[SessionKey] = BackgroundQueue(
@@ -137,9 +142,10 @@ class SessionRecall:
             SessionNotFoundError: The session belongs to another user.
             StoreError: A store failed.
         """
-        self._catch_up(key)
+        until = time.monotonic() + self._patience
+        self._catch_up(key, stop=lambda: time.monotonic() > until)
         self._index.embed(key, most=1)
-        if self._index.embedder is not None:
+        if self._index.embedder is not None or time.monotonic() > until:
             self.queue.schedule(key)
         found = find_messages(self._index, key, question, limit=_CANDIDATES)
         stated, newest = self._stated(key, question)
@@ -220,11 +226,11 @@ class SessionRecall:
         self._catch_up(key)
         self._index.embed(key, stop=lambda: self.queue.stopping)
 
-    def _catch_up(self, key: SessionKey) -> None:
+    def _catch_up(self, key: SessionKey, *, stop: Callable[[], bool] = bool) -> None:
         with self._lock:
             ids = self._new.pop(key, set())
         try:
-            self._index.catch_up(key, edited=ids, stop=lambda: self.queue.stopping)
+            self._index.catch_up(key, edited=ids, stop=lambda: self.queue.stopping or stop())
         except SessionNotFoundError:
             raise
         except Exception:

@@ -150,17 +150,11 @@ class SummaryWriter:
             or self._next_higher(cover, boundary=view.boundary if view else 0) is not None
         )
 
-    def leaves_by_rules(self, key: SessionKey, *, epoch: int) -> bool:
-        """Write each complete leaf that has no summary, with neither model nor lease; whether any was written."""
-        written = False
-        while (plan := self._next_leaf(key, self._store.cover(key))) is not None:
-            if not self._leaf_by_rules(key, plan, epoch=epoch):
-                return written
-            written = True
-        for segment in list(takewhile(_is_empty, self._unfinished(key))):
-            if segment.level == 0:
-                written |= self._leaf_by_rules(key, Plan(0, segment.start, segment.end), epoch=epoch)
-        return written
+    def leaf_by_rules(self, key: SessionKey, *, epoch: int) -> bool:
+        """Write the oldest leaf that has no summary, with neither model nor lease; whether it was written."""
+        empty = next((one for one in takewhile(_is_empty, self._unfinished(key)) if one.level == 0), None)
+        plan = Plan(0, empty.start, empty.end) if empty else self._next_leaf(key, self._store.cover(key))
+        return plan is not None and self._leaf_by_rules(key, plan, epoch=epoch)
 
     def _next_leaf(self, key: SessionKey, cover: Sequence[Segment]) -> Plan | None:
         last = max((segment.end for segment in cover), default=0)

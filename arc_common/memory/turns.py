@@ -36,7 +36,10 @@ _WORTH_A_PREFIX = 2 / 3
 """Of the verbatim tokens: an adoption that frees less waits for the limit, because with it all that follows the system
 prompt is sent anew."""
 
-NO_MORE = "no more could be summarised: the last turns are shown"
+_BACKLOG = 2
+"""Times as many tokens as can be shown: a turn does not wait for the model where more are behind."""
+
+BEHIND = "not all that is left out could be summarised yet: the newest turns are shown"
 BY_RULES = "summarised by rules: the model's summary is not there"
 WAITED = "the turn waited for a summary"
 
@@ -63,6 +66,9 @@ class Background(Protocol):
     def is_writing(self, key: SessionKey) -> bool:
         """Whether its summaries are being written."""
 
+    def schedule(self, key: SessionKey) -> None:
+        """Have what is due written soon."""
+
     def write(self, key: SessionKey, *, timeout: float) -> None:
         """Have what is due written, and wait for it so many seconds."""
 
@@ -76,7 +82,7 @@ class TurnReader:
     - A turn reads one state and what is new in it, whatever the conversation's length; the background reads segments
       and facts, counts and composes. An adopting turn compares, takes, and has it stored behind it.
     - Only a session's first turn here, one after an edit, and one for which nothing that fits was prepared do that work
-      themselves.
+      themselves, and write one leaf at most: what is behind after an import is the background's work.
 
     Args:
         store: Where summaries are kept.
@@ -243,7 +249,7 @@ class TurnReader:
         return Remembered((tail.behind(known.view) if known and ahead else tail).state)
 
     def _by_itself(self, key: SessionKey, tail: Tail, *, fits: bool, room: int) -> Remembered:
-        """The turn sees to it that there is something to adopt: by the model if nobody is at it, and by the rules."""
+        """The turn writes one leaf where it needs one, adopts what there is, and leaves the rest to the background."""
         state = tail.state
         verbatim: Sequence[Outline] = [
             Outline(stored.seq, stored.message.role, stored.tokens) for stored in state.messages
@@ -253,31 +259,44 @@ class TurnReader:
             verbatim = self._store.outlines(key, after=boundary, limit=_EVERY)
         stale = state.view is not None and state.view.stale
         if stale:
-            self._writer.leaves_by_rules(key, epoch=state.epoch)
+            self._writer.leaf_by_rules(key, epoch=state.epoch)
         material = self._prepared(key, state)
         reach = self._reach(material, verbatim, boundary=boundary, room=room, any_maker=False)
         notes: list[str] = []
         if not fits and not _fits(verbatim, reach, self._limit(room)):
-            material, reach, notes = self._caught_up(key, state, verbatim, reach, room=room)
+            material, reach, notes = self._caught_up(key, state, verbatim, reach, room=room, may_write=not stale)
+            if not _fits(verbatim, reach, self._limit(room)):
+                self._background.schedule(key)
+                notes.append(BEHIND)
         if reach == boundary and not stale:
-            return Remembered(state, () if fits else (*notes, NO_MORE))
+            return Remembered(state, tuple(notes))
         return Remembered(self._adopt(key, tail, material, reach, verbatim, at_once=True), tuple(notes))
 
     def _caught_up(
-        self, key: SessionKey, state: SessionState, verbatim: Sequence[Outline], reach: int, *, room: int
+        self,
+        key: SessionKey,
+        state: SessionState,
+        verbatim: Sequence[Outline],
+        reach: int,
+        *,
+        room: int,
+        may_write: bool,
     ) -> tuple[Material, int, list[str]]:
+        """What can be adopted after writing one leaf by rules, and where little is behind after a wait for the model."""
         boundary = _boundary(state)
 
         def look() -> tuple[Material, int]:
             material = self._prepared(key, self._store.state(key, limit=0))
             return material, self._reach(material, verbatim, boundary=boundary, room=room, any_maker=True)
 
-        self._writer.leaves_by_rules(key, epoch=state.epoch)
+        if may_write:
+            self._writer.leaf_by_rules(key, epoch=state.epoch)
         material, furthest = look()
         if furthest == reach:
             return material, reach, []
         notes: list[str] = []
-        if self._writer.has_model and not self._background.is_writing(key):
+        is_backlog = not _fits(verbatim, furthest, _BACKLOG * self._limit(room))
+        if self._writer.has_model and not is_backlog and not self._background.is_writing(key):
             with self._writer.courtesy.waiting():
                 self._background.write(key, timeout=self._settings.summary.synchronous_timeout_seconds)
             notes.append(WAITED)

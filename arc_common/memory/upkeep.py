@@ -146,7 +146,9 @@ class Upkeep:
         """What does not wait for a model."""
         self._save(key)
         if self.queue.is_busy(key) and self._writer.has_model:
-            changed = self._writer.leaves_by_rules(key, epoch=self._store.state(key, limit=0).epoch)
+            epoch, changed = self._store.state(key, limit=0).epoch, False
+            while not self._quick.stopping and self._writer.leaf_by_rules(key, epoch=epoch):
+                changed = True
             self._prepare(key, changed)
 
     def _count_error(self, error: Exception) -> None:

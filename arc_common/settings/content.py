@@ -203,7 +203,8 @@ class SummarySettings(Group):
     synchronous_timeout_seconds: float = Field(
         default=10.0,
         gt=0,
-        description="Seconds: the longest wait for a summary in a reply's way, when nothing else fits.",
+        description="Seconds: the longest wait for a summary in a reply's way, when nothing else fits, and the "
+        "longest that `recall` spends on indexing messages.",
     )
 
 

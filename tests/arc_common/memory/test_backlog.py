@@ -1,0 +1,92 @@
+"""A conversation that was imported whole: no read waits for its summaries, and they are written at a linear cost."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from arc_common.context_window import ContextWindow
+from arc_common.engine import ContextEngine
+from arc_common.protocols import SessionKey
+from arc_common.session import Session
+from arc_common.settings import ArcSettings
+from arc_common.stores.sql import SqlStore
+from arc_common.tokens.budget import TokenBudget
+from arc_common.tokens.window import OLDER
+from tests.arc_common.memory.summarising import turn
+from tests.arc_common.memory.test_turn_costs import OwnThread
+
+KEY = SessionKey("s")
+
+
+def imported(url: str, turns: int) -> None:
+    """A conversation that nobody has summarised."""
+    settings = ArcSettings(storage={"synchronous": "normal"}, summary={"enabled": False}, recall={"enabled": False})
+    with ContextEngine.open(url, settings=settings) as engine:
+        engine.session(KEY.session_id).append([message for number in range(turns) for message in turn(number)])
+
+
+READS: dict[str, Callable[[Session], object]] = {
+    "context": lambda session: session.context("And my order?"),
+    "context of few tokens": lambda session: session.context("And my order?", budget=TokenBudget(900, 100)),
+    "window": lambda session: session.window(max_tokens=600, query="And my order?"),
+    "window of a few messages": lambda session: session.window(max_messages=4),
+    "facts": lambda session: session.facts(),
+    "summary": lambda session: session.summary(),
+    "messages": lambda session: session.messages(limit=10),
+    "recall": lambda session: session.recall("And my order?", top_k=3),
+}
+
+
+@pytest.mark.parametrize("at_work", [True, False], ids=["beside the background", "alone"])
+@pytest.mark.parametrize("name", READS)
+def test_no_read_writes_more_than_one_leaf(tmp_path: Path, name: str, *, at_work: bool) -> None:
+    """The first read after an import of 1,200 messages, whoever is at work on them."""
+    url = f"sqlite:///{tmp_path / 'arc.db'}"
+    imported(url, 600)
+    rival, own = SqlStore(url), OwnThread(url)
+    if not at_work:
+        assert rival.summaries.acquire(KEY, owner="rival", seconds=600) is not None
+    settings = ArcSettings(recall={"enabled": False}, summary={"synchronous_timeout_seconds": 1e-6})
+    with ContextEngine.open(own.database, settings=settings) as engine:
+        session = engine.session(KEY.session_id)
+        session.messages(limit=1)
+        own.statements.clear()
+        READS[name](session)
+        written = sum(sql.startswith("INSERT INTO arc_summaries") for sql in own.statements)
+        began = own.statements.count("BEGIN IMMEDIATE")
+    own.database.dispose()
+    rival.close()
+    assert written <= 1
+    assert began <= 4, own.statements
+
+
+def test_what_is_behind_is_worked_off_after_a_read(tmp_path: Path) -> None:
+    """Until then the receipt names how many messages a request leaves out, afterwards a summary stands for them."""
+    url = f"sqlite:///{tmp_path / 'arc.db'}"
+    imported(url, 600)
+    rival = SqlStore(url)
+    lease = rival.summaries.acquire(KEY, owner="rival", seconds=600)
+    assert lease is not None
+    with ContextEngine.open(url) as engine:
+        session = engine.session(KEY.session_id)
+        before = session.context("And my order?", budget=TokenBudget(900, 100))
+        rival.summaries.release(KEY, lease)
+        after = session.context("And my order?", budget=TokenBudget(900, 100))
+        session.summarize()
+        summary = session.summary()
+        done = session.context("And my order?", budget=TokenBudget(900, 100))
+    rival.close()
+    for window in (before, after):
+        assert window.total_tokens <= 800
+        assert _missing(window) > 1_000
+        assert any("could be summarised yet" in note for note in window.receipt.notes)
+    assert summary is not None
+    assert summary.pending < 70
+    assert _missing(done) < 70
+
+
+def _missing(window: ContextWindow) -> int:
+    """Messages that are neither shown nor summarised."""
+    left = window.receipt.rest.get(OLDER)
+    return left.count if left else 0
