@@ -123,7 +123,7 @@ class HierarchicalMemory:
 
     def forget(self, key: SessionKey) -> None:
         """Keep nothing of a session in this process's memory: what is read again is read from the store."""
-        for kept in (self._tails, self._views, self._indexes, self._turns):
+        for kept in (self._tails, self._views, self._indexes, self._turns, self._writer):
             kept.forget(key)
 
     def close(self) -> None:

@@ -1,6 +1,7 @@
 """Writing a conversation's summaries in the background: which is next, from what, and what is stored of it."""
 
 import hashlib
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -31,6 +32,8 @@ _FULL = 0.9
 _BY_NUMBER = 16
 """Messages in a leaf at most, where they leave the verbatim part by their number."""
 _SESSIONS = 1_024
+_SEGMENTS = 20_000
+"""Segments that are kept of all sessions together, without their sources; of a longer session none are kept."""
 _OUTLINES = 64
 _MORE = 8
 """Times as many unfinished segments are read when the first of them are not to be written; as a rule one is enough."""
@@ -93,7 +96,10 @@ class SummaryWriter:
         self._new_id = new_id
         self._given_up: set[tuple[SessionKey, int, int, int]] = set()
         self._rooms: LRUCache[SessionKey, int] = LRUCache(_SESSIONS)
-        self._rooms_lock = Lock()
+        self._covers: LRUCache[SessionKey, tuple[int, list[Segment]]] = LRUCache(
+            _SEGMENTS, getsizeof=lambda kept: 1 + len(kept[1])
+        )
+        self._lock = Lock()
         self._stopped = False
 
     @property
@@ -107,7 +113,7 @@ class SummaryWriter:
 
     def fits(self, key: SessionKey, room: int) -> None:
         """Know the tokens that a session's requests have for verbatim messages: leaves are made for that."""
-        with self._rooms_lock:
+        with self._lock:
             self._rooms[key] = room
 
     def is_final(self, key: SessionKey, segment: Segment) -> bool:
@@ -126,13 +132,13 @@ class SummaryWriter:
         if state.epoch != lease.epoch:
             return False
         self.courtesy.give_way()
-        cover = self._store.cover(key)
+        cover = self._cover(key, epoch=state.epoch)
         leaf = self._next_leaf(key, cover)
         self.courtesy.give_way()
         if leaf is not None:  # refused where another turn has just written it: then there is a next one
             return (
                 self._leaf_by_rules(key, leaf, epoch=lease.epoch)
-                or self._next_leaf(key, self._store.cover(key)) != leaf
+                or self._next_leaf(key, self._cover(key, epoch=state.epoch)) != leaf
             )
         if (unfinished := self._next_unfinished(key)) is not None:
             return self._rewrite(key, unfinished, lease)
@@ -143,18 +149,44 @@ class SummaryWriter:
 
     def is_due(self, key: SessionKey) -> bool:
         """Whether anything is to be written; what the model failed at is not."""
-        view, cover = self._store.state(key, limit=0).view, self._store.cover(key)
+        state = self._store.state(key, limit=0)
+        cover = self._cover(key, epoch=state.epoch)
         return (
             self._next_leaf(key, cover) is not None
             or self._next_unfinished(key) is not None
-            or self._next_higher(cover, boundary=view.boundary if view else 0) is not None
+            or self._next_higher(cover, boundary=state.view.boundary if state.view else 0) is not None
         )
 
     def leaf_by_rules(self, key: SessionKey, *, epoch: int) -> bool:
         """Write the oldest leaf that has no summary, with neither model nor lease; whether it was written."""
         empty = next((one for one in takewhile(_is_empty, self._unfinished(key)) if one.level == 0), None)
-        plan = Plan(0, empty.start, empty.end) if empty else self._next_leaf(key, self._store.cover(key))
+        plan = Plan(0, empty.start, empty.end) if empty else self._next_leaf(key, self._cover(key, epoch=epoch))
         return plan is not None and self._leaf_by_rules(key, plan, epoch=epoch)
+
+    def forget(self, key: SessionKey) -> None:
+        """Keep nothing of this session."""
+        with self._lock:
+            self._covers.pop(key, None)
+
+    def _cover(self, key: SessionKey, *, epoch: int) -> list[Segment]:
+        """The segments that stand for the session, as read at this epoch and changed here since.
+
+        Reading them for each segment that is written would cost the square of a conversation. What other processes
+        have written since is missing until a commit is refused for it.
+        """
+        with self._lock:
+            kept = self._covers.get(key)
+        if kept is not None and kept[0] == epoch:
+            return kept[1]
+        cover = [replace(segment, sources=()) for segment in self._store.cover(key)]
+        self._keep(key, cover, epoch=epoch)
+        return cover
+
+    def _keep(self, key: SessionKey, cover: list[Segment], *, epoch: int) -> None:
+        with self._lock:
+            self._covers.pop(key, None)
+            if len(cover) < _SEGMENTS:
+                self._covers[key] = epoch, cover
 
     def _next_leaf(self, key: SessionKey, cover: Sequence[Segment]) -> Plan | None:
         last = max((segment.end for segment in cover), default=0)
@@ -183,7 +215,7 @@ class SummaryWriter:
     def _leaf_size(self, key: SessionKey) -> tuple[int, int, int]:
         """The tokens with which a leaf is due, the messages that it has at most, and the tokens that can be shown."""
         knobs = self._settings
-        with self._rooms_lock:
+        with self._lock:
             shown = self._rooms.get(key, 2 * knobs.leaf_tokens)
         room = shown if knobs.trigger_tokens is None else min(shown, knobs.trigger_tokens)
         by_number = knobs.high_water_tokens < knobs.leaf_tokens
@@ -299,12 +331,14 @@ class SummaryWriter:
         values: dict[str, list[str]] = {name: [] for name in removed_keys}
         for fact, _ in facts:
             values.setdefault(fact.key, []).append(fact.value)
-        known: dict[str, Fact] = {}  # keys that differ in case only have the same ones
-        for name, said in values.items():
-            self.courtesy.give_way()
-            saying = None if name in whole else said
-            of_key = self._store.facts_of_keys(key, [name], without=segment.start, saying=saying)
-            known.update((one.id, one) for one in of_key)
+        known: dict[str, Fact] = {}
+        by_rules = {name: said for name, said in values.items() if name not in whole}
+        saying = {value for said in by_rules.values() for value in said}
+        for names, said_values in ((sorted(whole), None), (list(by_rules), saying)):
+            if names:
+                self.courtesy.give_way()
+                of_keys = self._store.facts_of_keys(key, names, without=segment.start, saying=said_values)
+                known.update((one.id, one) for one in of_keys)
         self.courtesy.give_way()
         return merged(
             segment,
@@ -356,7 +390,12 @@ class SummaryWriter:
 
     def _commit(self, key: SessionKey, commit: Commit, *, lease: Lease | None, epoch: int) -> bool:
         self.courtesy.give_way()
-        return not self._stopped and self._store.commit(key, commit, lease=lease, epoch=epoch)
+        before = self._cover(key, epoch=epoch)
+        if self._stopped or not self._store.commit(key, commit, lease=lease, epoch=epoch):
+            self.forget(key)
+            return False
+        self._keep(key, _with(before, replace(commit.segment, sources=())), epoch=epoch)
+        return True
 
     def _sources(self, key: SessionKey, plan: Plan) -> list[StoredMessage]:
         return self._conversations.tail(key, before=plan.end + 1, after=plan.start - 1)
@@ -386,6 +425,16 @@ def content_hash(message: Message) -> str:
 def _text(messages: Sequence[Message]) -> str:
     """All that was said, with who said it."""
     return "\n".join(f"{message.name}: {message.text}" if message.name else message.text for message in messages)
+
+
+def _with(cover: list[Segment], new: Segment) -> list[Segment]:
+    """The segments that stand for a session once a new one is stored: none that lies within a higher one."""
+    first = bisect_left(cover, new.start, key=lambda one: one.start)
+    behind = bisect_right(cover, new.end, key=lambda one: one.start)
+    higher = max(behind - 1, 0)
+    if cover[higher : higher + 1] and cover[higher].level > new.level and cover[higher].end >= new.end:
+        return cover
+    return [*cover[:first], new, *cover[behind:]]
 
 
 def _is_empty(segment: Segment) -> bool:

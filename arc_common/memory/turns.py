@@ -282,7 +282,7 @@ class TurnReader:
         room: int,
         may_write: bool,
     ) -> tuple[Material, int, list[str]]:
-        """What can be adopted after writing one leaf by rules, and where little is behind after a wait for the model."""
+        """What can be adopted after writing one leaf by rules; where little is behind, after a wait for the model."""
         boundary = _boundary(state)
 
         def look() -> tuple[Material, int]:

@@ -22,6 +22,10 @@ _PATIENCE = timedelta(seconds=60)
 """The longest wait in `finish` for another process that is at work."""
 
 
+_PREPARING = 10
+"""Times as long as preparing a turn takes, segments are written before it is prepared again: it reads them all."""
+
+
 class Upkeep:
     """Has sessions' summaries written, stores what turns adopted, and has the next turn's material prepared.
 
@@ -130,12 +134,15 @@ class Upkeep:
                 self._prepare(key, True)
                 return
             self._refused.discard(key)
-            changed = False
+            changed, not_before = False, 0.0
             while not self.queue.stopping and (lease := held.lease) is not None:
                 if self._writer.step(key, lease):
                     changed = True
                     self._writer.courtesy.give_way()
-                    self._prepare(key, changed)
+                    if (begin := time.monotonic()) >= not_before:
+                        self._prepare(key, changed)
+                        end = time.monotonic()
+                        not_before = end + _PREPARING * (end - begin)
                 elif self._store.state(key, limit=0).epoch != lease.epoch:  # a message was edited meanwhile
                     held.renew()
                 else:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from sqlalchemy import create_engine, event
 
 from arc_common.context_window import ContextWindow
 from arc_common.engine import ContextEngine
@@ -84,6 +85,21 @@ def test_what_is_behind_is_worked_off_after_a_read(tmp_path: Path) -> None:
     assert summary is not None
     assert summary.pending < 70
     assert _missing(done) < 70
+
+
+def test_working_off_an_import_reads_each_segment_a_few_times(tmp_path: Path) -> None:
+    """All segments of a session are read together, and not once more for each that is written: that is quadratic."""
+    url = f"sqlite:///{tmp_path / 'arc.db'}"
+    imported(url, 600)
+    database, statements = create_engine(url), list[str]()
+    event.listen(database, "connect", lambda connection, _: connection.set_trace_callback(statements.append))
+    with ContextEngine.open(database, settings=ArcSettings(recall={"enabled": False})) as engine:
+        engine.session(KEY.session_id).summarize()
+    database.dispose()
+    written = sum(sql.startswith("INSERT INTO arc_summaries") for sql in statements)
+    read_whole = sum("FROM arc_summaries" in sql and "covered = 0" in sql for sql in statements)
+    assert written > 16
+    assert read_whole <= 4
 
 
 def _missing(window: ContextWindow) -> int:
