@@ -69,10 +69,11 @@ def demo(
         typer.Option(metavar="PROVIDER:NAME", help="A real model; its provider's key must be in the environment."),
     ] = None,
     fast: Annotated[
-        bool | None, typer.Option("--fast/--slow", help="No pause after a turn, or one long enough to read it.")
+        bool | None,
+        typer.Option("--fast/--slow", help="Show some turns (the default), or each, with a pause to read it."),
     ] = None,
 ) -> None:
-    """Play one conversation through two frameworks, beside the usual sliding window.
+    """Play one conversation through two frameworks, beside a sliding window and beside sending everything.
 
     It needs no key and no network. With OPENAI_API_KEY, ANTHROPIC_API_KEY or GOOGLE_API_KEY set, and the provider's
     package installed, a real model answers the questions. A run that was stopped goes on where it stopped.

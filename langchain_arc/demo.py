@@ -1,21 +1,18 @@
 """LangChain's half of `arc demo`."""
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from arc_common.demo.halves import Ask, Commands, Half, Stage, model_class
 from arc_common.exceptions import MissingDependencyError
 from arc_common.protocols import ChatModel
+from langchain_arc.chains import with_arc_memory
 from langchain_arc.engine import open_engine
-from langchain_arc.history import ArcChatMessageHistory
 from langchain_arc.models import ArcChatModel, LangChainChatModel
 
 try:
-    from langchain_core._api import LangChainDeprecationWarning
     from langchain_core.output_parsers import StrOutputParser
     from langchain_core.prompts import ChatPromptTemplate
-    from langchain_core.runnables import RunnableWithMessageHistory
 except ImportError as error:
     raise MissingDependencyError("LangChain's half of the demo", package="langchain-core", extra="langchain") from error
 
@@ -30,7 +27,7 @@ _MODELS = {
 
 def register(commands: Commands) -> None:
     """Add LangChain to the `arc` command."""
-    commands.add_demo_half(Half("LangChain", "prompt | model, with ArcChatMessageHistory", play=_play, model=_model))
+    commands.add_demo_half(Half("LangChain", "with_arc_memory(prompt | model, engine)", play=_play, model=_model))
 
 
 @contextmanager
@@ -39,14 +36,12 @@ def _play(stage: Stage) -> Iterator[Ask]:
         [("system", "{system}"), ("placeholder", "{history}"), ("human", "{question}")]
     ).partial(system=stage.system_prompt)
     with open_engine(stage.url, settings=stage.settings) as engine:
-        with warnings.catch_warnings():  # since core 1.3.3 until 2.0; the class is still what most chains use
-            warnings.filterwarnings("ignore", "RunnableWithMessageHistory", LangChainDeprecationWarning)
-            chain = RunnableWithMessageHistory(
-                prompt | ArcChatModel(chat_model=stage.model) | StrOutputParser(),
-                ArcChatMessageHistory.factory(engine),
-                input_messages_key="question",
-                history_messages_key="history",
-            )
+        chain = with_arc_memory(
+            prompt | ArcChatModel(chat_model=stage.model) | StrOutputParser(),
+            engine,
+            input_messages_key="question",
+            history_messages_key="history",
+        )
         session = engine.session(stage.session_id)
 
         def ask(text: str) -> str:

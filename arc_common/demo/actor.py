@@ -12,7 +12,7 @@ from arc_common.tokens.counting import REQUEST_OVERHEAD, message_tokens_batch
 
 __all__ = ["PARTS", "Actor", "View"]
 
-PARTS = ("system", "facts", "summary", "history", "question")
+PARTS = ("system", "facts", "summary", "recalled", "history", "question")
 """What a request is made of, in this order."""
 
 _SENTENCE = re.compile(r"(?<=[.!?。？！])\s+|\n+")
@@ -25,7 +25,7 @@ class View:
 
     Args:
         seen: The numbers of the conversation's messages in it, from 1, in its order.
-        noted: The numbers of the messages that its facts and its summary quote.
+        noted: The numbers of the messages that arc's blocks in it (facts, summary, what was recalled) quote.
         parts: The tokens of its parts, by their names in `PARTS`.
         answer: What the model said.
     """
@@ -64,39 +64,51 @@ class Actor:
         self.views: list[View] = []
 
     def complete(self, messages: Sequence[Message]) -> str:
-        """The written reply to the last message, or the other model's answer.
+        """Answer the last message, and note what the request was made of.
 
         Raises:
             ConfigurationError: The other model failed.
         """
         *before, question = messages
-        written = (reply for said, reply in self._replies.items() if question.text.startswith(said))
-        answer = next(written, None) or self._ask(messages)
+        answer = self.answer(messages)
         parts = dict.fromkeys(PARTS, 0)
         notes: list[str] = []
         for message, tokens in zip(messages, message_tokens_batch(self._counter, messages), strict=True):
-            facts, summary = self._memory(message.text, notes)
+            blocks = self._blocks(message.text, notes)
             own = "question" if message is question else "system" if message.role is Role.SYSTEM else "history"
-            if parse_fences(message.text)[0]:
-                parts[own] += tokens - facts - summary
-            else:
-                facts = tokens - summary
-            parts["facts"] += facts
-            parts["summary"] += summary
+            if blocks and not parse_fences(message.text)[0]:
+                own = next(iter(blocks))  # a message of blocks alone: its framing is theirs
+            parts[own] += tokens - sum(blocks.values())
+            for part, cost in blocks.items():
+                parts[part] += cost
         self.views.append(View(self._numbers(before), self._quoted(notes), parts, answer))
         return answer
 
-    def _memory(self, text: str, notes: list[str]) -> tuple[int, int]:
-        """What arc's blocks in a text cost, facts (with heading and fence) and summary apart; adds what they say."""
-        facts = summary = 0
+    def answer(self, messages: Sequence[Message]) -> str:
+        """The written reply to the last message, or the other model's answer; noted nowhere.
+
+        Raises:
+            ConfigurationError: The other model failed.
+        """
+        said = parse_fences(messages[-1].text)[0]
+        return self._replies.get(said.strip()) or self._ask(messages)
+
+    def _blocks(self, text: str, notes: list[str]) -> dict[str, int]:
+        """What arc's blocks in a text cost, by part and with their fences; adds what they say to `notes`."""
+        costs: dict[str, int] = {}
         for name, inside in parse_fences(text)[1]:
-            lines, narrative = parse_memory(inside) if name == "memory" else (inside.splitlines(), "")
+            tokens = self._counter.count(render_fence(name, inside))
+            if name != "memory":
+                costs["recalled"] = costs.get("recalled", 0) + tokens
+                notes += (line.partition(": ")[2] for line in inside.splitlines())
+                continue
+            lines, narrative = parse_memory(inside)
             told = self._counter.count(narrative) if narrative else 0
-            summary += told
-            facts += max(self._counter.count(render_fence(name, inside)) - told, 0)
+            costs["facts"] = costs.get("facts", 0) + max(tokens - told, 0)
+            costs["summary"] = costs.get("summary", 0) + told
             notes += (line.partition(": ")[2] for line in lines)
             notes += (_SPEAKER.sub("", sentence) for sentence in _SENTENCE.split(narrative))
-        return facts, summary
+        return costs
 
     def _ask(self, messages: Sequence[Message]) -> str:
         try:
@@ -120,11 +132,11 @@ class Actor:
         numbers: list[int] = []
         behind = len(self.conversation)
         for message in reversed(messages):
-            places = [i for i in range(behind) if self.conversation[i] == message.text]
-            if places:
-                behind = places[-1]
-                numbers.insert(0, behind + 1)
-        return tuple(numbers)
+            place = next((i for i in reversed(range(behind)) if self.conversation[i] == message.text), None)
+            if place is not None:
+                behind = place
+                numbers.append(place + 1)
+        return tuple(reversed(numbers))
 
 
 def _folded(text: str) -> str:

@@ -1,11 +1,14 @@
 """What `arc demo` does, from its options to its last line."""
 
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from shlex import quote
+from shutil import which
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
@@ -14,7 +17,7 @@ from sqlalchemy import URL
 
 from arc_common.demo.display import Display
 from arc_common.demo.halves import Half, Missing, find_halves
-from arc_common.demo.run import CONTEXT_WINDOW, DemoRun
+from arc_common.demo.run import SESSION, DemoRun
 from arc_common.demo.script import support_script
 from arc_common.exceptions import ConfigurationError, InvalidInputError
 from arc_common.protocols import ChatModel
@@ -23,11 +26,11 @@ from arc_common.testing import ScriptedChatModel
 
 __all__ = ["run_demo"]
 
-_PAUSES = {True: 0.0, None: 0.08, False: 0.8}
-"""Seconds between turns: fast, as it comes, slow."""
+_PAUSE = 0.8
+"""Seconds after a turn, where each is shown to be read."""
 
-_LARGEST_REQUEST = 1_300
-"""Tokens: a full bar; a little more than the written conversation's largest request costs."""
+_SHOWN_EVERY = 20
+"""Turns: otherwise one of so many is shown, and each question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ def run_demo(
     try:
         if restart:
             run.restart()
-        _play(console, run, _rows(path, halves, missing, cast), path=path, stop=turns, pause=_PAUSES[fast])
+        _play(console, run, _rows(path, halves, missing, cast), path=path, stop=turns, show_all=fast is False)
     finally:
         run.close()
 
@@ -73,13 +76,13 @@ def _play(
     *,
     path: Path,
     stop: int | None,
-    pause: float,
+    show_all: bool,
 ) -> None:
-    display = Display(console, run.script, full_bar=_LARGEST_REQUEST)
+    display = Display(console, run.script, limit=run.limit)
     records = run.done()
     turns = run.script.turns
     finished = len(records) == len(turns)
-    display.title(rows, turns=not finished)
+    display.title(rows)
     if finished:
         display.note("This conversation is complete; nothing was asked again.")
     elif records:
@@ -91,16 +94,36 @@ def _play(
             if record.framework != playing:
                 playing = record.framework
                 display.half(playing, _entrance(2 * record.number - 2, path))
-            display.turn(turns[record.number - 1], record)
+            turn = turns[record.number - 1]
+            if show_all or turn.question or record.number == 1 or record.number % _SHOWN_EVERY == 0:
+                display.turn(turn, record)
             records.append(record)
             progress.advance(task)
-            if console.is_interactive:
-                time.sleep(pause)
+            if show_all and console.is_interactive:
+                time.sleep(_PAUSE)
     if len(records) < len(turns):
         display.note(f"Stopped after turn {len(records)} of {len(turns)}; run the same command to go on.")
         return
-    display.comparison(records, context_window=CONTEXT_WINDOW)
-    display.closing(path, len(run.stored()))
+    display.comparison(records)
+    arc, shown = _program(), _relative(path)
+    file = "" if shown == Path("arc-demo.db") else f" --file {quote(str(shown))}"
+    display.closing(
+        path,
+        len(run.stored()),
+        inspect=f"{arc} inspect {SESSION} --url {quote(_url(shown))} --tokens {run.limit}",
+        restart=f"{arc} demo --restart{file}",
+    )
+
+
+def _program() -> str:
+    """The `arc` command as a shell in this folder finds it: an environment that isn't active needs its path."""
+    own = which("arc", path=str(Path(sys.executable).parent))
+    return "arc" if own is None or which("arc") == own else quote(str(_relative(Path(own))))
+
+
+def _relative(path: Path) -> Path:
+    """The path as it is shortest to type here."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def _entrance(seen: int, path: Path) -> str:

@@ -1,8 +1,8 @@
-"""DemoRun: plays the conversation turn by turn over a database, and goes on where it was left."""
+"""DemoRun: plays the conversation turn by turn over a database, and resumes where it stopped."""
 
 import json
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
 
@@ -16,39 +16,33 @@ from arc_common.protocols import ChatModel
 from arc_common.settings import ArcSettings
 from arc_common.settings.content import BudgetSettings, ConversationSettings, RecallSettings, SummarySettings
 from arc_common.settings.services import BackgroundSettings
+from arc_common.tokens.cached import CachedTokenCounter
 from arc_common.tokens.counting import REQUEST_OVERHEAD, message_tokens_batch
 
-__all__ = ["CONTEXT_WINDOW", "SESSION", "WINDOW", "DemoRun", "TurnRecord", "demo_settings"]
+__all__ = ["CONTEXT_WINDOW", "SESSION", "DemoRun", "TurnRecord", "demo_settings"]
 
 SESSION = "arc-demo"
 """The conversation."""
 
 RECORDS = "arc-demo-records"
-"""One message for each finished turn, with what both models received."""
-
-WINDOW = 20
-"""Messages in the sliding window beside it: the usual default."""
-
+"""One message for each finished turn, with what the model received."""
 
 CONTEXT_WINDOW = 4_096
-"""Tokens: a small model's."""
+"""Tokens: a small model's, input and output."""
 
 _LEASE_SECONDS = 0.5
 """A killed process can hold the right to summarise for this long."""
 
 
 def demo_settings() -> ArcSettings:
-    """The defaults, whatever the environment says, for a model of few tokens.
-
-    Facts and summary alone: how far the index of earlier messages has come by a turn differs from run to run.
-    """
+    """The defaults, whatever the environment says, for a model of few tokens."""
     return ArcSettings(
         require_scope=False,
         budget=BudgetSettings(context_window=CONTEXT_WINDOW),
         conversation=ConversationSettings(),
         summary=SummarySettings(),
         background=BackgroundSettings(lease_seconds=_LEASE_SECONDS),
-        recall=RecallSettings(enabled=False),
+        recall=RecallSettings(),
         storage={"max_messages_per_session": None},
     )
 
@@ -62,16 +56,18 @@ class TurnRecord:
         framework: Which half played it.
         model: Who answered.
         arc: What the model got through the framework and arc.
-        window: What the same model got from a sliding window over the same conversation.
-        whole: The tokens of a request with the whole conversation so far in it.
+        newest: What it got from a sliding window: as many of the newest turns as fit the same limit.
+        whole: The tokens of a request with the whole conversation so far.
+        whole_answer: The model's answer to that request, whether or not it is within the limit.
     """
 
     number: int
     framework: str
     model: str
     arc: View
-    window: View
+    newest: View
     whole: int
+    whole_answer: str
 
 
 class DemoRun:
@@ -100,6 +96,12 @@ class DemoRun:
         self._engine = ContextEngine.open(url, settings=plain)  # the halves' engines summarise
         self._session = self._engine.session(SESSION)
         self._notes = self._engine.session(RECORDS)
+        self._counter = CachedTokenCounter(self._engine.token_counter)  # each turn counts the whole conversation
+
+    @property
+    def limit(self) -> int:
+        """Tokens: the largest request, the same for all."""
+        return self._engine.budget.input_tokens
 
     def restart(self) -> None:
         """Remove the demo's conversation from the database, and nothing else."""
@@ -114,7 +116,7 @@ class DemoRun:
             StoreError: The database can't be read.
         """
         records = [_read(message.text) for message in self._notes.messages()]
-        spoken = [text for record in records for text in (self._turn(record).user, record.arc.answer)]
+        spoken = [text for user, record in self._spoken(records) for text in (user, record.arc.answer)]
         stored = [message.text for message in self._session.messages()]
         if stored[: len(spoken)] != spoken:
             raise ConfigurationError(
@@ -138,10 +140,18 @@ class DemoRun:
             stage = Stage(self._url, SESSION, self.settings, self.script.system, actor)
             with half.play(stage) as ask:
                 for turn in turns:
-                    actor.conversation = _texts(self.script, records, "arc")
+                    actor.conversation = [
+                        text for user, said in self._spoken(records) for text in (user, said.arc.answer)
+                    ]
                     ask(turn.user)
-                    arc, window = actor.views[-1], self._window(turn, records)
-                    record = TurnRecord(turn.number, half.name, self._model_name, arc, window, self._whole(actor, turn))
+                    record = TurnRecord(
+                        turn.number,
+                        half.name,
+                        self._model_name,
+                        actor.views[-1],
+                        self._newest(turn, records),
+                        *self._whole(turn, records),
+                    )
                     self._notes.append(Message(Role.SYSTEM, json.dumps(asdict(record)), id=f"turn-{turn.number}"))
                     records.append(record)
                     yield record
@@ -154,25 +164,39 @@ class DemoRun:
         """Close the database."""
         self._engine.close()
 
-    def _window(self, turn: ScriptTurn, records: Sequence[TurnRecord]) -> View:
-        """Ask the same of a model that sees the last messages; its conversation has its own answers in it."""
+    def _newest(self, turn: ScriptTurn, records: Sequence[TurnRecord]) -> View:
+        """Ask a model that sees the newest turns; its conversation has its own answers in it."""
         actor = self._actor()
-        actor.conversation = _texts(self.script, records, "window")
-        actor.complete(self._request(actor.conversation[-WINDOW:], turn))
+        actor.conversation = [text for user, record in self._spoken(records) for text in (user, record.newest.answer)]
+        bare = self._request([], turn)
+        room = self.limit - self._tokens(bare)
+        said = self._request(actor.conversation, turn)[1:-1]
+        start, costs = len(said), message_tokens_batch(self._counter, said)
+        while start and (room := room - sum(costs[start - 2 : start])) >= 0:
+            start -= 2
+        actor.complete([bare[0], *said[start:], bare[-1]])
         return actor.views[-1]
 
-    def _whole(self, actor: Actor, turn: ScriptTurn) -> int:
-        """What the turn would have cost with all that was said before it."""
-        request = self._request(actor.conversation, turn)
-        return sum(message_tokens_batch(self._engine.token_counter, request)) + REQUEST_OVERHEAD
+    def _whole(self, turn: ScriptTurn, records: Sequence[TurnRecord]) -> tuple[int, str]:
+        """What the turn costs, and the answer, with all that was said before it."""
+        said = [text for user, record in self._spoken(records) for text in (user, record.whole_answer)]
+        request = self._request(said, turn)
+        return self._tokens(request), self._actor().answer(request)
+
+    def _tokens(self, request: Sequence[Message]) -> int:
+        return sum(message_tokens_batch(self._counter, request)) + REQUEST_OVERHEAD
 
     def _request(self, conversation: Sequence[str], turn: ScriptTurn) -> list[Message]:
         """The system prompt, messages (the first is the user's), and what the user says now."""
         said = [Message(Role.ASSISTANT if i % 2 else Role.USER, text) for i, text in enumerate(conversation)]
         return [Message(Role.SYSTEM, self.script.system), *said, Message(Role.USER, turn.user)]
 
+    def _spoken(self, records: Sequence[TurnRecord]) -> Iterator[tuple[str, TurnRecord]]:
+        """What the user said on each finished turn, with its record."""
+        return ((self._turn(record).user, record) for record in records)
+
     def _actor(self) -> Actor:
-        return Actor(self._model, self._model_name, replies=self.script.replies, counter=self._engine.token_counter)
+        return Actor(self._model, self._model_name, replies=self.script.replies, counter=self._counter)
 
     def _remove_unfinished(self, done: int) -> None:
         left = self._session.messages()[2 * done :]
@@ -183,17 +207,11 @@ class DemoRun:
         return self.script.turns[record.number - 1]
 
 
-def _texts(script: Script, records: Sequence[TurnRecord], side: str) -> list[str]:
-    """The conversation's texts as one side has them."""
-    turns = zip(script.turns, records, strict=False)
-    return [text for turn, record in turns for text in (turn.user, getattr(record, side).answer)]
-
-
 def _read(text: str) -> TurnRecord:
     try:
         data = json.loads(text)
-        arc, window = (_view(**data.pop(side)) for side in ("arc", "window"))
-        return TurnRecord(**data, arc=arc, window=window)
+        arc, newest = (_view(**data.pop(side)) for side in ("arc", "newest"))
+        return TurnRecord(**data, arc=arc, newest=newest)
     except (ValueError, TypeError, KeyError) as error:
         raise ConfigurationError("this database holds a demo of another version; start over: --restart") from error
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from arc_common.demo.halves import Half
-from arc_common.demo.run import CONTEXT_WINDOW, SESSION, WINDOW, DemoRun, TurnRecord
+from arc_common.demo.run import CONTEXT_WINDOW, SESSION, DemoRun, TurnRecord
 from arc_common.demo.script import support_script
 from arc_common.engine import ContextEngine
 from arc_common.exceptions import ConfigurationError
@@ -73,49 +73,60 @@ def test_the_second_half_takes_over_where_the_script_says(records: list[TurnReco
 
 def test_a_single_half_plays_all(url: str) -> None:
     """Without the other framework the conversation is still whole."""
-    assert {record.framework for record in played(url, halves=[SECOND])} == {"Second"}
-    assert len(texts(url)) == 2 * len(script.turns)
+    turns = script.handover + 1
+    assert {record.framework for record in played(url, turns, halves=[SECOND])} == {"Second"}
+    assert len(texts(url)) == 2 * turns
 
 
-def test_arc_is_right_about_everything_and_the_window_about_what_is_recent(records: list[TurnRecord]) -> None:
-    """The same model, the same questions, and only what it was shown differs."""
+def test_arc_answers_what_the_newest_messages_lost(records: list[TurnRecord]) -> None:
+    """The same model, the same questions and the same limit; only what it was shown differs."""
+    asked = [(question, records[turn.number - 1]) for turn, question in script.questions]
+    with_arc = [question.value_in(record.arc.answer) is not None for question, record in asked]
+    with_newest = [question.value_in(record.newest.answer) is not None for question, record in asked]
+    assert 4 * sum(with_arc) >= 3 * len(asked)
+    assert with_newest == [2 * question.stated - 1 in record.newest.seen for question, record in asked]
+    assert 1 < sum(with_newest) < sum(with_arc) / 2
+
+
+def test_all_of_it_answers_everything_and_does_not_fit(records: list[TurnRecord]) -> None:
+    """The questions have answers; sending everything gets them, for more than twice arc's tokens and over the limit."""
     for turn, question in script.questions:
-        record = records[turn.number - 1]
-        recent = 2 * (turn.number - question.stated) <= WINDOW
-        assert question.value_in(record.arc.answer)
-        assert bool(question.value_in(record.window.answer)) == recent
+        assert question.value_in(records[turn.number - 1].whole_answer)
+    assert records[-1].whole > 15_000
+    assert 2 * sum(record.arc.tokens for record in records) < sum(record.whole for record in records)
+
+
+def test_no_request_is_over_the_limit(records: list[TurnRecord], whole: str) -> None:
+    """The window beside arc gets as much as fits: another turn would be too much."""
+    with opened(whole) as run:
+        limit = run.limit
+    assert limit == CONTEXT_WINDOW - CONTEXT_WINDOW // 4
+    for record in records:
+        assert record.arc.tokens <= limit
+        assert record.newest.tokens <= limit
+        assert record.newest.tokens == record.whole or record.newest.tokens > limit - 400
+    assert sum(record.arc.tokens for record in records) < sum(record.newest.tokens for record in records)
 
 
 def test_views_say_which_messages_a_request_held(records: list[TurnRecord]) -> None:
     """The newest, without a gap; with arc the older ones' place is taken by facts and summary, not before."""
     for record in records:
         before = 2 * (record.number - 1)
+        for view in (record.arc, record.newest):
+            assert view.seen == tuple(range(before - len(view.seen) + 1, before + 1))
+            assert view.tokens > sum(view.parts.values()) > view.parts["question"] > 0
+            assert (view.parts["history"] > 0) == (before > 0)
         parts = record.arc.parts
-        assert record.arc.seen == tuple(range(before - len(record.arc.seen) + 1, before + 1))
-        assert record.window.seen == tuple(range(max(before - WINDOW, 0) + 1, before + 1))
-        assert record.arc.tokens > sum(parts.values()) > parts["question"] > 0
-        assert (parts["history"] > 0) == (before > 0)
         shortened = len(record.arc.seen) < before
         assert (parts["facts"] > 0, parts["summary"] > 0) == (shortened, shortened)
         assert bool({*record.arc.noted} - {*record.arc.seen}) == shortened
-        assert not record.window.noted
+        assert not record.newest.noted
 
 
-def test_arc_makes_requests_smaller_than_the_whole_conversation(records: list[TurnRecord]) -> None:
-    """As soon as facts and summary stand for something; before that they are the same, and so is a short window."""
-    for record in records:
-        if record.arc.noted:
-            assert record.arc.tokens < record.whole
-        else:
-            assert record.arc.tokens == record.whole
-    assert records[-1].arc.noted
-    assert records[0].window.tokens == records[0].whole
-
-
-def test_facts_keep_within_their_share(records: list[TurnRecord]) -> None:
-    """15 % of what a request may hold, and their heading."""
-    most = 0.15 * (CONTEXT_WINDOW - 1_024)
-    assert max(record.arc.parts["facts"] for record in records) < most + 40
+def test_facts_and_what_is_recalled_keep_within_their_shares(records: list[TurnRecord]) -> None:
+    """15 % and 25 % of what a request may hold, and their headings."""
+    most = 0.4 * (CONTEXT_WINDOW - CONTEXT_WINDOW // 4)
+    assert max(record.arc.parts["facts"] + record.arc.parts["recalled"] for record in records) < most + 100
 
 
 def test_two_runs_are_the_same(url: str, records: list[TurnRecord]) -> None:
@@ -123,9 +134,9 @@ def test_two_runs_are_the_same(url: str, records: list[TurnRecord]) -> None:
     assert played(url) == records
 
 
-@pytest.mark.parametrize("turns", [script.handover, len(script.turns) - 1])
-def test_a_stopped_run_goes_on_where_it_stopped(url: str, whole: str, records: list[TurnRecord], turns: int) -> None:
+def test_a_stopped_run_goes_on_where_it_stopped(url: str, whole: str, records: list[TurnRecord]) -> None:
     """In the end it is the conversation, and the records, of a run without interruption."""
+    turns = script.handover
     played(url, turns)
     assert [record.number for record in played(url)] == list(range(turns + 1, len(script.turns) + 1))
     assert texts(url) == texts(whole)
@@ -188,4 +199,4 @@ def test_a_failing_model_is_named_and_its_words_are_not_repeated(url: str) -> No
         list(run.play())
     run.close()
     assert "sk-secret" not in str(caught.value)
-    assert len(texts(url)) == 2 * (script.handover - 1)
+    assert len(texts(url)) == 2 * (script.questions[0][0].number - 1)

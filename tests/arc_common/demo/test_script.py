@@ -2,7 +2,6 @@
 
 import pytest
 
-from arc_common.demo.run import WINDOW
 from arc_common.demo.script import Question, ScriptTurn, support_script
 
 script = support_script()
@@ -12,8 +11,10 @@ questions = pytest.mark.parametrize(
 
 
 def test_it_is_long_enough_to_outgrow_a_window() -> None:
-    """At least 60 messages, some of them Korean, played by two frameworks."""
-    assert 2 * len(script.turns) >= 60
+    """At least 300 messages that don't repeat each other, some of them Korean, played by two frameworks."""
+    assert 2 * len(script.turns) >= 300
+    said = [text for turn in script.turns for text in (turn.user, turn.reply) if text]
+    assert len(set(said)) == len(said)
     assert any("가" <= letter <= "힣" for turn in script.turns for letter in turn.user)
     assert 1 < script.handover < len(script.turns)
 
@@ -34,11 +35,12 @@ def test_a_question_does_not_hold_its_answer(turn: ScriptTurn, question: Questio
     assert question.value_in(script.system) is None
 
 
-def test_all_but_one_of_the_facts_have_left_the_window() -> None:
-    """One recent fact is asked for as well: the sliding window is not made to look worse than it is."""
-    recent = [turn for turn, question in script.questions if 2 * (turn.number - question.stated) <= WINDOW]
-    assert len(recent) == 1
-    assert len(script.questions) >= 6
+def test_facts_are_asked_for_early_and_late() -> None:
+    """The first question comes while all is short, most at the end, one of them about the newest part."""
+    distances = [turn.number - question.stated for turn, question in script.questions]
+    assert script.questions[0][0].number < 25
+    assert sum(distance > 50 for distance in distances) >= 10
+    assert sum(distance < 25 for distance in distances[1:]) == 1
 
 
 def test_replies_are_told_apart_by_what_they_answer() -> None:
