@@ -76,7 +76,8 @@ class ContextEngine:
             url: A SQLAlchemy address of SQLite or PostgreSQL, or an `Engine`. Without one, `settings.database_url`;
                 without that, conversations are kept in memory, which is said once in the log.
             chat_model: Summarises and extracts; nothing needs it.
-            summary_model: Summarises in its place; a cheaper one will do.
+            summary_model: Summarises in its place; a cheaper one will do. Required where `settings.summary.llm_model`
+                names a model: only the adapters' `open_engine` can make one by its name.
             embedder: Makes vectors; nothing needs it.
             token_counter: Counts tokens; by default the one that `settings.tokens` names.
             retriever: Finds documents for each turn, in place of `engine.documents`.
@@ -108,6 +109,12 @@ class ContextEngine:
         for name, function in (("on_save_error", on_save_error), ("clock", clock), ("new_id", new_id)):
             if function is not None and not callable(function):
                 raise InvalidInputError(name, function, "a function, or None")
+        named = settings.summary.llm_model
+        if named is not None and summary_model is None and settings.summary.enabled:
+            raise ConfigurationError(
+                f"summary.llm_model: got {named!r}, but this engine makes no models by name; open it with open_engine "
+                "of langchain_arc or llamaindex_arc, or give the model itself: summary_model=…"
+            )
         clock = clock or _now
         store, threads = _open_store(url, settings, clock)
         runtime = Runtime(

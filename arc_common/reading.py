@@ -56,7 +56,7 @@ class Reader:
         with timed(runtime.observer, "context.load"):
             loaded = self._recollected(request, self._loaded(request, costs, history), is_whole=history is None)
         costs.know(loaded.tokens)
-        if loaded.summarised:
+        if loaded.summarised and not runtime.settings.conversation.window_is_set:
             request = replace(request, max_turns=None, max_messages=None)
         note = "" if history is not None else idle_note(runtime, request, loaded.messages)
         window = build_context_window(
@@ -85,7 +85,7 @@ class Reader:
                 max_turns=max_turns,
                 max_messages=max_messages,
             )
-            limited = False
+            limited = runtime.settings.conversation.window_is_set
         else:
             limited = limits.max_turns is not None or limits.max_messages is not None
         most = runtime.default_budget().input_tokens if limits.max_tokens is None else limits.max_tokens
@@ -220,7 +220,7 @@ class Reader:
             self._key,
             room=room.least,
             soft_room=lambda tokens: self._soft_room(tokens, room.budget.input_tokens),
-            input_tokens=room.budget.input_tokens,
+            budget=room.budget,
             more_room=room.more_beside,
         )
         state = remembered.state

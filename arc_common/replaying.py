@@ -69,7 +69,7 @@ def replay(runtime: Runtime, key: SessionKey, *, turn: int | None, budget: Token
     shown = [one for one in stored[: _before_the_answer(stored, start, end)] if one.seq > boundary]
     messages = [one.message for one in shown]
     request = runtime.request(budget)
-    if view is not None:
+    if view is not None and not runtime.settings.conversation.window_is_set:
         request = replace(request, max_turns=None, max_messages=None)
     layers = replace(_layers(runtime, key, view, asked.message.text), idle_note=idle_note(runtime, request, messages))
     if view is not None and budget.ceiling("memory"):  # without one, what the turn showed itself is not known any more

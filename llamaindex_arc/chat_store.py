@@ -7,6 +7,7 @@ from arc_common.engine import ContextEngine
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.messages import Message, same_content
 from arc_common.session import Session
+from llamaindex_arc.engine import open_engine
 from llamaindex_arc.messages import from_arc, to_arc
 from llamaindex_arc.placement import without_memory
 
@@ -48,7 +49,7 @@ class ArcChatStore(BaseChatStore):
     ) -> None:
         if engine is not None and not isinstance(engine, ContextEngine):
             raise InvalidInputError("engine", engine, "a ContextEngine; open_engine(url) opens one")
-        opened = engine or ContextEngine.open()
+        opened = engine or open_engine()
         opened.session("any", caller_id=caller_id, user_id=user_id)
         fields: dict[str, Any] = {"caller_id": caller_id, "user_id": user_id}
         super().__init__(**fields)

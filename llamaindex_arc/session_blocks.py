@@ -15,6 +15,7 @@ from arc_common.exceptions import InvalidInputError, MissingDependencyError, Sto
 from arc_common.messages import Message
 from arc_common.session import Session
 from llamaindex_arc._exact import to_exact
+from llamaindex_arc.engine import open_engine
 from llamaindex_arc.escaping import without_fields
 from llamaindex_arc.messages import to_arc
 
@@ -61,7 +62,7 @@ class SessionBlock(BaseMemoryBlock[str]):
     def __init__(self, engine: ContextEngine | None, *, name: str, **given: Unpack[BlockOptions]) -> None:
         if engine is not None and not isinstance(engine, ContextEngine):
             raise InvalidInputError("engine", engine, "a ContextEngine; open_engine(url) opens one")
-        opened = engine or ContextEngine.open()
+        opened = engine or open_engine()
         opened.session("any", caller_id=given.get("caller_id", "default"), user_id=given.get("user_id"))
         fields: dict[str, Any] = {"name": name, **given}
         super().__init__(**fields)

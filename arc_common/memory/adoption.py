@@ -99,9 +99,11 @@ class Material:
         ends = [segment.end for segment in self.cover if segment.made_by is not None and segment.end > boundary]
         return replace(self, ready={end: composed(self, end, unhurried=unhurried) for end in ends[-_COMPOSED:]})
 
-    def within(self, facts_tokens: int) -> "Material":
-        """For another ceiling of the pinned facts."""
-        return self if facts_tokens == self.facts_tokens else replace(self, facts_tokens=facts_tokens, ready={})
+    def within(self, facts_tokens: int, narrative_tokens: int) -> "Material":
+        """The same for other ceilings of facts and narratives."""
+        if (facts_tokens, narrative_tokens) == (self.facts_tokens, self.narrative_tokens):
+            return self
+        return replace(self, facts_tokens=facts_tokens, narrative_tokens=narrative_tokens, ready={})
 
 
 def composed(

@@ -25,6 +25,7 @@ from arc_common.observability import Observer
 from arc_common.protocols import ConversationStore, SessionKey, TokenCounter
 from arc_common.settings import ArcSettings
 from arc_common.summaries import ConversationSummary, SessionState, SummaryInspection, SummaryStore, View
+from arc_common.tokens.budget import TokenBudget
 
 __all__ = ["HierarchicalMemory", "Remembered"]
 
@@ -196,7 +197,7 @@ class HierarchicalMemory:
         key: SessionKey,
         *,
         room: int,
-        input_tokens: int,
+        budget: TokenBudget,
         soft_room: Callable[[int], int] = int,
         more_room: Callable[[View | None], int] = lambda _: 0,
     ) -> Remembered:
@@ -207,7 +208,7 @@ class HierarchicalMemory:
             room: The tokens that there are for verbatim messages (as stored, without correction).
             soft_room: Of the room, the tokens above which summaries that are written are adopted, and nothing is waited
                 for; by default all of it.
-            input_tokens: The tokens of the whole request, of which facts get their share.
+            budget: What the request may cost, with the ceilings of facts and summary.
             more_room: The tokens that there are for messages beside a view, more than `room`; at most as many as
                 without one.
         """
@@ -218,7 +219,7 @@ class HierarchicalMemory:
                 state = tail.state
                 more = more_room(state.view)
                 soft = soft_room(room + more)
-                return self._turns.read(key, tail, room=room, more_room=more, soft_room=soft, input_tokens=input_tokens)
+                return self._turns.read(key, tail, room=room, more_room=more, soft_room=soft, budget=budget)
             except SessionNotFoundError:
                 raise
             except Exception as error:  # noqa: BLE001 - a summary must not break a reply; the receipt says what was lost

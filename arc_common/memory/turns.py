@@ -1,7 +1,7 @@
 """What a turn reads of its session, and when it adopts summaries."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate, count
 from threading import Lock
@@ -20,7 +20,7 @@ from arc_common.observability import Observer
 from arc_common.protocols import ConversationStore, SessionKey, StoredMessage, TokenCounter
 from arc_common.settings import ArcSettings
 from arc_common.summaries import Outline, SessionState, SummaryStore
-from arc_common.tokens.budget import DEFAULT_SECTIONS, TokenBudget
+from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.correction import Correcting
 
 __all__ = ["Background", "Remembered", "TurnReader"]
@@ -93,7 +93,7 @@ class TurnReader:
         views: Keeps what was adopted.
         indexes: Keeps facts.
         counter: Counts.
-        settings: The knobs (`summary`, `budget`).
+        settings: The knobs (`summary`).
         observer: Receives counts.
         clock: Gives the time with zone.
     """
@@ -127,7 +127,7 @@ class TurnReader:
         self._lock = Lock()
         self._tickets = count()
         self._materials: LRUCache[SessionKey, tuple[int, Material]] = LRUCache(_SESSIONS)
-        self._facts_tokens: LRUCache[SessionKey, int] = LRUCache(_SESSIONS)
+        self._ceilings: LRUCache[SessionKey, tuple[int, int]] = LRUCache(_SESSIONS)
 
     def tail(self, key: SessionKey, *, room: int) -> Tail:
         """The session with the view that holds and the messages behind its boundary."""
@@ -136,7 +136,7 @@ class TurnReader:
         return tail.behind(known.view) if known is not None and known.is_ahead_of(tail.state) else tail
 
     def read(
-        self, key: SessionKey, tail: Tail, *, room: int, soft_room: int, input_tokens: int, more_room: int = 0
+        self, key: SessionKey, tail: Tail, *, room: int, soft_room: int, budget: TokenBudget, more_room: int = 0
     ) -> Remembered:
         """What a turn sees: the tail, after adopting what is to be adopted.
 
@@ -145,13 +145,13 @@ class TurnReader:
             tail: As it was read for this turn.
             room: The tokens that there are for verbatim messages (as stored, without correction).
             soft_room: Above these tokens what is written is adopted, and nothing is waited for.
-            input_tokens: The tokens of the whole request, of which facts get their share.
+            budget: What the request may cost, with the ceilings of facts and summary.
             more_room: The tokens that there are for messages beside the view that holds, more than beside the next one.
         """
         limit = self._limit(room + more_room)
-        facts_tokens = self._pinned_tokens(input_tokens)
+        ceilings = budget.ceiling("facts") + budget.lent_to_facts(), budget.ceiling("narrative")
         with self._lock:
-            self._facts_tokens[key] = facts_tokens
+            self._ceilings[key] = ceilings
         self._writer.fits(key, room + more_room)
         view = tail.state.view
         fits = tail.complete and tail.tokens <= limit and len(tail.state.messages) <= _MOST_BRIDGED
@@ -160,9 +160,7 @@ class TurnReader:
         if least is None and not stale:
             return Remembered(tail.state)
         if not stale and tail.complete:
-            found = self._by_what_is_prepared(
-                key, tail, fits=fits, room=room, facts_tokens=facts_tokens, least=least or 0
-            )
+            found = self._by_what_is_prepared(key, tail, fits=fits, room=room, ceilings=ceilings, least=least or 0)
             if found is not None:
                 return found
         if not self._views.save(key):
@@ -177,7 +175,7 @@ class TurnReader:
             changed: Whether segments may have come since; otherwise it is done only when its facts changed.
         """
         with self._lock:
-            asked = key in self._facts_tokens
+            asked = key in self._ceilings
         if not asked:
             return
         state = self._store.state(key, limit=0)
@@ -191,16 +189,6 @@ class TurnReader:
         with self._lock:
             self._materials.pop(key, None)
 
-    def _pinned_tokens(self, input_tokens: int) -> int:
-        """What pinned facts may take of a request."""
-        knobs = self._settings.budget
-        sections = {
-            "facts": replace(DEFAULT_SECTIONS["facts"], ceiling=knobs.facts, share=knobs.facts_share),
-            "memory": replace(DEFAULT_SECTIONS["memory"], ceiling=knobs.memory),
-        }
-        budget = TokenBudget(max(input_tokens, 1), 0, sections)
-        return budget.ceiling("facts") + budget.lent_to_facts()
-
     def _least_to_free(self, tail: Tail, *, soft: int) -> int | None:
         """The tokens that an adoption must free to be made while there is room without; `None` for none now."""
         knobs, count = self._settings.summary, len(tail.state.messages)
@@ -213,7 +201,7 @@ class TurnReader:
         return int(_WORTH_A_PREFIX * tail.tokens) if tail.tokens > soft else None
 
     def _by_what_is_prepared(
-        self, key: SessionKey, tail: Tail, *, fits: bool, room: int, facts_tokens: int, least: int
+        self, key: SessionKey, tail: Tail, *, fits: bool, room: int, ceilings: tuple[int, int], least: int
     ) -> Remembered | None:
         """The turn as it is with what the background made ready; `None` if that does not do."""
         state, limit = tail.state, self._limit(room)
@@ -222,7 +210,7 @@ class TurnReader:
         cold = material is None or not material.serves(state, being_read=busy)
         if material is None or cold:
             material = self._prepared(key, state)
-        material = material.within(facts_tokens)
+        material = material.within(*ceilings)
         boundary = _boundary(state)
         reach = self._reach(material, state.messages, boundary=boundary, room=room, any_maker=False)
         by_rules = False
@@ -376,7 +364,7 @@ class TurnReader:
         """What can be adopted now; kept unless it was read again meanwhile."""
         with self._lock:
             ticket = next(self._tickets)
-            facts_tokens = self._facts_tokens.get(key, 0)
+            facts_tokens, narrative_tokens = self._ceilings.get(key, (0, 0))
         courtesy = self._writer.courtesy
         cover = tuple(self._store.cover(key))
         courtesy.give_way()
@@ -388,7 +376,7 @@ class TurnReader:
             final=tuple(self._writer.is_final(key, segment) for segment in cover),
             index=self._indexes.refreshed(key, state, read_to=read_to),
             facts_tokens=facts_tokens,
-            narrative_tokens=self._settings.summary.max_narrative_tokens,
+            narrative_tokens=narrative_tokens,
             ready={},
         ).composed_ahead(boundary=_boundary(state), unhurried=courtesy.between)
         with self._lock:

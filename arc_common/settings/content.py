@@ -48,7 +48,11 @@ class ConversationSettings(Group):
         description="What bounds the history besides the budget: max_turns, rolling_window_size, or nothing more. "
         "None: messages where rolling_window_size was set, else turns.",
     )
-    max_turns: int = Field(default=10, ge=1, description="Turns: the last ones, shown while there is no summary.")
+    max_turns: int = Field(
+        default=10,
+        ge=1,
+        description="Turns: the last ones, shown at most; the default holds only while there is no summary.",
+    )
     rolling_window_size: Annotated[int, EnvironmentAlias("CONVERSATION_ROLLING_WINDOW_SIZE")] = Field(
         default=20, ge=1, description="Messages: the last ones, where the window is counted in messages."
     )
@@ -75,6 +79,11 @@ class ConversationSettings(Group):
         gt=0,
         description="Days: idle for longer, a resumed conversation gets a note saying so. None: no note.",
     )
+
+    @property
+    def window_is_set(self) -> bool:
+        """Whether somebody chose the limits: then they also hold beside a summary."""
+        return not self.model_fields_set.isdisjoint({"window", "max_turns", "rolling_window_size"})
 
     @property
     def window_limits(self) -> tuple[int | None, int | None]:
@@ -279,7 +288,10 @@ class RagSettings(Group):
     """Retrieval of documents."""
 
     enabled: bool | None = Field(default=None, description="Whether documents are retrieved. None: once there are any.")
-    top_k: int = Field(default=10, ge=1, description="Documents: retrieved for a query.")
+    # The RAG_ names without a prefix bound artifacts and documents alike.
+    top_k: Annotated[int, EnvironmentAlias("RAG_TOP_K_MAX")] = Field(
+        default=10, ge=1, description="Documents: retrieved for a query."
+    )
     # Services that read this name default to 0.25. Off is the design's: scores of different embedders don't compare.
     similarity_threshold: Annotated[float | None, EnvironmentAlias("RAG_SIMILARITY_THRESHOLD")] = Field(
         default=None,
@@ -291,7 +303,9 @@ class RagSettings(Group):
     reranker: Literal["score", "keyword", "bm25", "diversity"] = Field(
         default="score", description="What re-ranks them, where the program names nothing else."
     )
-    rerank_top_k: int = Field(default=5, ge=1, description="Documents: left by a reranker.")
+    rerank_top_k: Annotated[int, EnvironmentAlias("RAG_FINAL_TOP_K")] = Field(
+        default=5, ge=1, description="Documents: left by a reranker."
+    )
     max_context_tokens: int = Field(
         default=4_000, ge=0, description="Tokens: ceiling of the context built from documents."
     )

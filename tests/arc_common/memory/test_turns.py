@@ -144,7 +144,7 @@ def test_a_summary_longer_than_its_ceiling(open_session: Callable[..., Session])
     memory, key = session._runtime.memory, session._key
     assert memory is not None
     assert key is not None
-    state = memory.read(key, room=10_000, input_tokens=10_000).state
+    state = memory.read(key, room=10_000, budget=TokenBudget(10_000, 0)).state
     assert state is not None
     assert state.view is not None
     segments = [one for one in memory.inspect(key).segments if one.end <= state.view.boundary]
@@ -162,7 +162,9 @@ def test_what_is_written_is_adopted_before_the_room_runs_out(open_session: Calla
 
     def boundary(*, room: int, soft_room: int, more: int = 0) -> int:
         session.summarize()
-        read = memory.read(key, room=room, soft_room=lambda _: soft_room, input_tokens=20_000, more_room=lambda _: more)
+        read = memory.read(
+            key, room=room, soft_room=lambda _: soft_room, budget=TokenBudget(20_000, 0), more_room=lambda _: more
+        )
         return read.state.view.boundary
 
     talk(session, 1, 12)

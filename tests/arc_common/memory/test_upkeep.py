@@ -15,6 +15,7 @@ from arc_common.summaries import SegmentOutline
 from arc_common.testing import CountingObserver
 from arc_common.testing.store_contract import START, counted
 from arc_common.testing.summary_store_contract import Clock, a_view
+from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.counters import HeuristicTokenCounter
 from tests.arc_common.memory.summarising import settings_with
 
@@ -130,7 +131,7 @@ def test_what_there_is_to_be_seen(bench: Bench) -> None:
         (0, 11, 26, "rules", False),
     ]
     assert (seen.view, seen.message_count, seen.pending, seen.is_busy) == (None, 30, 4, False)
-    state = bench.memory.read(KEY, room=10_000, input_tokens=10_000).state
+    state = bench.memory.read(KEY, room=10_000, budget=TokenBudget(10_000, 0)).state
     assert state is not None
     assert state.view is not None
     assert bench.memory.inspect(KEY).view == state.view

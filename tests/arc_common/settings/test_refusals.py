@@ -89,7 +89,7 @@ def test_the_argument_is_named_when_it_hides_the_environment(monkeypatch: pytest
 def test_every_wrong_setting_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three mistakes are three lines."""
     monkeypatch.setenv("ARC_SUMMARY__ENABLED", "x")
-    monkeypatch.setenv("RAG_TOP_K_MAX", "0")
+    monkeypatch.setenv("CONVO_SUMMARY_MAX_TOKENS", "-1")
     assert len(refused(require_scope="x").splitlines()) == 3
 
 

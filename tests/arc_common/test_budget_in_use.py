@@ -1,0 +1,130 @@
+"""A caller's own budget and limits hold, for every section, also beside a summary."""
+
+import dataclasses
+from collections.abc import Iterator
+
+import pytest
+
+from arc_common import ArcSettings, ConfigurationError, ContextEngine, Message
+from arc_common.tokens.budget import DEFAULT_SECTIONS, SectionBudget, TokenBudget
+
+DISHES = ("soup", "rice", "bread", "stew", "salad", "noodle", "curry", "tofu", "bean", "corn")
+MARKS = 48
+"""Tokens of the heading and the fence around facts, documents or recollections, at most."""
+QUESTION = "Which dish is in the pantry, and what is the code of locker 3?"
+
+
+def told(settings: ArcSettings, turns: int = 150) -> ContextEngine:
+    """An engine with a long conversation full of facts, and some documents."""
+    engine = ContextEngine.open(settings=settings)
+    session = engine.session("s")
+    for number in range(turns):
+        dish = DISHES[number % len(DISHES)]
+        said = f"The code of locker {number} is QX-{1000 + number}. Dish {number} in the pantry is {dish}."
+        session.save_turn(said, f"Noted, {dish} it is. " + "It keeps well when it is dry and cool. " * 4)
+    session.summarize()
+    engine.documents.add([f"The {dish} dish in the pantry. " + "Cook it slowly. " * 60 for dish in DISHES])
+    return engine
+
+
+@pytest.fixture(scope="module")
+def tokens_of() -> Iterator[object]:
+    """Gives what each section takes under a budget, in a session of its own each time."""
+    engines: list[ContextEngine] = []
+
+    def measured(own: TokenBudget | None = None, *, turns: int = 150, running: bool = False, **settings) -> dict:
+        engines.append(told(ArcSettings(**settings), turns))
+        session = engines[-1].session("s")
+        question: str | None = QUESTION
+        if running:
+            session.append([Message("user", QUESTION), *(Message("assistant", f"step {n} " * 40) for n in range(30))])
+            question = None
+        return {section.name: section.tokens for section in session.context(question, budget=own).sections}
+
+    yield measured
+    for engine in engines:
+        engine.close()
+
+
+def test_facts_get_what_the_callers_budget_gives_them(tokens_of) -> None:
+    """By a budget as by settings."""
+    by_settings = tokens_of(budget={"facts": 6_000})
+    by_budget = tokens_of(TokenBudget(sections={"facts": SectionBudget(ceiling=6_000)}))
+    assert 1_500 < by_settings["facts"] <= 6_000 + MARKS
+    assert by_budget["facts"] == by_settings["facts"]
+
+
+SECTIONS = [name for name in DEFAULT_SECTIONS if name != "running"]
+
+
+@pytest.mark.parametrize("limit", ["ceiling", "share"])
+@pytest.mark.parametrize("name", [*SECTIONS, "running"])
+def test_every_section_of_a_callers_budget_is_obeyed(tokens_of, name: str, limit: str) -> None:
+    """It takes no more than it may, but for the marks around a block, where it takes more by default."""
+    running = name == "running"
+    window = TokenBudget(100_000, 0)
+    most = 30
+    section = SectionBudget(ceiling=most) if limit == "ceiling" else SectionBudget(share=most / 100_000)
+    usual = tokens_of(window, turns=30, running=running)[name]
+    limited = tokens_of(dataclasses.replace(window, sections={name: section}), turns=30, running=running)[name]
+    assert limited < usual
+    assert limited <= most + MARKS
+
+
+@pytest.mark.parametrize("field", ["floor", "priority"])
+def test_a_section_that_comes_first_is_served_first(tokens_of, field: str) -> None:
+    """A floor is kept free before others get more; a higher priority is served before them."""
+    rank = SectionBudget(floor=1_000, ceiling=1_000) if field == "floor" else SectionBudget(ceiling=1_000, priority=99)
+    plain = SectionBudget(ceiling=1_000, priority=-1)
+    window = TokenBudget(1_500, 0)
+    usual = tokens_of(dataclasses.replace(window, sections={"documents": plain}), turns=30)
+    served = tokens_of(dataclasses.replace(window, sections={"documents": rank}), turns=30)
+    assert served["documents"] > usual["documents"]
+
+
+def test_every_field_of_a_budget_is_shown_above() -> None:
+    """A field that comes needs its test."""
+    assert {field.name for field in dataclasses.fields(SectionBudget)} == {"floor", "ceiling", "share", "priority"}
+    assert {field.name for field in dataclasses.fields(TokenBudget)} == {"context_window", "output_reserve", "sections"}
+
+
+@pytest.mark.parametrize(
+    ("given", "most"),
+    [({"rolling_window_size": 6}, 6), ({"max_turns": 3}, 6), ({"window": "messages"}, 20), ({"window": "turns"}, 20)],
+    ids=str,
+)
+def test_a_window_that_was_chosen_holds_beside_a_summary(given: dict, most: int) -> None:
+    """In a context and in a view; facts and summary stand in front, and the receipt counts what is not shown."""
+    for turns in (5, 30):
+        with told(ArcSettings(conversation=given), turns) as engine:
+            session = engine.session("s")
+            window = session.context("And now?")
+            shown = [message for message in window.messages if message.id]
+            assert len(shown) == min(most, 2 * turns)
+            assert len([message for message in session.window() if message.id]) == min(most, 2 * turns)
+            replayed = engine.admin.replay("s", turns).window
+            assert len([message for message in replayed.messages if message.id]) <= most + 1
+
+
+def test_as_many_documents_are_shown_as_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the names that services use."""
+    for name, number in (("RAG_FINAL_TOP_K", 2), ("RAG_TOP_K_MAX", 1)):
+        monkeypatch.setenv(name, str(number))
+        with told(ArcSettings(), 1) as engine:
+            window = engine.session("s").context(QUESTION)
+        documents = next(section for section in window.sections if section.name == "documents")
+        assert len(documents.items) == number
+
+
+def test_a_model_by_name_is_refused_where_nobody_can_make_it() -> None:
+    """An engine of the core knows no framework; a model given in its place is taken."""
+    settings = ArcSettings(summary={"llm_model": "openai:small"})
+    with pytest.raises(ConfigurationError, match=r"summary.llm_model: got 'openai:small', but .*open_engine"):
+        ContextEngine.open(settings=settings)
+
+    class Model:
+        def complete(self, messages):
+            return "{}"
+
+    for given in ({"summary_model": Model(), "settings": settings}, {"chat_model": Model()}):
+        ContextEngine.open(**given).close()
