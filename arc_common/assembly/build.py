@@ -5,11 +5,20 @@ from dataclasses import replace
 from typing import Any
 
 from arc_common.assembly.costs import Costs
-from arc_common.assembly.draft import Draft, RecalledKind, day_of
+from arc_common.assembly.draft import Draft, RecalledKind, fact_items
 from arc_common.assembly.layers import NO_LAYERS, NOTHING, Layers, RecalledLine
 from arc_common.assembly.request import Request, plain
 from arc_common.assembly.sharing import Sharing, wishes
-from arc_common.context_window import ContextWindow, Item, LeftOut, MessageItems, Omission, Section, receipt_of
+from arc_common.context_window import (
+    ContextWindow,
+    Item,
+    LeftOut,
+    MessageItems,
+    Omission,
+    Section,
+    receipt_of,
+    with_parts_of,
+)
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import BudgetExceededError, InvalidInputError
 from arc_common.messages import Exchange, Message, Role
@@ -92,7 +101,7 @@ class _Builder:
         self._omissions: list[Omission] = []
         spoken = with_distinct_call_ids([message for message in history if message.role is not Role.SYSTEM])
         before, user, running = self._split(spoken)
-        self._before, self._running = before, running
+        self._before, self._user, self._running = before, user, running
         self._schemas = costs.schemas(request)
         self._sharing = Sharing(
             self._opened(history, user, layers, stored=stored),
@@ -152,14 +161,12 @@ class _Builder:
                 narrative = narrative[1:]
             else:
                 layers = layers.with_fewer_facts()
-        added = self._sharing.fill(replace(self._sharing.draft, facts=layers.facts, narrative=narrative))
-        summary = min(costs.text("\n".join(narrative)), added)
-        self._borrowed = min(max(added - summary - room_facts, 0), lent)
-        own = added - summary - self._borrowed
-        shown = [Item("fact", line, name) for line, name in zip(layers.facts, layers.fact_ids, strict=False)]
-        self._sharing.close("facts", tokens=own, allotted=max(room_facts, own), items=shown)
+        facts = self._sharing.fill(replace(self._sharing.draft, facts=layers.facts))
+        summary = self._sharing.fill(replace(self._sharing.draft, narrative=narrative))
+        self._borrowed = min(max(facts - room_facts, 0), lent)
+        self._sharing.close("facts", tokens=facts, allotted=max(room_facts + lent, facts), items=fact_items(layers))
         lines = [Item("summary", line) for line in narrative]
-        self._sharing.close("narrative", tokens=summary, allotted=room_narrative, items=lines)
+        self._sharing.close("narrative", tokens=summary, allotted=max(room_narrative, summary), items=lines)
         missed = layers.narrative_lines[: len(layers.narrative_lines) - len(narrative)]
         self._pinned = frozenset(layers.fact_ids)
         self._omissions += [Omission("summary", None, costs.text(line), TOO_LARGE) for line in reversed(missed)]
@@ -172,14 +179,15 @@ class _Builder:
 
     def recall(self) -> None:
         """What the question asks for of what is not always shown; and how long the conversation rested."""
-        room = self._sharing.room("memory") - self._borrowed
+        most = self._request.budget.ceiling("memory")
+        room = max(min(self._sharing.room("memory"), most - self._borrowed), 0)
         noted = replace(self._sharing.draft, idle_note=self._layers.idle_note)
         spent = self._sharing.added(noted)
         if self._layers.idle_note and spent <= room:
             self._sharing.fill(noted)
         else:
             spent = 0
-        layers, quarter = self._layers, self._request.budget.ceiling("memory") // _KINDS
+        layers, quarter = self._layers, most // _KINDS
         remembered = self._recall(layers.memories, "memories", min(room - spent, quarter))
         spent += remembered
         spent += self._recall(layers.artifacts, "artifacts", min(room - spent, 2 * quarter - remembered))
@@ -187,17 +195,7 @@ class _Builder:
         spent += self._recall(facts, "recalled", min(room - spent, quarter if layers.messages else room))
         spent += self._recall(layers.messages, "said", room - spent)
         draft = self._sharing.draft
-        note = [Item("note", draft.idle_note)] if draft.idle_note else []
-        items = [
-            Item(kind, one.line, one.id, self._costs.corrected(one.tokens), one.score_parts, day_of(one))
-            for kind, lines in (
-                ("memory", draft.memories),
-                ("artifact", draft.artifacts),
-                ("fact", draft.recalled),
-                ("recalled", draft.told),
-            )
-            for one in lines
-        ]
+        items = draft.recollections(self._costs)
         shown = {item.id for item in items}
         self._omissions += [
             Omission(kind, one.id, self._costs.corrected(one.tokens), TOO_LARGE, one.score_parts)
@@ -205,9 +203,7 @@ class _Builder:
             for one in lines
             if one.id not in shown
         ]
-        self._sharing.close(
-            "memory", tokens=spent + self._borrowed, allotted=room + self._borrowed, items=[*note, *items]
-        )
+        self._sharing.close("memory", tokens=spent, allotted=room, items=items)
 
     def _recall(self, lines: Sequence[RecalledLine], kind: RecalledKind, room: int) -> int:
         """Show the best of these lines, as far as there is room; what they cost."""
@@ -290,16 +286,18 @@ class _Builder:
         system, query = draft.system, draft.query
         bare = Draft(request, draft.user, draft.instructions)
         instructions = costs.message(bare.system) if bare.system else 0
-        asked = costs.message(draft.user) if draft.user else 0
-        self._sharing.sections["system"] = Section(
-            "system", instructions, limit, tuple(Item("message", text) for text in draft.instructions)
-        )
-        tools = tuple(Item("tool", "", _tool_name(tool)) for tool in request.tools or () if isinstance(tool, Mapping))
-        schema = (Item("schema", ""),) if request.response_format else ()
-        self._sharing.sections["tools"] = Section("tools", self._schemas, limit, (*tools, *schema))
-        self._sharing.sections["query"] = Section(
-            "query", asked, limit, self._items([draft.user] if draft.user else [])
-        )
+        system_items = [Item("message", text) for text in draft.instructions]
+        tools = [Item("tool", "", _tool_name(tool), costs.tool(tool)) for tool in request.tools or ()]
+        if request.response_format:
+            rest = self._schemas - costs.schemas(replace(request, response_format=None))
+            tools.append(Item("schema", "", tokens=rest))
+        asked = REQUEST_OVERHEAD + costs.message(self._user)
+        for name, tokens, items in (
+            ("system", instructions, with_parts_of(instructions, system_items)),
+            ("tools", self._schemas, with_parts_of(self._schemas, tools)),
+            ("query", asked, MessageItems([self._user], [asked])),
+        ):
+            self._sharing.sections[name] = Section(name, tokens, limit, items)
         messages = (
             *([system] if system else ()),
             *self._kept,

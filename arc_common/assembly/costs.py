@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from arc_common.assembly.request import Request
 from arc_common.messages import Message
@@ -55,6 +56,10 @@ class Costs:
     def text(self, text: str) -> int:
         """A piece of text."""
         return self.corrected(self._counter.count(text)) if text else 0
+
+    def tool(self, tool: Mapping[str, Any]) -> int:
+        """One tool's schema."""
+        return self.corrected(tools_tokens(self._counter, [tool]))
 
     def schemas(self, request: Request) -> int:
         """Tools and response schema."""

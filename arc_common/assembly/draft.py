@@ -1,18 +1,19 @@
 """The messages around the history: which block stands in which message, and what they cost so far."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import date
+from itertools import zip_longest
 from typing import Literal
 
 from arc_common.assembly.costs import Costs
 from arc_common.assembly.layers import Layers, RecalledLine
 from arc_common.assembly.request import Request, plain
+from arc_common.context_window import Item
 from arc_common.documents import Document, ScoredDocument
 from arc_common.messages import ARC_MARK, ContentPart, Message, Role
 from arc_common.prompts import render_artifacts, render_documents, render_memory, render_memory_lines, render_recalled
 
-__all__ = ["Draft", "RecalledKind", "day_of", "memory_message"]
+__all__ = ["Draft", "RecalledKind", "fact_items", "memory_message"]
 
 RecalledKind = Literal["memories", "artifacts", "recalled", "said"]
 
@@ -86,6 +87,20 @@ class Draft:
         """The recalled messages in the order in which they were said."""
         return sorted(self.said, key=lambda one: (one.order is None, one.order))
 
+    def recollections(self, costs: Costs) -> list[Item]:
+        """What comes back for the question, as items in the order of the prompt."""
+        note = [Item("note", self.idle_note, tokens=costs.text(self.idle_note))] if self.idle_note else []
+        return note + [
+            Item(kind, one.line, one.id, costs.corrected(one.tokens), one.score_parts, day_of(one))
+            for kind, lines in (
+                ("memory", self.memories),
+                ("artifact", self.artifacts),
+                ("fact", self.recalled),
+                ("recalled", self.told),
+            )
+            for one in lines
+        ]
+
     @property
     def _memory(self) -> str:
         return render_memory(self.facts, "\n".join(self.narrative))
@@ -105,6 +120,11 @@ class Draft:
         return [block for block in blocks if block]
 
 
+def fact_items(layers: Layers) -> list[Item]:
+    """The pinned facts as items."""
+    return [Item("fact", line, name) for line, name in zip_longest(layers.facts, layers.fact_ids)]
+
+
 def day_of(one: RecalledLine) -> date | None:
     """When it was said, if that is known."""
     return one.order[0].date() if one.order and one.order[0].year > 1 else None
@@ -120,11 +140,14 @@ def _appended(message: Message, block: str) -> Message:
     return replace(message, content=parts, metadata=metadata, origin=None)
 
 
-def memory_message(layers: Layers, *, max_tokens: int, count: Callable[[Message], int]) -> Message | None:
+def memory_message(layers: Layers, *, max_tokens: int, costs: Costs) -> tuple[Message | None, list[Item]]:
     """Older instructions, facts and summary as one leading system message, for views that have no prompt of their own.
 
     Behind them stands what comes back for the question, where there is one: it leaves first. Facts and summary are
     shortened until they fit; instructions never are.
+
+    Returns:
+        The message, if there is anything to say, and what is in it besides instructions.
     """
     narrative = layers.narrative_lines
     while True:
@@ -142,14 +165,15 @@ def memory_message(layers: Layers, *, max_tokens: int, count: Callable[[Message]
         )
         message = draft.system
         if message is None:
-            return None
+            return None, []
         message = replace(message, metadata={ARC_MARK: "memory"})
-        if count(message) <= max_tokens:
-            return message
+        if costs.message(message) <= max_tokens:
+            lines = [Item("summary", line) for line in narrative]
+            return message, [*fact_items(layers), *lines, *draft.recollections(costs)]
         if layers.idle_note:
             layers = replace(layers, idle_note="")
         elif not (layers.facts or narrative or layers.has_recollections):
-            return message
+            return message, []
         elif layers.has_recollections:
             layers = layers.with_fewer_recollections()
         elif narrative:

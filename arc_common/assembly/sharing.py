@@ -8,7 +8,7 @@ from arc_common.assembly.costs import Costs
 from arc_common.assembly.draft import Draft
 from arc_common.assembly.layers import Layers
 from arc_common.assembly.request import Request, plain
-from arc_common.context_window import Item, MessageItems, Section
+from arc_common.context_window import Item, MessageItems, Section, with_parts_of
 from arc_common.messages import Exchange, Message
 from arc_common.summaries import View
 from arc_common.tokens.budget import TokenBudget
@@ -58,7 +58,7 @@ class Sharing:
 
     def close(self, name: str, *, tokens: int, allotted: int, items: Sequence[Item] = ()) -> None:
         """Enter what a section took; it wants nothing more."""
-        listed = items if isinstance(items, MessageItems) else tuple(items)
+        listed = items if isinstance(items, MessageItems) else with_parts_of(tokens, items)
         self.sections[name] = Section(name, tokens, allotted, listed)
         self._wanted.pop(name, None)
         self.left -= tokens

@@ -7,7 +7,17 @@ from itertools import takewhile
 from arc_common.assembly.costs import Costs
 from arc_common.assembly.draft import memory_message
 from arc_common.assembly.layers import NO_LAYERS, NOTHING, Layers
-from arc_common.context_window import NEAREST, LeftOut, MessageItems, Omission, Receipt, Section, receipt_of
+from arc_common.context_window import (
+    NEAREST,
+    Item,
+    LeftOut,
+    MessageItems,
+    Omission,
+    Receipt,
+    Section,
+    receipt_of,
+    with_parts_of,
+)
 from arc_common.exceptions import BudgetExceededError
 from arc_common.messages import Message, Role
 from arc_common.tokens.call_ids import with_distinct_call_ids
@@ -107,11 +117,11 @@ class _Builder:
     def view(self, unread: LeftOut, notes: Sequence[str], nearest: int) -> View:
         """The messages and their receipt."""
         is_whole = not unread.count
-        newest, memory, selection = self._chosen(is_whole=is_whole)
+        newest, (memory, remembered), selection = self._chosen(is_whole=is_whole)
         shown = with_distinct_call_ids([*selection.kept, *newest.messages])
         longer = self._cost(shown) - self._cost([*selection.kept, *newest.messages])
         if longer > 0 and self._limits.max_tokens is not None:  # the ids that two calls share are paid for, too
-            newest, memory, selection = self._chosen(is_whole=is_whole, spare=longer)
+            newest, (memory, remembered), selection = self._chosen(is_whole=is_whole, spare=longer)
             shown = with_distinct_call_ids([*selection.kept, *newest.messages])
         messages = (*([memory] if memory else ()), *shown)
         receipt = receipt_of(
@@ -120,17 +130,19 @@ class _Builder:
             rest={OLDER: unread},
             notes=notes,
             nearest=nearest,
-            sections=self._sections(memory, selection, newest),
+            sections=self._sections(memory, remembered, shown, newest),
             total_tokens=self._cost(messages) + self._limits.reserved,
             input_tokens=self._most,
         )
         return View(messages, receipt)
 
-    def _chosen(self, *, is_whole: bool, spare: int = 0) -> tuple[_Newest, Message | None, Selection]:
+    def _chosen(
+        self, *, is_whole: bool, spare: int = 0
+    ) -> tuple[_Newest, tuple[Message | None, list[Item]], Selection]:
         """The newest turn, facts and summary, and the older turns, with some tokens left over."""
         limits = self._limits
         newest = self._newest(spare)
-        memory = memory_message(self._layers, max_tokens=self._room(newest), count=self._costs.message)
+        memory, remembered = memory_message(self._layers, max_tokens=self._room(newest), costs=self._costs)
         spent = self._cost(newest.messages) + (self._cost([memory]) if memory else 0) + spare
         selection = select_window(
             [*self._leading, *newest.before],
@@ -142,7 +154,7 @@ class _Builder:
             continued=newest.user is not None,
             shorten=self._shorten,
         )
-        return newest, memory, selection
+        return newest, (memory, remembered), selection
 
     def _newest(self, spare: int) -> _Newest:
         """The newest turn as far as it fits, where it is to be kept; else everything is before it."""
@@ -177,7 +189,7 @@ class _Builder:
     def _instructions(self) -> Message | None:
         """The system message without facts and summary."""
         layers = replace(NO_LAYERS, instructions=self._layers.instructions)
-        return memory_message(layers, max_tokens=0, count=self._costs.message)
+        return memory_message(layers, max_tokens=0, costs=self._costs)[0]
 
     def _room(self, newest: _Newest) -> int:
         """The tokens for facts and summary: at most half of what there is."""
@@ -185,21 +197,31 @@ class _Builder:
             return self._most // 2
         return min(self._most // 2, max(self._available - self._cost((*self._leading, *newest.messages)), 0))
 
-    def _sections(self, memory: Message | None, selection: Selection, newest: _Newest) -> tuple[Section, ...]:
-        available = self._available
+    def _sections(
+        self, memory: Message | None, remembered: list[Item], shown: Sequence[Message], newest: _Newest
+    ) -> tuple[Section, ...]:
         bare = self._instructions()
         instructions = self._cost([bare]) if bare else 0
-        leading, turns = selection.kept[: len(self._leading)], selection.kept[len(self._leading) :]
-        asked = [newest.user] if newest.user else []
-        sections = [
-            Section("reserved", self._limits.reserved, self._most),
-            Section("system", instructions + self._cost(leading), available, self._items(leading)),
-            Section("facts", (self._cost([memory]) if memory else 0) - instructions, self._room(newest)),
-            Section("history", self._cost(turns), available, self._items(turns)),
-            Section("query", self._cost(asked), available, self._items(asked)),
-            Section("running", newest.steps.tokens, available, self._items(newest.steps.shown)),
-        ]
-        return tuple(section for section in sections if section.tokens)
+        block = (self._cost([memory]) if memory else 0) - instructions
+        said = [Item("message", text) for text in self._layers.instructions if text.strip()]
+        turns = len(shown) - len(newest.messages)
+        asked = turns + bool(newest.user)
+        leading, spoken = shown[: len(self._leading)], shown[len(self._leading) : turns]
+        system = [*with_parts_of(instructions, said), *self._items(leading)]
+        reserved = [Item("reserved", "", tokens=self._limits.reserved)]
+        remembered = [replace(item, tokens=None) for item in remembered]
+        sections: tuple[tuple[str, int, int, Sequence[Item]], ...] = (
+            ("reserved", self._limits.reserved, self._most, reserved),
+            ("system", instructions + self._cost(leading), self._most, system),
+            ("facts", block, self._room(newest), with_parts_of(block, remembered)),
+            ("history", self._cost(spoken), self._available, self._items(spoken)),
+            ("query", self._cost(shown[turns:asked]), self._most, self._items(shown[turns:asked])),
+            ("running", self._cost(shown[asked:]), self._most, self._items(shown[asked:])),
+        )
+        # What is there in any case may be more than there is room for.
+        return tuple(
+            Section(name, tokens, max(most, tokens), items) for name, tokens, most, items in sections if tokens
+        )
 
     def _omissions(self, selection: Selection, newest: _Newest) -> list[Omission]:
         dropped = [

@@ -10,6 +10,7 @@ from arc_common.context_window.values import (
     Receipt,
     Section,
     receipt_of,
+    with_parts_of,
 )
 
 __all__ = [
@@ -22,4 +23,5 @@ __all__ = [
     "Receipt",
     "Section",
     "receipt_of",
+    "with_parts_of",
 ]

@@ -3,8 +3,9 @@
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, overload
 
 from arc_common.messages import Message
@@ -22,6 +23,7 @@ __all__ = [
     "Receipt",
     "Section",
     "receipt_of",
+    "with_parts_of",
 ]
 
 NEAREST = 20
@@ -33,10 +35,11 @@ class Item:
     """One thing in a request.
 
     Args:
-        kind: "message", "fact", "summary", "memory", "artifact", "recalled", "document", "tool", "schema" or "note".
-        text: What it says; `""` for a schema.
+        kind: "message", "fact", "summary", "memory", "artifact", "recalled", "document", "tool", "schema", "note" or
+            "reserved".
+        text: What it says; `""` for a tool or a schema.
         id: What names it, if anything does.
-        tokens: Its own tokens, where they were counted apart from the rest.
+        tokens: Its part of its section's tokens, headings and framing included.
         score_parts: What it was chosen by.
         day: When it was said, for what is recalled.
     """
@@ -92,12 +95,23 @@ class MessageItems(Sequence[Item]):
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One part of the request: its tokens (framing included), the most it could have had, and what is in it."""
+    """One part of the request: its tokens (framing included), the most it could have had, and what is in it.
+
+    The tokens of its items add up to its own, those of all sections to the request's. What primes the model's reply
+    (3 tokens) belongs to the user message. The limits of facts and summary are for their lines; headings come on top.
+    """
 
     name: str
     tokens: int
     allotted: int
     items: Sequence[Item] = ()
+
+
+def with_parts_of(tokens: int, items: Sequence[Item]) -> tuple[Item, ...]:
+    """The items with a section's tokens shared out among them by their own tokens, or by the length of their texts."""
+    weights = [max(len(item.text) if item.tokens is None else item.tokens, 1) for item in items]
+    ends = [tokens * sum_ // max(sum(weights), 1) for sum_ in accumulate(weights, initial=0)]
+    return tuple(replace(item, tokens=end - start) for item, (start, end) in zip(items, pairwise(ends), strict=True))
 
 
 @dataclass(frozen=True, slots=True)

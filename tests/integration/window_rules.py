@@ -10,7 +10,7 @@ from typing import Any
 
 from arc_common import ArcError, BudgetExceededError, ContentPart, ContextEngine, Message, Role
 from arc_common.assembly import NO_LAYERS, Costs, build_context_window
-from arc_common.context_window import ContextWindow
+from arc_common.context_window import ContextWindow, Receipt
 from arc_common.messages import Turn, exchanges_of, turns_of
 from arc_common.protocols import TokenCounter
 from arc_common.testing.providers import anthropic, gemini, openai
@@ -117,6 +117,7 @@ def check_case(case: Case) -> Outcome:
     check_fixed(case, messages)
     check_shape(messages, is_running=case.request.query is None)
     check_tokens(case, window)
+    check_account(window.receipt)
     check_order(case, messages)
     request = answered(messages)
     check_providers(case, request, "arc")
@@ -182,6 +183,19 @@ def check_tokens(case: Case, window: ContextWindow) -> None:
     recounted = 3 + (schema_tokens(case) + sum(map(tokens, window.messages))) * factor(case.counter)
     if not int(recounted) <= window.total_tokens <= budget:
         raise BrokenWindowError("budget", f"{recounted} recounted, {window.total_tokens} stated, {budget} allowed")
+
+
+def check_account(receipt: Receipt) -> None:
+    """Items add up to sections, sections to the total; none is over its limit, and no tokens are without items."""
+    for section in receipt.sections:
+        tokens = sum(item.tokens or 0 for item in section.items)
+        if tokens != section.tokens or any(item.tokens is None for item in section.items):
+            raise BrokenWindowError("account", f"{section.name} has {section.tokens} tokens, its items {tokens}")
+        if section.tokens > section.allotted:
+            raise BrokenWindowError("limit", f"{section.name} has {section.tokens} tokens of {section.allotted}")
+    total = sum(section.tokens for section in receipt.sections)
+    if total != receipt.total_tokens:
+        raise BrokenWindowError("account", f"the sections have {total} tokens of {receipt.total_tokens}")
 
 
 def check_order(case: Case, messages: Sequence[Message]) -> None:
