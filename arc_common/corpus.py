@@ -10,7 +10,6 @@ from arc_common.filters import Filter
 from arc_common.indexing import Scope
 from arc_common.messages import check_identifier
 from arc_common.rag import Chunker
-from arc_common.rag.chunking import DOCUMENT_ID, chunk_prefix
 from arc_common.retrieval import Found, HybridIndex
 from arc_common.retrieval.checks import checked_ids
 
@@ -18,9 +17,6 @@ if TYPE_CHECKING:
     from arc_common.runtime import Runtime
 
 __all__ = ["Corpus", "beside_each_other"]
-
-_PAGE = 64
-"""Chunks of a document looked up at once."""
 
 
 class Corpus:
@@ -64,8 +60,8 @@ class Corpus:
         - A document without an id gets one that its text and source determine: added again, it is the same one.
         - With `chunk`, long ones are cut at sentences into chunks of `settings.rag.chunk_size` tokens, each of them a
           document with an id of its own (`<id>#<index>`). Of two with one id, the later is stored.
-        - What was stored of a document with that id before, whole or in chunks, is gone when this returns; the new
-          comes first, so that nothing is lost on the way.
+        - What was stored of a document with that id before, whole or in chunks, leaves in the step in which the new one
+          comes: at any time, whatever else happens, one whole version is found.
         - A failing embedder loses nothing: what it could not embed is found by its words.
 
         Returns:
@@ -76,28 +72,22 @@ class Corpus:
             StoreError: The store failed.
         """
         given = _plain(documents)
-        parts = self._chunks(given) if chunk else given
-        index = self.index
-        ids = list(index.add(parts).ids)
-        whole = {document.id for document in given if document.id is not None}
-        if stale := self._stored_as(whole) - set(ids):
-            index.delete(stale)
+        added = self.index.replace(self._chunks(given) if chunk else ((one.id, [one]) for one in given))
         self._runtime.has_documents[self._scope] = True
-        return ids
+        return list(added.ids)
 
     async def aadd(self, documents: Document | str | Sequence[Document | str], *, chunk: bool = False) -> list[str]:
         """Async form of `add`."""
         return await self._runtime.workers.run(self.add, documents, chunk=chunk)
 
     def delete(self, ids: Collection[str]) -> int:
-        """Remove documents, those stored in chunks too; how many entries there were: each chunk is one.
+        """Remove documents, those stored in chunks too, in one step; how many entries there were: each chunk is one.
 
         Raises:
             InvalidInputError: `ids` is no collection of ids.
             StoreError: The store failed.
         """
-        named = frozenset(_checked_ids(ids))
-        return self.index.delete(named | self._stored_as(named))
+        return self.index.delete(_checked_ids(ids))
 
     async def adelete(self, ids: Collection[str]) -> int:
         """Async form of `delete`."""
@@ -147,29 +137,13 @@ class Corpus:
         """Async form of `search`."""
         return await self._runtime.workers.run(self.search, query, top_k=top_k, filters=filters)
 
-    def _chunks(self, documents: Sequence[Document]) -> list[Document]:
-        """The chunks of documents, of those with one id the later's."""
+    def _chunks(self, documents: Sequence[Document]) -> Iterator[tuple[str | None, list[Document]]]:
+        """The chunks of each document, of those with one id the later's."""
         rag = self._runtime.settings.rag
         chunker = Chunker(self._runtime.token_counter, size=rag.chunk_size, overlap=rag.chunk_overlap)
         last = {document.id: place for place, document in enumerate(documents) if document.id is not None}
         kept = [one for place, one in enumerate(documents) if one.id is None or last[one.id] == place]
-        return [part for document in kept for part in chunker.split_document(document)]
-
-    def _stored_as(self, ids: Collection[str]) -> set[str]:
-        """The ids of the entries that hold these documents, or may: their own, and those of their chunks."""
-        return {*ids, *(chunk for document_id in sorted(ids) for chunk in self._chunk_ids(document_id))}
-
-    def _chunk_ids(self, document_id: str) -> Iterator[str]:
-        """The ids of a document's chunks: one page of the index, and a single entry of it where there are none."""
-        prefix = chunk_prefix(document_id)
-        after, limit = prefix, 1
-        while page := self._runtime.index_store.scan(self._scope, "document", after=after, limit=limit):
-            for entry in page:
-                if not entry.id.startswith(prefix):
-                    return
-                if entry.metadata.get(DOCUMENT_ID) == document_id:
-                    yield entry.id
-            after, limit = page[-1].id, _PAGE
+        return ((document.id, chunker.split_document(document)) for document in kept)
 
     def retrieve(
         self, query: str, *, top_k: int, filters: Mapping[str, Any] | Filter | None = None

@@ -18,11 +18,25 @@ if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must n
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["KINDS", "EntryKind", "IndexEntry", "IndexReader", "IndexStore", "LexicalCandidates", "Scope", "unit_vector"]
+__all__ = [
+    "DOCUMENT_ID",
+    "KINDS",
+    "EntryKind",
+    "IndexEntry",
+    "IndexReader",
+    "IndexStore",
+    "LexicalCandidates",
+    "Scope",
+    "chunk_prefix",
+    "unit_vector",
+]
 
 EntryKind = Literal["document", "message", "fact", "memory", "artifact"]
 
 KINDS: tuple[EntryKind, ...] = get_args(EntryKind)
+
+DOCUMENT_ID = "document_id"
+"""The metadata key under which a chunk names the document that it is a part of."""
 
 MAX_DIMENSION = 16_000
 """Of a vector; pgvector stores no longer ones."""
@@ -222,8 +236,12 @@ class IndexStore(IndexReader, Protocol):
     - Of entries that are equal in rank, those with the smaller id (by code points) come first.
     """
 
-    def put(self, scope: Scope, kind: EntryKind, entries: Sequence[IndexEntry]) -> None:
+    def put(
+        self, scope: Scope, kind: EntryKind, entries: Sequence[IndexEntry], *, removed: Collection[str] = ()
+    ) -> None:
         """Store entries, each in the place of the one with its id; of two with one id, the later.
+
+        In the same step, remove those with the ids `removed` that are not among them, and their chunks (see `remove`).
 
         Raises:
             InvalidInputError: A vector's embedder or dimension is another than that of the vectors that are there;
@@ -243,7 +261,10 @@ class IndexStore(IndexReader, Protocol):
         """Forget all vectors, so that another embedder can make new ones; how many there were."""
 
     def remove(self, scope: Scope, kind: EntryKind, ids: Collection[str]) -> int:
-        """Remove entries; how many were there."""
+        """Remove entries; how many were there.
+
+        Of kind "document", the chunks of each leave with it: entries `<id>#…` that name it as their `document_id`.
+        """
 
     def erase(self, scope: Scope, *, kind: EntryKind | None = None) -> int:
         """Remove all entries of the scope and of every scope within it (see `Scope.contains`); how many there were."""
@@ -274,6 +295,11 @@ class IndexStore(IndexReader, Protocol):
 
     def close(self) -> None:
         """Give back what the store holds. Safe to call twice."""
+
+
+def chunk_prefix(document_id: str) -> str:
+    """How the ids of a document's chunks begin; the chunk's index follows."""
+    return f"{document_id}#"
 
 
 def unit_vector(name: str, vector: "Sequence[float] | NDArray[Any]") -> "NDArray[np.float32]":

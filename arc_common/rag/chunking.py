@@ -7,15 +7,13 @@ from itertools import accumulate
 
 from arc_common.documents import Document
 from arc_common.exceptions import InvalidInputError
+from arc_common.indexing import DOCUMENT_ID, chunk_prefix
 from arc_common.protocols import TokenCounter
 from arc_common.rag.graphemes import grapheme_break
 from arc_common.rag.passages import passages_of, soft_breaks
 from arc_common.rag.searching import furthest
 
-__all__ = ["DOCUMENT_ID", "Chunk", "Chunker", "chunk_prefix"]
-
-DOCUMENT_ID = "document_id"
-"""The metadata key under which a chunk names the document that it is a part of."""
+__all__ = ["Chunk", "Chunker"]
 
 _LEAST_FULL = 2 / 3
 _OVERLAP_RANGE = (0.6, 1.2)
@@ -101,11 +99,6 @@ class Chunker:
             )
             for index, chunk in enumerate(self.split(document.text))
         ]
-
-
-def chunk_prefix(document_id: str) -> str:
-    """How the ids of a document's chunks begin; the chunk's index follows."""
-    return f"{document_id}#"
 
 
 class _Cutter:

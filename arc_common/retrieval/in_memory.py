@@ -36,16 +36,18 @@ class InMemoryIndexStore:
         self._lock = Lock()
         self._process = os.getpid()
 
-    def put(self, scope: Scope, kind: EntryKind, entries: Sequence[IndexEntry]) -> None:
+    def put(
+        self, scope: Scope, kind: EntryKind, entries: Sequence[IndexEntry], *, removed: Collection[str] = ()
+    ) -> None:
         """See `IndexStore.put`."""
-        if not entries:
-            return
         with self._guarded():
             shelf = self._shelf(scope, kind)
             shelf.check_vectors(entries)
+            for name in _leaving(shelf, kind, removed).difference(entry.id for entry in entries):
+                shelf.remove(name)
             for entry in entries:
                 shelf.put(entry)
-            self._shelves[scope, kind] = shelf
+            self._keep(scope, kind, shelf)
 
     def attach(self, scope: Scope, kind: EntryKind, entries: Sequence[IndexEntry]) -> int:
         """See `IndexStore.attach`."""
@@ -63,9 +65,8 @@ class InMemoryIndexStore:
         """See `IndexStore.remove`."""
         with self._guarded():
             shelf = self._shelf(scope, kind)
-            removed = sum(map(shelf.remove, _checked_ids(ids)))
-            if not len(shelf):
-                self._shelves.pop((scope, kind), None)
+            removed = sum(map(shelf.remove, _leaving(shelf, kind, ids)))
+            self._keep(scope, kind, shelf)
             return removed
 
     def erase(self, scope: Scope, *, kind: EntryKind | None = None) -> int:
@@ -163,12 +164,25 @@ class InMemoryIndexStore:
         shelf = self._shelves.get((scope, kind))
         return Shelf(self._bm25) if shelf is None else shelf
 
+    def _keep(self, scope: Scope, kind: EntryKind, shelf: Shelf) -> None:
+        if len(shelf):
+            self._shelves[scope, kind] = shelf
+        else:
+            self._shelves.pop((scope, kind), None)
+
     @contextmanager
     def _guarded(self) -> Iterator[None]:
         if self._process != os.getpid():  # a lock that another thread of the parent held would stay held for good
             self._lock, self._process = Lock(), os.getpid()
         with self._lock:
             yield
+
+
+def _leaving(shelf: Shelf, kind: EntryKind, ids: Collection[str]) -> set[str]:
+    """The ids, with those of documents' chunks."""
+    names = _checked_ids(ids)
+    chunks = (chunk for name in names for chunk in shelf.chunks(name)) if kind == "document" else ()
+    return {*names, *chunks}
 
 
 def _checked_ids(ids: Collection[str]) -> list[str]:

@@ -1,7 +1,7 @@
 """HybridIndex: texts of one scope and kind, found by their words, by their meaning, or by both."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -165,7 +165,21 @@ class HybridIndex:
         given: list[Document | IndexEntry] = checked_items(
             "items", items, (Document, IndexEntry), expected="Documents or IndexEntries"
         )
-        entries = [entry_of(item, self._kind) for item in given]
+        return self.replace((None, [item]) for item in given)
+
+    def replace(self, documents: Iterable[tuple[str | None, Sequence[Document | IndexEntry]]]) -> Added:
+        """Store documents, each as its parts and in the place of what was stored under its id, whole or in chunks.
+
+        The parts of one document are stored, and what they replace is removed, in one step. Otherwise as `add`.
+
+        Args:
+            documents: Each document's id (`None`: nothing is replaced but entries with the parts' own ids) and parts.
+
+        Raises:
+            InvalidInputError: As `add`.
+        """
+        parts = [(name, [entry_of(item, self._kind) for item in items]) for name, items in documents]
+        entries = [entry for _, own in parts for entry in own]
         embedder = self._embedder
         brings_vectors = any(entry.vector is not None for entry in entries)
         stored = self._store.embedding(self._scope, self._kind) if embedder or brings_vectors else None
@@ -173,14 +187,17 @@ class HybridIndex:
         if embedder is not None:
             embedder.check(embedding)
         unembedded = 0
-        for start in range(0, len(entries), self._batch_size):
-            batch = entries[start : start + self._batch_size]
-            if embedder is not None:
-                batch, works = embedder.of_entries(batch)
-                embedding = one_embedding(batch, embedding)
-                embedder = embedder if works else None  # one that hangs should not be asked a thousand times
-            self._store.put(self._scope, self._kind, batch)
-            unembedded += sum(entry.vector is None for entry in batch)
+        for names, whole in _steps(parts, self._batch_size):
+            step: list[IndexEntry] = []
+            for start in range(0, len(whole), self._batch_size):
+                batch = whole[start : start + self._batch_size]
+                if embedder is not None:
+                    batch, works = embedder.of_entries(batch)
+                    embedding = one_embedding(batch, embedding)
+                    embedder = embedder if works else None  # one that hangs should not be asked a thousand times
+                step += batch
+            self._store.put(self._scope, self._kind, step, removed=names)
+            unembedded += sum(entry.vector is None for entry in step)
         return Added(tuple(entry.id for entry in entries), unembedded)
 
     def embed_pending(self) -> int:
@@ -210,7 +227,7 @@ class HybridIndex:
         return self.embed_pending()
 
     def delete(self, ids: Collection[str]) -> int:
-        """Remove texts; how many were there."""
+        """Remove texts, documents with their chunks; how many were there."""
         return self._store.remove(self._scope, self._kind, checked_ids(ids))
 
     def get(self, ids: Sequence[str]) -> list[Document]:
@@ -446,6 +463,22 @@ class HybridIndex:
 
     def _unembedded(self, after: str | None) -> list[IndexEntry]:
         return self._store.scan(self._scope, self._kind, unembedded=True, after=after, limit=self._batch_size)
+
+
+def _steps(
+    documents: Iterable[tuple[str | None, list[IndexEntry]]], size: int
+) -> Iterator[tuple[list[str], list[IndexEntry]]]:
+    """What is stored at once: whole documents, as many as have `size` entries."""
+    names: list[str] = []
+    entries: list[IndexEntry] = []
+    for name, parts in documents:
+        names += [] if name is None else [name]
+        entries += parts
+        if len(entries) >= size:
+            yield names, entries
+            names, entries = [], []
+    if names or entries:
+        yield names, entries
 
 
 def _best(scores: Mapping[str, float], limit: int) -> list[str]:

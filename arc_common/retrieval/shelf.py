@@ -2,9 +2,9 @@
 
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, takewhile
 from types import MappingProxyType
 from typing import Any
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Filter, matcher
-from arc_common.indexing import IndexEntry, LexicalCandidates
+from arc_common.indexing import DOCUMENT_ID, IndexEntry, LexicalCandidates, chunk_prefix
 from arc_common.ranking import best_places
 from arc_common.retrieval.dense import VectorTable
 from arc_common.retrieval.inverted import InvertedIndex
@@ -126,12 +126,15 @@ class Shelf:
     def scan(self, filters: Filter | None, *, unembedded: bool, after: str | None, limit: int) -> list[IndexEntry]:
         """The first entries by id, with all that they have."""
         test = matcher(filters)
-        if self._sorted is None:
-            self._sorted = sorted(self._row_of)
-        start = 0 if after is None else bisect_right(self._sorted, after)
-        rows = (self._row_of[entry_id] for entry_id in islice(self._sorted, start, None))
+        rows = (self._row_of[entry_id] for entry_id in self._behind(after))
         kept = (row for row in rows if not (unembedded and self._has_vector(row)) and test(self._metadata[row]))
         return [self._whole(row) for row in islice(kept, limit)]
+
+    def chunks(self, document_id: str) -> list[str]:
+        """The ids of a document's chunks."""
+        prefix = chunk_prefix(document_id)
+        alike = takewhile(lambda entry_id: entry_id.startswith(prefix), self._behind(prefix))
+        return [one for one in alike if self._metadata[self._row_of[one]].get(DOCUMENT_ID) == document_id]
 
     def count(self, filters: Filter | None) -> int:
         """How many entries match."""
@@ -159,6 +162,12 @@ class Shelf:
         rows, similarities = self._vectors.best(vector, limit, allowed=self._allowed(filters, ids))
         found = self._names(rows)
         return [(found[place], float(similarities[place])) for place in best_places(found, similarities, limit)]
+
+    def _behind(self, entry_id: str | None) -> Iterator[str]:
+        """The ids larger than this one, in order; `None` for all."""
+        if self._sorted is None:
+            self._sorted = sorted(self._row_of)
+        return islice(self._sorted, 0 if entry_id is None else bisect_right(self._sorted, entry_id), None)
 
     def _candidates(self, rows: NDArray[np.intp], terms: Mapping[str, float]) -> LexicalCandidates:
         return LexicalCandidates(

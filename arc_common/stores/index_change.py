@@ -1,9 +1,10 @@
 """One change of what a scope holds in the index: what it reads first, and what it then writes."""
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from arc_common.indexing import EntryKind, IndexEntry, Scope
+from arc_common.indexing import DOCUMENT_ID, EntryKind, IndexEntry, Scope, chunk_prefix
 from arc_common.stores.database import Database
 from arc_common.stores.drivers import Call, Row
 from arc_common.stores.index_rows import (
@@ -40,7 +41,7 @@ class EntriesChange:
         scope: Whose entries.
         kind: Of the entries.
         put: Entries, each in the place of the one with its id; of several with one id, the last.
-        removed: The ids of those that go; what cannot be stored is passed over.
+        removed: The ids of those that go, documents with their chunks; what cannot be stored is passed over.
     """
 
     def __init__(
@@ -59,7 +60,8 @@ class EntriesChange:
         self._key = scope_key(scope, kind)
         self._given = put
         self._put = {entry.id: entry for entry in put}
-        self._leaving = [name for name in checked_ids(removed) if name not in self._put]
+        self._removed = checked_ids(removed)
+        self._documents = self._removed if kind == "document" else []
         self.removed = 0
         """How many of the entries that go were there, once that was read."""
         self.after: Held | None = None
@@ -68,7 +70,7 @@ class EntriesChange:
     @property
     def reading(self) -> list[Call]:
         """The calls that lock the scope and read what is there."""
-        names = [*self._put, *self._leaving]
+        names = list(dict.fromkeys([*self._put, *self._removed]))
         if not names:
             return []
         lock: Call = self._sql.lock_scope, self._key
@@ -78,6 +80,13 @@ class EntriesChange:
             lock,
             (self._sql.known, {**self._key, "ids": self._database.many(names)}),
             (self._sql.reserve, {"count": len(self._put)}),
+            *(
+                (
+                    self._sql.known_chunks,
+                    {**self._key, "first": prefix, "behind": prefix[:-1] + chr(ord(prefix[-1]) + 1)},
+                )
+                for prefix in map(chunk_prefix, self._documents)
+            ),
         ]
 
     def writing(self, rows: Sequence[list[Row]]) -> list[Call]:
@@ -90,10 +99,13 @@ class EntriesChange:
             return []
         held = Held(*rows[0][0])
         embedding = checked_vectors(held.embedding, self._given)
-        known = {row[0]: self._finder.known(row[1:]) for row in rows[1]}
+        there = [*rows[1]]
+        for document_id, alike in zip(self._documents, rows[3:], strict=True):
+            there += [row for *row, metadata in alike if json.loads(metadata).get(DOCUMENT_ID) == document_id]
+        known = {row[0]: self._finder.known(row[1:]) for row in there}
         if not self._put and not known:
             return []
-        gone = [known[name] for name in self._leaving if name in known]
+        gone = [one for name, one in known.items() if name not in self._put]
         self.removed = len(gone)
         self.after = changed(
             held,

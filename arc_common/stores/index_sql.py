@@ -71,12 +71,12 @@ class SqlIndexStore:
         self._sql = index_statements_for(database.dialect)
         self._finder = _finder_for(database, bm25 or BM25(), cache_bytes, graph_from)
 
-    def put(self, scope: Scope, kind: EntryKind, entries: Sequence[IndexEntry]) -> None:
+    def put(
+        self, scope: Scope, kind: EntryKind, entries: Sequence[IndexEntry], *, removed: Collection[str] = ()
+    ) -> None:
         """See `IndexStore.put`."""
-        if not entries:
-            return
-        with self.beside(scope, kind, entries) as change, self._database.transaction() as transaction:
-            transaction.commit(*change.writing(transaction.run(*change.reading)))
+        with self.beside(scope, kind, entries, removed=removed) as change:
+            self._make(change)
 
     @contextmanager
     def beside(
@@ -145,11 +145,7 @@ class SqlIndexStore:
     def remove(self, scope: Scope, kind: EntryKind, ids: Collection[str]) -> int:
         """See `IndexStore.remove`."""
         change = EntriesChange(self._database, self._finder, scope, kind, removed=ids)
-        if not change.reading:
-            return 0
-        with self._database.transaction() as transaction:
-            if calls := change.writing(transaction.run(*change.reading)):
-                transaction.commit(*calls)
+        self._make(change)
         return change.removed
 
     def erase(self, scope: Scope, *, kind: EntryKind | None = None) -> int:
@@ -261,6 +257,13 @@ class SqlIndexStore:
     def close(self) -> None:
         """See `IndexStore.close`; the database is its owner's to close."""
         self._finder.close()
+
+    def _make(self, change: EntriesChange) -> None:
+        if not (reading := change.reading):
+            return
+        with self._database.transaction() as transaction:
+            if calls := change.writing(transaction.run(*reading)):
+                transaction.commit(*calls)
 
     def _held(self, key: Mapping[str, str]) -> Held | None:
         rows = self._database.read((self._sql.scope, key))

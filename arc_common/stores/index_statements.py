@@ -59,6 +59,7 @@ class IndexStatements:
     lock_scope: Statement
     reserve: Statement
     known: Statement
+    known_chunks: Statement
     texts: Statement
     write_entry: Statement
     write_text: Statement
@@ -152,6 +153,13 @@ def _changing(tables: IndexTables, dialect_name: str) -> Mapping[str, Executable
     these = (entries.c.scope == bindparam("scope"), entries.c.caller_id == bindparam("caller_id"))
     named = one_of(entries.c.entry_id, "ids", Text, dialect_name)
     more = () if tables.terms is None else (entries.c.tokens, func.cardinality(entries.c.frequencies))
+    known = (
+        select(entries.c.entry_id, entries.c.id, entries.c.length, vectors.c.id.is_not(None), *more)
+        .select_from(scopes)
+        .join(entries, _belongs(tables))
+        .outerjoin(vectors, vectors.c.id == entries.c.id)
+        .where(*_same_scope(tables))
+    )
     new: dict[str, Any] = {name: bindparam(name) for name in (*key, "salt")}
     zero = {"version": 1, "detached": 1, "entries": 0, "total_length": 0, "vectors": 0}
     upsert = (sqlite.insert if dialect_name == "sqlite" else postgresql.insert)(scopes).values({**new, **zero})
@@ -161,11 +169,11 @@ def _changing(tables: IndexTables, dialect_name: str) -> Mapping[str, Executable
         ).returning(*held),
         "lock_scope": update(scopes).where(*_same_scope(tables)).values(version=scopes.c.version + 1).returning(*held),
         "reserve": text(_RESERVE[dialect_name]),
-        "known": select(entries.c.entry_id, entries.c.id, entries.c.length, vectors.c.id.is_not(None), *more)
-        .select_from(scopes)
-        .join(entries, _belongs(tables))
-        .outerjoin(vectors, vectors.c.id == entries.c.id)
-        .where(*_same_scope(tables), named),
+        "known": known.where(named),
+        "known_chunks": known.add_columns(entries.c.metadata).where(
+            entries.c.entry_id > bindparam("first", type_=entries.c.entry_id.type),
+            entries.c.entry_id < bindparam("behind", type_=entries.c.entry_id.type),
+        ),
         "texts": select(entries.c.entry_id, texts.c.text, entries.c.metadata)
         .select_from(scopes)
         .join(entries, _belongs(tables))

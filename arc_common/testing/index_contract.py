@@ -137,6 +137,26 @@ class IndexStoreContract(IndexSearchContract, IndexFilterContract):
         store.put(scope, "document", [an_entry("a", "word", vector=[1, 0, 0])])
         assert matching(store, scope, "word") == ["a"]
 
+    def test_a_document_s_chunks_leave_with_it(self, store: IndexStore, scope: Scope) -> None:
+        """Those that name it, not those whose ids look alike; with what is put in the same step, but never that."""
+
+        def put(*ids: str, removed: Sequence[str] = ()) -> list[str]:
+            chunks = [IndexEntry(one, "", metadata={"document_id": one.partition("#")[0]}) for one in ids]
+            store.put(scope, "document", chunks, removed=removed)
+            return names(store.scan(scope, "document", limit=100))
+
+        alike = [IndexEntry("a#9", ""), IndexEntry("a#0#0", "", metadata={"document_id": "a#0"}), IndexEntry("a$", "")]
+        store.put(scope, "document", alike)
+        others = ["a#0#0", "a#9", "a$", "b#0"]
+        assert put("a#0", "a#1", "a#2", "b#0", removed=["a"]) == sorted(["a#0", "a#1", "a#2", *others])
+        assert put("a#0", "a", removed=["a", "none"]) == sorted(["a", "a#0", *others])
+        assert put(removed=["a"]) == others
+        put("a", "a#0", "a#1")
+        assert store.remove(scope, "document", ["a"]) == 3
+        assert names(store.scan(scope, "document", limit=100)) == others
+        store.put(scope, "memory", [IndexEntry("a#0", "", metadata={"document_id": "a"})])
+        assert store.remove(scope, "memory", ["a"]) == 0
+
     def test_many_come_back(self, store: IndexStore, scope: Scope) -> None:
         """More than fit into one statement, put and fetched and removed at once."""
         entries = [an_entry(f"{n:05}", f"word{n} common", metadata={"n": n}) for n in range(3_000)]

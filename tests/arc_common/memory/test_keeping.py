@@ -409,10 +409,10 @@ class Meddling:
     def __init__(self, store):
         self._store = store
 
-    def put(self, scope, kind, entries):
+    def put(self, scope, kind, entries, *, removed=()):
         """Forget, then put."""
         self._store.memories.forget_session(KEY)
-        self._store.index.put(scope, kind, entries)
+        self._store.index.put(scope, kind, entries, removed=removed)
 
     def __getattr__(self, name):
         return getattr(self._store.index, name)

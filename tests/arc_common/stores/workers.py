@@ -23,6 +23,7 @@ from typing import IO, Any
 
 import psycopg
 
+from arc_common import ArcSettings, ContextEngine, Document
 from arc_common.exceptions import ArcError
 from arc_common.messages import Message, Role
 from arc_common.protocols import CountedMessage, SessionKey
@@ -31,6 +32,9 @@ from arc_common.summaries import Commit, Segment
 from tests.servers import NOBODY, postgres_server
 
 ROOT = Path(__file__).parents[3]
+
+SMALL_CHUNKS = ArcSettings(rag={"chunk_size": 12, "chunk_overlap": 0}, embeddings={"batch_size": 4})
+"""Chunks of one sentence each, in batches of four."""
 
 
 class Helper:
@@ -146,6 +150,39 @@ def edit_and_die(report: Callable[[str], None], *, url: str, text: str) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def replace_and_die(report: Callable[[str], None], *, url: str, text: str, at: int) -> None:
+    """Replace the document `d` by this text, in chunks, and be killed just before the statement number `at`."""
+    with ContextEngine.open(url, settings=SMALL_CHUNKS) as engine:
+        engine.documents.count()
+        left = at
+
+        def count_down(frame: Any, event: str, called: Any) -> None:
+            nonlocal left
+            name = getattr(called, "__name__", "") if event == "c_call" else frame.f_code.co_name
+            if event in ("call", "c_call") and name in ("execute", "executemany"):
+                left -= 1
+                if not left:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        sys.setprofile(count_down)
+        engine.documents.add(Document(text, id="d"), chunk=True)
+        sys.setprofile(None)
+        report("added")
+
+
+def replace(report: Callable[[str], None], *, url: str, name: str, count: int, at: float = 0.0) -> None:
+    """Replace the document `d` in turns by a long and a short one, in chunks, and delete it now and then."""
+    with ContextEngine.open(url, settings=SMALL_CHUNKS) as engine:
+        engine.documents.count()
+        time.sleep(max(0.0, at - time.time()))
+        for number in range(count):
+            text = f"Version {name}-{number} is what is said here. " * (9 if number % 2 else 5)
+            engine.documents.add(Document(text, id="d"), chunk=True)
+            if number % 5 == 4:
+                engine.documents.delete(["d"])
+        report("done")
+
+
 def summarise(report: Callable[[str], None], *, url: str, stop: str) -> None:
     """Write leaves and a block over m1 … m8 that say what the messages said, again and again; how many were taken."""
     store = SqlStore(url)
@@ -258,8 +295,8 @@ def _become_ordinary() -> None:
 _JOBS: dict[str, Callable[..., None]] = {
     job.__name__: job
     for job in (
-        append, compete, revise, edit_and_die, summarise, first_use, fork, fork_while_writing, unprivileged,
-        serve_postgres,
+        append, compete, revise, edit_and_die, replace_and_die, replace, summarise, first_use, fork, fork_while_writing,
+        unprivileged, serve_postgres,
     )
 }  # fmt: skip
 
@@ -275,8 +312,9 @@ def _run(request: dict[str, Any]) -> None:
 
 
 def _serve() -> None:
-    for name in ("alembic.command", "psycopg"):
+    for name in ("alembic.context", "alembic.command", "psycopg", "arc_common.stores.index_sql", "arc_common.engine"):
         importlib.import_module(name)
+    ContextEngine.open("sqlite://").close()  # imports what only an open engine needs
     for line in sys.stdin:
         request = json.loads(line)
         if "wait" in request:
