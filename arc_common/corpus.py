@@ -208,11 +208,8 @@ class _Beside(Corpus):
         filters: Mapping[str, Any] | Filter | None = None,
         cosines: bool = False,
     ) -> Found:
-        """See `Corpus`; by itself where the corpora have vectors of different embedders, one of which fails then."""
-        try:
-            return self._together.found(self._name, query, top_k=top_k, filters=filters, cosines=cosines)
-        except InvalidInputError:
-            return super().retrieve_with_notes(query, top_k=top_k, filters=filters, cosines=cosines)
+        """See `Corpus`."""
+        return self._together.found(self._name, query, top_k=top_k, filters=filters, cosines=cosines)
 
 
 def _checked_ids(ids: object) -> list[str]:

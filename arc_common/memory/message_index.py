@@ -168,12 +168,18 @@ class MessageIndex:
         if stored is not None and stored[0] != self.embedder.name:
             _log.warning("messages are embedded anew: %s made their vectors", stored[0])
             self.store.detach(scope, "message")
+            stored = None
         for page in islice(self._pages(key, unembedded=True), most):
             if stop():
                 break
             vectors = self._vectors(key, page)
             if vectors is None:
                 break
+            made = next(iter(vectors.values()), None)
+            if stored is not None and made is not None and len(made) != stored[1]:
+                _log.warning("messages are embedded anew: their vectors have %d numbers, not %d", stored[1], len(made))
+                self.store.detach(scope, "message")
+                return done + self.embed(key, most=most, stop=stop)
             ready = [
                 IndexEntry(entry.id, entry.text, vector=vector, embedder=self.embedder.name)
                 for entry in page

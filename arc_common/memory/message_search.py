@@ -88,7 +88,7 @@ def _near(index: MessageIndex, key: SessionKey, question: str, limit: int) -> tu
     stored = index.store.embedding(scope, "message")
     if stored is None or stored[0] != index.embedder.name:
         return {}, ()
-    vector = index.embedder.of_query(question)
+    vector = index.embedder.of_query(question, stored[1])
     if vector is None:
         return {}, ("no vector for the question: messages were recalled by their words",)
     return dict(index.store.dense(scope, "message", vector, embedder=stored[0], limit=limit)), ()

@@ -41,6 +41,14 @@ class GuardedEmbedder:
         """The embedder's."""
         return self._embedder.name
 
+    def accepts(self, stored: tuple[str, int] | None) -> bool:
+        """Return whether its vectors may be compared with the stored ones, as far as their name says; log it if not."""
+        if stored is None or stored[0] == self.name:
+            return True
+        _log.warning("stored vectors are of %s and not of %s: only words are used (`re_embed`)", stored[0], self.name)
+        self._observer.count("index.other_embedder", embedder=self.name)
+        return False
+
     def check(self, stored: tuple[str, int] | None) -> None:
         """Refuse to work beside the vectors of another embedder.
 
@@ -51,17 +59,20 @@ class GuardedEmbedder:
             expected = f"{stored[0]!r}, which made the stored vectors (`re_embed` replaces them)"
             raise InvalidInputError("embedder", self.name, expected)
 
-    def of_query(self, text: str) -> "NDArray[np.float32] | None":
-        """A question's vector; `None` if there is none."""
-        made = self._vectors([text], embed=self._embed_queries)
+    def of_query(self, text: str, dimension: int | None = None) -> "NDArray[np.float32] | None":
+        """A question's vector; `None` if there is none (of this dimension)."""
+        made = self._vectors([text], embed=self._embed_queries, dimension=dimension)
         return None if made is None else made[0]
 
-    def of_entries(self, entries: Sequence[IndexEntry]) -> tuple[list[IndexEntry], bool]:
-        """The entries, with vectors where they have none, and whether the embedder works."""
+    def of_entries(
+        self, entries: Sequence[IndexEntry], stored: tuple[str, int] | None = None
+    ) -> tuple[list[IndexEntry], bool]:
+        """The entries, with vectors (comparable with those stored) where they have none, and whether it works."""
         # Some services refuse a whole batch for one empty text.
         places = [place for place, entry in enumerate(entries) if entry.vector is None and entry.text.strip()]
         texts = [entries[place].text for place in places]
-        made = self._vectors(texts, embed=self._embedder.embed) if places else []
+        dimension = stored[1] if stored else None
+        made = self._vectors(texts, embed=self._embedder.embed, dimension=dimension) if places else []
         embedded = list(entries)
         for place, vector in zip(places, made or (), strict=False):
             if vector is not None:
@@ -75,7 +86,7 @@ class GuardedEmbedder:
         return embedder.embed(texts)
 
     def _vectors(
-        self, texts: Sequence[str], *, embed: Callable[[Sequence[str]], list[list[float]]]
+        self, texts: Sequence[str], *, embed: Callable[[Sequence[str]], list[list[float]]], dimension: int | None
     ) -> "list[NDArray[np.float32] | None] | None":
         """For each text a vector, or `None` (models give NaN for a text without known words); `None` if it failed."""
         try:
@@ -87,6 +98,8 @@ class GuardedEmbedder:
             self._observer.count("index.embedder_errors", embedder=self.name)
             return None
         vectors = [_usable(vector) for vector in made]
+        dimension = dimension or next((len(vector) for vector in vectors if vector is not None), None)
+        vectors = [None if vector is None or len(vector) != dimension else vector for vector in vectors]
         if unusable := sum(vector is None for vector in vectors):
             self._observer.count("index.unusable_vectors", unusable, embedder=self.name)
         return vectors

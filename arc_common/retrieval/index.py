@@ -54,6 +54,7 @@ one-line descriptions and of paragraphs in three languages is within .002."""
 
 _BY_WORDS_ONLY = "no vector for the query: searched by words only"
 _NO_THRESHOLD_MET = "no vector for the query: nothing can meet the threshold"
+_OTHER_EMBEDDER = "vectors of another embedder are stored: their texts were searched by words only"
 
 _CHARACTER = 0.5
 """What a Han character of a document weighs beside the pairs that it is part of. With 0, ½ and 1 the nDCG@10 of Chinese
@@ -154,13 +155,13 @@ class HybridIndex:
 
         - A document without an id gets one that its text and source determine: added again, it is the same one.
         - An entry may bring its own terms and its own vector; terms are analysed and vectors made where it has none.
-        - Nothing is written if one of them can't be. Only what is wrong with vectors that are yet to be made shows when
-          they are made, by `batch_size`: where the embedder's have another dimension than those before, that batch and
-          the ones behind it are not stored.
+        - Nothing is written if one of them can't be.
+        - Where the stored vectors are of another embedder or dimension than this index's, texts are stored without
+          vectors and found by their words, until `re_embed`. A warning says so.
 
         Raises:
-            InvalidInputError: An item can't be stored, or vectors are of different embedders or dimensions: those that
-                are stored, those that items bring, and those that the embedder makes.
+            InvalidInputError: An item can't be stored, or brings a vector of another embedder or dimension than those
+                stored or brought by others.
         """
         given: list[Document | IndexEntry] = checked_items(
             "items", items, (Document, IndexEntry), expected="Documents or IndexEntries"
@@ -184,17 +185,18 @@ class HybridIndex:
         brings_vectors = any(entry.vector is not None for entry in entries)
         stored = self._store.embedding(self._scope, self._kind) if embedder or brings_vectors else None
         embedding = one_embedding(entries, stored)
-        if embedder is not None:
-            embedder.check(embedding)
+        if embedder is not None and not embedder.accepts(embedding):
+            embedder = None
         unembedded = 0
         for names, whole in _steps(parts, self._batch_size):
             step: list[IndexEntry] = []
             for start in range(0, len(whole), self._batch_size):
                 batch = whole[start : start + self._batch_size]
                 if embedder is not None:
-                    batch, works = embedder.of_entries(batch)
-                    embedding = one_embedding(batch, embedding)
+                    made, works = embedder.of_entries(batch, embedding)
+                    embedding = embedding or one_embedding(made, None)
                     embedder = embedder if works else None  # one that hangs should not be asked a thousand times
+                    batch = made
                 step += batch
             self._store.put(self._scope, self._kind, step, removed=names)
             unembedded += sum(entry.vector is None for entry in step)
@@ -298,8 +300,10 @@ class HybridIndex:
             cosines: Whether what was found by its words, and is not among the nearest, gets its "vector" too. What has
                 none then was never embedded.
 
+        Where the stored vectors are of another embedder or dimension, the search is as if the embedder had failed.
+
         Raises:
-            InvalidInputError: A value is not acceptable, or the stored vectors are of another embedder or dimension.
+            InvalidInputError: A value is not acceptable, or `vector` can't be compared with those stored.
         """
         asked = parse_filter(filters)
         check_search(query, top_k, threshold, mode)
@@ -310,7 +314,7 @@ class HybridIndex:
             return Found()
         asks_vectors = mode != "lexical" and (vector is not None or self._embedder is not None)
         stored = self._reader.embedding(self._scope, self._kind) if asks_vectors else None
-        if self._embedder is not None:
+        if vector is not None and self._embedder is not None:
             self._embedder.check(stored)
         limit = max(_CANDIDATES, top_k)
         nearest = top_k if mode == "dense" else limit
@@ -319,8 +323,12 @@ class HybridIndex:
         wanted = None if vector is None else unit_vector("vector", vector)
         near: dict[str, float] = {}
         if stored is not None:
-            if wanted is None and self._embedder is not None and (wanted := self._embedder.of_query(query)) is None:
-                notes.append(_NO_THRESHOLD_MET if mode == "dense" and threshold is not None else _BY_WORDS_ONLY)
+            if wanted is None and self._embedder is not None:
+                comparable = self._embedder.accepts(stored)
+                wanted = self._embedder.of_query(query, stored[1]) if comparable else None
+                if wanted is None:
+                    why = _BY_WORDS_ONLY if comparable else _OTHER_EMBEDDER
+                    notes.append(_NO_THRESHOLD_MET if mode == "dense" and threshold is not None else why)
             if wanted is not None:
                 where = self._scope, self._kind
                 near = dict(self._reader.dense(*where, wanted, embedder=stored[0], filters=asked, limit=nearest))
@@ -352,6 +360,7 @@ class HybridIndex:
 
         Scores are of one scale, by the statistics of all: a text that has half of a question does not score as the best
         of its scope does. Embedder, weights and formula are this index's. Notes stand with its own.
+        Where vectors are of another embedder, only words are used.
 
         Args:
             others: Further scopes.
@@ -361,11 +370,19 @@ class HybridIndex:
             cosines: As in `find`.
 
         Raises:
-            InvalidInputError: As in `find`, or the vectors are of different embedders.
+            InvalidInputError: As in `find`.
         """
+        parts = [(index._reader, index._scope) for index in (self, *others)]  # noqa: SLF001 - its class
+        own = self._embedder
+        stored = [reader.embedding(scope, self._kind) for reader, scope in parts] if own else []
+        known = [one for one in stored if one is not None]
+        used = next((one for one in known if own and one[0] == own.name), known[0] if known else None)
         joint = copy(self)
-        joint._reader = SeveralScopes([(index._reader, index._scope) for index in (self, *others)])  # noqa: SLF001 - its class
+        embedded = frozenset(place for place, one in enumerate(stored) if one == used)
+        joint._reader = SeveralScopes(parts, used, embedded)  # noqa: SLF001 - its class
         found = joint.find(query, top_k=top_k, filters=filters, cosines=cosines)
+        if own is not None and used is not None and used[0] == own.name and any(one != used for one in known):
+            found = replace(found, notes=(*found.notes, _OTHER_EMBEDDER))
         documents: list[list[ScoredDocument]] = [[] for _ in (self, *others)]
         for one in found.documents:
             place, entry_id = SeveralScopes.apart(one.document.id or "")

@@ -5,7 +5,6 @@ from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Filter
 from arc_common.indexing import EntryKind, IndexEntry, IndexReader, LexicalCandidates, Scope
 from arc_common.ranking import best_places
@@ -34,9 +33,13 @@ class SeveralScopes:
 
     Args:
         parts: The scopes, each with whoever reads it.
+        stored: Embedder and dimension of the vectors that are compared; `None` for none.
+        embedded: The places of the scopes that have such vectors. The others are read without theirs.
     """
 
     parts: Sequence[tuple[IndexReader, Scope]]
+    stored: tuple[str, int] | None = None
+    embedded: frozenset[int] = frozenset()
 
     @staticmethod
     def apart(joint_id: str) -> tuple[int, str]:
@@ -44,17 +47,13 @@ class SeveralScopes:
         place, _, entry_id = joint_id.partition(" ")
         return int(place), entry_id
 
-    def embedding(self, scope: Scope, kind: EntryKind) -> tuple[str, int] | None:  # noqa: ARG002 - the protocol's
-        """See `IndexReader`.
-
-        Raises:
-            InvalidInputError: The scopes' vectors are of different embedders.
-        """
-        known = (reader.embedding(own, kind) for reader, own in self.parts)
-        different = sorted({embedding for embedding in known if embedding is not None})
-        if len(different) > 1:
-            raise InvalidInputError("embedder", different[1], f"that of the other vectors, {different[0]}")
-        return different[0] if different else None
+    def embedding(
+        self,
+        scope: Scope,  # noqa: ARG002 - the protocol's
+        kind: EntryKind,  # noqa: ARG002 - the protocol's
+    ) -> tuple[str, int] | None:
+        """See `IndexReader`."""
+        return self.stored
 
     def lexical(
         self,
@@ -113,7 +112,8 @@ class SeveralScopes:
 
         named = self._named(ids)
         found: list[tuple[str, float]] = []
-        for place, (reader, own) in enumerate(self.parts):
+        for place in sorted(self.embedded):
+            reader, own = self.parts[place]
             chosen = None if ids is None else named[place]
             near = reader.dense(
                 own, kind, vector, embedder=embedder, filters=filters, ids=chosen, limit=limit, exact=exact
@@ -132,6 +132,7 @@ class SeveralScopes:
         return {
             f"{place} {one}": vector
             for place, named in self._named(ids).items()
+            if place in self.embedded
             for one, vector in self.parts[place][0].vectors(self.parts[place][1], kind, named).items()
         }
 

@@ -391,8 +391,11 @@ def test_scopes_beside_each_other_ask_the_embedder_once() -> None:
     assert [ids(part.documents) for part in found] == [["1", "2"], ["1", "2"]]
     other = HybridIndex(store, scope=Scope("three"), embedder=WordEmbedder())
     other.add([Document("cat", "1")])
-    with pytest.raises(InvalidInputError, match="embedder"):
-        parts[0].find_beside([other], "cat")
+    for first, second in ((parts[0], other), (other, parts[0])):
+        own, by_words = first.find_beside([second], "cat")
+        assert set(own.documents[0].score_parts) == {"bm25", "vector"}
+        assert [set(one.score_parts) for one in by_words.documents] == [{"bm25"}]
+        assert "another embedder" in own.notes[0]
 
 
 @pytest.mark.parametrize("first", [0, 1])

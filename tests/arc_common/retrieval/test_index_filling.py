@@ -84,22 +84,22 @@ def test_an_embedder_that_answers_too_little_has_failed(embedder: WordEmbedder) 
 
 
 def test_two_embedders_are_never_mixed() -> None:
-    """Neither in adding nor in asking, and before any of it is paid for; `re_embed` changes over."""
+    """What another made is searched by its words, what is added has no vector yet; `re_embed` changes over."""
     store = InMemoryIndexStore()
     HybridIndex(store, embedder=WordEmbedder("old")).add(DOCUMENTS)
     new = WordEmbedder("new")
     index = HybridIndex(store, embedder=new)
-    for ask in (
-        lambda: index.add([Document("a dog")]),
-        lambda: index.search("cat"),
-        lambda: index.search("cat", vector=[1.0, 0.0, 0.0]),
-        index.embed_pending,
-    ):
+    for ask in (lambda: index.search("cat", vector=[1.0, 0.0, 0.0]), index.embed_pending):
         with pytest.raises(InvalidInputError, match=r"embedder: got 'new', expected 'old'.*re_embed"):
             ask()
+    assert index.add([Document("a dog", "late")]).unembedded == 1
+    for mode in ("hybrid", "dense"):
+        found = index.find("dog", mode=mode)  # type: ignore[arg-type]
+        assert {tuple(one.score_parts) for one in found.documents} == {("bm25",)}
+        assert ["another embedder" in note for note in found.notes] == [True]
+    assert index.find("dog", mode="dense", threshold=0.5).documents == ()
     assert new.asked == []
-    assert index.count() == len(DOCUMENTS)
-    assert index.re_embed() == 5
+    assert index.re_embed() == 6
     assert ids(index.search("kitten", mode="dense", top_k=1)) == ["cat"]
 
 
@@ -149,8 +149,8 @@ def test_nothing_is_written_if_a_vector_can_t_be(wrong: IndexEntry, *, is_empty:
     assert embedder.asked == []
 
 
-def test_an_embedder_that_changes_its_dimension_is_stopped() -> None:
-    """What it made before is stored, what it makes then is not."""
+def test_vectors_of_another_dimension_are_left_out() -> None:
+    """An embedder's that changes it: the texts are stored, and found by their words."""
 
     class Growing:
         name = "growing"
@@ -161,6 +161,5 @@ def test_an_embedder_that_changes_its_dimension_is_stopped() -> None:
             return [[1.0] * self.dimension for _ in texts]
 
     index = HybridIndex(InMemoryIndexStore(), embedder=Growing(), batch_size=2)
-    with pytest.raises(InvalidInputError, match="3 numbers"):
-        index.add([Document(f"text {n}") for n in range(5)])
-    assert index.count() == 2
+    assert index.add([Document(f"text {n}") for n in range(5)]).unembedded == 3
+    assert len(index.search("text", mode="lexical")) == index.count() == 5

@@ -1,0 +1,112 @@
+"""What was stored with one embedder, or none, is found by its words when the engine is opened with another."""
+
+import pytest
+
+from arc_common import ArcSettings, ContextEngine, Document
+from arc_common.testing import CountingObserver
+
+
+class Embedder:
+    """Puts every text in the same place: vectors alone find nothing."""
+
+    def __init__(self, name: str, dimension: int) -> None:
+        self.name = name
+        self.dimension = dimension
+
+    def embed(self, texts: list[str]) -> list[list[float]]:
+        """Vectors of ones."""
+        return [[1.0] * self.dimension for _ in texts]
+
+
+FIRST = Embedder("first", 3)
+CHANGES = {
+    "another": (FIRST, Embedder("second", 3)),
+    "of another dimension": (FIRST, Embedder("first", 5)),
+    "another of another dimension": (FIRST, Embedder("second", 5)),
+    "none any more": (FIRST, None),
+    "one at last": (None, FIRST),
+}
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path) -> str:
+    """An empty database."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'arc.db'}"
+    return request.getfixturevalue("postgres_database")()
+
+
+@pytest.fixture(params=CHANGES.values(), ids=CHANGES)
+def change(request: pytest.FixtureRequest) -> tuple[Embedder | None, Embedder | None]:
+    """The embedder before and the one after."""
+    return request.param
+
+
+def shown(window, section: str) -> list[str]:
+    """The texts of a section."""
+    return [item.id for one in window.sections if one.name == section for item in one.items]
+
+
+def test_documents_are_found_and_shown(url, change) -> None:
+    """By search and in a turn, the caller's and the user's; what is added now is found too."""
+    before, after = change
+    with ContextEngine.open(url, settings=ArcSettings(), embedder=before) as engine:
+        engine.documents.add([Document("The warranty lasts three years.", id="a"), Document("Milk.", id="b")])
+    with ContextEngine.open(url, settings=ArcSettings(), embedder=after) as engine:
+        assert [one.document.id for one in engine.documents.search("warranty")][:1] == ["a"]
+        assert "a" in shown(engine.session("s").context("How long is the warranty?"), "documents")
+        engine.documents_of("default", user_id="ann").add(Document("Ann's warranty ended.", id="hers"))
+        found = shown(engine.session("t", user_id="ann").context("How long is the warranty?"), "documents")
+        assert {"a", "hers"} <= set(found)
+        engine.documents.add(Document("The warranty of phones lasts one year.", id="c"))
+        assert {one.document.id for one in engine.documents.search("warranty")} >= {"a", "c"}
+
+
+def test_a_turn_says_that_vectors_were_left_out(url) -> None:
+    """On its receipt, in the log and in a counter, until `re_embed` has made new ones."""
+    observer = CountingObserver()
+    with ContextEngine.open(url, settings=ArcSettings(), embedder=FIRST) as engine:
+        engine.documents.add([Document("The warranty lasts three years.", id="a")])
+    after = Embedder("second", 5)
+    with ContextEngine.open(url, settings=ArcSettings(), embedder=after, observer=observer) as engine:
+        session = engine.session("s")
+        note = "vectors of another embedder are stored: their texts were searched by words only"
+        assert note in session.context("warranty").receipt.notes
+        assert observer.counts["index.other_embedder"] > 0
+        assert engine.documents.index.re_embed() == 1
+        assert note not in session.context("warranty").receipt.notes
+        assert set(engine.documents.search("warranty")[0].score_parts) == {"bm25", "vector"}
+
+
+def test_messages_are_recalled(url, change) -> None:
+    """By `recall`, and in a turn."""
+    before, after = change
+    with ContextEngine.open(url, settings=ArcSettings(), embedder=before) as engine:
+        session = engine.session("s")
+        session.save_turn("My locker code is 4711.", "Noted.")
+        for number in range(30):
+            session.save_turn(f"Tell me about garden number {number}.", "It is green. " * 20)
+        session.recall("locker code")
+        engine.session("s").context("What is my locker code?")
+    with ContextEngine.open(url, settings=ArcSettings(), embedder=after) as engine:
+        session = engine.session("s")
+        assert "4711" in session.recall("locker code", top_k=1)[0].message.text
+        session.save_turn("One more thing.", "Yes?")
+        assert "4711" in session.recall("locker code", top_k=1)[0].message.text
+
+
+def test_memories_and_artifacts_are_found(url, change) -> None:
+    """Also those that are added behind the change."""
+    before, after = change
+    with ContextEngine.open(url, settings=ArcSettings(), embedder=before) as engine:
+        engine.memories(user_id="ann").add("Ann keeps bees in Ulm.")
+        engine.session("s", user_id="ann").add_artifact("The harbour has twelve berths.", source="search")
+    with ContextEngine.open(url, settings=ArcSettings(), embedder=after) as engine:
+        memories, session = engine.memories(user_id="ann"), engine.session("s", user_id="ann")
+        assert [one.memory.text for one in memories.search("bees")] == ["Ann keeps bees in Ulm."]
+        memories.add("Ann has a boat in the harbour of Bremen.")
+        assert memories.search("boat in Bremen")[0].memory.text == "Ann has a boat in the harbour of Bremen."
+        session.add_artifact("The harbour master is Ms. Lund.", source="search")
+        shown_text = session.context("Who is the harbour master, and how many berths are there?").messages[-1].text
+        assert "Lund" in shown_text
+        assert "twelve berths" in shown_text
