@@ -9,6 +9,7 @@ and questions weigh little. What passes the threshold is a fact in the speaker's
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.facts import FactCategory, ProposedFact
@@ -23,7 +24,7 @@ from arc_common.memory.rules.vocabulary import content_words, strip_particles
 from arc_common.messages import Message, Role
 from arc_common.text.sentences import clauses_of, rough_tokens, sentences_of
 
-__all__ = ["extract_facts", "is_grounded", "missing_facts"]
+__all__ = ["extract_facts", "is_grounded", "missing_facts", "parts_said"]
 
 THRESHOLD = 0.3
 """Clauses that weigh less are not facts."""
@@ -49,6 +50,10 @@ _CONSEQUENCE = {
 
 _READ_CHARACTERS = 50_000
 """Of a longer message (a pasted document) half of these are read at its beginning and half at its end."""
+
+_KEPT_TEXTS = 4_096
+_KEPT_CHARACTERS = 4_000
+"""A longer text is read each time: most are read for facts and for memories, one soon after the other."""
 
 _CALLS = 4
 """Words: with a name and nothing else in it, a clause as short as this calls somebody ("Wow, Caroline!")."""
@@ -128,32 +133,48 @@ def extract_facts(messages: Sequence[Message], *, max_facts: int | None = None) 
     return kept
 
 
+def parts_said(text: str) -> Sequence[Sequence[tuple[Part, Rules]]]:
+    """The parts of each sentence that its writer states or asks for, with the rules of the sentence's language."""
+    return (_parts_said if len(text) <= _KEPT_CHARACTERS else _parts_said.__wrapped__)(text)
+
+
+@lru_cache(_KEPT_TEXTS)
+def _parts_said(text: str) -> Sequence[Sequence[tuple[Part, Rules]]]:
+    sentences = sentences_of(own_words(text))
+    return [
+        [(part, rules) for part in parts_of(sentence, rules)]
+        for sentence, rules in zip(sentences, map(rules_for, sentences), strict=True)
+        if not (sentence.startswith("[") and sentence.endswith("]"))  # a stage direction: "[shares a photo]"
+    ]
+
+
 def _facts_of(message: Message) -> list[ProposedFact]:
     text = message.text
     if len(text) > _READ_CHARACTERS:
         text = f"{text[: _READ_CHARACTERS // 2]}\n{text[-_READ_CHARACTERS // 2 :]}"
+    stated = (_stated if len(text) <= _KEPT_CHARACTERS else _stated.__wrapped__)(text, message.role)
+    return [replace(fact, sources=(message.id,)) for fact in stated] if message.id else list(stated)
+
+
+@lru_cache(_KEPT_TEXTS)
+def _stated(text: str, role: Role) -> Sequence[ProposedFact]:
+    """What a text states, without its source."""
+    long = len(text) > _LONG_REPLY
     clauses: list[_Clause] = []
-    for sentence in sentences_of(own_words(text)):
-        clauses += _stated(sentence, message.role, long=len(text) > _LONG_REPLY)
+    for parts in parts_said(text):
+        for part, rules in parts:
+            clauses += _clauses_of(part, rules, role, long=long)
     doubtful = [clause for clause in clauses if clause.score < SURE]
     if len(doubtful) > 1:
         best_doubtful = max(doubtful, key=lambda clause: clause.score)
         clauses = [clause for clause in clauses if clause.score >= SURE or clause is best_doubtful]
     allowed = _FACTS_PER_MESSAGE + rough_tokens(text) // _TOKENS_PER_FURTHER_FACT // 4
-    if message.role is Role.ASSISTANT:
+    if role is Role.ASSISTANT:
         allowed = 2
     if len(clauses) > allowed:
         best = sorted(range(len(clauses)), key=lambda i: -clauses[i].score)[:allowed]
         clauses = [clauses[i] for i in sorted(best)]
-    sources = (message.id,) if message.id else ()
-    return [_fact(clause, sources) for clause in clauses]
-
-
-def _stated(sentence: str, role: Role, *, long: bool) -> list[_Clause]:
-    if sentence.startswith("[") and sentence.endswith("]"):  # a stage direction ("[shares a photo]"), not words said
-        return []
-    rules = rules_for(sentence)
-    return [clause for part in parts_of(sentence, rules) for clause in _clauses_of(part, rules, role, long=long)]
+    return [_fact(clause) for clause in clauses]
 
 
 def _clauses_of(part: Part, rules: Rules, role: Role, *, long: bool) -> list[_Clause]:
@@ -305,11 +326,11 @@ def _words_around(piece: str, start: int, end: int, centre: Found) -> tuple[int,
     return left, right
 
 
-def _fact(clause: _Clause, sources: tuple[str, ...]) -> ProposedFact:
+def _fact(clause: _Clause) -> ProposedFact:
     strongest = max(clause.found, key=lambda one: one.signal.weight).signal
     consequence = _CONSEQUENCE[strongest.category] * min(1.0, strongest.weight / 0.6) * clause.specific
     importance = round(min(1.0, (clause.score + consequence) / 2), 2)
-    return ProposedFact(_key(clause, strongest), clause.text, strongest.category, sources, importance)
+    return ProposedFact(_key(clause, strongest), clause.text, strongest.category, (), importance)
 
 
 _WIDE_KEY = 6

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from arc_common.exceptions import ModelCallError
 from arc_common.facts import FactCategory, ProposedFact
 from arc_common.memories import SAID_BY, Memory, MemorySource, MemoryType, ProposedMemory
-from arc_common.memory.extraction import extract_facts
+from arc_common.memory.extraction import extract_facts, parts_said
 from arc_common.memory.grounding import invents, is_grounded
-from arc_common.memory.mood import Mood, parts_of
-from arc_common.memory.own_words import own_words, without_forgotten, without_quoted
+from arc_common.memory.mood import Mood
+from arc_common.memory.own_words import without_forgotten, without_quoted
 from arc_common.memory.rules.languages import rules_for
 from arc_common.memory.rules.vocabulary import word_set
 from arc_common.memory.summarizer import with_sources
@@ -28,7 +28,7 @@ from arc_common.prompts.memories import (
 )
 from arc_common.protocols import ChatModel
 from arc_common.settings import ArcSettings
-from arc_common.text.sentences import clauses_of, sentences_of
+from arc_common.text.sentences import clauses_of
 from arc_common.text.words import STOP_WORDS
 
 __all__ = ["Extracted", "Extractor", "as_said", "memories_by_rules"]
@@ -142,17 +142,18 @@ class Extractor:
         if not any(message.role is Role.USER for message in said):
             return Extracted(())
         self._observer.count("memory.extraction.count")
-        extracted = Extracted(tuple(self._with_sources(memories_by_rules(said), said, session_id)))
-        if self._model is not None:
+        if self._model is None:
+            extracted = Extracted(tuple(memories_by_rules(said, session_id=session_id)))
+        else:
             request = render_extraction_request(said, mode=mode, known=[memory.text for memory in known])
             try:
                 proposed = parse_extraction(self._model.complete(request), known=[memory.id for memory in known])
             except (ModelCallError, MemoryFormatError) as error:
                 _log.warning("memories are extracted by rules: %s", error)
                 self._observer.count("memory.extraction.errors", error=type(error).__name__)
-                extracted = replace(extracted, failed=True)
+                extracted = Extracted(tuple(memories_by_rules(said, session_id=session_id)), failed=True)
             else:
-                extracted = self._checked(proposed, said, session_id, by_rules=extracted)
+                extracted = self._checked(proposed, said, session_id)
         if not extracted.failed:
             self._observer.count("memory.extraction.success")
         enough = [memory for memory in extracted.memories if memory.importance >= self._settings.min_importance]
@@ -163,8 +164,6 @@ class Extractor:
         proposed: Sequence[ProposedMemory],
         said: Sequence[Message],
         session_id: str | None,
-        *,
-        by_rules: Extracted,
     ) -> Extracted:
         """What a model proposes as far as it can have it from the messages; if it has nothing from them, the rules'."""
         grounded = [memory for memory in proposed if _is_grounded(memory, _text(said))]
@@ -173,7 +172,8 @@ class Extractor:
         if proposed and not grounded:
             _log.warning("memories are extracted by rules: the model says what nobody said")
             self._observer.count("memory.extraction.errors", error="Ungrounded")
-            return replace(by_rules, failed=True, ungrounded=ungrounded)
+            by_rules = tuple(memories_by_rules(said, session_id=session_id))
+            return Extracted(by_rules, failed=True, ungrounded=ungrounded)
         sourced = tuple(self._with_sources(grounded, said, session_id))
         return Extracted(sourced, by_model=True, ungrounded=ungrounded)
 
@@ -240,31 +240,48 @@ def as_said(messages: Sequence[Message]) -> list[Message]:
     return said
 
 
-def memories_by_rules(messages: Sequence[Message]) -> list[ProposedMemory]:
+def memories_by_rules(messages: Sequence[Message], *, session_id: str | None = None) -> list[ProposedMemory]:
     """Facts and preferences that users state, in their own words, in the order said; deterministic.
 
     What names nothing ("I like it", "let's go with that") is understood in its conversation alone, and left out.
     Statements that are joined ("I'm allergic to nuts and I live in Seoul") come one by one, so that each can be
     superseded without the others.
+
+    Args:
+        messages: What was said, in order.
+        session_id: Where; without it, memories have no sources.
     """
     users = [
         Message(Role.USER, without_quoted(message.text), id=message.id)
         for message in messages
         if message.role is Role.USER
     ]
-    found = {text.casefold(): (text, MemoryType.PREFERENCE, _PREFERENCE_IMPORTANCE) for text in _preferences(users)}
+    found = {
+        text.casefold(): (text, MemoryType.PREFERENCE, _PREFERENCE_IMPORTANCE, ids)
+        for text, ids in _preferences(users).items()
+    }
     preferences = list(found)
     for fact in extract_facts(users):
         for text in _joined(fact.value) if not _is_condition(fact.value) else ():
             same = [name for name in preferences if name in text.casefold() or text.casefold() in name]
             for name in same:
-                said, kind, importance = found[name]
-                found[name] = said, kind, max(importance, fact.importance)
+                said, kind, importance, ids = found[name]
+                found[name] = said, kind, max(importance, fact.importance), ids
             if not same:
-                found[text.casefold()] = text, MemoryType.FACT, fact.importance
+                _, _, _, ids = found.get(text.casefold(), ("", None, 0.0, ()))
+                ids = tuple(dict.fromkeys((*ids, *fact.sources)))
+                found[text.casefold()] = text, MemoryType.FACT, fact.importance, ids
+    times = {message.id: message.created_at for message in messages if message.id and message.created_at}
     return [
-        ProposedMemory(text, kind, importance, metadata={SAID_BY: Role.USER.value})
-        for text, kind, importance in found.values()
+        ProposedMemory(
+            text,
+            kind,
+            importance,
+            sources=tuple((session_id, name) for name in ids) if session_id is not None else (),
+            valid_from=max((times[name] for name in ids if name in times), default=None),
+            metadata={SAID_BY: Role.USER.value},
+        )
+        for text, kind, importance, ids in found.values()
         if _names_something(text)
     ]
 
@@ -287,17 +304,17 @@ def _joined(text: str) -> list[str]:
     return [part for part in (part.strip(" ,;:") for part in _JOINT.split(text)) if part]
 
 
-def _preferences(messages: Sequence[Message]) -> list[str]:
-    """The statements that say how somebody likes things."""
-    found: dict[str, None] = {}
+def _preferences(messages: Sequence[Message]) -> dict[str, tuple[str, ...]]:
+    """The statements that say how somebody likes things, with the ids of the messages that say them."""
+    found: dict[str, tuple[str, ...]] = {}
     for message in messages:
-        for sentence in sentences_of(own_words(message.text))[:_MOST_SENTENCES]:
-            rules = rules_for(sentence)
-            for part in parts_of(sentence, rules):
+        ids = (message.id,) if message.id else ()
+        for parts in parts_said(message.text)[:_MOST_SENTENCES]:
+            for part, _ in parts:
                 for text in _joined(part.text) if part.mood is Mood.STATED else ():
                     if len(text) <= _LONGEST and _is_preference(text):
-                        found[text] = None
-    return list(found)
+                        found[text] = tuple(dict.fromkeys((*found.get(text, ()), *ids)))
+    return found
 
 
 def _is_preference(text: str) -> bool:

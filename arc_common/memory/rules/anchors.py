@@ -7,6 +7,11 @@ from arc_common.memory.rules.signal import Signal
 
 __all__ = ["ANCHORS", "CODE", "NUMBER"]
 
+_DIGIT = re.compile(r"\d")
+_AT = re.compile("@")
+_ADDRESS = re.compile(r"/|www\.")
+_QUOTE = re.compile('[“"「『《‘]')
+
 _DIGITS = r"(?<![\w.,])\d{1,3}(?:[,.\u202f]\d{3}){1,5}(?:[.,]\d{1,2})?|(?<![\w.,])\d{1,15}(?:[.,:]\d{1,6})?"
 
 NUMBER = re.compile(_DIGITS)
@@ -34,6 +39,7 @@ ANCHORS = (
         0.95,
         re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}", re.ASCII),
         anchor=True,
+        needs=_AT,
     ),
     Signal(
         "link",
@@ -45,6 +51,7 @@ ANCHORS = (
             re.IGNORECASE | re.ASCII,
         ),
         anchor=True,
+        needs=_ADDRESS,
     ),
     Signal(
         "phone",
@@ -56,8 +63,9 @@ ANCHORS = (
             r"|\d{3}[\s.-]\d{3}[\s.-]\d{4}|\d{3}-\d{4})(?![\w-])"
         ),
         anchor=True,
+        needs=_DIGIT,
     ),
-    Signal("number", FactCategory.NUMERIC, 0.9, CODE, anchor=True),
+    Signal("number", FactCategory.NUMERIC, 0.9, CODE, anchor=True, needs=_DIGIT),
     Signal(
         "amount",
         FactCategory.NUMERIC,
@@ -71,6 +79,7 @@ ANCHORS = (
             re.IGNORECASE,
         ),
         anchor=True,
+        needs=_DIGIT,
     ),
     Signal(
         "rate",
@@ -78,6 +87,7 @@ ANCHORS = (
         0.75,
         re.compile(r"(?<![\w.,])\d{1,4}(?:[.,]\d{1,4})?\s?(?:%|％|percent\b|퍼센트|프로(?![가-힣]))", re.IGNORECASE),
         anchor=True,
+        needs=_DIGIT,
     ),
     Signal(
         "date",
@@ -95,6 +105,7 @@ ANCHORS = (
             re.IGNORECASE,
         ),
         anchor=True,
+        needs=_DIGIT,
     ),
     Signal(
         "time",
@@ -106,6 +117,7 @@ ANCHORS = (
             re.IGNORECASE,
         ),
         anchor=True,
+        needs=_DIGIT,
     ),
     Signal(
         "size",
@@ -113,6 +125,7 @@ ANCHORS = (
         0.75,
         re.compile(r"(?<![\w.,])\d[\d.,]{0,8}\s?[x×*]\s?\d[\d.,]{0,8}(?:\s?[x×*]\s?\d[\d.,]{0,8})?", re.IGNORECASE),
         anchor=True,
+        needs=_DIGIT,
     ),
     Signal(
         "quantity",
@@ -126,13 +139,15 @@ ANCHORS = (
             re.IGNORECASE,
         ),
         anchor=True,
+        needs=_DIGIT,
     ),
-    Signal("figure", FactCategory.NUMERIC, 0.45, NUMBER, anchor=True),
+    Signal("figure", FactCategory.NUMERIC, 0.45, NUMBER, anchor=True, needs=_DIGIT),
     Signal(
         "name",
         FactCategory.ENTITY,
         0.4,
         re.compile(r"[“\"「『《‘][^“”\"」』》’\n]{2,50}[”\"」』》’]"),
         anchor=True,
+        needs=_QUOTE,
     ),
 )

@@ -2,6 +2,8 @@
 
 import re
 
+from arc_common.memory.rules.signal import Hinted
+
 __all__ = [
     "ASKING",
     "CHIT_CHAT",
@@ -125,7 +127,7 @@ TASK = re.compile(
 )
 """A request for information, for a text, or for permission: what it is about is not stated."""
 
-SUPPOSITION = re.compile(
+_SUPPOSITION = re.compile(
     r"^(?:(?:and|but|so|or|ok|okay|now|also|well)[\s,]{1,2}){0,2}(?:(?:but )?what if|imagine|suppos(?:e|ing)"
     r"|hypothetically|let's (?:say|imagine|assume|pretend|suppose)|assum(?:e|ing)|pretend"
     r"|say (?:i|we|he|she|they|there)\b)"
@@ -139,9 +141,12 @@ SUPPOSITION = re.compile(
     r"(?:were|had|could|weren't|hadn't|didn't)\b",
     re.IGNORECASE,
 )
+SUPPOSITION = Hinted(
+    _SUPPOSITION, ("if", "imagine", "suppos", "hypothetically", "let's", "assum", "pretend", "say", "wish")
+)
 """What is only imagined: "what if", wishes, and conditions against the facts."""
 
-REPORTED = re.compile(
+_REPORTED = re.compile(
     r"(?:\b(?:and|but|so)\s)?"
     r"(?:\b(?:i|we|he|she|they|you|people|everyone|(?:my|our|his|her|their|the) \w{1,20}|[A-Z]\w{1,20})"
     r"(?:['’](?:m|re|s|ve|d|ll))?\s)?"
@@ -154,6 +159,25 @@ REPORTED = re.compile(
     r"(?:\s(?:me|him|her|us|them|you|about|of|on|to|again|(?:my|our|his|her|their|the) \w{1,20})){0,2},?\s"
     r"(?:if|whether|what|when|where|who|whom|whose|which|why|how)\b",
     re.IGNORECASE,
+)
+REPORTED = Hinted(
+    _REPORTED,
+    (
+        "ask",
+        "wonder",
+        "curious",
+        "debating",
+        "sure",
+        "certain",
+        "clear",
+        "know",
+        "decided",
+        "remember",
+        "recall",
+        "tell",
+        "idea",
+        "question",
+    ),
 )
 """A question in the words of one who tells of it."""
 

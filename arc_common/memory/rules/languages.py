@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from arc_common.memory.rules import chinese_japanese, english, english_signals, korean, korean_signals
-from arc_common.memory.rules.signal import Signal
+from arc_common.memory.rules.signal import Hinted, Signal
 
 __all__ = ["CHINESE_JAPANESE", "ENGLISH", "KOREAN", "Rules", "rules_for"]
 
@@ -42,8 +42,8 @@ class Rules:
     seeking: re.Pattern[str]
     tag: re.Pattern[str]
     given: re.Pattern[str]
-    reported: re.Pattern[str]
-    supposition: re.Pattern[str]
+    reported: re.Pattern[str] | Hinted
+    supposition: re.Pattern[str] | Hinted
     condition: re.Pattern[str]
     chit_chat: re.Pattern[str]
     joiner: re.Pattern[str]

@@ -1,12 +1,32 @@
 """What a rule is: a pattern whose match says that a clause states something, and how much that weighs."""
 
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from arc_common.facts import FactCategory
 
-__all__ = ["Found", "Signal", "find"]
+__all__ = ["Found", "Hinted", "Signal", "find"]
+
+
+@dataclass(frozen=True, slots=True)
+class Hinted:
+    """A pattern that ignores case, and words of which each of its matches has one: they are looked for first.
+
+    The pattern of reported questions alone took a quarter of the time of all rules, and few clauses have its words.
+    """
+
+    pattern: re.Pattern[str]
+    hints: tuple[str, ...]
+
+    def search(self, text: str, start: int = 0, end: int = sys.maxsize) -> re.Match[str] | None:
+        """As the pattern's own."""
+        small = text.lower()
+        for hint in self.hints:
+            if hint in small:
+                return self.pattern.search(text, start, end)
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +41,7 @@ class Signal:
         cased: Whether capitals matter; the other patterns see the clause in small letters, which is much faster than
             `re.IGNORECASE`.
         anchor: Whether the match itself is a value (an amount, a code, a name) that makes any clause specific.
+        needs: Matches a character that each match has: looked for first, because most clauses have none.
     """
 
     name: str
@@ -29,6 +50,7 @@ class Signal:
     pattern: re.Pattern[str]
     anchor: bool = False
     cased: bool = True
+    needs: re.Pattern[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +69,8 @@ def find(signals: Sequence[Signal], clause: str) -> list[Found]:
         small = clause.translate(_SMALL)
     found = []
     for signal in signals:
+        if signal.needs is not None and not signal.needs.search(small):
+            continue
         match = signal.pattern.search(clause if signal.cased else small)
         if match:
             found.append(Found(signal, match.start(), match.end()))
