@@ -2,7 +2,7 @@
 
 A statement makes claims (see `rules.claims`). Two statements contradict each other if they differ in one value of which
 a thing has one at a time (an amount, a time, a place of work) and in nothing else, or if one says that what the other
-says is over, or has changed. What can be many at once (pets, languages, journeys, hobbies) only ends.
+says is over, or has changed. What can be many at once (pets, sisters, languages, hobbies) is only ended by such words.
 """
 
 import re
@@ -11,12 +11,22 @@ from dataclasses import replace
 from functools import lru_cache
 
 from arc_common.memory.rules import claims_english, claims_korean
+from arc_common.memory.rules import claims_english_phrases as english
+from arc_common.memory.rules import claims_english_words as english_words
+from arc_common.memory.rules import claims_korean_words as korean
 from arc_common.memory.rules.claims import Claim, Mark, are_compatible
+from arc_common.memory.rules.claims_english_tokens import stem_of
+from arc_common.memory.rules.claims_kinds import kind_of
 from arc_common.text.sentences import sentences_of
 
-__all__ = ["Claim", "claims_of", "conflict", "contradicts", "is_negated"]
+__all__ = ["Claim", "claims_of", "conflict", "contradicts", "is_negated", "may_end"]
 
+_MORE_OF_MANY = "grandchild grandson granddaughter stepson stepdaughter twin roommate flatmate car"
 _HANGUL = re.compile("[가-힣]")
+
+_SEVERAL = frozenset({*map(stem_of, english_words.MANY), *map(stem_of, _MORE_OF_MANY.split()), "transport=car"})
+"""Stems of what somebody can have several of: two statements about "my sister" may be about two sisters."""
+_TELLS_NOTHING = frozenset({"name", "이름"})
 
 _SENTENCES = 4
 """A memory has one or two; what is longer is read no further."""
@@ -60,14 +70,32 @@ def contradicts(one: str, other: str) -> bool:
     return conflict(claims_of(one), claims_of(other))
 
 
+def may_end(text: str) -> bool:
+    """Return whether a text can contradict an earlier one: it names a single value, or ends or changes something."""
+    return any(claim.mark is not Mark.SAID and not claim.of_many for claim in claims_of(text))
+
+
 def is_negated(text: str) -> bool:
     """Whether a text denies something, as far as its words show."""
     return claims_english.is_negated(text) or claims_korean.is_negated(text)
 
 
+def _is_of_many(claim: Claim) -> bool:
+    """Return whether a value may be that of another sister, cat or car, as nothing tells which one is meant."""
+    if claim.mark is not Mark.VALUE:
+        return False
+    kind, _, about = claim.slot.partition(" of ")
+    words = about.split()
+    many = [word for word in words if word in _SEVERAL or korean.MANY.search(word)]
+    others = (word for word in words if word not in many and word not in _TELLS_NOTHING)
+    return kind.startswith("car") or (bool(many) and all(kind_of(word).startswith("amount") for word in others))
+
+
 def _claims(sentence: str) -> Iterator[Claim]:
-    if not _HANGUL.search(sentence):
-        yield from claims_english.claims_of(sentence)
-        return
-    for claim in claims_korean.claims_of(sentence):
-        yield replace(claim, slot=f"{claim.slot} (ko)")  # words are compared within a language
+    is_korean = _HANGUL.search(sentence) is not None
+    read, now = (claims_korean.claims_of, korean.NOW) if is_korean else (claims_english.claims_of, english.NOW)
+    is_change = now.search(sentence.casefold()) is not None
+    for claim in read(sentence):
+        of_many = not is_change and _is_of_many(claim)
+        slot = f"{claim.slot} (ko)" if is_korean else claim.slot  # words are compared within a language
+        yield replace(claim, slot=slot, of_many=of_many) if is_korean or of_many else claim

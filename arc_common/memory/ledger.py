@@ -3,9 +3,11 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import replace
 from datetime import datetime
 
 from arc_common.facts import Fact, ProposedFact
+from arc_common.memory.contradictions import contradicts
 from arc_common.summaries import Commit, Maker, Segment
 from arc_common.text import analyze
 
@@ -34,9 +36,9 @@ def merged(
     """What storing a leaf with these facts changes in the ledger.
 
     - A fact that says what an earlier one says supersedes it: the newest evidence stands.
-    - A model's fact supersedes every earlier one under its key. One found by rules doesn't, because its key is a guess:
-      both stand.
-    - Within the leaf the last of several facts with one key and value stands.
+    - A model's fact supersedes every earlier one under its key. One found by rules supersedes what it contradicts
+      there, a single value or what it says is over; else both stand, because its key is a guess.
+    - Within the leaf the last of several facts with one key and value stands, and what it contradicts is superseded.
     - Facts of the leaf itself, from an earlier reading, are replaced and are not in question here.
     - What is not grounded is kept with its mark, and changes nothing else.
 
@@ -50,9 +52,7 @@ def merged(
         ungrounded: What a model said that the leaf doesn't say.
     """
 
-    def stored(
-        proposal: ProposedFact, maker: Maker, *, superseded_by: str | None = None, grounded: bool = True
-    ) -> Fact:
+    def stored(proposal: ProposedFact, maker: Maker, *, grounded: bool = True) -> Fact:
         return Fact(
             id=new_id(),
             key=proposal.key,
@@ -63,7 +63,6 @@ def merged(
             segment=segment.start,
             made_by=maker,
             valid_from=said_at(proposal),
-            superseded_by=superseded_by,
             grounded=grounded,
         )
 
@@ -76,11 +75,19 @@ def merged(
     facts: dict[tuple[str, str], Fact] = {}
     for proposal, maker in proposed:
         key, value = folded(proposal.key), folded(proposal.value)
-        facts[key, value] = stored(proposal, maker, superseded_by=_superseding(value, later.get(key, ())))
+        fact = stored(proposal, maker)
+        facts.pop((key, value), None)  # the last one stands in the last one's place
+        for place, before in facts.items():
+            if place[0] == key and maker == before.made_by == "rules" and contradicts(fact.value, before.value):
+                facts[place] = replace(before, superseded_by=fact.id)
+        facts[key, value] = fact
+    for place, fact in facts.items():
+        if taker := next((one.id for said, one in later.get(place[0], ()) if _ends(one, fact, said == place[1])), None):
+            facts[place] = replace(fact, superseded_by=taker)
     superseded: dict[str, str] = {}
     for (key, value), fact in facts.items():
         for said, other in earlier.get(key, ()):
-            if fact.made_by == "model" or said == value:
+            if _ends(fact, other, said == value):
                 superseded[other.id] = fact.id
     gone = {folded(key) for key in removed_keys} - {key for key, _ in facts}
     removed = tuple(
@@ -93,14 +100,11 @@ def merged(
     return Commit(segment, (*facts.values(), *invented), superseded, removed)
 
 
-def _superseding(value: str, later: Sequence[tuple[str, Fact]]) -> str | None:
-    """The fact of a later leaf that took this one's place already, when an old leaf is read again.
-
-    Args:
-        value: Its value, folded.
-        later: The facts of later leaves under its key, each with its folded value.
-    """
-    return next((fact.id for said, fact in later if fact.made_by == "model" or said == value), None)
+def _ends(later: Fact, earlier: Fact, is_same: bool) -> bool:
+    """Return whether a later fact takes the place of an earlier one under its key."""
+    if later.made_by == "model" or is_same:
+        return True
+    return earlier.made_by == "rules" and contradicts(later.value, earlier.value)
 
 
 def related(facts: Sequence[Fact], text: str, *, max_tokens: int, count: Callable[[str], int]) -> list[Fact]:

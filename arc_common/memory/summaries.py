@@ -12,6 +12,7 @@ from cachetools import LRUCache
 
 from arc_common.exceptions import SummaryFailedError
 from arc_common.facts import Fact, ProposedFact
+from arc_common.memory.contradictions import may_end
 from arc_common.memory.courtesy import Courtesy
 from arc_common.memory.extraction import extract_facts
 from arc_common.memory.grounding import invents, is_grounded, is_revoked, missing_facts, without_inventions
@@ -326,8 +327,9 @@ class SummaryWriter:
         def said_at(fact: ProposedFact) -> datetime:
             return max((time for source in fact.sources if (time := times.get(source))), default=now)
 
-        # What rules find supersedes what says the same; what a model says or removes, all that is under its key.
-        whole = {*(fact.key for fact, maker in facts if maker == "model"), *removed_keys}
+        # What rules find supersedes what says the same or is contradicted; a model's facts and removals, the whole key.
+        found = self.courtesy.between(facts)
+        whole = {*(fact.key for fact, maker in found if maker == "model" or may_end(fact.value)), *removed_keys}
         values: dict[str, list[str]] = {name: [] for name in removed_keys}
         for fact, _ in facts:
             values.setdefault(fact.key, []).append(fact.value)

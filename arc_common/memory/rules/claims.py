@@ -40,6 +40,7 @@ class Claim:
         mark: What it does with them.
         topic: Of a change, what has changed.
         subject: Of what is said or over, who or what does so; empty for the user.
+        of_many: Of a value, whether it may be that of another one: there are several sisters and cats.
     """
 
     slot: str
@@ -47,6 +48,7 @@ class Claim:
     mark: Mark = Mark.VALUE
     topic: frozenset[str] = frozenset()
     subject: frozenset[str] = frozenset()
+    of_many: bool = False
 
     @property
     def opposed(self) -> tuple[str, ...]:
@@ -101,12 +103,13 @@ def changed(people: str, topic: Iterable[str], value: Iterable[str]) -> Iterator
 def are_compatible(one: Claim, other: Claim) -> bool:
     """Whether two claims, of which one is in a slot that the other opposes, can both be so.
 
-    - Of two values one may be the other, said more exactly, or in round numbers.
+    - Of two values one may be the other, said more exactly, or in round numbers; or both may be those of two sisters.
     - What is over in general is not so in particular; what is over in particular may be so otherwise: "no tennis"
       rules out "tennis on Saturdays", but "no coffee in the evening" does not rule out "coffee".
     """
     if one.mark is Mark.VALUE or other.mark is Mark.VALUE:
-        return one.mark is not other.mark or one.slot != other.slot or _agree(one.value, other.value)
+        is_one_thing = one.mark is other.mark and one.slot == other.slot and not (one.of_many and other.of_many)
+        return not is_one_thing or _agree(one.value, other.value)
     if (one.mark is Mark.SAID) is (other.mark is Mark.SAID):
         return True
     told, over = (one, other) if one.mark is Mark.SAID else (other, one)

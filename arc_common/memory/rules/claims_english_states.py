@@ -41,6 +41,9 @@ __all__ = ["says", "states"]
 _BEGIN = frozenset({"start", "begin", "take", "place", "held", "happen", "schedul", "weigh", "weight"})
 """Stems of what stands with a value and says nothing more."""
 
+_HAS = re.compile(r"\b(?:have|has|had|got|own|owns|adopted|met|know|knows)\b")
+"""Then what is "called Rex" is what somebody has, and not who speaks."""
+
 _CHOSEN = word_set("favorite favourite main go-to usual current primary best preferred first")
 _WITHOUT = re.compile(r"(?<=\bam )single$|\bonly child\b|\blive alone\b|\bon my own\b|\bby myself\b")
 _QUALITY = re.compile(r"(?:ful|ous|able|ible|less|[a-z]{2}ing|[a-z]{2}ed)$")
@@ -147,6 +150,7 @@ def _complements(clause: Clause) -> Iterator[Claim]:
             if (
                 words[place + 1].low == "out"
                 or name is None
+                or (name == "name" and _HAS.search(clause.low))
                 or (name == "goes to" and not clause.people and not SCHOOLS & {w.low for w in words})
             ):
                 continue

@@ -44,6 +44,24 @@ def test_what_no_rule_was_made_for():
     assert sum(found) / sum(is_one for _, is_one, *_ in asked) >= 0.45
 
 
+def test_what_there_can_be_several_of_ends_nothing():
+    """A second cat, sister, car or meeting stands beside the first; a second number, name or home does not."""
+    asked = pairs("contradictions_several")
+    assert len(asked) >= 90
+    assert [(old, new) for _, is_one, old, new in asked if not is_one and contradicts(new, old)] == []
+    found = [contradicts(new, old) for _, is_one, old, new in asked if is_one]
+    assert sum(found) / len(found) >= 0.9
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_what_only_may_contradict_is_none(language):
+    """Over all sets together."""
+    every = [pair for path in sorted(DATA.glob("contradictions*.json")) for pair in pairs(path.stem)]
+    found = [is_one for told, is_one, old, new in every if told == language and contradicts(new, old)]
+    assert len(found) >= 200
+    assert sum(found) / len(found) >= 0.97
+
+
 def test_the_sets_are_what_they_are_said_to_be():
     """English and Korean, about half of them no contradictions."""
     for name, least in LEAST_PAIRS.items():

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arc_common import ContextEngine
 from arc_common.facts import Fact, FactCategory, ProposedFact
 from arc_common.memory.ledger import folded, merged, pinned, related
+from arc_common.messages import Message, Role
 from arc_common.summaries import Commit, Maker, Segment
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -203,3 +205,46 @@ def test_a_note_in_korean_is_found_before_its_particle() -> None:
     sentence = known("s", "서류", "수요일 정오까지 서류 내야 해요", maker="rules", importance=0.9)
 
     assert pinned([sentence, known("n", "언제", "수요일 정오")], max_tokens=500, count=characters) == [sentence]
+
+
+@pytest.mark.parametrize(
+    ("texts", "held"),
+    [
+        pytest.param([f"My order number is {n}." for n in range(1000, 1040)], ["My order number is 1039"], id="number"),
+        pytest.param(
+            [f"제 주문 번호는 {n}이에요." for n in range(1000, 1040)], ["제 주문 번호는 1039이에요"], id="Korean"
+        ),
+        pytest.param(
+            ["My budget is 500 dollars.", "My budget is 800 dollars.", "My budget is 500 dollars."],
+            ["My budget is 500 dollars"],
+            id="back again",
+        ),
+        pytest.param(
+            [
+                "I have a cat called Miso.",
+                "I have a dog called Rex.",
+                "My sister's name is Anna.",
+                "My sister's name is Julia.",
+            ],
+            [
+                "I have a cat called Miso",
+                "I have a dog called Rex",
+                "My sister's name is Anna",
+                "My sister's name is Julia",
+            ],
+            id="several",
+        ),
+    ],
+)
+def test_a_single_value_said_later_ends_the_one_before(texts: list[str], held: list[str]) -> None:
+    """Rules' facts too; what there can be several of stands side by side."""
+    with ContextEngine.open() as engine:
+        session = engine.session("s")
+        for text in texts:
+            session.append([Message(Role.USER, text), Message(Role.ASSISTANT, "Noted.")])
+        for number in range(30):
+            session.append([Message(Role.USER, f"Hm, {number}?"), Message(Role.ASSISTANT, "Well.")])
+        session.summarize()
+        assert sorted(fact.value for fact in session.facts()) == sorted(held)
+        history = {fact.value for fact in session.facts(include_superseded=True)}
+        assert history == {text.rstrip(".") for text in texts}
