@@ -2,11 +2,11 @@
 
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, SecretStr, ValidationError
 
 from arc_common.exceptions import ConfigurationError
 from arc_common.settings.errors import configuration_error
-from arc_common.settings.secret import SecretUrl
+from arc_common.settings.secret import ANEW, SecretUrl
 
 __all__ = ["Group", "Immutable", "Url"]
 
@@ -26,6 +26,12 @@ class Immutable:
 
     def __setattr__(self, name: str, value: object) -> None:
         raise ConfigurationError(f"{name}: settings are immutable; make new ones with the value that you want")
+
+    def __getstate__(self) -> Any:
+        for name, value in vars(self).items():
+            if isinstance(value, SecretStr):
+                raise ConfigurationError(f"{name}: a secret can't be pickled; {ANEW}")
+        return super().__getstate__()
 
 
 class Group(Immutable, BaseModel):

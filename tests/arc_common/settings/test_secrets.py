@@ -1,5 +1,7 @@
 """No secret shows: in no form of settings, in no error, and in no address."""
 
+import copy
+import pickle
 import traceback
 
 import pytest
@@ -38,6 +40,26 @@ def test_no_secret_shows_in_any_form(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "postgresql+psycopg://arc:***@db/arc" in shown
     assert made.resolved_database_url == SECRETS["ARC_DATABASE_URL"]
     assert made.resolved_archive_url == SECRETS["ARC_ARCHIVE__URL"]
+
+
+@pytest.mark.parametrize(("name", "text"), SECRETS.items(), ids=SECRETS)
+def test_a_secret_is_in_no_pickle(name: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pickles are kept in files and queues: settings with a secret are refused; their copies go on holding it."""
+    monkeypatch.setenv(name, text)
+    made = ArcSettings()
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        with pytest.raises(ConfigurationError, match="pickled") as caught:
+            pickle.dumps(made, protocol)
+        assert "hunter2" not in str(caught.value)
+    for copied in (copy.copy(made), copy.deepcopy(made), made.model_copy(), made.model_copy(deep=True)):
+        assert copied == made
+        assert "hunter2" not in f"{copied} {copied!r}"
+
+
+def test_settings_without_a_secret_can_be_pickled() -> None:
+    """An address without a password is none."""
+    made = ArcSettings(database_url="sqlite:///arc.db", summary={"enabled": False})
+    assert pickle.loads(pickle.dumps(made)) == made  # noqa: S301 - its own bytes
 
 
 @pytest.mark.parametrize(
