@@ -54,6 +54,10 @@ class ScoredDocument:
     score_parts: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.document, Document):
+            raise InvalidInputError("document", self.document, "a Document")
+        if not isinstance(self.score_parts, Mapping):
+            raise InvalidInputError("score_parts", self.score_parts, "a mapping from names to numbers")
         try:
             finite = self.score is None or math.isfinite(self.score)
         except (TypeError, OverflowError):  # text, for one, or an int that no float is as large as

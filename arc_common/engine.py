@@ -115,7 +115,7 @@ class ContextEngine:
                 f"summary.llm_model: got {named!r}, but this engine makes no models by name; open it with open_engine "
                 "of langchain_arc or llamaindex_arc, or give the model itself: summary_model=…"
             )
-        clock = clock or _now
+        clock = _now if clock is None else _zoned(clock)
         store, threads = _open_store(url, settings, clock)
         runtime = Runtime(
             conversations=store,
@@ -283,6 +283,18 @@ class ContextEngine:
 
 def _now() -> datetime:
     return datetime.now(UTC)
+
+
+def _zoned(clock: Callable[[], datetime]) -> Callable[[], datetime]:
+    """A user's clock, refused when it gives no time with a zone."""
+
+    def now() -> datetime:
+        time = clock()
+        if not isinstance(time, datetime) or time.tzinfo is None:
+            raise InvalidInputError("clock", time, "a function that gives a datetime with a time zone")
+        return time
+
+    return now
 
 
 def _new_id() -> str:

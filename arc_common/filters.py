@@ -273,6 +273,17 @@ def _check_parts(parts: object) -> None:
         isinstance(part, Condition | OneOf | Exists | AllOf | AnyOf | Not) for part in parts
     ):
         raise InvalidInputError("filters", parts, "a tuple of filters")
+    inner: Sequence[Filter] = parts
+    for _ in range(_MAX_DEPTH):
+        inner = [one for part in inner for one in _parts_of(part)]
+    if inner:
+        raise InvalidInputError("filters", parts, f"at most {_MAX_DEPTH} levels of nesting")
+
+
+def _parts_of(whole: Filter) -> tuple[Filter, ...]:
+    if isinstance(whole, Not):
+        return (whole.filter,)
+    return whole.filters if isinstance(whole, AllOf | AnyOf) else ()
 
 
 def _is_storable(text: str) -> bool:

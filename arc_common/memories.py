@@ -286,9 +286,10 @@ def clamped(importance: object) -> float:
     Raises:
         InvalidInputError: It is no number.
     """
-    if isinstance(importance, bool) or not isinstance(importance, int | float) or math.isnan(importance):
+    nan = isinstance(importance, float) and math.isnan(importance)
+    if nan or isinstance(importance, bool) or not isinstance(importance, int | float):
         raise InvalidInputError("memory.importance", importance, "a number from 0 to 1")
-    return min(1.0, max(0.0, float(importance)))
+    return float(min(1, max(0, importance)))
 
 
 def _check_text(text: object) -> None:

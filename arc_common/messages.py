@@ -96,7 +96,7 @@ class ContentPart:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.type not in _PART_TYPES:
+        if not isinstance(self.type, str) or self.type not in _PART_TYPES:
             raise InvalidInputError("content.type", self.type, f"one of {', '.join(sorted(_PART_TYPES))}")
         if self.type == "text" and not isinstance(self.text, str):
             raise InvalidInputError("content.text", self.text, "text")
@@ -138,6 +138,11 @@ class Origin:
     format: str
     json: str
 
+    def __post_init__(self) -> None:
+        for name in ("format", "json"):
+            if not isinstance(getattr(self, name), str):
+                raise InvalidInputError(f"origin.{name}", getattr(self, name), "text")
+
 
 @dataclass(frozen=True, slots=True)
 class Message:
@@ -171,6 +176,8 @@ class Message:
 
     def __post_init__(self) -> None:
         if type(self.role) is not Role:
+            if not isinstance(self.role, str):  # enum would show the value, however deep it is
+                raise InvalidInputError("role", self.role, "one of system, user, assistant, tool")
             object.__setattr__(self, "role", Role(self.role))
         content = self.content
         if content is not None and type(content) is not str:
@@ -189,6 +196,8 @@ class Message:
             not isinstance(self.created_at, datetime) or self.created_at.tzinfo is None
         ):
             raise InvalidInputError("message.created_at", self.created_at, "a datetime with a time zone")
+        if self.origin is not None and not isinstance(self.origin, Origin):
+            raise InvalidInputError("message.origin", self.origin, "an Origin or None")
         if not isinstance(self.metadata, Mapping):
             raise InvalidInputError("message.metadata", self.metadata, "a mapping")
 
@@ -225,6 +234,8 @@ def _checked_content(content: object) -> str | tuple[ContentPart, ...]:
 
 
 def _checked_calls(calls: Iterable[object]) -> tuple[ToolCall, ...]:
+    if not isinstance(calls, Iterable):
+        raise InvalidInputError("message.tool_calls", calls, "a sequence of ToolCall")
     checked = tuple(calls)
     for call in checked:
         if not isinstance(call, ToolCall):

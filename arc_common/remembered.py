@@ -1,10 +1,13 @@
 """The long-term memories of a caller, a user or a conversation: added, found, and shown to a model."""
 
+import builtins
 import logging
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from arc_common.documents import checked_items
 from arc_common.exceptions import InvalidInputError, MemoryNotFoundError
 from arc_common.indexing import Scope
 from arc_common.memories import (
@@ -26,6 +29,8 @@ if TYPE_CHECKING:  # rapidfuzz and numpy, which importing arc must not cost
 __all__ = ["Memories", "memories_of_session", "memories_of_turn"]
 
 _log = logging.getLogger("arc.memory")
+
+_Kind = TypeVar("_Kind", bound=StrEnum)
 
 
 class Memories:
@@ -133,10 +138,10 @@ class Memories:
         """
         proposed = ProposedMemory(
             text=text,
-            type=MemoryType(type),
+            type=_member(MemoryType, "memory.type", type),
             importance=importance,
-            sources=tuple(sources),
-            status=MemoryStatus(status),
+            sources=tuple(checked_items("memory.sources", sources, tuple, expected="pairs of ids")),
+            status=_member(MemoryStatus, "memory.status", status),
             valid_from=valid_from,
             metadata=metadata or {},
         )
@@ -195,7 +200,9 @@ class Memories:
             MemoryNotFoundError: There is none by that id in this scope.
             StoreError: The store failed.
         """
-        memory = self._service().keeper.set_status(self._scope, memory_id, MemoryStatus(status))
+        memory = self._service().keeper.set_status(
+            self._scope, memory_id, _member(MemoryStatus, "memory.status", status)
+        )
         if memory is None:
             raise MemoryNotFoundError(memory_id)
         return memory
@@ -278,9 +285,9 @@ class Memories:
         """
         return self._service().keeper.store.newest(
             self._scope,
-            status=None if status is None else MemoryStatus(status),
-            type=None if type is None else MemoryType(type),
-            include_superseded=include_superseded,
+            status=None if status is None else _member(MemoryStatus, "memory.status", status),
+            type=None if type is None else _member(MemoryType, "memory.type", type),
+            include_superseded=bool(include_superseded),
             limit=limit,
         )
 
@@ -348,3 +355,10 @@ def _as_message(name: str, value: object, role: Role) -> Message:
     if isinstance(value, str):
         return Message(role, value)
     raise InvalidInputError(name, value, "text or a Message")
+
+
+def _member(kind: builtins.type[_Kind], field: str, value: object) -> _Kind:
+    """The enumeration's member by its name."""
+    if not isinstance(value, str):
+        raise InvalidInputError(field, value, f"one of {', '.join(kind)}")
+    return kind(value)

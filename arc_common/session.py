@@ -193,6 +193,13 @@ class Session:
             StoreError: The store failed.
         """
         check_limits(max_turns=max_turns, max_messages=max_messages, max_tokens=max_tokens, reserved=reserved)
+        if reserved is None:
+            raise InvalidInputError("reserved", reserved, "a whole number of at least 0")
+        if not isinstance(query, str):
+            raise InvalidInputError("query", query, "text")
+        if count is not None and not callable(count):
+            raise InvalidInputError("count", count, "a function from a message to its tokens, or None")
+        following = as_messages(following, "following")
         if self._key is None:
             return []
         limits = ViewLimits(
@@ -311,7 +318,9 @@ class Session:
         memory = self._runtime.memory
         if memory is None or self._key is None:
             return []
-        return memory.facts(self._key, include_superseded=include_superseded, include_ungrounded=include_ungrounded)
+        return memory.facts(
+            self._key, include_superseded=bool(include_superseded), include_ungrounded=bool(include_ungrounded)
+        )
 
     async def afacts(self, *, include_superseded: bool = False, include_ungrounded: bool = False) -> list[Fact]:
         """Async form of `facts`."""
@@ -449,7 +458,7 @@ class Session:
 
     def find(self, message_ids: Sequence[str]) -> list[Message]:
         """Those of the messages that are there, oldest first."""
-        if self._key is None or not message_ids:
+        if self._key is None:
             return []
         return [stored.message for stored in self._runtime.store.find(self._key, message_ids)]
 
@@ -462,7 +471,7 @@ class Session:
         if self._key is None:
             return 0
         store = self._runtime.store
-        places = [stored.seq for stored in store.find(self._key, message_ids)] if message_ids else []
+        places = [stored.seq for stored in store.find(self._key, message_ids)]
         removed = store.remove(self._key, message_ids)
         self._runtime.recall.forget_messages(self._key, places)
         if self._runtime.long_term is not None:

@@ -198,7 +198,7 @@ class ConversationLog:
                 self._counter.observe(item.tokens, reported)
 
 
-def as_messages(messages: Message | Iterable[Message]) -> list[Message]:
+def as_messages(messages: Message | Iterable[Message], name: str = "messages") -> list[Message]:
     """What a caller gave as messages, as a list.
 
     Raises:
@@ -209,10 +209,10 @@ def as_messages(messages: Message | Iterable[Message]) -> list[Message]:
     try:
         listed = list(messages)
     except TypeError as error:
-        raise InvalidInputError("messages", messages, "a Message or an iterable of them") from error
+        raise InvalidInputError(name, messages, "a Message or an iterable of them") from error
     for message in listed:
         if not isinstance(message, Message):
-            raise InvalidInputError("messages", message, "a Message or an iterable of them")
+            raise InvalidInputError(name, message, "a Message or an iterable of them")
     return listed
 
 

@@ -127,7 +127,7 @@ def render_extraction_request(
     Raises:
         InvalidInputError: The mode is unknown.
     """
-    if mode not in _ABOUT:
+    if not isinstance(mode, str) or mode not in _ABOUT:
         raise InvalidInputError("mode", mode, f"one of {', '.join(get_args(InteractionMode))}")
     conversation = render_conversation(messages, max_characters=_CHARACTERS)
     instructions = EXTRACTION_INSTRUCTIONS.replace("{about}", _ABOUT[mode])

@@ -1,7 +1,7 @@
 """What every store checks before it does anything, and the cursor that they share. Pure."""
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from arc_common.exceptions import InvalidInputError
@@ -54,7 +54,7 @@ def checked_ids(message_ids: Sequence[str]) -> list[str]:
     Raises:
         InvalidInputError: One couldn't, or they are one text instead of several.
     """
-    if isinstance(message_ids, str):
+    if isinstance(message_ids, str) or not isinstance(message_ids, Iterable):
         raise InvalidInputError("message_ids", message_ids, "a sequence of ids")
     return [check_identifier("message_ids", message_id) for message_id in message_ids]
 

@@ -9,11 +9,13 @@ from arc_common.exceptions import InvalidInputError
 __all__ = ["DEFAULT_SECTIONS", "SectionBudget", "TokenBudget"]
 
 _MOST_RESERVED = 4_096
+_MOST = 10**12
+"""Tokens: far more than any model takes, and few enough for every sum and share."""
 
 
 def _check(name: str, value: object, *, least: int = 0) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InvalidInputError(name, value, f"a whole number of at least {least}")
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MOST:
+        raise InvalidInputError(name, value, f"a whole number from {least} to {_MOST:,}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -338,7 +338,7 @@ def test_without_langchain_everything_else_works() -> None:
     """The error names the class, the extra and what to install."""
     done = subprocess.run([sys.executable, "-c", WITHOUT_LANGCHAIN], check=True, capture_output=True, text=True)
     assert "ArcMemoryMiddleware needs the package 'langchain'" in done.stdout
-    assert "pip install 'arc-context-engine[agents]'" in done.stdout
+    assert "pip install -U 'arc-context-engine[agents]'" in done.stdout
 
 
 def test_each_hook_has_both_forms() -> None:

@@ -257,4 +257,4 @@ def test_without_langchain(module: str) -> None:
     said = _python(
         f"import sys; sys.modules['langchain_core'] = None\ntry: import {module}\nexcept ImportError as e: print(e)"
     )
-    assert "pip install 'arc-context-engine[langchain]'" in said
+    assert "pip install -U 'arc-context-engine[langchain]'" in said

@@ -1,0 +1,286 @@
+"""Whatever is given for an argument: it is taken, or refused by an error of arc's tree, and then nothing is written."""
+
+import dataclasses
+import inspect
+import math
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from arc_common import (
+    ArcError,
+    ArcSettings,
+    ContentPart,
+    ContextEngine,
+    Document,
+    Message,
+    Origin,
+    ScoredDocument,
+    ToolCall,
+)
+from arc_common.filters import AllOf, AnyOf, Condition, Filter, Not
+from arc_common.tokens.budget import SectionBudget, TokenBudget
+
+
+def nested(depth: int) -> list[Any]:
+    """Lists within lists."""
+    made: list[Any] = []
+    for _ in range(depth):
+        made = [made]
+    return made
+
+
+def mapping(depth: int) -> dict[str, Any]:
+    """Dictionaries within dictionaries, each also a filter and a schema."""
+    made: dict[str, Any] = {"a": 1}
+    for _ in range(depth):
+        made = {"$not": made}
+    return made
+
+
+WRONG = {
+    "None": None,
+    "5": 5,
+    "-1": -1,
+    "True": True,
+    "x": "x",
+    "empty": "",
+    "bytes": b"x",
+    "[]": [],
+    "[5]": [5],
+    "[None]": [None],
+    "{}": {},
+    "object": object(),
+    "nan": math.nan,
+    "inf": math.inf,
+    "huge": 10**400,
+    "surrogate": "\ud800",
+    "NUL": "\x00",
+    "deep list": nested(5_000),
+    "deep mapping": mapping(5_000),
+    "deep schema": [mapping(5_000)],
+    "set": {1},
+}
+
+DAY = datetime(2026, 1, 1, tzinfo=UTC)
+
+SESSION: dict[str, dict[str, Any]] = {
+    "add_artifact": {"content": "It rains.", "source": "weather", "kind": "tools", "metadata": {}},
+    "append": {"messages": [Message("user", "more")]},
+    "clear": {},
+    "context": {
+        "query": "hi",
+        "system_prompt": "Be kind.",
+        "documents": ["a text"],
+        "tools": [],
+        "response_format": {},
+        "budget": TokenBudget(),
+        "history": [Message("user", "q")],
+    },
+    "delete": {},
+    "exists": {},
+    "facts": {"include_superseded": False, "include_ungrounded": False},
+    "find": {"message_ids": ["m1"]},
+    "messages": {"limit": 1, "before": "m1"},
+    "recall": {"query": "cat", "top_k": 1},
+    "remember": {},
+    "remove": {"message_ids": ["m1"]},
+    "save_turn": {"user": "hi", "assistant": "hello", "success": True},
+    "stream_turn": {"user": "hi"},
+    "summarize": {},
+    "summary": {},
+    "window": {
+        "max_tokens": 100,
+        "max_turns": 1,
+        "max_messages": 1,
+        "reserved": 0,
+        "keep_opening": False,
+        "keep_newest": False,
+        "following": (),
+        "count": None,
+        "layers": True,
+        "query": "cat",
+    },
+}
+DOCUMENTS: dict[str, dict[str, Any]] = {
+    "add": {"documents": ["new"], "chunk": False},
+    "count": {},
+    "delete": {"ids": ["d1"]},
+    "get": {"ids": ["d1"]},
+    "of": {"caller_id": "c", "user_id": "u"},
+    "retrieve": {"query": "cat", "top_k": 1, "filters": {"a": 1}},
+    "retrieve_with_notes": {"query": "cat", "top_k": 1, "filters": {"a": 1}, "cosines": False},
+    "search": {"query": "cat", "top_k": 1, "filters": {"a": 1}},
+}
+MEMORIES: dict[str, dict[str, Any]] = {
+    "add": {
+        "text": "Ann likes tea.",
+        "type": "fact",
+        "importance": 0.5,
+        "metadata": {},
+        "sources": [("s", "m1")],
+        "status": "ACTIVE",
+        "valid_from": DAY,
+    },
+    "context": {"query": "tea", "limit": 1},
+    "count": {},
+    "delete": {"memory_id": "x"},
+    "extract": {"user_message": "I like tea.", "assistant_message": "Good.", "mode": "chat", "session_id": "s"},
+    "get": {"memory_id": "x"},
+    "list": {"status": "ACTIVE", "type": "fact", "limit": 1, "include_superseded": False},
+    "search": {"query": "tea", "limit": 1},
+    "set_status": {"memory_id": "x", "status": "ACTIVE"},
+}
+ENGINE: dict[str, dict[str, Any]] = {
+    "close": {},
+    "documents_of": {"caller_id": "c", "user_id": "u"},
+    "memories": {"user_id": "u", "session_id": "s", "caller_id": "c"},
+    "open": dict.fromkeys(inspect.signature(ContextEngine.open).parameters),
+    "rag": {"sources": None, "transformers": None, "reranker": None, "citations": False},
+    "session": {"session_id": "s", "user_id": "u", "caller_id": "c", "account_id": "a"},
+}
+ADMIN: dict[str, dict[str, Any]] = {
+    "debug": {"session_id": "s", "caller_id": "default", "user_id": None},
+    "replay": {"session_id": "s", "turn": 1, "budget": None, "caller_id": "default", "user_id": None},
+    "sessions": {"caller_id": "default", "user_id": None, "limit": 1, "cursor": None},
+}
+FACES: dict[str, tuple[Callable[[ContextEngine], Any], dict[str, dict[str, Any]]]] = {
+    "engine": (lambda engine: engine, ENGINE),
+    "session": (lambda engine: engine.session("s"), SESSION),
+    "documents": (lambda engine: engine.documents, DOCUMENTS),
+    "memories": (lambda engine: engine.memories(), MEMORIES),
+    "admin": (lambda engine: engine.admin, ADMIN),
+}
+FAILED_SAVES = {"report_save_error"}
+"""Reports on what its caller could not save, whatever that is."""
+
+
+def methods(face: object) -> set[str]:
+    """The public methods; an async form has its twin's implementation."""
+    named = {name for name in dir(type(face)) if not name.startswith("_") and callable(getattr(type(face), name))}
+    return {name for name in named if not (name[0] == "a" and name[1:] in named)} - FAILED_SAVES
+
+
+def held(engine: ContextEngine) -> tuple[Any, ...]:
+    """All that the engine holds."""
+    return (
+        engine.session("s").messages(),
+        engine.documents.count(),
+        engine.memories().list(status=None, include_superseded=True),
+        len(engine.admin.sessions().conversations),
+    )
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def engine(request: pytest.FixtureRequest, tmp_path) -> Iterator[ContextEngine]:
+    """An engine with a message, a document and a memory."""
+    url = None if request.param == "memory" else f"sqlite:///{tmp_path}/arc.db"
+    settings = ArcSettings(summary={"enabled": False}, memory={"enabled": False}, recall={"enabled": False})
+    with ContextEngine.open(url, settings=settings) as opened:
+        opened.session("s").append([Message("user", "I have a cat.", id="m1"), Message("assistant", "Nice.")])
+        opened.documents.add([Document("A text about a cat.", "d1")])
+        opened.memories().add("Ann has a cat.")
+        yield opened
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_every_public_method_is_tried(engine: ContextEngine, face: str) -> None:
+    """A method or an argument that comes is tried with the others."""
+    made, calls = FACES[face]
+    found = {name: list(inspect.signature(getattr(made(engine), name)).parameters) for name in methods(made(engine))}
+    assert found == {name: list(given) for name, given in calls.items()}
+
+
+@pytest.mark.parametrize(("face", "name"), [(face, name) for face, (_, calls) in FACES.items() for name in calls])
+def test_a_wrong_argument_is_taken_or_refused_by_an_error_of_arc(engine: ContextEngine, face: str, name: str) -> None:
+    """Never a bare error; and what is refused leaves everything as it was."""
+    make, calls = FACES[face]
+    bare = []
+    for argument in calls[name]:
+        for label, value in WRONG.items():
+            before = held(engine)
+            try:
+                made = getattr(make(engine), name)(**{**calls[name], argument: value})
+                if isinstance(made, ContextEngine):
+                    made.close()
+            except ArcError:
+                if held(engine) != before:
+                    bare.append(f"{argument}={label}: refused, and something was written")
+            except Exception as error:  # noqa: BLE001 - the bare errors are what this looks for
+                bare.append(f"{argument}={label}: {type(error).__name__}: {str(error)[:100]}")
+    assert "\n".join(bare) == ""
+
+
+VALUES: dict[type, dict[str, Any]] = {
+    ContentPart: {"type": "text", "text": "hi"},
+    Document: {"text": "a text"},
+    Message: {"role": "user", "content": "hi"},
+    Origin: {"format": "langchain", "json": "{}"},
+    ScoredDocument: {"document": Document("a text"), "score": 0.5},
+    SectionBudget: {},
+    TokenBudget: {},
+    ToolCall: {"name": "add"},
+}
+
+
+def use(engine: ContextEngine, value: Any) -> None:
+    """Store and show a value."""
+    session = engine.session("s")
+    if isinstance(value, ContentPart):
+        value = Message("user", (value,))
+    if isinstance(value, ToolCall):
+        value = Message("assistant", tool_calls=(value,))
+    if isinstance(value, Origin):
+        value = Message("user", "hi", origin=value)
+    if isinstance(value, Message):
+        session.append(value)
+        session.context("hi", history=[value])
+    elif isinstance(value, Document):
+        engine.documents.add([value])
+        session.context("hi", documents=[value])
+    elif isinstance(value, ScoredDocument):
+        session.context("hi", documents=[value])
+    elif isinstance(value, SectionBudget):
+        session.context("hi", budget=TokenBudget(sections={"facts": value}))
+    else:
+        session.context("hi", budget=value)
+
+
+@pytest.mark.parametrize("kind", VALUES, ids=lambda kind: kind.__name__)
+def test_a_value_of_wrong_parts_is_taken_or_refused_by_an_error_of_arc(engine: ContextEngine, kind: type) -> None:
+    """When it is made, or when it is stored or shown."""
+    bare = []
+    for field in dataclasses.fields(kind):
+        for label, value in WRONG.items():
+            try:
+                use(engine, kind(**{**VALUES[kind], field.name: value}))
+            except ArcError:
+                continue
+            except Exception as error:  # noqa: BLE001 - the bare errors are what this looks for
+                bare.append(f"{field.name}={label}: {type(error).__name__}: {str(error)[:100]}")
+    assert "\n".join(bare) == ""
+
+
+@pytest.mark.parametrize("wrong", [datetime(2026, 1, 1), None, 5], ids=["no zone", "None", "number"])  # noqa: DTZ001
+def test_a_clock_without_a_zone_is_refused(tmp_path, wrong: Any) -> None:
+    """At the first write, and nothing is written."""
+    url = f"sqlite:///{tmp_path}/arc.db"
+    with ContextEngine.open(url, clock=lambda: wrong) as engine, pytest.raises(ArcError, match="clock: got"):
+        engine.session("s").append([Message("user", "hi")])
+    with ContextEngine.open(url) as engine:
+        assert engine.session("s").messages() == []
+
+
+@pytest.mark.parametrize("around", [Not, lambda inner: AllOf((inner,)), lambda inner: AnyOf((inner,))])
+def test_filters_are_refused_beyond_sixteen_levels(around: Callable[[Filter], Filter]) -> None:
+    """When they are made; with sixteen they filter."""
+    made: Filter = Condition("a", "eq", 1)
+    for _ in range(16):
+        made = around(made)
+    with ContextEngine.open() as engine:
+        engine.documents.add([Document("a cat", metadata={"a": 1})])
+        assert len(engine.documents.search("cat", filters=made)) == 1
+    with pytest.raises(ArcError, match=r"filters: got .*, expected at most 16 levels of nesting"):
+        around(made)
