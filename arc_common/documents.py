@@ -1,13 +1,13 @@
 """Documents and their scores: plain values, shared by retrieval, reranking and the context window."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from arc_common.exceptions import InvalidInputError
 
-__all__ = ["Document", "ScoredDocument", "checked_documents", "checked_items", "finite_score"]
+__all__ = ["Document", "ScoredDocument", "checked_documents", "checked_items", "finite_score", "usable_items"]
 
 _T = TypeVar("_T")
 
@@ -45,7 +45,7 @@ class ScoredDocument:
 
     Args:
         document: The document.
-        score: Higher is better; `None` when whoever found it gave no score.
+        score: Higher is better; `None` when whoever found it gave no score. NaN and infinity are no score either.
         score_parts: What the score was made from ("bm25": 7.1, "vector": 0.62).
     """
 
@@ -60,10 +60,10 @@ class ScoredDocument:
             raise InvalidInputError("score_parts", self.score_parts, "a mapping from names to numbers")
         try:
             finite = self.score is None or math.isfinite(self.score)
-        except (TypeError, OverflowError):  # text, for one, or an int that no float is as large as
-            finite = False
+        except (TypeError, OverflowError) as error:  # text, for one, or an int that no float is as large as
+            raise InvalidInputError("score", self.score, "a finite number or None") from error
         if not finite:
-            raise InvalidInputError("score", self.score, "a finite number or None")
+            object.__setattr__(self, "score", None)
 
 
 def checked_documents(name: str, given: object) -> list[ScoredDocument]:
@@ -98,6 +98,35 @@ def checked_items(name: str, given: object, kind: type[_T] | tuple[type[_T], ...
         if not isinstance(item, kind):
             raise InvalidInputError(name, item, expected)
         items.append(item)
+    return items
+
+
+def usable_items(name: str, given: object, kind: type[_T], *, expected: str, on_bad: Callable[[str], None]) -> list[_T]:
+    """Those of a source's answers that are of one kind; what is not, or ends the answer, is reported and left out.
+
+    Where none is, what ended the answer is raised.
+
+    Raises:
+        InvalidInputError: None is of this kind, or this is nothing that can be iterated over.
+    """
+    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+        raise InvalidInputError(name, given, expected)
+    items: list[_T] = []
+    bad: list[object] = []
+    try:
+        for item in given:
+            if isinstance(item, kind):
+                items.append(item)
+            else:
+                bad.append(item)
+    except Exception as error:
+        if not items:
+            raise
+        on_bad(f"{name}: broke off behind {len(items)} answers: {type(error).__name__}: {error}"[:300])
+    if bad and not items:
+        raise InvalidInputError(name, bad[0], expected)
+    if bad:
+        on_bad(f"{name}: {len(bad)} of {len(items) + len(bad)} answers left out, which are not {expected}")
     return items
 
 

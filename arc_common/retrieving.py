@@ -54,6 +54,7 @@ def rag_pipeline(
         rerank_top_k=rag.rerank_top_k,
         fusion=fusion,
         similarity_threshold=rag.similarity_threshold,
+        timeout_seconds=runtime.settings.model_calls.timeout_seconds,
         observer=runtime.observer,
         workers=runtime.workers,
     )

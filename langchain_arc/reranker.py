@@ -1,5 +1,6 @@
 """arc's rerankers and token budget as a LangChain compressor, and LangChain's compressors as arc's rerankers."""
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence, Set
 from copy import deepcopy
 from dataclasses import replace
@@ -8,10 +9,11 @@ from typing import Any
 
 from pydantic import Field
 
-from arc_common.documents import Document, ScoredDocument, checked_documents, checked_items, finite_score
+from arc_common.documents import Document, ScoredDocument, checked_items, finite_score
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.protocols import Reranker, TokenCounter
 from arc_common.rerankers import SimpleScoreReranker
+from arc_common.rerankers.guarded import reranked
 from arc_common.rerankers.ranking import (
     DEFAULT_TOP_K,
     best_first,
@@ -41,6 +43,8 @@ except ImportError as error:
 
 __all__ = ["ArcDocumentCompressor", "LangChainReranker"]
 
+_log = logging.getLogger("arc.rag")
+
 _SEPARATOR = "\n\n"
 """What LangChain's chains put between two documents' texts."""
 
@@ -61,6 +65,8 @@ class ArcDocumentCompressor(BaseDocumentCompressor):
       order gives the scores, from 1 for the first in equal steps towards 0.
     - With `max_tokens`, the texts of what is kept, joined by empty lines as LangChain's chains join them, have no more
       tokens than that. One that is too large is passed over, so that smaller ones behind it still get in.
+    - A reranker that fails leaves the order as it was; what it answers without having been given it is left out. A
+      warning says so.
     - An empty result says that nothing is relevant, or that nothing fits.
 
     Args:
@@ -115,7 +121,12 @@ class ArcDocumentCompressor(BaseDocumentCompressor):
             return []
         given = _candidates(documents)
         reranker = self.reranker or SimpleScoreReranker(top_k=len(given))
-        ranked = checked_documents("reranked", reranker.rerank(query, given, top_k=self.top_n))
+        try:
+            ranked = reranked(reranker, query, given, top_k=self.top_n, on_bad=_log.warning)
+        except Exception as error:  # noqa: BLE001 - the chain goes on, whatever a reranker raises
+            _log.warning("documents keep their order: the reranker failed: %s", error, exc_info=True)
+            own = getattr(reranker, "top_k", None)
+            ranked = given[: self.top_n or (own if isinstance(own, int) else None)]
         if self.max_tokens is not None:
             places = _best_within(self.max_tokens, [found.document.text for found in ranked], self.token_counter)
             ranked = [ranked[place] for place in places]

@@ -1,10 +1,11 @@
 """LangChain's vector stores and retrievers as sources of arc's retrieval."""
 
 import inspect
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from arc_common.documents import ScoredDocument, checked_items, finite_score
+from arc_common.documents import ScoredDocument, finite_score, usable_items
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.filters import AllOf, AnyOf, Filter, matcher, parse_filter
 from arc_common.rerankers.ranking import check_top_k
@@ -19,6 +20,8 @@ except ImportError as error:
     raise MissingDependencyError("LangChainRetriever", package="langchain-core", extra="langchain") from error
 
 __all__ = ["LangChainRetriever"]
+
+_log = logging.getLogger("arc.rag")
 
 _EXPECTED = "LangChain documents"
 
@@ -80,7 +83,9 @@ class LangChainRetriever:
         else:
             if "k" in self._takes:
                 options["k"] = most
-            answer = checked_items("retrieved", self._source.invoke(query, **options), Document, expected=_EXPECTED)
+            answer = usable_items(
+                "retrieved", self._source.invoke(query, **options), Document, expected=_EXPECTED, on_bad=_log.warning
+            )
             found = [(document, None) for document in answer]
         is_match = matcher(asked)
         matching = [(document, score) for document, score in found if is_match(document.metadata)]

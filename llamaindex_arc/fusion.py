@@ -45,7 +45,8 @@ class ArcFusionRetriever(BaseRetriever):
       work with stay as they are; each retriever gets a bundle of its own.
     - One query by default, and no model call. Queries that can't be made are left out: the query asked is always there,
       or what the transformer makes of it.
-    - The async form asks all retrievers at once. What a retriever raises is raised.
+    - The async form asks all retrievers at once. One that fails is left out, logged and counted
+      (`rag.retrieve.errors`); what it raises is raised where none of them answers.
 
     Args:
         retrievers: At least one.
@@ -105,21 +106,40 @@ class ArcFusionRetriever(BaseRetriever):
         super().__init__(callback_manager=callback_manager, object_map=object_map, objects=objects, verbose=verbose)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        found = [
-            (weight, retriever.retrieve(replace(query)))
-            for query in self._queries(query_bundle)
-            for weight, retriever in zip(self._weights, self._retrievers, strict=True)
-        ]
-        return self._fused(found)
+        found: list[list[NodeWithScore] | BaseException] = []
+        queries = self._queries(query_bundle)
+        for query in queries:
+            for retriever in self._retrievers:
+                try:
+                    found.append(retriever.retrieve(replace(query)))
+                except Exception as error:  # noqa: BLE001 - what the others find is enough to go on
+                    found.append(error)
+        return self._fused(self._answered(found))
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         queries = [query_bundle]
         if self._transformer is not None:
             queries = await asyncio.to_thread(self._queries, query_bundle)
         found = await asyncio.gather(
-            *(retriever.aretrieve(replace(query)) for query in queries for retriever in self._retrievers)
+            *(retriever.aretrieve(replace(query)) for query in queries for retriever in self._retrievers),
+            return_exceptions=True,
         )
-        return self._fused(list(zip(self._weights * len(queries), found, strict=True)))
+        return self._fused(self._answered(found))
+
+    def _answered(
+        self, found: Sequence[list[NodeWithScore] | BaseException]
+    ) -> list[tuple[float, list[NodeWithScore]]]:
+        """The answers with their weights; retrievers that failed are logged and counted, and raised if all did."""
+        answers = []
+        for place, answer in enumerate(found):
+            if not isinstance(answer, BaseException):
+                answers.append((self._weights[place % len(self._weights)], answer))
+                continue
+            if not isinstance(answer, Exception) or all(isinstance(other, BaseException) for other in found):
+                raise answer
+            self._observer.count("rag.retrieve.errors")
+            _log.warning("The nodes of one retriever are missing: %s", answer, exc_info=answer)
+        return answers
 
     def _queries(self, asked: QueryBundle) -> list[QueryBundle]:
         if self._transformer is None:

@@ -1,13 +1,15 @@
 """Arc's rerankers as LlamaIndex node postprocessors, and the other way round."""
 
+import logging
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self, TypeAlias, TypeVar
 
-from arc_common.documents import Document, ScoredDocument, checked_documents, checked_items, finite_score
+from arc_common.documents import Document, ScoredDocument, checked_items, finite_score
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.protocols import Reranker
+from arc_common.rerankers.guarded import reranked
 from arc_common.rerankers.mmr import DiversityReranker
 from arc_common.rerankers.ranking import DEFAULT_TOP_K, check_min_score, check_top_k, checked_request, rescored
 from arc_common.rerankers.score import SimpleScoreReranker
@@ -25,6 +27,8 @@ except ImportError as error:
 
 __all__ = ["ArcNodePostprocessor", "LlamaIndexReranker"]
 
+_log = logging.getLogger("arc.rag")
+
 _dispatcher = get_dispatcher(__name__)
 
 _T = TypeVar("_T")
@@ -39,7 +43,9 @@ class ArcNodePostprocessor(BaseNodePostprocessor):
       nodes, best first: no node, metadata, score or list given is changed.
     - Scores may be missing, NaN or infinite; such a node counts as one without a score.
     - A reranker that rewrites a document's text gets a copy of the node with that text.
-    - Its async form works on a thread. Whatever the reranker raises is raised.
+    - A reranker that fails leaves the order as it was; what it answers without having been given it is left out. A
+      warning says so.
+    - Its async form works on a thread.
 
     Args:
         reranker: The reranker: one of arc's, a chain of them, or any other framework's behind arc's protocol.
@@ -94,7 +100,11 @@ class ArcNodePostprocessor(BaseNodePostprocessor):
         with self.callback_manager.event(CBEventType.RERANKING, payload=payload) as event:
             query = "" if query_bundle is None else query_bundle.query_str
             documents = [_candidate(item) for item in nodes]
-            answer = checked_documents("reranked", self._reranker.rerank(query, documents, top_k=self.top_n))
+            try:
+                answer = reranked(self._reranker, query, documents, top_k=self.top_n, on_bad=_log.warning)
+            except Exception as error:  # noqa: BLE001 - the engine goes on, whatever a reranker raises
+                _log.warning("nodes keep their order: the reranker failed: %s", error, exc_info=True)
+                answer = documents[:top_n]
             ranked = _nodes_of(answer, documents, nodes)
             event.on_end(payload={EventPayload.NODES: ranked})
         _dispatcher.event(ReRankEndEvent(nodes=ranked))

@@ -1,9 +1,10 @@
 """LlamaIndex's indexes and retrievers as sources that arc retrieves from."""
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
-from arc_common.documents import ScoredDocument, checked_items, finite_score
+from arc_common.documents import ScoredDocument, finite_score, usable_items
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.filters import Filter, matcher, parse_filter
 from arc_common.rerankers.ranking import check_top_k
@@ -18,6 +19,8 @@ except ImportError as error:
     raise MissingDependencyError("llamaindex_arc.sources", package="llama-index-core", extra="llamaindex") from error
 
 __all__ = ["LlamaIndexRetriever"]
+
+_log = logging.getLogger("arc.rag")
 
 
 class LlamaIndexRetriever:
@@ -59,7 +62,7 @@ class LlamaIndexRetriever:
         found = self._retriever(most, asked).retrieve(query)
         documents = [
             ScoredDocument(to_document(item.node), finite_score(item.score))
-            for item in checked_items("retrieved", found, NodeWithScore, expected="scored nodes")
+            for item in usable_items("retrieved", found, NodeWithScore, expected="scored nodes", on_bad=_log.warning)
             if lets_through(item.node.metadata)
         ]
         return documents[:most]

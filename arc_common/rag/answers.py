@@ -1,9 +1,9 @@
 """What the parts of a pipeline answer, checked: they are others' code."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from arc_common.documents import ScoredDocument, checked_documents, checked_items
+from arc_common.documents import ScoredDocument, checked_items, usable_items
 from arc_common.filters import Filter
 from arc_common.protocols import Retriever
 from arc_common.rerankers.ranking import best_first, rescored
@@ -28,16 +28,25 @@ class NotingRetriever(Protocol):
 
 
 def found_by(
-    source: Retriever, query: str, *, top_k: int, filters: Mapping[str, Any] | Filter | None, cosines: bool
+    source: Retriever,
+    query: str,
+    *,
+    top_k: int,
+    filters: Mapping[str, Any] | Filter | None,
+    cosines: bool,
+    on_bad: Callable[[str], None],
 ) -> Found:
-    """What a source finds for a query. Raises whatever it raises.
+    """What a source finds for a query; answers that are no documents with scores are reported and left out.
 
     Raises:
-        InvalidInputError: It gave something else than documents with scores.
+        InvalidInputError: It gave nothing that has answers. What else it raises is raised.
     """
     if isinstance(source, NotingRetriever):
         return source.retrieve_with_notes(query, top_k=top_k, filters=filters, cosines=cosines)
-    return Found(tuple(checked_documents("retrieved", source.retrieve(query, top_k=top_k, filters=filters))))
+    answer = source.retrieve(query, top_k=top_k, filters=filters)
+    return Found(
+        tuple(usable_items("retrieved", answer, ScoredDocument, expected="documents with scores", on_bad=on_bad))
+    )
 
 
 def checked_queries(given: object) -> list[str]:

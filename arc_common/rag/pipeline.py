@@ -2,8 +2,13 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass, replace
+from functools import partial
+from threading import Thread
+from time import monotonic
 from typing import Any
 
 from arc_common.documents import ScoredDocument, checked_documents, checked_items
@@ -14,8 +19,10 @@ from arc_common.observability import Observer, SilentObserver, timed
 from arc_common.protocols import QueryTransformer, Reranker, Retriever
 from arc_common.rag.answers import NotingRetriever, checked_queries, found_by, in_order
 from arc_common.rag.context_builder import ContextBuilder, RagContext
+from arc_common.rerankers.guarded import reranked
 from arc_common.rerankers.ranking import check_top_k
 from arc_common.retrieval.fusion import deduplicated, score_fusion
+from arc_common.retrieval.index import Found
 from arc_common.workers import Workers
 
 __all__ = ["Fusion", "RagPipeline", "RagQuery"]
@@ -65,7 +72,8 @@ class RagPipeline:
     - Each query that the transformers make is asked of every source. What one source finds for several queries is put
       together by document, each with its best score; what several sources find is fused.
     - No stage ends the turn: a transformer that fails leaves the queries as they are, a source that fails finds
-      nothing, a reranker that fails leaves the retrieved order, and where no context can be built it is empty. The
+      nothing, a reranker that fails leaves the retrieved order, and where no context can be built it is empty. Of a
+      source's answers those that are no documents are left out, of a reranker's those that it was not given. The
       context's `notes` say so, a warning is logged, and `rag.<stage>.errors` counts (transform, retrieve, fuse, rerank,
       build).
     - Documents are re-ranked by the first query: the question, or what a transformer made of a follow-up.
@@ -83,6 +91,7 @@ class RagPipeline:
         similarity_threshold: The lowest cosine at which a document is shown. It is the score part "vector"; of a
             document without parts it is the score. What has no cosine (a source that searches by words, a text that was
             never embedded) is let through.
+        timeout_seconds: The longest wait for one source of yours, which is asked on a thread of its own.
         observer: Receives counts and times.
         workers: Threads for `aretrieve`; its own, if not given.
     """
@@ -97,6 +106,7 @@ class RagPipeline:
         rerank_top_k: int = 5,
         fusion: Fusion = score_fusion,
         similarity_threshold: float | None = None,
+        timeout_seconds: float = 30.0,
         observer: Observer | None = None,
         workers: Workers | None = None,
     ) -> None:
@@ -126,6 +136,7 @@ class RagPipeline:
         self._rerank_top_k = rerank_top_k
         self._fusion = fusion
         self._threshold = similarity_threshold
+        self._timeout = timeout_seconds
         self._observer = observer or SilentObserver()
         self._workers = workers or Workers(4, name="arc-rag")
 
@@ -174,13 +185,23 @@ class RagPipeline:
         rankings: dict[str, list[ScoredDocument]] = {}
         for name, source in self._sources.items():
             found: list[ScoredDocument] = []
+            deadline = monotonic() + self._timeout
             for query in queries:
+                ask = partial(
+                    found_by,
+                    source,
+                    query,
+                    top_k=asked.top_k,
+                    filters=asked.filters,
+                    cosines=self._threshold is not None,
+                    on_bad=run.problem("retrieve"),
+                )
                 with run.stage("retrieve"):
-                    answer = found_by(
-                        source, query, top_k=asked.top_k, filters=asked.filters, cosines=self._threshold is not None
-                    )
+                    answer = ask() if isinstance(source, NotingRetriever) else _within(deadline - monotonic(), ask)
                     run.note(answer.notes)
                     found += [document for document in answer.documents if self._is_similar(document)]
+                if monotonic() >= deadline:
+                    break
             if found:
                 rankings[name] = deduplicated(found)
         documents = next(iter(rankings.values()), [])
@@ -195,7 +216,7 @@ class RagPipeline:
         most = min(most, len(documents))
         ranked = documents
         with run.stage("rerank"):
-            ranked = in_order(checked_documents("reranked", reranker.rerank(query, list(documents), top_k=most)))
+            ranked = in_order(reranked(reranker, query, documents, top_k=most, on_bad=run.problem("rerank")))
         return ranked[:most]
 
     def _is_similar(self, found: ScoredDocument) -> bool:
@@ -203,6 +224,27 @@ class RagPipeline:
             return True
         cosine = found.score_parts.get(_VECTOR) if found.score_parts else found.score
         return cosine is None or cosine >= self._threshold
+
+
+def _within(seconds: float, ask: Callable[[], Found]) -> Found:
+    """What a source answers in time; its thread can't be stopped, and what it finds later is left.
+
+    Raises:
+        TimeoutError: It does not answer in time. What else it raises is raised.
+    """
+    answer: Future[Found] = Future()
+    context = copy_context()
+
+    def work() -> None:
+        try:
+            answer.set_result(context.run(ask))
+        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+            answer.set_exception(error)
+
+    Thread(target=work, name="arc-rag-source", daemon=True).start()
+    if not wait([answer], seconds).done:
+        raise TimeoutError(f"the source did not answer within {seconds:.3g} s")
+    return answer.result()
 
 
 def _copied(rankings: Mapping[str, Sequence[ScoredDocument]]) -> dict[str, list[ScoredDocument]]:
@@ -226,6 +268,16 @@ class _Run:
     def note(self, notes: Iterable[str]) -> None:
         """Keep what a stage says, each note once."""
         self.notes += [note for note in dict.fromkeys(notes) if note not in self.notes]
+
+    def problem(self, stage: str) -> Callable[[str], None]:
+        """What notes, counts and logs that a stage goes on without a part of an answer."""
+
+        def report(note: str) -> None:
+            self._observer.count(f"rag.{stage}.errors")
+            self.note([note])
+            _log.warning("A question goes on without a part of its stage %s: %s", stage, note)
+
+        return report
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:

@@ -9,13 +9,17 @@ from arc_common import Document, InvalidInputError, ScoredDocument
 from arc_common.documents import finite_score
 
 
-@pytest.mark.parametrize(
-    "wrong", ["0.5", b"1", [1], float("nan"), float("inf"), 1j, pytest.param(10**400, id="too large")], ids=repr
-)
+@pytest.mark.parametrize("wrong", ["0.5", b"1", [1], 1j, pytest.param(10**400, id="too large")], ids=repr)
 def test_a_score_is_a_finite_number(wrong: Any) -> None:
     """What is none is refused by name."""
     with pytest.raises(InvalidInputError, match="score"):
         ScoredDocument(Document("text"), wrong)
+
+
+@pytest.mark.parametrize("score", [float("nan"), float("inf"), float("-inf")])
+def test_a_number_that_is_not_finite_is_no_score(score: float) -> None:
+    """It says nothing of the document, which is good for something nevertheless."""
+    assert ScoredDocument(Document("text"), score).score is None
 
 
 @pytest.mark.parametrize(

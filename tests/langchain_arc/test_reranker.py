@@ -166,7 +166,7 @@ def test_nothing_relevant_is_an_empty_list() -> None:
 
 @pytest.mark.parametrize("wrong", [None, "a", [None], Document("a")], ids=repr)
 def test_what_is_no_documents_is_refused(wrong: Any) -> None:
-    """Given to it, or by the reranker: no documents, rather than a bare error or none relevant."""
+    """Given to it; a reranker that answers so has failed, and the documents keep their order."""
     with pytest.raises(InvalidInputError, match="documents"):
         ArcDocumentCompressor(top_n=1).compress_documents(wrong, "q")
 
@@ -174,8 +174,34 @@ def test_what_is_no_documents_is_refused(wrong: Any) -> None:
         def rerank(self, query: str, documents: Any, *, top_k: int | None = None) -> Any:
             return wrong
 
-    with pytest.raises(InvalidInputError, match="reranked"):
-        ArcDocumentCompressor(Odd()).compress_documents(some("a"), "q")
+    left = ArcDocumentCompressor(Odd()).compress_documents(some("a", "b"), "q")
+    assert [document.page_content for document in left] == ["a", "b"]
+
+
+@pytest.mark.parametrize("top_n", [None, 2])
+def test_a_reranker_that_fails_leaves_the_order(top_n: int | None, caplog: pytest.LogCaptureFixture) -> None:
+    """As a pipeline does; what is not ranked is cut all the same, and the log says why."""
+
+    class Broken:
+        def rerank(self, query: str, documents: Any, *, top_k: int | None = None) -> Any:
+            raise ConnectionError("no model")
+
+    left = ArcDocumentCompressor(Broken(), top_n=top_n).compress_documents(some("c", "a", "b"), "q")
+    assert [document.page_content for document in left] == ["c", "a", "b"][:top_n]
+    assert "no model" in caplog.text
+
+
+def test_what_a_reranker_invents_is_left_out() -> None:
+    """Only what it was given comes back."""
+
+    class Inventing:
+        def rerank(
+            self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None
+        ) -> list[ScoredDocument]:
+            return [ScoredDocument(ArcDocument("invented"), 1), *documents]
+
+    left = ArcDocumentCompressor(Inventing()).compress_documents(some("a"), "q")
+    assert [document.page_content for document in left] == ["a"]
 
 
 def test_what_a_reranker_rewrites_is_taken_over() -> None:

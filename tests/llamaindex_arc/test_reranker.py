@@ -162,10 +162,24 @@ def test_a_rewritten_text_is_a_copy_of_the_node() -> None:
     assert nodes[0].node.get_content() == "long text"
 
 
-def test_what_a_reranker_adds_is_a_node() -> None:
-    """In its place."""
+def test_what_a_reranker_invents_is_left_out() -> None:
+    """Only what it was given comes back."""
     left = ArcNodePostprocessor(Inventing()).postprocess_nodes(scored(("a", 0.5)), query_str="q")
-    assert [item.node.get_content() for item in left] == ["summary", "a"]
+    assert [item.node.get_content() for item in left] == ["a"]
+
+
+@pytest.mark.parametrize("top_n", [None, 2])
+def test_a_reranker_that_fails_leaves_the_order(top_n: int | None, caplog: pytest.LogCaptureFixture) -> None:
+    """As a pipeline does; what is not ranked is cut all the same, and the log says why."""
+
+    class Broken:
+        def rerank(self, query: str, documents: Any, *, top_k: int | None = None) -> Any:
+            raise ConnectionError("no model")
+
+    nodes = scored(("c", 0.1), ("a", 0.9), ("b", 0.5))
+    left = ArcNodePostprocessor(Broken(), top_n=top_n).postprocess_nodes(nodes, query_str="q")
+    assert [item.node.get_content() for item in left] == ["c", "a", "b"][:top_n]
+    assert "no model" in caplog.text
 
 
 def test_events_are_reported() -> None:
@@ -409,7 +423,7 @@ def test_five_are_left_by_default() -> None:
 
 @pytest.mark.parametrize("wrong", [None, "a", [None], [TextNode(text="a")]], ids=["None", "text", "[None]", "nodes"])
 def test_what_is_no_nodes_is_refused(wrong: Any) -> None:
-    """Given to a postprocessor, or by its reranker: by name."""
+    """Given to a postprocessor, by name; a reranker that answers so has failed, and the nodes keep their order."""
     with pytest.raises(InvalidInputError, match="nodes"):
         ArcNodePostprocessor(BM25Reranker()).postprocess_nodes(wrong, query_str="q")
 
@@ -417,8 +431,8 @@ def test_what_is_no_nodes_is_refused(wrong: Any) -> None:
         def rerank(self, query: str, documents: Any, *, top_k: int | None = None) -> Any:
             return wrong
 
-    with pytest.raises(InvalidInputError, match="reranked"):
-        ArcNodePostprocessor(Odd()).postprocess_nodes(scored(("a", 1.0)), query_str="q")
+    left = ArcNodePostprocessor(Odd()).postprocess_nodes(scored(("a", 1.0)), query_str="q")
+    assert [item.node.get_content() for item in left] == ["a"]
 
 
 @pytest.mark.parametrize("given", [len, Fixed([]), SimpleScoreReranker()])

@@ -213,14 +213,21 @@ def test_events_are_reported() -> None:
     assert len(debug.get_event_pairs(CBEventType.RETRIEVE)) == 1
 
 
-def test_what_a_retriever_raises_is_raised() -> None:
-    """Half an answer is not taken for a whole one."""
+def test_a_retriever_that_fails_leaves_what_the_others_find(caplog: pytest.LogCaptureFixture) -> None:
+    """Logged and counted; where none is left, what it raises is raised."""
 
     class Broken(Fixed):
         def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
             raise ConnectionError("no index")
 
-    fusion = ArcFusionRetriever([Fixed([]), Broken([])])
+    observer = CountingObserver()
+    node = NodeWithScore(node=TextNode(text="found"), score=1.0)
+    both = ArcFusionRetriever([Broken([]), Fixed([node])], observer=observer)
+    for left in (both.retrieve("q"), asyncio.run(both.aretrieve("q"))):
+        assert [item.node.get_content() for item in left] == ["found"]
+    assert observer.counts["rag.retrieve.errors"] == 2
+    assert "no index" in caplog.text
+    fusion = ArcFusionRetriever([Broken([])])
     with pytest.raises(ConnectionError):
         fusion.retrieve("q")
     with pytest.raises(ConnectionError):

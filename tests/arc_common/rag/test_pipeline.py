@@ -4,7 +4,15 @@ import threading
 
 import pytest
 
-from arc_common import ArcSettings, Document, HeuristicTokenCounter, InvalidInputError, Message, ScoredDocument
+from arc_common import (
+    ArcSettings,
+    ContextEngine,
+    Document,
+    HeuristicTokenCounter,
+    InvalidInputError,
+    Message,
+    ScoredDocument,
+)
 from arc_common.rag import ContextBuilder, RagContext, RagPipeline, RagQuery
 from arc_common.rerankers import BM25Reranker, KeywordWeightedReranker, SimpleScoreReranker
 from arc_common.retrieval.transformers import HyDEQueryTransformer, RuleBasedConversationTransformer
@@ -207,7 +215,85 @@ def test_what_other_stages_did_stays():
     assert len(context.notes) == 2
 
 
-WRONG_ANSWERS = [None, 3, ["x"], [None], "text", {"x": 1}, [Document("x")], [ScoredDocument(Document("x")), None]]
+class Answering:
+    """Answers with what it was made with, as a source and as a reranker."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def retrieve(self, query, *, top_k, filters=None):
+        return self.answer()
+
+    def rerank(self, query, documents, *, top_k=None):
+        return self.answer()
+
+
+def breaking_off():
+    """A source's answer that fails behind its second document."""
+    yield ScoredDocument(Document("one", id="one"), 0.9)
+    yield ScoredDocument(Document("two", id="two"), 0.8)
+    raise ConnectionError("the line went dead")
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected", "problem"),
+    [
+        (lambda: [ScoredDocument(Document("a", id="a"), 0.9), None, ScoredDocument(Document("b", id="b"), 0.5)],
+         ["a", "b"], "1 of 3 answers left out"),
+        (breaking_off, ["one", "two"], "broke off behind 2 answers: ConnectionError"),
+    ],
+    ids=["one is None", "a generator fails midway"],
+)  # fmt: skip
+def test_what_a_source_found_stays_where_a_part_of_its_answer_is_bad(answer, expected, problem):
+    """The rest is noted, counted and left out."""
+    observer = CountingObserver()
+    context = RagPipeline(Answering(answer), BUILDER, observer=observer).retrieve("harbour")
+    assert ids(context) == expected
+    assert problem in context.notes[0]
+    assert observer.counts["rag.retrieve.errors"] == 1
+
+
+def test_a_score_that_is_no_number_leaves_the_others_theirs():
+    """NaN, which is what a model gives for a text without known words, is no score."""
+    found = [ScoredDocument(Document(f"text {n}", id=f"d{n}"), float("nan") if n == 2 else n / 10) for n in range(6)]
+    context = RagPipeline(Answering(lambda: found), BUILDER).retrieve("harbour")
+    assert ids(context) == ["d5", "d4", "d3", "d1", "d0", "d2"]
+
+
+@pytest.mark.parametrize("real", [0, 1])
+def test_documents_that_a_reranker_invents_are_not_shown(real):
+    """Only what it was given; its order counts if that is among them, and the retrieved one if it is not."""
+    invented = [ScoredDocument(Document(f"invented {n}", id=f"x{n}"), 1.0) for n in range(100)]
+    given = [ScoredDocument(Document(LIBRARY["fees"], id="fees"), 0.1)] * real
+    observer = CountingObserver()
+    pipeline = RagPipeline(Shelf(), BUILDER, reranker=Answering(lambda: [*invented, *given]), observer=observer)
+    context = pipeline.retrieve("The harbour opens")
+    assert (ids(context) == ["fees"]) if real else (ids(context)[0] == "hours")
+    assert not any("invented" in document.document.text for document in context.documents)
+    assert len(context.notes) == observer.counts["rag.rerank.errors"] == 1
+
+
+def test_a_source_that_hangs_is_not_waited_for():
+    """The others' documents are shown, and a note says which wait was given up."""
+    ends, began = threading.Event(), threading.Event()
+
+    class Hanging:
+        def retrieve(self, query, *, top_k, filters=None):
+            began.set()
+            ends.wait(20)
+            return [ScoredDocument(Document("too late", id="late"))]
+
+    settings = ArcSettings(model_calls={"timeout_seconds": 0.2})
+    with ContextEngine.open(settings=settings) as engine:
+        context = engine.rag({"hangs": Hanging(), "works": Shelf()}).retrieve("The harbour opens")
+    ends.set()
+    assert began.is_set()
+    assert ids(context)[0] == "hours"
+    assert "late" not in ids(context)
+    assert any("TimeoutError" in note for note in context.notes)
+
+
+WRONG_ANSWERS = [None, 3, ["x"], [None], "text", {"x": 1}, [Document("x")]]
 
 
 @pytest.mark.parametrize("wrong", WRONG_ANSWERS, ids=repr)

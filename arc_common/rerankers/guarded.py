@@ -1,0 +1,57 @@
+"""Rerankers that may fail, or answer with what they were not given."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from arc_common.documents import ScoredDocument, checked_documents
+from arc_common.exceptions import InvalidInputError
+from arc_common.protocols import Reranker
+
+__all__ = ["reranked"]
+
+
+def reranked(
+    reranker: Reranker,
+    query: str,
+    documents: Sequence[ScoredDocument],
+    *,
+    top_k: int | None,
+    on_bad: Callable[[str], None],
+) -> list[ScoredDocument]:
+    """What a reranker leaves of the documents, each once; what else it answers is reported and left out.
+
+    A document is one that was given if it has the id or the text of one, or, without an id, source and metadata.
+    Raises whatever the reranker raises.
+
+    Raises:
+        InvalidInputError: It answers with something else than documents, or with none of those given.
+    """
+    answer = checked_documents("reranked", reranker.rerank(query, list(documents), top_k=top_k))
+    ids = {one.document.id for one in documents} - {None}
+    texts = {one.document.text for one in documents}
+    marks = [(one.document.source, one.document.metadata) for one in documents if one.document.id is None]
+
+    def was_given(found: ScoredDocument) -> bool:
+        document = found.document
+        if (document.id is not None and document.id in ids) or document.text in texts:
+            return True
+        is_marked = document.id is None and bool(document.source or document.metadata)
+        return is_marked and (document.source, document.metadata) in marks
+
+    # as often as it was given: documents without ids may have one text
+    room = Counter(map(_name, documents))
+    kept = []
+    for found in answer:
+        name = _name(found)
+        if was_given(found) and room.setdefault(name, 1):
+            room[name] -= 1
+            kept.append(found)
+    if answer and not kept:
+        raise InvalidInputError("reranked", answer[0], "documents that the reranker was given")
+    if len(kept) < len(answer):
+        on_bad(f"rerank: {len(answer) - len(kept)} of {len(answer)} documents left out, which were not given to it")
+    return kept
+
+
+def _name(found: ScoredDocument) -> tuple[str | None, str | None, str]:
+    return found.document.id, found.document.source, found.document.text
