@@ -37,6 +37,9 @@ _MOST_KNOWN = 10
 _CHARACTERS_ASKED = 2_000
 """Of what the user says, by which those are found: the last."""
 
+_TOGETHER = 16
+"""Memories between two looks at their messages."""
+
 _NOT_STORED = (Outcome.REJECTED, Outcome.FULL)
 
 _LAST_SECONDS = 1.0
@@ -284,21 +287,22 @@ class LongTermMemory:
         read = _as_read(batch)
         places = {stored.message.id: stored.seq for stored in batch}
         follows = key.session_id if goes_on else None
-        for memory in sorted(
-            proposed, key=lambda one: max((places.get(name, 0) for _, name in one.sources), default=0)
-        ):
+        in_order = sorted(
+            (memory for memory in proposed if memory.sources),
+            key=lambda one: max(places.get(name, 0) for _, name in one.sources),
+        )
+        for first in range(0, len(in_order), _TOGETHER):
             if self.queue.stopping:
                 return False
-            ids = [message_id for _, message_id in memory.sources]
-            if not ids or self._changed(key, ids, read):
-                continue
-            try:
-                added = self.keeper.add(scope, memory, follows=follows)
-            except InvalidInputError as error:  # one that can't be stored must not hold up the others for good
-                _log.warning("a memory can't be stored: %s", error)
-                self._count_error(error)
-                continue
-            if added.outcome not in _NOT_STORED and (changed := self._changed(key, ids, read)):
+            together = in_order[first : first + _TOGETHER]
+            ids = list(dict.fromkeys(name for memory in together for _, name in memory.sources))
+            gone = set(self._changed(key, ids, read))
+            kept = [memory for memory in together if gone.isdisjoint(name for _, name in memory.sources)]
+            for added in self.keeper.add_all(scope, kept, follows=follows) if kept else ():
+                if isinstance(added, InvalidInputError):  # one that can't be stored must not hold up the others
+                    _log.warning("a memory can't be stored: %s", added)
+                    self._count_error(added)
+            if kept and (changed := self._changed(key, ids, read)):
                 self.keeper.forget(key, changed)
         return True
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator
 from itertools import pairwise
 
-from arc_common.memories import MemoryOutline, MemoryStatus
+from arc_common.memories import Memory, MemoryOutline, MemoryStatus
 from arc_common.memory.contradictions import Claim, claims_of, conflict
 from arc_common.memory.likeness import folded
 from arc_common.memory.similar_texts import SimilarTexts
@@ -66,6 +66,14 @@ class Holdings:
         self._drop([*(outline.id for outline in outlines), *removed])
         self._add(outlines)
         self.version = version
+
+    def expect(self, memory: Memory) -> None:
+        """Count a memory among them that is about to be stored."""
+        self._add([MemoryOutline.of(memory)])
+
+    def forget(self, ids: Iterable[str]) -> None:
+        """Drop memories that were not stored after all."""
+        self._drop(list(ids))
 
     def same_text(self, text: str) -> str | None:
         """The id of a memory with the same words: one that holds before one that waits, then one that was rejected."""

@@ -80,6 +80,15 @@ class MemoryKeeper:
             self._had_some[scope] = True
         return added
 
+    def add_all(
+        self, scope: Scope, proposed: Sequence[ProposedMemory], *, follows: str | None = None
+    ) -> list[Added | InvalidInputError]:
+        """Store memories one after the other, in few transactions. See `MemoryWriter.add_all`."""
+        added = self._writer.add_all(scope, proposed, follows=follows)
+        with self._caches():
+            self._had_some[scope] = True
+        return added
+
     def set_status(self, scope: Scope, memory_id: str, status: MemoryStatus) -> Memory | None:
         """Approve a memory, reject it or hold it back. See `MemoryWriter.set_status`."""
         self._touches.flush(scope)

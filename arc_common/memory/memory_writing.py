@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from cachetools import LRUCache
 
-from arc_common.exceptions import StoreError
+from arc_common.exceptions import InvalidInputError, StoreError
 from arc_common.indexing import IndexEntry, Scope
 from arc_common.memories import Memory, MemoryOutline, MemoryStatus, ProposedMemory
 from arc_common.memory.holdings import Holdings
@@ -95,38 +95,127 @@ class MemoryWriter:
             InvalidInputError: Something in it can't be stored. Nothing was written.
             StoreError: The store failed, or others were in the way all the time. Nothing was written.
         """
-        now = self._clock()
-        new = proposed.stored_as(self._new_id(), now)
-        entry = self._index.entry(new)
-        is_own = by_hand and proposed.valid_from is None
+        lock, holdings = self._holdings(scope)
+        with lock:
+            return self._added(scope, holdings, proposed, by_hand=by_hand, follows=follows)
+
+    def add_all(
+        self, scope: Scope, proposed: Sequence[ProposedMemory], *, follows: str | None = None
+    ) -> list[Added | InvalidInputError]:
+        """Store memories as `add` does, one after the other; those that touch no other share a transaction.
+
+        What can't be stored is given back as the error that says why.
+
+        Raises:
+            StoreError: The store failed, or others were in the way all the time. The memories before may be stored.
+        """
+        results: list[Added | InvalidInputError] = []
+        together: list[tuple[ProposedMemory, Memory, IndexEntry]] = []
         lock, holdings = self._holdings(scope)
         with lock:
             if not holdings.version:
                 self._refresh(scope, holdings)
-            for _ in range(_ATTEMPTS):
-                known = holdings.version
-                opposed = self._opposed(scope, holdings, proposed, said=new.valid_from)
-                said = _said_after(opposed, new.valid_from, is_own=is_own, follows=follows)
-                decision = decide(
-                    replace(proposed, valid_from=said),
-                    holdings,
-                    now=now,
-                    merge_similarity=self._settings.merge_similarity,
-                    alike=self._index.alike(scope, entry) if len(holdings) else (),
-                    by_hand=by_hand,
-                    outranked=() if proposed.supersedes else [one.id for one in opposed if is_firm(one)],
-                    overruled=[one.id for one in opposed if not is_firm(one)] if proposed.supersedes else (),
-                )
-                if decision.twin is None:
-                    memory = replace(new, valid_from=said, superseded_by=decision.superseded_by)
-                    done = self._insert(scope, holdings, decision, memory, entry, by_hand=by_hand)
-                else:
-                    done = self._join(scope, holdings, decision, proposed)
-                if done is not None and holdings.version != known:
-                    return done
-                self._refresh(scope, holdings)
-                if done is not None and holdings.version == known:  # nothing had to be written, as things are now
-                    return done
+            for one in proposed:
+                try:
+                    new = one.stored_as(self._new_id(), self._clock())
+                    entry = self._index.entry(new)
+                except InvalidInputError as error:
+                    results += [*self._added_together(scope, holdings, together, follows=follows), error]
+                    together = []
+                    continue
+                if self._touches_no_other(scope, holdings, one, new, entry):
+                    holdings.expect(new)
+                    together.append((one, new, entry))
+                    continue
+                results += self._added_together(scope, holdings, together, follows=follows)
+                results += self._added_alone(scope, holdings, [one], follows=follows)
+                together = []
+            results += self._added_together(scope, holdings, together, follows=follows)
+        return results
+
+    def _touches_no_other(
+        self, scope: Scope, holdings: Holdings, proposed: ProposedMemory, new: Memory, entry: IndexEntry
+    ) -> bool:
+        """Return whether a memory is new, takes no other's place and gives way to none."""
+        if entry.vector is not None or len(holdings) >= self._settings.max_per_scope:
+            return False
+        if self._opposed(scope, holdings, proposed, said=new.valid_from):
+            return False
+        known = replace(proposed, valid_from=new.valid_from)
+        decision = decide(known, holdings, now=new.valid_from, merge_similarity=self._settings.merge_similarity)
+        return decision == Decision(Outcome.NEW)
+
+    def _added_together(
+        self,
+        scope: Scope,
+        holdings: Holdings,
+        together: Sequence[tuple[ProposedMemory, Memory, IndexEntry]],
+        *,
+        follows: str | None,
+    ) -> list[Added | InvalidInputError]:
+        """Store memories that were decided on in one transaction; one by one if others were in the way."""
+        if not together:
+            return []
+        memories = tuple(memory for _, memory, _ in together)
+        entries = tuple(entry for _, memory, entry in together if memory.holds)
+        try:
+            is_stored = self._commit(scope, holdings, MemoryChange(memories), IndexChange(entries))
+        except InvalidInputError:  # one of them can't be stored; which one is seen when each is stored alone
+            is_stored = False
+        except BaseException:
+            holdings.forget([memory.id for memory in memories])
+            raise
+        if is_stored:
+            self._observer.count("memory.saved.count", len(memories))
+            return [Added(Outcome.NEW, memory) for memory in memories]
+        holdings.forget([memory.id for memory in memories])
+        self._refresh(scope, holdings)
+        return self._added_alone(scope, holdings, [proposed for proposed, _, _ in together], follows=follows)
+
+    def _added_alone(
+        self, scope: Scope, holdings: Holdings, proposed: Sequence[ProposedMemory], *, follows: str | None
+    ) -> list[Added | InvalidInputError]:
+        results: list[Added | InvalidInputError] = []
+        for one in proposed:
+            try:
+                results.append(self._added(scope, holdings, one, by_hand=False, follows=follows))
+            except InvalidInputError as error:
+                results.append(error)
+        return results
+
+    def _added(
+        self, scope: Scope, holdings: Holdings, proposed: ProposedMemory, *, by_hand: bool, follows: str | None
+    ) -> Added:
+        now = self._clock()
+        new = proposed.stored_as(self._new_id(), now)
+        entry = self._index.entry(new)
+        is_own = by_hand and proposed.valid_from is None
+        if not holdings.version:
+            self._refresh(scope, holdings)
+        for _ in range(_ATTEMPTS):
+            known = holdings.version
+            opposed = self._opposed(scope, holdings, proposed, said=new.valid_from)
+            said = _said_after(opposed, new.valid_from, is_own=is_own, follows=follows)
+            decision = decide(
+                replace(proposed, valid_from=said),
+                holdings,
+                now=now,
+                merge_similarity=self._settings.merge_similarity,
+                alike=self._index.alike(scope, entry) if len(holdings) else (),
+                by_hand=by_hand,
+                outranked=() if proposed.supersedes else [one.id for one in opposed if is_firm(one)],
+                overruled=[one.id for one in opposed if not is_firm(one)] if proposed.supersedes else (),
+            )
+            if decision.twin is None:
+                memory = replace(new, valid_from=said, superseded_by=decision.superseded_by)
+                done = self._insert(scope, holdings, decision, memory, entry, by_hand=by_hand)
+            else:
+                done = self._join(scope, holdings, decision, proposed)
+            if done is not None and holdings.version != known:
+                return done
+            self._refresh(scope, holdings)
+            if done is not None and holdings.version == known:  # nothing had to be written, as things are now
+                return done
         raise StoreError(f"a memory was not stored: others changed its scope {_ATTEMPTS} times meanwhile")
 
     def set_status(self, scope: Scope, memory_id: str, status: MemoryStatus) -> Memory | None:

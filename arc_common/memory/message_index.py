@@ -4,6 +4,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
 from itertools import islice
 from threading import Lock
@@ -31,6 +32,8 @@ _log = logging.getLogger("arc.recall")
 _BATCH = 64
 _PAGE = 256
 _VECTORS = 4_096
+_TERMS = 256
+"""Messages whose terms are kept: those around the end of the sessions that are being indexed."""
 _SESSIONS = 4_096
 _DIGITS = 19
 """Of the largest `seq`, so that ids are in the order of the places."""
@@ -93,6 +96,7 @@ class MessageIndex:
         self._give_way = give_way
         self._lock = Lock()
         self._indexed_to: LRUCache[SessionKey, int] = LRUCache(_SESSIONS)
+        self._own_terms: LRUCache[str, Counter[str]] = LRUCache(_TERMS)
         self._own_vectors: LRUCache[str, NDArray[np.float32] | None] = LRUCache(_VECTORS)
 
     @property
@@ -263,23 +267,36 @@ class MessageIndex:
 
     def _entries(self, key: SessionKey, around: Sequence[StoredMessage], *, first: int, last: int) -> list[IndexEntry]:
         spoken = {stored.seq: stored.message for stored in around if _is_spoken(stored.message)}
+        digests: dict[int, str] = {}
         terms: dict[int, Counter[str]] = {}
         for seq, message in spoken.items():
             self._give_way()
-            terms[seq] = Counter(analyze(message.text))
+            digests[seq] = _content_digest(message)
+            terms[seq] = self._terms_of(message, digests[seq])
+        lengths = {seq: frequencies.total() for seq, frequencies in terms.items()}
         metadata = {"session": key.session_id} if self.is_user_wide(key) else {}
         entries = []
         for seq in (seq for seq in spoken if first <= seq <= last):
             self._give_way()
             window: dict[str, float] = dict(terms[seq])
-            for term in analyze(read_as(spoken[seq])):
+            for term in _terms_of_label(read_as(spoken[seq])):
                 window.setdefault(term, 1.0)
-            weights = self._neighbours(seq, {near: frequencies.total() for near, frequencies in terms.items()})
+            weights = self._neighbours(seq, lengths)
             for near, weight in weights.items():
                 for term, frequency in terms[near].items():
                     window[term] = window.get(term, 0.0) + weight * frequency
-            entries.append(IndexEntry(_entry_id(key.session_id, seq), _digest(spoken, seq, weights), window, metadata))
+            entries.append(IndexEntry(_entry_id(key.session_id, seq), _digest(digests, seq, weights), window, metadata))
         return entries
+
+    def _terms_of(self, message: Message, digest: str) -> Counter[str]:
+        """A message's terms, analysed once: it is read with each batch that its window reaches into."""
+        with self._lock:
+            known = self._own_terms.get(digest)
+        if known is None:
+            known = Counter(analyze(message.text))
+            with self._lock:
+                self._own_terms[digest] = known
+        return known
 
     def _neighbours(self, seq: int, lengths: Mapping[int, float]) -> dict[int, float]:
         """What the messages next to a place count in its window, by their places; where none is, there is a gap."""
@@ -373,8 +390,13 @@ def _content_digest(message: Message) -> str:
     return blake2b(said.encode(errors="surrogatepass"), digest_size=12).hexdigest()
 
 
-def _digest(spoken: Mapping[int, Message], seq: int, weights: Mapping[int, float]) -> str:
+def _digest(digests: Mapping[int, str], seq: int, weights: Mapping[int, float]) -> str:
     """What an entry was made from: the message, and the neighbours in its window."""
-    parts = [_content_digest(spoken[seq])]
-    parts += [f"{near - seq}:{weights[near]:.4f}:{_content_digest(spoken[near])}" for near in sorted(weights)]
+    parts = [digests[seq]]
+    parts += [f"{near - seq}:{weights[near]:.4f}:{digests[near]}" for near in sorted(weights)]
     return blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
+
+
+@lru_cache(256)
+def _terms_of_label(label: str) -> Sequence[str]:
+    return analyze(label)

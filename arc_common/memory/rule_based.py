@@ -21,7 +21,7 @@ from arc_common.text.sentences import rough_tokens, sentences_of
 __all__ = ["RuleBasedSummarizer", "RuleBasedSummary"]
 
 MAX_SENTENCES = 240
-"""Sentences compared with each other; their number is squared, so each message gives its share of these."""
+"""Sentences compared with each other; each message gives its share of these."""
 
 _TERMS = 60
 _TOO_SIMILAR = 0.5
@@ -31,6 +31,8 @@ _ROLE_WEIGHT = {Role.USER: 1.0, Role.ASSISTANT: 0.7}
 _LABEL = {Role.USER: "User", Role.ASSISTANT: "Assistant", Role.TOOL: "Tool", Role.SYSTEM: "System"}
 _SPOKEN_BY = {label: role for role, label in _LABEL.items()}
 _SPEAKER = re.compile(rf"(?:^|(?<=\s))({'|'.join(_SPOKEN_BY)}): ")
+_MOST_MISSES = 16
+"""Sentences in a row that don't fit any more; the others are not tried."""
 _SHORTEST = 4
 """Tokens, roughly: what is shorter ("Yes, please.") says nothing alone."""
 
@@ -100,18 +102,21 @@ class RuleBasedSummarizer:
         if not sentences:
             return ""
         chosen: list[int] = []
-        similar = self._similarities(sentences)
-        ranked = self._ranked(sentences, similar)
-        text = ""
+        vectors = self._vectors(sentences)
+        ranked = self._ranked(sentences, vectors)
+        text, misses = "", 0
         for index in ranked:
             self._give_way()
-            if any(similar[index, other] > _TOO_SIMILAR for other in chosen):
+            if chosen and (vectors[chosen] @ vectors[index]).max() > _TOO_SIMILAR:
                 continue
             longer = _rendered([sentences[i] for i in sorted([*chosen, index])])
             if rough_tokens(longer) > 2 * max_tokens or self._counter.count(longer) > max_tokens:
+                misses += 1
+                if misses == _MOST_MISSES:
+                    break
                 continue
             chosen.append(index)
-            text = longer
+            text, misses = longer, 0
         return text or self._cut(sentences[ranked[0]].text, max_tokens)
 
     def _sentences(self, said: Sequence[tuple[Role | None, str]]) -> list[_Sentence]:
@@ -126,8 +131,8 @@ class RuleBasedSummarizer:
             found += [_Sentence(role, sentence, _terms(sentence)) for sentence in telling[:each]]
         return found
 
-    def _similarities(self, sentences: Sequence[_Sentence]) -> NDArray[np.float64]:
-        """The cosines of the sentences' TF-IDF vectors, as a square matrix (float64)."""
+    def _vectors(self, sentences: Sequence[_Sentence]) -> NDArray[np.float64]:
+        """The sentences' TF-IDF vectors of length 1, as a matrix of shape (sentences, terms), float64."""
         frequency = Counter(term for sentence in sentences for term in sentence.terms)
         place = {term: i for i, term in enumerate(frequency)}
         rarity = 1.0 + np.log(len(sentences) / np.array(list(frequency.values()) or [1]))
@@ -138,17 +143,17 @@ class RuleBasedSummarizer:
         vectors *= rarity
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         vectors /= np.where(lengths > 0.0, lengths, 1.0)
-        cosines: NDArray[np.float64] = vectors @ vectors.T
-        return cosines
+        return vectors
 
-    def _ranked(self, sentences: Sequence[_Sentence], similar: NDArray[np.float64]) -> list[int]:
+    def _ranked(self, sentences: Sequence[_Sentence], vectors: NDArray[np.float64]) -> list[int]:
         """The sentences' places, the most central first; of equals, the earlier."""
         weights = []
         for sentence in sentences:
             self._give_way()
             weights.append(_prior(sentence))
         prior = np.array(weights)
-        centrality = prior * (similar @ prior)  # a walk over the graph would leave a lonely sentence all its weight
+        similar = vectors @ (vectors.T @ prior)  # the sum of the cosines with all others, each by its weight
+        centrality = prior * similar  # a walk over the graph would leave a lonely sentence all its weight
         return [int(i) for i in np.argsort(-np.round(centrality, 12), kind="stable")]
 
     def _cut(self, sentence: str, max_tokens: int) -> str:

@@ -39,7 +39,7 @@ _MANY_COME = 20
 _LEAST_SHARE = 0.1
 _LEAST_COSINE = 0.25
 _MOST_REPEATED = 8
-_AT_ONCE = 8
+_AT_ONCE = 32
 """Messages: with fewer that are new, a session is not indexed yet, unless others of the user look into it."""
 
 
