@@ -190,6 +190,7 @@ class Runtime:
                     settings=self.settings,
                     observer=self.observer,
                     clock=self.clock,
+                    unhurried=self.hierarchy.unhurried if self.hierarchy else list,
                 )
         return self.own_long_term
 

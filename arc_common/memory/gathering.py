@@ -348,12 +348,13 @@ def long_term_memory(
     settings: ArcSettings,
     observer: Observer,
     clock: Callable[[], datetime],
+    unhurried: Callable[[Sequence[Message]], Sequence[Message]] = list,
 ) -> LongTermMemory:
     """What gathers and keeps an engine's memories, from the engine's parts. Does no I/O."""
     keeper = MemoryKeeper(
         store, index_store=index_store, embedder=embedder, settings=settings, observer=observer, clock=clock
     )
-    extractor = Extractor(chat_model, settings=settings, observer=observer)
+    extractor = Extractor(chat_model, settings=settings, observer=observer, unhurried=unhurried)
     return LongTermMemory(
         keeper, extractor, store=store, conversations=conversations, settings=settings, observer=observer
     )

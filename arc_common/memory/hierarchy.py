@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
@@ -20,7 +20,7 @@ from arc_common.memory.tail import TailReader
 from arc_common.memory.turns import Remembered, TurnReader
 from arc_common.memory.upkeep import Upkeep
 from arc_common.memory.views import AdoptedViews
-from arc_common.messages import Role
+from arc_common.messages import Message, Role
 from arc_common.observability import Observer
 from arc_common.protocols import ConversationStore, SessionKey, TokenCounter
 from arc_common.settings import ArcSettings
@@ -121,6 +121,10 @@ class HierarchicalMemory:
     def give_way(self) -> None:
         """Between two steps of work that no reply waits for."""
         self._courtesy.give_way()
+
+    def unhurried(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """The messages; going through them gives way to replies before each."""
+        return self._courtesy.between(messages)
 
     def forget(self, key: SessionKey) -> None:
         """Keep nothing of a session in this process's memory: what is read again is read from the store."""

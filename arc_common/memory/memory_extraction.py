@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from arc_common.exceptions import ModelCallError
@@ -100,9 +100,17 @@ class Extractor:
         model: The model; `None` for rules.
         settings: The knobs (`memory`, `model_calls`).
         observer: Receives `memory.extraction.…`.
+        unhurried: Goes through messages giving way to replies.
     """
 
-    def __init__(self, model: ChatModel | None, *, settings: ArcSettings, observer: Observer) -> None:
+    def __init__(
+        self,
+        model: ChatModel | None,
+        *,
+        settings: ArcSettings,
+        observer: Observer,
+        unhurried: Callable[[Sequence[Message]], Sequence[Message]] = list,
+    ) -> None:
         self._model = (
             None
             if model is None
@@ -110,6 +118,7 @@ class Extractor:
         )
         self._settings = settings.memory
         self._observer = observer
+        self._unhurried = unhurried
 
     @property
     def has_model(self) -> bool:
@@ -143,7 +152,7 @@ class Extractor:
             return Extracted(())
         self._observer.count("memory.extraction.count")
         if self._model is None:
-            extracted = Extracted(tuple(memories_by_rules(said, session_id=session_id)))
+            extracted = Extracted(tuple(memories_by_rules(said, session_id=session_id, unhurried=self._unhurried)))
         else:
             request = render_extraction_request(said, mode=mode, known=[memory.text for memory in known])
             try:
@@ -151,7 +160,9 @@ class Extractor:
             except (ModelCallError, MemoryFormatError) as error:
                 _log.warning("memories are extracted by rules: %s", error)
                 self._observer.count("memory.extraction.errors", error=type(error).__name__)
-                extracted = Extracted(tuple(memories_by_rules(said, session_id=session_id)), failed=True)
+                extracted = Extracted(
+                    tuple(memories_by_rules(said, session_id=session_id, unhurried=self._unhurried)), failed=True
+                )
             else:
                 extracted = self._checked(proposed, said, session_id)
         if not extracted.failed:
@@ -172,7 +183,7 @@ class Extractor:
         if proposed and not grounded:
             _log.warning("memories are extracted by rules: the model says what nobody said")
             self._observer.count("memory.extraction.errors", error="Ungrounded")
-            by_rules = tuple(memories_by_rules(said, session_id=session_id))
+            by_rules = tuple(memories_by_rules(said, session_id=session_id, unhurried=self._unhurried))
             return Extracted(by_rules, failed=True, ungrounded=ungrounded)
         sourced = tuple(self._with_sources(grounded, said, session_id))
         return Extracted(sourced, by_model=True, ungrounded=ungrounded)
@@ -240,7 +251,12 @@ def as_said(messages: Sequence[Message]) -> list[Message]:
     return said
 
 
-def memories_by_rules(messages: Sequence[Message], *, session_id: str | None = None) -> list[ProposedMemory]:
+def memories_by_rules(
+    messages: Sequence[Message],
+    *,
+    session_id: str | None = None,
+    unhurried: Callable[[Sequence[Message]], Sequence[Message]] = list,
+) -> list[ProposedMemory]:
     """Facts and preferences that users state, in their own words, in the order said; deterministic.
 
     What names nothing ("I like it", "let's go with that") is understood in its conversation alone, and left out.
@@ -250,6 +266,7 @@ def memories_by_rules(messages: Sequence[Message], *, session_id: str | None = N
     Args:
         messages: What was said, in order.
         session_id: Where; without it, memories have no sources.
+        unhurried: Goes through messages giving way to replies.
     """
     users = [
         Message(Role.USER, without_quoted(message.text), id=message.id)
@@ -258,10 +275,10 @@ def memories_by_rules(messages: Sequence[Message], *, session_id: str | None = N
     ]
     found = {
         text.casefold(): (text, MemoryType.PREFERENCE, _PREFERENCE_IMPORTANCE, ids)
-        for text, ids in _preferences(users).items()
+        for text, ids in _preferences(unhurried(users)).items()
     }
     preferences = list(found)
-    for fact in extract_facts(users):
+    for fact in extract_facts(unhurried(users)):
         for text in _joined(fact.value) if not _is_condition(fact.value) else ():
             same = [name for name in preferences if name in text.casefold() or text.casefold() in name]
             for name in same:

@@ -137,9 +137,7 @@ class MemoryWriter:
         self, scope: Scope, holdings: Holdings, proposed: ProposedMemory, new: Memory, entry: IndexEntry
     ) -> bool:
         """Return whether a memory is new, takes no other's place and gives way to none."""
-        if entry.vector is not None or len(holdings) >= self._settings.max_per_scope:
-            return False
-        if self._opposed(scope, holdings, proposed, said=new.valid_from):
+        if entry.vector is not None or self._opposed(scope, holdings, proposed, said=new.valid_from):
             return False
         known = replace(proposed, valid_from=new.valid_from)
         decision = decide(known, holdings, now=new.valid_from, merge_similarity=self._settings.merge_similarity)
@@ -156,19 +154,25 @@ class MemoryWriter:
         """Store memories that were decided on in one transaction; one by one if others were in the way."""
         if not together:
             return []
-        memories = tuple(memory for _, memory, _ in together)
-        entries = tuple(entry for _, memory, entry in together if memory.holds)
+        names = [memory.id for _, memory, _ in together]
+        gone = set(self._leaving(holdings, [memory for _, memory, _ in together], keep=set()))
+        put = tuple(memory for _, memory, _ in together if memory.id not in gone)
+        entries = tuple(entry for _, memory, entry in together if memory.holds and memory.id not in gone)
+        removed = tuple(sorted(gone.difference(names)))
         try:
-            is_stored = self._commit(scope, holdings, MemoryChange(memories), IndexChange(entries))
+            is_stored = not put or self._commit(
+                scope, holdings, MemoryChange(put, removed), IndexChange(entries, removed)
+            )
         except InvalidInputError:  # one of them can't be stored; which one is seen when each is stored alone
             is_stored = False
         except BaseException:
-            holdings.forget([memory.id for memory in memories])
+            holdings.forget(names)
             raise
         if is_stored:
-            self._observer.count("memory.saved.count", len(memories))
-            return [Added(Outcome.NEW, memory) for memory in memories]
-        holdings.forget([memory.id for memory in memories])
+            holdings.forget(gone.intersection(names))
+            self._observer.count("memory.saved.count", len(put))
+            return [Added(Outcome.FULL if memory.id in gone else Outcome.NEW, memory) for _, memory, _ in together]
+        holdings.forget(names)
         self._refresh(scope, holdings)
         return self._added_alone(scope, holdings, [proposed for proposed, _, _ in together], follows=follows)
 

@@ -30,6 +30,8 @@ __all__ = ["MessageIndex", "MessagePlace", "read_as"]
 _log = logging.getLogger("arc.recall")
 
 _BATCH = 64
+_PUT = 16
+"""Entries in a transaction: an append waits for 64 of them 16 ms, in SQLite."""
 _PAGE = 256
 _VECTORS = 4_096
 _TERMS = 256
@@ -254,9 +256,9 @@ class MessageIndex:
             for entry in entries
             if there.get(entry.id) != entry.text and (entry.id in there or _seq(entry.id) <= last)
         ]
-        if changed:
+        for start in range(0, len(changed), _PUT):
             self._give_way()
-            self.store.put(scope, "message", changed)
+            self.store.put(scope, "message", changed[start : start + _PUT])
         return len(changed)
 
     def _still_there(self, key: SessionKey, places: Sequence[int]) -> list[StoredMessage]:

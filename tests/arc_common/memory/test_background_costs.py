@@ -1,0 +1,71 @@
+"""What background work costs for each message: how often its text is read by rules, and how often is written."""
+
+import threading
+from collections import Counter
+from pathlib import Path
+from types import FrameType
+
+from sqlalchemy import create_engine, event
+
+from arc_common.engine import ContextEngine
+from arc_common.memory.mood import parts_of
+from arc_common.messages import Message, Role
+from arc_common.settings import ArcSettings
+
+TURNS = 40
+"""Fewer than a scope holds memories: a full one forgets one for each that comes."""
+
+
+def told(number: int) -> list[Message]:
+    """A statement that is worth a fact and a memory, and its answer."""
+    return [
+        Message(Role.USER, f"My locker at the {number}th station has the code LK-{1000 + 7 * number}."),
+        Message(Role.ASSISTANT, f"Noted, and your reference number is RF-{number}, valid from now on."),
+    ]
+
+
+def lived(url: str) -> Counter[str]:
+    """The statements with which the background worked off a conversation, by their first words."""
+    database, statements = create_engine(url), Counter[str]()
+    me = threading.get_ident()
+
+    def note(sql: str) -> None:
+        if threading.get_ident() != me:
+            statements[" ".join(sql.split()[:3])] += 1
+
+    event.listen(database, "connect", lambda connection, _: connection.set_trace_callback(note))
+    with ContextEngine.open(database, settings=ArcSettings(storage={"synchronous": "normal"})) as engine:
+        session = engine.session("s", user_id="ann")
+        session.append([message for number in range(TURNS) for message in told(number)])
+        session.summarize()
+        assert engine._runtime.long_term is not None
+        assert engine._runtime.long_term.wait(60)
+        assert len(session.facts()) > TURNS / 2
+        assert len(engine.memories(user_id="ann").list()) > TURNS / 2
+    database.dispose()
+    return statements
+
+
+def test_a_text_is_read_by_rules_once(tmp_path: Path) -> None:
+    """For facts and for memories together."""
+    read = Counter[str]()
+
+    def count(frame: FrameType, happened: str, _: object) -> None:
+        if happened == "call" and frame.f_code is parts_of.__code__:
+            read[frame.f_locals["sentence"]] += 1
+
+    threading.setprofile(count)
+    try:
+        lived(f"sqlite:///{tmp_path / 'arc.db'}")
+    finally:
+        threading.setprofile(None)
+    assert len(read) >= TURNS
+    assert set(read.values()) == {1}, read.most_common(3)
+
+
+def test_there_are_few_transactions_and_queries(tmp_path: Path) -> None:
+    """Of 80 messages, with a fact for each and a memory for every second one: a write for five, a query for each."""
+    statements = lived(f"sqlite:///{tmp_path / 'arc.db'}")
+    messages = 2 * TURNS
+    assert statements["BEGIN IMMEDIATE"] <= messages / 5, statements
+    assert sum(number for sql, number in statements.items() if sql.startswith("SELECT")) <= messages, statements
