@@ -122,8 +122,11 @@ class Display:
         self._print("")
         for line in (
             f"All {stored} messages are in {path}.",
-            f"What the model saw in the end, part by part:  {inspect}",
-            f"Play it again:  {restart}",
+            "",
+            "What the model saw in the end, part by part:",
+            f"  {inspect}",
+            "Play it again:",
+            f"  {restart}",
         ):
             self._console.print(line, highlight=False, markup=False, soft_wrap=True)
 

@@ -55,7 +55,7 @@ def demo(folder: Path, *words: str, **variables: str) -> Ran:
         env=environment(**variables),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=280,
     )
     return Ran(ran.returncode, ran.stdout, ran.stderr)
 
@@ -150,6 +150,7 @@ def test_arc_answers_most_of_what_a_window_lost_for_fewer_tokens(whole: Finished
 
 SIDES = ("arc", "newest")
 LIMIT = 3_072
+PART_BY_PART = "What the model saw in the end, part by part:"
 
 
 def cost_of(side: str) -> Callable[[dict[str, Any]], int]:
@@ -176,12 +177,9 @@ def test_the_commands_at_its_end_work_in_a_shell(whole: Finished, here: Demo, tm
     file = tmp_path / name
     file.write_bytes((whole.folder / "arc-demo.db").read_bytes())
     printed = here(tmp_path, "--file", name).out.splitlines()
-    inspect, restart = (
-        next(line for line in printed if start in line) for start in ("part by part:", "Play it again:")
-    )
+    inspect, restart = (printed[printed.index(above) + 1] for above in (PART_BY_PART, "Play it again:"))
     path = os.pathsep.join(folder for folder in os.defpath.split(os.pathsep) if folder)
-    for line in (inspect, restart + " --turns 1"):
-        command = line.partition(":  ")[2]
+    for command in (inspect, restart + " --turns 1"):
         ran = subprocess.run(
             ["/bin/sh", "-c", command],
             cwd=tmp_path,
@@ -191,7 +189,7 @@ def test_the_commands_at_its_end_work_in_a_shell(whole: Finished, here: Demo, tm
             check=False,
         )
         assert ran.returncode == 0, ran.stderr
-        if line == inspect:
+        if command == inspect:
             assert f"session {SESSION}" in ran.stdout
             assert f"{2 * len(script.turns)} messages" in ran.stdout
     with ContextEngine.open(f"sqlite:///{file}") as engine:
