@@ -155,6 +155,22 @@ def test_what_means_the_same_matches(text, query):
     assert set(analyze(query)) <= set(analyze(text))
 
 
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_vietnamese_tones_tell_words_apart_and_may_be_left_out(form):
+    """A query with tones has a term that only the same word has; one without them finds all."""
+    soup, town = (unicodedata.normalize(form, text) for text in ("Tôi ăn phở bò", "Một góc phố cổ ở Hà Nội"))
+    with_tones, without = set(analyze_query("phở")), set(analyze_query("pho bo"))
+    assert with_tones <= set(analyze(soup))
+    assert not with_tones <= set(analyze(town))
+    assert without <= set(analyze(soup))
+    assert set(analyze_query("duong")) <= set(analyze("đi đường Hà Nội ở Việt Nam"))
+
+
+def test_accents_of_other_languages_stay_folded():
+    """French, Spanish and Portuguese are typed without them."""
+    assert analyze("café São Paulo mañana") == analyze("cafe Sao Paulo manana")
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [("ORD-7731", "ORD-7732"), ("3.14", "314"), ("0.125", "0125"), ("café", "cave"), ("東京", "京都"), ("강", "강물")],
