@@ -56,7 +56,11 @@ class QueryEmbedder(Embedder, Protocol):
 
 @runtime_checkable
 class TokenCounter(Protocol):
-    """Counts a text's tokens as a model would see them."""
+    """Counts a text's tokens as a model would see them.
+
+    A counter that estimates states its error in an optional attribute, `relative_error`: in 999 of 1,000 requests the
+    real tokens are at most the counted ones times `1 + relative_error`. Whoever fills a limit keeps that much free.
+    """
 
     @property
     def name(self) -> str:

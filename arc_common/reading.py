@@ -25,6 +25,7 @@ from arc_common.rag import RagContext
 from arc_common.recollection import with_recollections
 from arc_common.retrieving import can_retrieve, documents_of_turn
 from arc_common.runtime import Runtime
+from arc_common.tokens.budget import usable_tokens
 from arc_common.tokens.counting import message_tokens_batch
 from arc_common.tokens.window import current_turn
 
@@ -77,18 +78,15 @@ class Reader:
     ) -> list[Message]:
         """The newest whole turns within the limits, behind facts and summary: see `Session.window`."""
         runtime = self._runtime
+        whole = runtime.default_budget().input_limit if limits.max_tokens is None else limits.max_tokens
+        most = whole if count else usable_tokens(whole, runtime.token_counter)
         if limits.unlimited:
             max_turns, max_messages = runtime.settings.conversation.window_limits
-            limits = replace(
-                limits,
-                max_tokens=runtime.default_budget().input_tokens,
-                max_turns=max_turns,
-                max_messages=max_messages,
-            )
+            limits = replace(limits, max_tokens=most, max_turns=max_turns, max_messages=max_messages)
             limited = runtime.settings.conversation.window_is_set
         else:
             limited = limits.max_turns is not None or limits.max_messages is not None
-        most = runtime.default_budget().input_tokens if limits.max_tokens is None else limits.max_tokens
+            limits = replace(limits, max_tokens=None if limits.max_tokens is None else most)
         available = max(most - limits.reserved, 0)
         with timed(runtime.observer, "context.load"):
             loaded = self._summarised(self._view_room(available), query=query)[0] if limits.layers else None
@@ -120,6 +118,7 @@ class Reader:
             [*loaded.messages, *following],
             costs=costs,
             most=most,
+            error_reserve=whole - most,
             layers=loaded.layers,
             unread=loaded.unread,
             notes=loaded.notes,
@@ -130,7 +129,9 @@ class Reader:
 
     def _view_room(self, available: int) -> HistoryRoom:
         """The tokens that there are for verbatim messages in a view of so many."""
-        budget = replace(self._runtime.default_budget(), context_window=max(available, 1), output_reserve=0)
+        budget = replace(
+            self._runtime.default_budget(), context_window=max(available, 1), output_reserve=0, relative_error=0.0
+        )
         return HistoryRoom(budget, available, Costs(self._runtime.context_counter, {}))
 
     def _recollected_in_view(self, loaded: LoadedHistory, query: str, *, room: int) -> LoadedHistory:

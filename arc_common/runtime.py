@@ -254,7 +254,7 @@ class Runtime:
         settings = self.settings
         max_turns, max_messages = settings.conversation.window_limits
         return Request(
-            budget=budget or self.default_budget(),
+            budget=budget.counted_by(self.token_counter) if budget else self.default_budget(),
             max_turns=max_turns,
             max_messages=max_messages,
             placement=settings.context.placement,
@@ -265,7 +265,7 @@ class Runtime:
         )
 
     def default_budget(self) -> TokenBudget:
-        """The settings' budget."""
+        """The settings' budget, with the counter's error kept free."""
         settings = self.settings
         shares = settings.budget
         sections = {
@@ -276,6 +276,6 @@ class Runtime:
         }
         budget = TokenBudget(settings.budget.context_window, settings.budget.output_reserve, sections)
         most = settings.conversation.max_context_tokens
-        if most is None or most >= budget.input_tokens:
-            return budget
-        return TokenBudget(most, 0, sections)
+        if most is not None and most < budget.input_limit:
+            budget = TokenBudget(most, 0, sections)
+        return budget.counted_by(self.token_counter)

@@ -10,7 +10,7 @@ from arc_common.protocols import TokenCounter
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.correction import corrected
 from arc_common.tokens.counting import schema_tokens, tools_tokens
-from langchain_arc.fitting import fit_messages
+from langchain_arc.fitting import fitted_to
 from langchain_arc.messages import from_arc
 from langchain_arc.states import split_instructions
 
@@ -68,7 +68,7 @@ def budget_of(model: BaseChatModel, default: TokenBudget) -> TokenBudget:
     most = (getattr(model, "profile", None) or {}).get("max_input_tokens")
     if isinstance(most, bool) or not isinstance(most, int) or not 0 < most < default.context_window:
         return default
-    return TokenBudget(most, sections=default.sections)
+    return TokenBudget(most, sections=default.sections, relative_error=default.relative_error)
 
 
 def shown(request: ModelRequest[Any], parts: Parts, messages: Sequence[Message]) -> ModelRequest[Any]:
@@ -87,9 +87,9 @@ def fitted(
         BudgetExceededError: Instructions, schemas and the user's message alone don't fit.
     """
     schemas = tools_tokens(counter, parts.tools) + schema_tokens(counter, parts.response_format)
-    room = max(budget.input_tokens - corrected(counter, schemas), 0)
+    room = max(budget.counted_by(counter).input_tokens - corrected(counter, schemas), 0)
     first = [parts.instructions] if parts.instructions else []
-    kept: list[Any] = fit_messages([*first, *parts.messages], max_tokens=room, token_counter=counter)
+    kept: list[Any] = fitted_to(room, [*first, *parts.messages], counter=counter)
     return request.override(system_message=parts.instructions, messages=kept[len(first) :])
 
 

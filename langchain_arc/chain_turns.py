@@ -10,6 +10,7 @@ from arc_common.engine import ContextEngine
 from arc_common.exceptions import BudgetExceededError, MissingDependencyError, StoreError
 from arc_common.messages import Message, Role, same_content
 from arc_common.session import Session
+from arc_common.tokens.budget import usable_tokens
 from langchain_arc.chain_values import input_messages, output_messages, picked
 from langchain_arc.fitting import arc_tokens
 from langchain_arc.messages import from_arc
@@ -147,13 +148,17 @@ class ChainTurn:
     def _view(self, question: str, *, taken: int) -> list[Message]:
         options = self._options
         unlimited = options.max_tokens is options.max_turns is options.max_messages is None
-        left = self._engine.budget.input_tokens - taken
+        budget, own = self._engine.budget, options.max_tokens
+        if own is not None and usable_tokens(own, self._engine.token_counter) <= budget.input_tokens - taken:
+            most, reserved = own, 0
+        else:
+            most, reserved = budget.input_limit, taken
         try:
             return self._session.window(
-                max_tokens=None if unlimited else left if options.max_tokens is None else min(left, options.max_tokens),
+                max_tokens=None if unlimited else most,
                 max_turns=options.max_turns,
                 max_messages=options.max_messages,
-                reserved=taken if unlimited else 0,
+                reserved=reserved,
                 layers=options.layers,
                 query=question,
             )

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, TypeAlias, overload
 from arc_common.exceptions import BudgetExceededError, InvalidInputError, MissingDependencyError
 from arc_common.messages import Message, Role
 from arc_common.protocols import TokenCounter
+from arc_common.tokens.budget import usable_tokens
 from arc_common.tokens.call_ids import with_distinct_call_ids
 from arc_common.tokens.compression.shortening import shortened
 from arc_common.tokens.correction import corrected
@@ -33,7 +34,7 @@ try:
 except ImportError as error:
     raise MissingDependencyError("langchain_arc.fit_messages", package="langchain-core", extra="langchain") from error
 
-__all__ = ["TokenCounting", "arc_tokens", "fit_messages"]
+__all__ = ["TokenCounting", "arc_tokens", "fit_messages", "fitted_to"]
 
 TokenCounting: TypeAlias = (
     TokenCounter
@@ -76,7 +77,8 @@ def fit_messages(
       step are cut to what fits.
     - What is kept are the very objects that were given, in conversation order. Changed copies stand for results that
       were cleared or cut, and for a later call with an earlier one's id and its result, which providers refuse.
-    - The sum is at most `max_tokens` under the counter, also if that counts a list as more than its messages.
+    - The sum is at most `max_tokens` under the counter, also if that counts a list as more than its messages; one of
+      arc's counters that estimates keeps the error free that it states.
 
     Args:
         messages: The conversation, oldest first, in any form that LangChain takes. Without it, a runnable that takes
@@ -91,10 +93,23 @@ def fit_messages(
         InvalidInputError: The limit is negative, the counter is none, or a message can't be sent (`RemoveMessage`).
     """
     check_limits(max_tokens=max_tokens)
+    if token_counter == _APPROXIMATE:
+        token_counter = default_token_counter()
+    if isinstance(token_counter, TokenCounter):
+        max_tokens = usable_tokens(max_tokens, token_counter)
     count = _counting(token_counter)
     if messages is None:
         return RunnableLambda(partial(_fitted, max_tokens=max_tokens, count=count), name="fit_messages")
     return _fitted(messages, max_tokens=max_tokens, count=count)
+
+
+def fitted_to(room: int, messages: Messages, *, counter: TokenCounter) -> list[BaseMessage]:
+    """The newest messages that fit so many tokens under a counter, of which no error is taken off any more.
+
+    Raises:
+        BudgetExceededError: The system messages and the newest user message alone don't fit.
+    """
+    return _fitted(messages, max_tokens=room, count=partial(arc_tokens, counter))
 
 
 def _fitted(messages: Messages, *, max_tokens: int, count: _Count) -> list[BaseMessage]:
@@ -191,8 +206,6 @@ def _counting(token_counter: TokenCounting) -> _Count:
     Raises:
         InvalidInputError: It is none.
     """
-    if token_counter == _APPROXIMATE:
-        token_counter = default_token_counter()
     if isinstance(token_counter, BaseLanguageModel):
         return token_counter.get_num_tokens_from_messages
     if isinstance(token_counter, TokenCounter):

@@ -22,6 +22,7 @@ from arc_common.rerankers.ranking import (
     checked_request,
     rescored,
 )
+from arc_common.tokens.budget import usable_tokens
 from arc_common.tokens.counters import default_token_counter
 from langchain_arc.documents import (
     SCORE,
@@ -64,7 +65,8 @@ class ArcDocumentCompressor(BaseDocumentCompressor):
       some tell one, or the order is another (a step between has ranked them and kept the scores of an older one), the
       order gives the scores, from 1 for the first in equal steps towards 0.
     - With `max_tokens`, the texts of what is kept, joined by empty lines as LangChain's chains join them, have no more
-      tokens than that. One that is too large is passed over, so that smaller ones behind it still get in.
+      tokens than that, less the error that the counter states. One that is too large is passed over, so that smaller
+      ones behind it still get in.
     - A reranker that fails leaves the order as it was; what it answers without having been given it is left out. A
       warning says so.
     - An empty result says that nothing is relevant, or that nothing fits.
@@ -128,7 +130,8 @@ class ArcDocumentCompressor(BaseDocumentCompressor):
             own = getattr(reranker, "top_k", None)
             ranked = given[: self.top_n or (own if isinstance(own, int) else None)]
         if self.max_tokens is not None:
-            places = _best_within(self.max_tokens, [found.document.text for found in ranked], self.token_counter)
+            most = usable_tokens(self.max_tokens, self.token_counter)
+            places = _best_within(most, [found.document.text for found in ranked], self.token_counter)
             ranked = [ranked[place] for place in places]
         originals = {id(found.document): document for found, document in zip(given, documents, strict=True)}
         return [_copy(found, originals.get(id(found.document))) for found in ranked]

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.protocols import TokenCounter
+from arc_common.tokens.budget import usable_tokens
 from arc_common.tokens.counters import default_token_counter
 
 try:
@@ -33,7 +34,8 @@ class ArcTokenBudgetPostprocessor(BaseNodePostprocessor):
 
     - A node costs what the model would read of it: its text with the metadata that is meant for the model. Images and
       other media are not counted. Together, the texts are counted as LlamaIndex's synthesizers join them, with and
-      without the white space around each: neither has more tokens than the budget.
+      without the white space around each: neither has more tokens than the budget, less the error that the counter
+      states.
     - Nodes are taken by score, best first, those without a score last; one that is too large is passed over, so that
       smaller ones behind it still get in. Those kept stand in the order in which they came.
     - Nodes, metadata and scores are left as they are, and so is the list given.
@@ -92,10 +94,9 @@ class ArcTokenBudgetPostprocessor(BaseNodePostprocessor):
         with self.callback_manager.event(CBEventType.RERANKING, payload=payload) as event:
             texts = [node.node.get_content(metadata_mode=MetadataMode.LLM) for node in nodes]
             costs = counter.count_batch(texts)
-            best = _best_within(
-                self.max_tokens, costs, [node.score for node in nodes], separator=counter.count(_SEPARATOR)
-            )
-            while best and _together([texts[place] for place in sorted(best)], counter) > self.max_tokens:
+            most = usable_tokens(self.max_tokens, counter)
+            best = _best_within(most, costs, [node.score for node in nodes], separator=counter.count(_SEPARATOR))
+            while best and _together([texts[place] for place in sorted(best)], counter) > most:
                 best.pop()  # tokens don't add up: at the border of two texts there may be one more
             places = sorted(best)
             kept = [NodeWithScore(node=nodes[place].node, score=nodes[place].score) for place in places]

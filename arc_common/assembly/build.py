@@ -320,7 +320,8 @@ class _Builder:
             nearest=request.nearest,
             sections=sections,
             total_tokens=total,
-            input_tokens=limit,
+            input_tokens=request.budget.input_limit,
+            error_reserve=request.budget.input_limit - limit,
         )
         return ContextWindow(messages=messages, sections=sections, total_tokens=total, receipt=receipt)
 

@@ -76,6 +76,7 @@ def build_view(
     *,
     costs: Costs,
     most: int,
+    error_reserve: int = 0,
     layers: Layers = NO_LAYERS,
     unread: LeftOut = NOTHING,
     notes: Sequence[str] = (),
@@ -88,6 +89,7 @@ def build_view(
         history: The conversation's newest messages, oldest first.
         costs: What messages cost.
         most: The tokens that there are where `limits` names none; else its `max_tokens`.
+        error_reserve: The tokens that the caller keeps free beside `most`, for the receipt.
         layers: What is remembered besides.
         unread: The messages before `history` that were not even loaded and that no summary stands for.
         notes: What went wrong so far, for the receipt.
@@ -97,7 +99,7 @@ def build_view(
         BudgetExceededError: With `keep_newest`: the newest user message, behind the system messages that it can't be
             shown without, is larger than `max_tokens`.
     """
-    return _Builder(limits, history, costs=costs, most=most, layers=layers).view(unread, notes, nearest)
+    return _Builder(limits, history, costs=costs, most=most, layers=layers).view(unread, notes, nearest, error_reserve)
 
 
 class _Builder:
@@ -114,7 +116,7 @@ class _Builder:
         self._spoken = messages[len(self._leading) :]
         self._layers = layers
 
-    def view(self, unread: LeftOut, notes: Sequence[str], nearest: int) -> View:
+    def view(self, unread: LeftOut, notes: Sequence[str], nearest: int, error_reserve: int) -> View:
         """The messages and their receipt."""
         is_whole = not unread.count
         newest, (memory, remembered), selection = self._chosen(is_whole=is_whole)
@@ -132,7 +134,8 @@ class _Builder:
             nearest=nearest,
             sections=self._sections(memory, remembered, shown, newest),
             total_tokens=self._cost(messages) + self._limits.reserved,
-            input_tokens=self._most,
+            input_tokens=self._most + error_reserve,
+            error_reserve=error_reserve,
         )
         return View(messages, receipt)
 
@@ -194,7 +197,7 @@ class _Builder:
     def _room(self, newest: _Newest) -> int:
         """The tokens for facts and summary: at most half of what there is."""
         if not newest.user:
-            return self._most // 2
+            return min(self._most // 2, self._available)
         return min(self._most // 2, max(self._available - self._cost((*self._leading, *newest.messages)), 0))
 
     def _sections(

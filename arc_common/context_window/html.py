@@ -33,7 +33,8 @@ def render_html(window: ContextWindow) -> str:
     limit = max(receipt.input_tokens, window.total_tokens, 1)
     tokens = f"{window.total_tokens:,} of {receipt.input_tokens:,} tokens"
     used = f"{shares.share_used(window)} used"
-    details = f"{used} · {shares.free_tokens(window):,} free · {shares.counted(len(window.messages), 'message')}"
+    free = filter(None, [f"{shares.free_tokens(window):,} free", shares.error_note(window)])
+    details = " · ".join([used, *free, shares.counted(len(window.messages), "message")])
     bars = _bar(sections, limit, label=f"{tokens}, {used}")
     if 0 < window.total_tokens < _ENLARGED_BELOW * limit:
         bars += '<div class="arc-dim arc-small">enlarged: what is used</div>'

@@ -11,6 +11,7 @@ __all__ = [
     "about",
     "best_first",
     "counted",
+    "error_note",
     "even_share",
     "excerpt",
     "free_tokens",
@@ -108,9 +109,15 @@ def shown_items(section: Section, most: int) -> tuple[tuple[Item, ...], int]:
     return tuple(items[:most] if best_first(section) else items[others:]), others
 
 
+def error_note(window: ContextWindow) -> str:
+    """What is said of the tokens kept free because the counter estimates; "" if there are none."""
+    reserve = window.receipt.error_reserve
+    return f"{reserve:,} kept free because tokens are estimated" if reserve else ""
+
+
 def free_tokens(window: ContextWindow) -> int:
     """What the request leaves of its budget."""
-    return max(window.receipt.input_tokens - window.total_tokens, 0)
+    return max(window.receipt.input_tokens - window.receipt.error_reserve - window.total_tokens, 0)
 
 
 def share_used(window: ContextWindow) -> str:

@@ -88,9 +88,10 @@ class _View:
         window = self._window
         limit = window.receipt.input_tokens
         messages = shares.counted(len(window.messages), "message")
+        notes = ", ".join(filter(None, [f"{shares.free_tokens(window):,} free", shares.error_note(window), messages]))
         return Text.assemble(
             (f"{window.total_tokens:,} of {limit:,} tokens", "bold"),
-            (f"  {shares.share_used(window)} used, {shares.free_tokens(window):,} free, {messages}", "dim"),
+            (f"  {shares.share_used(window)} used, {notes}", "dim"),
         )
 
 

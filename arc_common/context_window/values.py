@@ -153,6 +153,7 @@ class Receipt:
         sections: What each part costs.
         total_tokens: What the request costs.
         input_tokens: What it could have cost.
+        error_reserve: The tokens of these that were kept free because the counter estimates.
     """
 
     kept: tuple[str, ...]
@@ -162,12 +163,14 @@ class Receipt:
     sections: tuple[Section, ...] = ()
     total_tokens: int = 0
     input_tokens: int = 0
+    error_reserve: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Its JSON form: ids, tokens, reasons and scores, but nothing of what anybody said."""
         return {
             "total_tokens": self.total_tokens,
             "input_tokens": self.input_tokens,
+            "error_reserve": self.error_reserve,
             "sections": [_section(section) for section in self.sections],
             "kept": list(self.kept),
             "nearest": [_omission(omission) for omission in self.nearest],
@@ -202,7 +205,8 @@ class Receipt:
 class ContextWindow:
     """The messages of a request, ready for a model, with the account of them.
 
-    - `total_tokens`, framing, tools and response schema included, is at most the budget's `input_tokens`.
+    - `total_tokens`, framing, tools and response schema included, is at most the budget's `input_tokens`, which leave
+      out what is kept free because the counter estimates (`receipt.error_reserve`).
     - The system prompt and the current user message are there whole.
     - One leading system message at most, then the user's first; each tool call stands before all of its results.
     """
@@ -242,6 +246,7 @@ def receipt_of(
     sections: tuple[Section, ...] = (),
     total_tokens: int = 0,
     input_tokens: int = 0,
+    error_reserve: int = 0,
 ) -> Receipt:
     """The receipt: the nearest omissions one by one, the others summed up by reason.
 
@@ -254,6 +259,7 @@ def receipt_of(
         sections: What each part costs.
         total_tokens: What the request costs.
         input_tokens: What it could have cost.
+        error_reserve: The tokens of these that were kept free.
     """
     counts: Counter[str] = Counter()
     tokens: Counter[str] = Counter()
@@ -271,6 +277,7 @@ def receipt_of(
         sections=sections,
         total_tokens=total_tokens,
         input_tokens=input_tokens,
+        error_reserve=error_reserve,
     )
 
 

@@ -13,6 +13,7 @@ from arc_common.rag.duplicates import SeenTexts
 from arc_common.rag.ordering import DocumentOrder, ordered
 from arc_common.rag.searching import furthest
 from arc_common.text.sentences import sentence_spans
+from arc_common.tokens.budget import usable_tokens
 
 if TYPE_CHECKING:
     from arc_common.settings import ArcSettings
@@ -66,7 +67,7 @@ class ContextBuilder:
     """Packs documents into a number of tokens, the best first.
 
     - The context never has more tokens than it may: what is counted is the text as it is, separators, sources and
-      numbers included.
+      numbers included. Where the counter estimates, the error that it states is kept free.
     - Documents are taken by score (equal ones in the order given, those without a score last), and shown in the order
       asked for.
     - One that says what a better one says is left out: a copy, or nearly one (see `SeenTexts`).
@@ -133,7 +134,7 @@ class ContextBuilder:
         Raises:
             InvalidInputError: These are no documents, or `max_tokens` is no number of tokens.
         """
-        most = self._max_tokens if max_tokens is None else _check_tokens(max_tokens)
+        most = usable_tokens(self._max_tokens if max_tokens is None else _check_tokens(max_tokens), self._counter)
         ranked = _ranked(documents)
         packing = _Packing(self._counter, most, self._order, citations=self._citations)
         seen = SeenTexts(threshold=self._near_duplicates)

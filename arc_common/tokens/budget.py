@@ -1,16 +1,28 @@
 """How many tokens a request may cost, and how its parts share them. Pure."""
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Self
 
 from arc_common.exceptions import InvalidInputError
+from arc_common.protocols import TokenCounter
 
-__all__ = ["DEFAULT_SECTIONS", "SectionBudget", "TokenBudget"]
+__all__ = ["DEFAULT_SECTIONS", "SectionBudget", "TokenBudget", "usable_tokens"]
 
 _MOST_RESERVED = 4_096
 _MOST = 10**12
 """Tokens: far more than any model takes, and few enough for every sum and share."""
+
+
+def usable_tokens(limit: int, counter: TokenCounter) -> int:
+    """Return the tokens of a limit that a counter may fill: what its `relative_error` leaves, or all without one."""
+    return _usable(limit, getattr(counter, "relative_error", 0.0))
+
+
+def _usable(limit: int, relative_error: float) -> int:
+    return int(limit / (1 + relative_error))
 
 
 def _check(name: str, value: object, *, least: int = 0) -> None:
@@ -83,11 +95,14 @@ class TokenBudget:
         context_window: Tokens that the model takes in and gives out together.
         output_reserve: Tokens kept free for its answer; by default 4,096 or a quarter of the window, whichever is less.
         sections: What sections may take, by name; a whole number is a ceiling. Those not named have their defaults.
+        relative_error: The error of the counter, for which a part of the input is kept free. An engine puts in that of
+            its own counter, if it is larger (see `TokenCounter`).
     """
 
     context_window: int = 128_000
     output_reserve: int | None = None
     sections: Mapping[str, SectionBudget | int] = field(default_factory=lambda: DEFAULT_SECTIONS)
+    relative_error: float = 0.0
 
     def __post_init__(self) -> None:
         _check("context_window", self.context_window, least=1)
@@ -104,14 +119,26 @@ class TokenBudget:
                 raise InvalidInputError("sections", name, f"one of {', '.join(DEFAULT_SECTIONS)}")
             if not isinstance(section, SectionBudget):
                 _check(f"sections.{name}", section)
+        error = self.relative_error
+        if isinstance(error, bool) or not isinstance(error, int | float) or not 0 <= error < math.inf:
+            raise InvalidInputError("relative_error", error, "a number of at least 0")
 
     @property
     def input_tokens(self) -> int:
-        """What is left for the request itself."""
+        """The tokens that a request may be counted at: the input limit, less the counter's error."""
+        return _usable(self.input_limit, self.relative_error)
+
+    @property
+    def input_limit(self) -> int:
+        """The tokens that a request may really have: the context window, less the output reserve."""
         reserve = self.output_reserve
         if reserve is None:
             reserve = min(_MOST_RESERVED, self.context_window // 4)
         return self.context_window - reserve
+
+    def counted_by(self, counter: TokenCounter) -> Self:
+        """Return the budget with the counter's error kept free, unless it keeps more already."""
+        return replace(self, relative_error=max(getattr(counter, "relative_error", 0.0), self.relative_error))
 
     def section(self, name: str) -> SectionBudget:
         """What a section may take."""

@@ -39,6 +39,12 @@ class CachedTokenCounter:
         """The correction that the other has in use, if it has one."""
         return self._counter.correction if isinstance(self._counter, Correcting) else Correction()
 
+    @property
+    def relative_error(self) -> float:
+        """The other's error; 0.0 if it states none."""
+        error: float = getattr(self._counter, "relative_error", 0.0)
+        return error
+
     def count(self, text: str) -> int:
         """The tokens of one text; 0 for `""`."""
         return self.count_batch((text,))[0]

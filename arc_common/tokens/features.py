@@ -7,7 +7,7 @@ Russian, and whether Han characters stand among kana.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 __all__ = ["features"]
 
@@ -24,10 +24,12 @@ _WESTERN = frozenset(
     _split(
         "de la el los las en que y un una es por con para del se su le les des et du est une pour dans qui sur pas il "
         "au ne ce der die das und ist nicht ein eine zu den von mit auf im dem sie di che per non sono della o os da "
-        "em um uma não com het van een te dat niet op zijn"
+        "em um uma não com het van een te dat niet op zijn och att det som på är av og til av jeg du ikke "
+        "yang dan untuk dengan ini itu dari pada tidak anda atau dalam akan ke oleh"
     )
 )
-"""The commonest words of Spanish, French, German, Italian, Portuguese and Dutch, less the English ones."""
+"""The commonest words of Spanish, French, German, Italian, Portuguese, Dutch, Swedish, Norwegian and Indonesian, less
+the English ones: their words are in the vocabularies, too."""
 
 _TRADITIONAL = (
     "個們這來說國為會後對過學開關長問間還點見現發經頭進從動實種體當無應與機電氣專書話讓樣錢車東門請認識覺幾將該項設"
@@ -42,33 +44,59 @@ _CLASSES = {
     "digit": "0-9",
     "upper": "A-Z",
     "lower": "a-z",
-    "accented": "\u00aa\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02af\u0300-\u036f\u1e00-\u1eff",
-    "greek": "\u0370-\u03ff\u1f00-\u1fff",
+    "accented": "\u00aa\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u00ff",
+    "accented_far": "\u0100-\u017f",  # Polish, Czech, Turkish …
+    "accented_rare": "\u0180-\u02ff\u1e00-\u1e9f\u1efa-\u1eff",  # African languages, phonetics
+    "turkish": "ğĞıİşŞ",
+    "vietnamese": "ơƠưƯ\u1ea0-\u1ef9",
+    "combining": "\u0300-\u036f\u3099\u309a",  # decomposed text (NFD): a mark costs more than its letter
+    "greek": "\u0370-\u03ff",
+    "polytonic": "\u1f00-\u1fff",
     "cyrillic": "\u0400-\u052f\u1c80-\u1c8f",
     "cyrillic_not_russian": "\u0402-\u040f\u0452-\u052f",
+    # letters that Tatar, Kazakh and Kyrgyz don't have, but smaller languages
+    "cyrillic_rare": "\u0460-\u0489\u0498\u0499\u049e-\u04a1\u04a4-\u04ad\u04b4-\u04b9\u04bc-\u04d7\u04da-\u04e7"
+    "\u04ea-\u04ed\u04f0-\u052f",
     "cyrillic_russian": "ыэЫЭ",
     "armenian": "\u0530-\u058f",
     "hebrew": "\u0590-\u05ff",
-    "arabic": "\u0600-\u06ff\u0750-\u077f",
+    "hebrew_mark": "\u0591-\u05c7",
+    "arabic": "\u0600-\u06ff\u0750-\u077f\ufb50-\ufdff\ufe70-\ufefc",
+    "arabic_mark": "\u064b-\u065f\u0670",
     # letters that Arabic, Persian and Urdu don't have, but Kurdish, Uyghur, Sindhi and Pashto
     "arabic_rare": "\u0671-\u0678\u067a-\u067d\u067f-\u0685\u0687\u0689-\u0690\u0692-\u0697\u0699-\u06a8\u06aa-\u06ae"
     "\u06b0-\u06b9\u06bb-\u06bd\u06bf\u06c0\u06c2-\u06cb\u06cd-\u06d1\u06d3-\u06d5",
     "devanagari": "\u0900-\u097f",
-    "indic": "\u0980-\u0dff",
+    "bengali": "\u0980-\u09ff",
+    "gurmukhi": "\u0a00-\u0a7f",
+    "gujarati": "\u0a80-\u0aff",
+    "oriya": "\u0b00-\u0b7f",
+    "tamil": "\u0b80-\u0bff",
+    "telugu": "\u0c00-\u0c7f",
+    "kannada": "\u0c80-\u0cff",
+    "malayalam": "\u0d00-\u0d7f",
+    "sinhala": "\u0d80-\u0dff",
     "thai": "\u0e00-\u0e7f",
+    "lao": "\u0e80-\u0eff",
+    "tibetan": "\u0f00-\u0fff",
     "burmese": "\u1000-\u109f",
     "georgian": "\u10a0-\u10ff",
+    "ethiopic": "\u1200-\u139f",
     "khmer": "\u1780-\u17ff",
     "han": "\u3400-\u9fff\uf900-\ufaff",
     "han_traditional": _TRADITIONAL,
     "hiragana": "\u3040-\u309f",
     "katakana": "\u30a0-\u30ff\u31f0-\u31ff",
-    "hangul": "\uac00-\ud7a3\u1100-\u11ff\u3130-\u318f",
-    "cjk_mark": "\u3000-\u303f\ufe30-\ufe4f\uff00-\uffef",
+    "hangul": "\uac00-\ud7a3\u3130-\u318f",
+    "jamo": "\u1100-\u11ff\ua960-\ua97f\ud7b0-\ud7ff",
+    "cjk_mark": "\u3000-\u303f\ufe30-\ufe4f\uff00-\uff0f\uff1a-\uff20\uff5b-\uff65",
+    "full_width": "\uff10-\uff19\uff21-\uff5a\uff66-\uffef",
     "typography": "\u0080-\u00a9\u00ab-\u00b9\u00bb-\u00bf\u00d7\u00f7\u2000-\u200a\u2010-\u203f\u20a0-\u20bf",
     "symbol": "\u2040-\u209f\u2100-\u2bff",
     "joiner": "\u200b-\u200f\ufe00-\ufe0f",
+    "rare_wide": "\U00010000-\U0010ffff",
     "picture": "\U0001f000-\U0001fbff",
+    "face": "\U0001f600-\U0001f64f",
     "flag_letter": "\U0001f1e6-\U0001f1ff",
     "skin_tone": "\U0001f3fb-\U0001f3ff",
 }
@@ -105,25 +133,39 @@ def _only(*names: str) -> bytes:
 
 
 _PARTS = {
-    "cyrillic": ("cyrillic_not_russian", "cyrillic_russian"),
-    "arabic": ("arabic_rare",),
+    "cyrillic": ("cyrillic_not_russian", "cyrillic_rare", "cyrillic_russian"),
+    "hebrew": ("hebrew_mark",),
+    "arabic": ("arabic_rare", "arabic_mark"),
     "han": ("han_traditional",),
 }
 """Classes and the smaller ones within them, whose characters count as theirs too and stand in the same runs."""
 _ASCII_IN_RUNS = ("line_end", "tab", "digit", "upper")
 _IN_RUNS = (
-    *(*_ASCII_IN_RUNS, "greek", "cyrillic", "armenian", "hebrew", "arabic", "devanagari", "indic"),
-    *("thai", "burmese", "georgian", "khmer", "hiragana", "katakana", "hangul"),
+    *(*_ASCII_IN_RUNS, "greek", "cyrillic", "armenian", "hebrew", "arabic", "devanagari", "bengali", "gurmukhi"),
+    *("gujarati", "oriya", "tamil", "telugu", "kannada", "malayalam", "sinhala", "thai", "lao", "tibetan", "burmese"),
+    *("georgian", "ethiopic", "khmer", "hiragana", "katakana", "hangul"),
 )
 """Classes of which both runs and further characters are features."""
 _KEEP = {name: _only(name, *_PARTS.get(name, ())) for name in (*_IN_RUNS, "punctuation", "space")}
 _SINGLE = (
-    *("rare", "accented", "arabic_rare", "cyrillic_not_russian", "cjk_mark", "typography", "symbol", "joiner"),
-    *("picture", "flag_letter", "skin_tone"),
+    *("rare", "rare_wide", "accented", "accented_far", "accented_rare", "turkish", "vietnamese", "combining"),
+    *(
+        "polytonic",
+        "hebrew_mark",
+        "arabic_mark",
+        "arabic_rare",
+        "cyrillic_not_russian",
+        "cyrillic_rare",
+        "jamo",
+        "full_width",
+        "cjk_mark",
+    ),
+    *("typography", "symbol", "joiner", "picture", "face", "flag_letter", "skin_tone"),
 )
 """Classes of which each character costs about the same."""
 
-_WORD = re.compile(f"[a-z{_CLASSES['accented']}]+")
+_ACCENTED = ("accented", "accented_far", "accented_rare", "turkish", "vietnamese", "combining")
+_WORD = re.compile(f"[a-z{''.join(map(_CLASSES.__getitem__, _ACCENTED))}]+")
 _NOT_LOWER_TO_SPACE = {code: " " for code in range(128) if not chr(code).islower()}
 
 
@@ -141,6 +183,7 @@ def _by_length(cost: Callable[[int], int]) -> Callable[[Sequence[str | bytes]], 
 
 
 _beyond_four = _by_length(lambda length: max(0, length - 4))
+_beyond_sixteen = _by_length(lambda length: max(0, length - 16))  # no language's words: no vocabulary has them
 _sixteens = _by_length(lambda length: (length + 15) // 16)
 _three_to_six = _by_length(lambda length: min(max(0, length - 2), 4))  # "--------" is one token
 _wide_spaces = _by_length(lambda length: (length + 62) // 64)  # a single one belongs to the next word
@@ -179,29 +222,40 @@ def features(text: str) -> dict[str, float]:
         found["upper_alone"] = found.pop("upper_run") - meetings("upper", "lower")
         found["upper_inside"] = meetings("lower", "upper")
     if characters["lower"] or characters["upper"]:
-        found |= _latin(text, len(marks), characters.get("accented", 0))
+        found |= _latin(text, len(marks), {name: characters.get(name, 0) for name in _ACCENTED})
     if not is_ascii:
         found |= {name: characters[name] for name in _SINGLE if characters[name]}
         found |= _han(characters)
-        if characters["cyrillic_russian"] and not characters["cyrillic_not_russian"]:
+        others = characters["cyrillic_not_russian"] + characters["cyrillic_rare"]
+        if characters["cyrillic_russian"] and not others:
             found["russian_run"], found["russian_more"] = found.pop("cyrillic_run"), found.pop("cyrillic_more")
     return found
 
 
-def _latin(text: str, punctuation: int, accented: int) -> dict[str, float]:
-    """Latin words, shared out between English (and code), Western European and other languages."""
+def _latin(text: str, punctuation: int, accented: Mapping[str, int]) -> dict[str, float]:
+    """Latin words, shared out between English (and code), Western European, Turkish, Vietnamese and others."""
     lowered = text.lower()
     words = lowered.translate(_NOT_LOWER_TO_SPACE).split() if text.isascii() else _WORD.findall(lowered)
-    count, more = len(words), _beyond_four(words)
+    count, more, longer = len(words), _beyond_four(words), _beyond_sixteen(words)
     english = sum(map(_ENGLISH.__contains__, words))
     western = sum(map(_WESTERN.__contains__, words))
     in_code = min(1.0, max(0.0, (punctuation / (count + 1) - 0.25) / 0.35))  # prose has 0.15 marks a word, code 0.6
-    in_english = min(1.0, (english + 4) / (0.25 * count + 4 + western + accented))  # prose: every fourth word at least
-    foreign_share = (1 - in_english) * (1 - in_code)
-    western_share = min(1.0, western / (0.2 * count + 0.1)) * foreign_share
-    shares = {"english": 1 - foreign_share, "western": western_share, "foreign": foreign_share - western_share}
+    foreign = western + sum(accented.values())
+    in_english = min(1.0, (english + 1) / (0.25 * count + 1 + foreign))  # prose: every fourth word at least
+    left = foreign_share = (1 - in_english) * (1 - in_code)
+    shares = {"english": 1 - foreign_share}
+    for language, known in (
+        ("vietnamese", 2 * accented["vietnamese"]),  # every second word has a letter that no other language has
+        ("turkish", 3 * max(0, accented["turkish"] - sum(map(lowered.count, "êîûwx")))),  # Kurdish writes "ş", too
+        ("western", 5 * western),
+    ):
+        shares[language] = min(left, known / (count + 0.5) * foreign_share)
+        left -= shares[language]
+    shares["foreign"] = left
     words_of = {f"{language}_word": share * count for language, share in shares.items()}
-    return words_of | {f"{language}_more": share * more for language, share in shares.items()}
+    unusual = left * sum(map(lowered.count, "kqwxyz"))  # few vocabularies' languages write them, Basque and Luganda do
+    more_of = {f"{language}_more": share * more for language, share in shares.items()}
+    return words_of | more_of | {"foreign_unusual": unusual, "endless": longer}
 
 
 def _han(characters: dict[str, int]) -> dict[str, float]:

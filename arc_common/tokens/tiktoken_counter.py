@@ -87,6 +87,12 @@ class TiktokenCounter:
         ]
 
     @property
+    def relative_error(self) -> float:
+        """0.0 for exact counts; the fallback's error while it counts."""
+        error: float = 0.0 if self._encoding else getattr(self._fallback, "relative_error", 0.0)
+        return error
+
+    @property
     def correction(self) -> Correction:
         """The fallback's correction while it counts; none for exact counts."""
         estimator = self._estimator

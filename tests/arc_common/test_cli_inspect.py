@@ -151,7 +151,7 @@ def refused(monkeypatch, capsys, *words):
         (["support-2", "--caller", "shop"], "arc: no session 'support-2' for this caller and user"),
         (["support-1", "--turn", "41"], "arc: turn: got 41, expected a whole number from 1 to 40"),
         (["support-1", "--turn", "0"], "arc: turn: got 0"),
-        (["support-1", "--tokens", "5"], "5"),
+        (["support-1", "--tokens", "5"], "4 available"),
         ([""], "session_id"),
     ],
     ids=["session", "user", "turn", "turn 0", "budget", "empty id"],

@@ -19,6 +19,7 @@ from arc_common import (
     ToolCall,
 )
 from arc_common.testing import CountingObserver
+from arc_common.tokens.budget import usable_tokens
 
 
 @pytest.fixture
@@ -214,7 +215,7 @@ def test_a_prompt_that_can_not_fit_raises_before_any_model_is_called(engine):
     """The error names both figures."""
     with pytest.raises(BudgetExceededError, match="system prompt and user message") as caught:
         engine.session("s").context("word " * 50, system_prompt="word " * 50, budget=TokenBudget(60, output_reserve=10))
-    assert caught.value.available == 50
+    assert caught.value.available == usable_tokens(50, engine.token_counter)
     assert caught.value.needed > 100
 
 

@@ -337,7 +337,7 @@ def test_known_facts_take_an_eighth_of_what_a_leaf_takes_at_most() -> None:
     model = Scripted()
     bench = Bench(model)
     text = "My order is ORD-7, it goes to Berlin, and the box must not be opened before May."
-    said = [bench.message(n, f"{text} It is number {n}." if n % 2 else "", tokens=100) for n in range(1, 101)]
+    said = [bench.message(n, f"{text} I saw parcel {n}." if n % 2 else "", tokens=100) for n in range(1, 101)]
     bench.store.append(KEY, said)
     bench.work()
 

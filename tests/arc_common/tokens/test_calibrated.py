@@ -65,11 +65,11 @@ SAMPLES = {
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_single_text_is_near_a_real_tokenizer(name: str) -> None:
-    """Each script and kind of content is within 30 % of o200k_base, though the text is short."""
+    """Each script and kind of content is at most 30 % below o200k_base and 50 % above, though the text is short."""
     encoding = local_encoding("o200k_base", None)
     assert encoding is not None
     exact = len(encoding.encode_ordinary(SAMPLES[name]))
-    assert COUNTER.count(SAMPLES[name]) == pytest.approx(exact, rel=0.3)
+    assert 0.7 * exact <= COUNTER.count(SAMPLES[name]) <= 1.5 * exact
 
 
 def test_all_scripts_together_are_within_a_tenth() -> None:
@@ -152,4 +152,4 @@ def test_it_is_the_default() -> None:
     """The engine's default needs no vocabulary, and its name says what it is."""
     counter = default_token_counter()
     assert isinstance(counter, TokenCounter)
-    assert counter.name == "calibrated/1"
+    assert counter.name == "calibrated/2"
