@@ -149,7 +149,8 @@ class MessageIndex:
             done += sum(self._write(key, seq, seq) for seq in places if seq < start)
         while start <= end and not stop():
             last = min(start + _BATCH - 1, end)
-            done += self._write(key, start, last)
+            if not self._is_indexed(key, last):
+                done += self._write(key, start, last)
             with self._lock:
                 self._indexed_to[key] = last
             start = last + 1
@@ -213,6 +214,10 @@ class MessageIndex:
         """Keep nothing of a session in this process."""
         with self._lock:
             self._indexed_to.pop(key, None)
+
+    def _is_indexed(self, key: SessionKey, seq: int) -> bool:
+        """Return whether another process has come as far as a place: entries are stored in their order."""
+        return bool(self.store.fetch(self.scope(key), "message", [_entry_id(key.session_id, seq)]))
 
     def _known_end(self, key: SessionKey, end: int) -> int:
         """The last place that is indexed: as remembered, else looked for from the end back in growing steps."""
