@@ -152,7 +152,7 @@ async def test_what_cannot_fit_raises_before_the_model_is_called(engine: Context
     model = ScriptedToolModel()
     memory = ArcMemoryMiddleware(engine, budget=TokenBudget(100, 20))
     agent = create_agent(model, [], system_prompt="Be brief. " * 100, middleware=[memory])
-    with pytest.raises(BudgetExceededError, match="80 available"):
+    with pytest.raises(BudgetExceededError, match="70 available"):
         await ask(agent, "hello", way)
     assert model.requests == []
     assert said(engine) == [("user", "hello")]
