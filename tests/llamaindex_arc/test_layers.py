@@ -97,7 +97,7 @@ def test_instructions_that_were_stored_stand_in_it_too(engine: ContextEngine) ->
 def test_layers_none_is_messages_only(engine: ContextEngine) -> None:
     """The newest turns as they are; the choice goes along when the memory is copied or serialised."""
     summarised(engine)
-    memory = memory_over(engine, layers="none", token_limit=200)
+    memory = memory_over(engine, layers="none", token_limit=230)
     shown = said(memory.get())
     assert shown == said(told(25))[-len(shown) :]
     assert copy.deepcopy(memory).layers == "none"
