@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Protocol
 
 from arc_common.documents import Document, ScoredDocument
-from arc_common.exceptions import SessionNotFoundError
+from arc_common.exceptions import SessionNotFoundError, StoreError
 from arc_common.facts import Fact
 from arc_common.memory.background import BackgroundQueue
 from arc_common.memory.message_index import MessageIndex, MessagePlace
@@ -70,8 +70,8 @@ class RecalledMessage:
 class SessionRecall:
     """Finds messages of sessions for questions, and keeps the index of messages up in the background.
 
-    - `recall` first indexes what is not indexed yet, for `patience` seconds at most; the background does the rest.
-      A turn takes the index as it is: what is new is shown verbatim.
+    - `recall` first indexes what is not indexed yet, for `patience` seconds at most; the background does the rest. It
+      does without it where the index can't be written. A turn takes the index as it is: what is new is shown verbatim.
     - A session is indexed in batches of a few messages. What a process that died left undone, the next one does.
     - Failures are logged and counted ("recall.errors"); only `recall` raises.
 
@@ -143,8 +143,14 @@ class SessionRecall:
             StoreError: A store failed.
         """
         until = time.monotonic() + self._patience
-        self._catch_up(key, stop=lambda: time.monotonic() > until)
-        self._index.embed(key, most=1)
+        try:
+            self._catch_up(key, stop=lambda: time.monotonic() > until)
+            self._index.embed(key, most=1)
+        except SessionNotFoundError:
+            raise
+        except StoreError as error:  # a full disk, or one that can't be written: what is there can still be read
+            _log.warning("session %r is searched without what is not indexed yet: %s", key.session_id, error)
+            self._observer.count("recall.errors", error=type(error).__name__)
         if self._index.embedder is not None or time.monotonic() > until:
             self.queue.schedule(key)
         found = find_messages(self._index, key, question, limit=_CANDIDATES)

@@ -1,14 +1,16 @@
 """From an address to a pooled SQLAlchemy engine. Connects to nothing."""
 
 import math
+import sqlite3
+from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Engine, StaticPool, create_engine, make_url
+from sqlalchemy import URL, Engine, StaticPool, create_engine, event, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from arc_common.addresses import hide_password, scrubbed
 from arc_common.exceptions import ConfigurationError, MissingDependencyError
-from arc_common.stores.drivers import Driver, PostgresDriver, SqliteDriver
+from arc_common.stores.drivers import FROZEN, Driver, PostgresDriver, SqliteDriver
 from arc_common.stores.options import SqlOptions
 
 __all__ = ["connect", "driver_for"]
@@ -38,11 +40,33 @@ def connect(url: str | URL | Engine, options: SqlOptions | None = None) -> tuple
     name, _, driver = address.drivername.partition("+")
     _check(address, name, driver or {"sqlite": "pysqlite"}.get(name, driver))
     try:
-        return create_engine(address, **_pool(address, options or SqlOptions())), True
+        engine = create_engine(address, **_pool(address, options or SqlOptions()))
     except ImportError as error:
         raise MissingDependencyError("PostgreSQL storage", package="psycopg", extra="postgres") from error
     except (SQLAlchemyError, TypeError, ValueError) as error:
         raise ConfigurationError(f"database URL {_shown(address)}: {scrubbed(str(error), _whole(address))}") from None
+    if name == "sqlite":
+        event.listen(engine, "do_connect", _open_sqlite)
+    return engine, True
+
+
+def _open_sqlite(_dialect: Any, record: Any, arguments: list[Any], options: dict[str, Any]) -> sqlite3.Connection:
+    """Open a file; one that may be read only, where SQLite can't make its log beside it, without that log.
+
+    Such a connection does not see what others write: it is used once (see `FROZEN`).
+    """
+    connection: sqlite3.Connection = sqlite3.connect(*arguments, **options)
+    try:
+        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+    except sqlite3.Error as error:
+        is_closed_to_us = (error.sqlite_errorcode & 0xFF) in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
+        path = Path(arguments[0])  # of an address with options of its own, no file
+        log = path.with_name(f"{path.name}-wal")
+        if is_closed_to_us and path.is_file() and not (log.exists() and log.stat().st_size):
+            connection.close()
+            record.info[FROZEN] = True
+            connection = sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", **{**options, "uri": True})
+    return connection
 
 
 def driver_for(engine: Engine, options: SqlOptions) -> Driver:

@@ -23,11 +23,15 @@ from arc_common.stores.options import SqlOptions
 from arc_common.stores.packing import send_packed
 from arc_common.stores.statements import Statement
 
-__all__ = ["Call", "Driver", "PostgresDriver", "Row", "SqliteDriver", "Transaction"]
+__all__ = ["FROZEN", "Call", "Driver", "PostgresDriver", "Row", "SqliteDriver", "Transaction"]
 
 Row = Sequence[Any]
 Call = tuple[Statement, Mapping[str, Any] | Sequence[Mapping[str, Any]]]
 """A statement with its parameters; with a sequence of them it runs once for each and returns no rows."""
+
+
+FROZEN = "arc_frozen"
+"""Marks a connection, in its pool's notes, that sees a file as it was when it was opened."""
 
 
 class Transaction(Protocol):
@@ -168,6 +172,8 @@ class _SqliteCheckout:
     ) -> None:
         pooled = getattr(self, "_pooled", None)
         if pooled is not None:
+            if FROZEN in pooled.info:
+                pooled.invalidate()
             pooled.close()
         self._turn.__exit__(kind, error, trace)
         if isinstance(error, (SQLAlchemyError, sqlite3.Error)):

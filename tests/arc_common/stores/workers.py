@@ -277,6 +277,43 @@ def unprivileged(report: Callable[[str], None], *, url: str) -> None:
             report("fine")
 
 
+def read_all(report: Callable[[str], None], *, url: str, again: str) -> None:
+    """As an ordinary user, read all that there is of Ann's session `s`, then write; report what each of that gives.
+
+    Read the messages once more as soon as the file `again` is there.
+    """
+    with ContextEngine.open("sqlite://", settings=ArcSettings()) as engine:
+        engine.documents.add("imports what an ordinary user may not read")
+        for call in _calls(engine):
+            call()
+    _become_ordinary()
+    with ContextEngine.open(url, settings=ArcSettings()) as engine:
+        for call in _calls(engine):
+            try:
+                report(repr(call()))
+            except ArcError as error:
+                report(f"{type(error).__name__}: {error}")
+        report("read")
+        deadline = time.monotonic() + 60
+        while not Path(again).exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        report(repr(_calls(engine)[0]()))
+
+
+def _calls(engine: ContextEngine) -> list[Callable[[], object]]:
+    session = engine.session("s", user_id="ann")
+    return [
+        lambda: [message.text for message in session.messages()],
+        lambda: [one.message.text for one in session.recall("locker code")],
+        lambda: session.context("Where is the locker?").messages[-1].text,
+        lambda: [one.memory.text for one in engine.memories(user_id="ann").search("bees")],
+        lambda: [one.document.id for one in engine.documents.search("warranty")],
+        session.facts,
+        lambda: session.append([Message(Role.USER, "new")]),
+        lambda: engine.documents.add("new"),
+    ]
+
+
 def serve_postgres(report: Callable[[str], None], *, packages: str) -> None:
     """Start a server as an ordinary user, from packages that such a user may read; whether it answers, and its user."""
     sys.path.insert(0, packages)
@@ -296,7 +333,7 @@ _JOBS: dict[str, Callable[..., None]] = {
     job.__name__: job
     for job in (
         append, compete, revise, edit_and_die, replace_and_die, replace, summarise, first_use, fork, fork_while_writing,
-        unprivileged, serve_postgres,
+        unprivileged, read_all, serve_postgres,
     )
 }  # fmt: skip
 
