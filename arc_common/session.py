@@ -61,7 +61,7 @@ class Session:
             StoreError: The store failed. Nothing was written.
         """
         listed = as_messages(messages)
-        with self._runtime.reply(), timed(self._runtime.observer, "context.save"):
+        with timed(self._runtime.observer, "context.save"):
             stored = self._log().append(listed)
         messages = [one.message for one in stored]
         if self._key is not None:

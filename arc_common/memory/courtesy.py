@@ -22,7 +22,8 @@ class Courtesy:
     computes, reading the state of a session took 15 ms in place of 0.2 (p90). Steps of about a millisecond bound that.
 
     - It takes no locks and changes nothing of the interpreter.
-    - Work is held up by 20 ms at most between two steps, so that replies without end don't stop it.
+    - Work waits between two steps for the replies that are under way then, 20 ms at most. It does not wait for those
+      that begin meanwhile, so that one reply after the other doesn't stop it.
     - A forked child begins with no replies.
 
     Args:
@@ -33,11 +34,14 @@ class Courtesy:
         self._sleep = sleep
         self._process = os.getpid()
         self._replying: dict[int, int] = {}  # how many replies deep each thread is
+        self._numbers: dict[int, int] = {}  # how many replies each of these threads has begun
 
     @contextmanager
     def reply(self) -> Iterator[None]:
         """For the time of a reply, or of a part of it; may be nested."""
         me = get_ident()
+        if me not in self._replying:
+            self._numbers[me] = self._numbers.get(me, 0) + 1
         self._replying[me] = self._replying.get(me, 0) + 1
         try:
             yield
@@ -63,7 +67,10 @@ class Courtesy:
             self._process = os.getpid()
             self._replying.clear()
         waited = 0.0
-        while self._replying and waited < _PATIENCE:
+        under_way = {thread: self._numbers.get(thread) for thread in list(self._replying)}
+        while waited < _PATIENCE and any(
+            thread in self._replying and self._numbers.get(thread) == number for thread, number in under_way.items()
+        ):
             self._sleep(_PAUSE)
             waited += _PAUSE
 

@@ -66,7 +66,7 @@ def test_a_text_is_read_by_rules_once(tmp_path: Path) -> None:
 
 
 def test_there_are_few_transactions_and_queries(tmp_path: Path) -> None:
-    """Of 80 messages, with a fact for each and a memory for every second one: a write for five, five queries for four."""
+    """Of 80 messages with 80 facts and 40 memories: a write for five messages, five queries for four."""
     statements = lived(f"sqlite:///{tmp_path / 'arc.db'}")
     messages = 2 * TURNS
     assert statements["BEGIN IMMEDIATE"] <= messages / 5, statements
