@@ -1,7 +1,8 @@
 """What an index stores of documents, and gives back. Pure."""
 
+import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import ItemsView, Iterator, Mapping, Sequence, ValuesView
 from dataclasses import replace
 from hashlib import sha256
 
@@ -10,22 +11,54 @@ from arc_common.exceptions import InvalidInputError
 from arc_common.indexing import EntryKind, IndexEntry
 from arc_common.text import analyze, han_characters
 
-__all__ = ["document_of", "entry_of", "one_embedding"]
+__all__ = ["document_of", "entry_of", "one_embedding", "with_terms"]
 
 
-def entry_of(item: Document | IndexEntry, kind: EntryKind) -> IndexEntry:
-    """What is stored of an item, with its terms; of a document without an id, under one that is made from it."""
+def entry_of(item: Document | IndexEntry) -> IndexEntry:
+    """What is stored of an item but its terms; of a document without an id, under one that is made from it."""
     if isinstance(item, IndexEntry):
-        return item if item.terms else replace(item, terms=_terms(item.text, kind))
+        return item
     entry_id = item.id
     if entry_id is None:
         entry_id = sha256(f"{item.source or ''}\x00{item.text}".encode(errors="surrogatepass")).hexdigest()[:32]
-    return IndexEntry(entry_id, item.text, _terms(item.text, kind), item.metadata, item.source)
+    return IndexEntry(entry_id, item.text, {}, item.metadata, item.source)
 
 
-def _terms(text: str, kind: EntryKind) -> dict[str, float]:
-    characters = han_characters(text) if kind == "document" else []
-    return dict(Counter(analyze(text)) | Counter(characters))
+def with_terms(entry: IndexEntry, kind: EntryKind) -> IndexEntry:
+    """The entry with its text's terms, if it brings none."""
+    if entry.terms:
+        return entry
+    characters = han_characters(entry.text) if kind == "document" else []
+    return replace(entry, terms=_PackedTerms(Counter(analyze(entry.text)) | Counter(characters)))
+
+
+class _PackedTerms(Mapping[str, float]):
+    """Terms as one text, which takes a third of a dictionary's memory: a large document has many."""
+
+    __slots__ = ("_count", "_packed")
+
+    def __init__(self, terms: Mapping[str, float]) -> None:
+        self._packed = json.dumps(terms, ensure_ascii=False, separators=(",", ":"))
+        self._count = len(terms)
+
+    def __getitem__(self, term: str) -> float:
+        return self._terms()[term]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._terms())
+
+    def __len__(self) -> int:
+        return self._count
+
+    def items(self) -> ItemsView[str, float]:
+        return self._terms().items()
+
+    def values(self) -> ValuesView[float]:
+        return self._terms().values()
+
+    def _terms(self) -> dict[str, float]:
+        terms: dict[str, float] = json.loads(self._packed)
+        return terms
 
 
 def one_embedding(entries: Sequence[IndexEntry], embedding: tuple[str, int] | None) -> tuple[str, int] | None:

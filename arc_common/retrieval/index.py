@@ -26,7 +26,7 @@ from arc_common.ranking import best_places
 from arc_common.retrieval.agreement import credibility
 from arc_common.retrieval.checks import SearchMode, check_search, checked_ids, checked_weights
 from arc_common.retrieval.embedding import GuardedEmbedder
-from arc_common.retrieval.entries import document_of, entry_of, one_embedding
+from arc_common.retrieval.entries import document_of, entry_of, one_embedding, with_terms
 from arc_common.retrieval.fusion import Ranking, fused_scores
 from arc_common.retrieval.legibility import legibility
 from arc_common.retrieval.lexical import BM25
@@ -179,7 +179,7 @@ class HybridIndex:
         Raises:
             InvalidInputError: As `add`.
         """
-        parts = [(name, [entry_of(item, self._kind) for item in items]) for name, items in documents]
+        parts = [(name, [entry_of(item) for item in items]) for name, items in documents]
         entries = [entry for _, own in parts for entry in own]
         embedder = self._embedder
         brings_vectors = any(entry.vector is not None for entry in entries)
@@ -197,7 +197,7 @@ class HybridIndex:
                     embedding = embedding or one_embedding(made, None)
                     embedder = embedder if works else None  # one that hangs should not be asked a thousand times
                     batch = made
-                step += batch
+                step += [with_terms(entry, self._kind) for entry in batch]
             self._store.put(self._scope, self._kind, step, removed=names)
             unembedded += sum(entry.vector is None for entry in step)
         return Added(tuple(entry.id for entry in entries), unembedded)

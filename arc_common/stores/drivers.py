@@ -5,7 +5,7 @@ left out on this path; pooling, addresses and the SQL itself stay its job.
 """
 
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from threading import RLock
 from time import monotonic, sleep
@@ -26,7 +26,7 @@ from arc_common.stores.statements import Statement
 __all__ = ["FROZEN", "Call", "Driver", "PostgresDriver", "Row", "SqliteDriver", "Transaction"]
 
 Row = Sequence[Any]
-Call = tuple[Statement, Mapping[str, Any] | Sequence[Mapping[str, Any]]]
+Call = tuple[Statement, Mapping[str, Any] | Iterable[Mapping[str, Any]]]
 """A statement with its parameters; with a sequence of them it runs once for each and returns no rows."""
 
 

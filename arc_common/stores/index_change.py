@@ -1,7 +1,7 @@
 """One change of what a scope holds in the index: what it reads first, and what it then writes."""
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from arc_common.indexing import DOCUMENT_ID, EntryKind, IndexEntry, Scope, chunk_prefix
@@ -151,17 +151,38 @@ class EntriesChange:
         self, place: Mapping[str, Any], held: Held, tokens: Tokens, stored: Sequence[tuple[int, IndexEntry]]
     ) -> list[Call]:
         finder = self._finder
-        vectors = [(row, entry) for row, entry in stored if entry.vector is not None]
-        table_rows: tuple[tuple[Any, list[dict[str, Any]]], ...] = (
+        values = any(True for row, entry in stored for _ in value_rows(entry, row, tokens))
+        table_rows: tuple[tuple[Any, bool, Callable[[int, IndexEntry], Iterable[dict[str, Any]]]], ...] = (
             (
                 self._sql.write_entry,
-                [{**entry_row(entry, row, held), **finder.entry_columns(entry, tokens)} for row, entry in stored],
+                bool(stored),
+                lambda row, entry: [{**entry_row(entry, row, held), **finder.entry_columns(entry, tokens)}],
             ),
-            (self._sql.write_text, [text_row(entry, row) for row, entry in stored]),
-            (self._sql.write_vector, [{"id": row, **finder.vector_columns(entry, tokens)} for row, entry in vectors]),
+            (self._sql.write_text, bool(stored), lambda row, entry: [text_row(entry, row)]),
+            (
+                self._sql.write_vector,
+                any(entry.vector is not None for _, entry in stored),
+                lambda row, entry: (
+                    [] if entry.vector is None else [{"id": row, **finder.vector_columns(entry, tokens)}]
+                ),
+            ),
             (
                 self._sql.write_value,
-                [finder.value_columns(one) for row, entry in stored for one in value_rows(entry, row, tokens)],
+                values,
+                lambda row, entry: map(finder.value_columns, value_rows(entry, row, tokens)),
             ),
         )
-        return [(statement, [{**place, **row} for row in rows]) for statement, rows in table_rows if rows]
+        return [
+            (statement, _rows(place, stored, of_entry)) for statement, is_needed, of_entry in table_rows if is_needed
+        ]
+
+
+def _rows(
+    place: Mapping[str, Any],
+    stored: Sequence[tuple[int, IndexEntry]],
+    of_entry: Callable[[int, IndexEntry], Iterable[dict[str, Any]]],
+) -> Iterator[dict[str, Any]]:
+    """The rows of a table, each made when it is written: those of a large document would take as much as it does."""
+    for row, entry in stored:
+        for each in of_entry(row, entry):
+            yield {**place, **each}

@@ -103,7 +103,7 @@ class SqliteIndex:
         if stored:
             yield (
                 self._sql.write_words,
-                [{"row": row, "tokens": words_of(entry, tokens)} for row, entry in stored],
+                ({"row": row, "tokens": words_of(entry, tokens)} for row, entry in stored),
             )
 
     def close(self) -> None:

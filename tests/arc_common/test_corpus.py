@@ -1,6 +1,8 @@
 """Documents of an engine: kept, found, and shown in the turns that they are about."""
 
 import asyncio
+import random
+import tracemalloc
 
 import pytest
 
@@ -336,3 +338,19 @@ def test_a_caller_must_be_named_where_settings_say_so():
         with pytest.raises(InvalidInputError, match="caller_id"):
             engine.documents  # noqa: B018 - the property raises
         engine.documents_of("one").add("text")
+
+
+def test_a_large_document_takes_few_times_its_size(tmp_path):
+    """Of memory, to cut and store it: what each chunk needs is made when it is its turn, or kept packed."""
+    chance = random.Random(1)
+    words = ["".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=6)) for _ in range(2_000)]
+    text = "".join(f"{' '.join(chance.choices(words, k=12))}.\n" for _ in range(6_000))
+    with ContextEngine.open(f"sqlite:///{tmp_path / 'c.db'}", settings=ArcSettings()) as engine:
+        engine.documents.add(Document(text[:30_000] + " ".join(words), id="warm"), chunk=True)
+        tracemalloc.start()
+        try:
+            engine.documents.add(Document(text, id="large"), chunk=True)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert peak < 7 * len(text), peak / len(text)
