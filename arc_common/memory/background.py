@@ -4,7 +4,7 @@ import logging
 import os
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
-from threading import Condition
+from threading import Condition, RLock
 from typing import Generic, TypeVar
 
 __all__ = ["BackgroundQueue"]
@@ -36,7 +36,9 @@ class BackgroundQueue(Generic[K]):
         self._begin()
 
     def _begin(self) -> None:
-        self._changed = Condition()
+        # Taken by itself, not through the condition: that is left in Python, where an interrupt would keep it locked.
+        self._lock = RLock()
+        self._changed = Condition(self._lock)
         self._pool: ThreadPoolExecutor | None = None
         self._waiting: set[K] = set()
         self._running: set[K] = set()
@@ -51,12 +53,16 @@ class BackgroundQueue(Generic[K]):
     def schedule(self, key: K) -> None:
         """Have the work done for this key. After `close` it does nothing."""
         self._begin_in_child()
-        with self._changed:
+        with self._lock:
             if self._stopping or key in self._waiting:
                 return
-            self._waiting.add(key)
-            if key not in self._running:
-                self._submit(key)
+            try:
+                self._waiting.add(key)
+                if key not in self._running:
+                    self._submit(key)
+            except BaseException:  # interrupted: it would wait for ever, and be waited for
+                self._waiting.discard(key)
+                raise
 
     def is_busy(self, key: K) -> bool:
         """Whether work for this key waits or is under way."""
@@ -66,7 +72,7 @@ class BackgroundQueue(Generic[K]):
     def wait(self, timeout: float | None = None, *, key: K | None = None) -> bool:
         """Wait until no work (for this key) waits or runs; whether that was reached within `timeout` seconds."""
         self._begin_in_child()
-        with self._changed:
+        with self._lock:
             return self._changed.wait_for(
                 lambda: not (self._waiting or self._running) if key is None else not self.is_busy(key), timeout
             )
@@ -74,7 +80,7 @@ class BackgroundQueue(Generic[K]):
     def close(self, *, timeout: float = 5.0) -> None:
         """Drop what waits, and give what runs a moment to end. Safe to call twice."""
         self._begin_in_child()
-        with self._changed:
+        with self._lock:
             self._stopping = True
             self._waiting.clear()
             self._changed.notify_all()
@@ -97,7 +103,7 @@ class BackgroundQueue(Generic[K]):
             self._report(error)
 
     def _run(self, key: K) -> None:
-        with self._changed:
+        with self._lock:
             if key not in self._waiting or key in self._running:
                 return
             self._waiting.discard(key)
@@ -114,7 +120,7 @@ class BackgroundQueue(Generic[K]):
         self._on_error(error)
 
     def _end(self, key: K) -> None:
-        with self._changed:
+        with self._lock:
             self._running.discard(key)
             if key in self._waiting and not self._stopping:
                 self._submit(key)

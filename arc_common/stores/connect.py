@@ -5,7 +5,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Engine, StaticPool, create_engine, event, make_url
+from sqlalchemy import URL, Engine, NullPool, StaticPool, create_engine, event, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from arc_common.addresses import hide_password, scrubbed
@@ -90,13 +90,12 @@ def _shown(address: URL) -> str:
 
 
 def _pool(address: URL, options: SqlOptions) -> dict[str, Any]:
-    # Not reset on return: whoever uses a connection ends what it began.
-    pool: dict[str, Any] = {"pool_timeout": options.pool_timeout_seconds, "pool_reset_on_return": None}
-    if not address.drivername.startswith("sqlite"):
-        pool |= {"pool_size": options.pool_size, "max_overflow": 4, "pool_recycle": 1800}
-        if "connect_timeout" not in address.query:  # libpq takes whole seconds
-            pool["connect_args"] = {"connect_timeout": math.ceil(options.connect_timeout_seconds)}
-        return pool
-    if address.database in _MEMORY_NAMES or address.query.get("mode") == "memory":
-        return {"poolclass": StaticPool, "connect_args": {"check_same_thread": False}}
-    return {"pool_size": 8, "max_overflow": 56, **pool}
+    if address.drivername.startswith("sqlite"):
+        if address.database in _MEMORY_NAMES or address.query.get("mode") == "memory":
+            return {"poolclass": StaticPool, "connect_args": {"check_same_thread": False}}
+        return {"poolclass": NullPool, "connect_args": {"check_same_thread": False}}  # the driver keeps connections
+    pool: dict[str, Any] = {"pool_size": options.pool_size, "max_overflow": 4, "pool_recycle": 1800}
+    pool["pool_timeout"] = options.pool_timeout_seconds
+    if "connect_timeout" not in address.query:  # libpq takes whole seconds
+        pool["connect_args"] = {"connect_timeout": math.ceil(options.connect_timeout_seconds)}
+    return pool

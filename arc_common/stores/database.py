@@ -52,32 +52,32 @@ class Database:
 
     def read(self, call: Call) -> list[Row]:
         """Run one reading statement, in one round trip."""
-        with self._gate:
+        with self._gate.operation():
             self._prepare()
             return self._driver.read(call)
 
     def snapshot(self, *calls: Call) -> list[list[Row]]:
         """Run reading statements that all see the same moment, in one round trip; the rows of each."""
-        with self._gate:
+        with self._gate.operation():
             self._prepare()
             return self._driver.snapshot(*calls)
 
     def write(self, call: Call) -> list[Row] | None:
         """Run one writing statement, durable in one round trip; `None` if another writer was in its way."""
-        with self._gate:
+        with self._gate.operation():
             self._prepare()
             return self._driver.write(call)
 
     def attempt(self, *calls: Call) -> bool:
         """Run writing statements as one transaction, in one round trip; whether no other writer was in its way."""
-        with self._gate:
+        with self._gate.operation():
             self._prepare()
             return self._driver.attempt(*calls)
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Begin a writing transaction."""
-        with self._gate:
+        with self._gate.operation():
             self._prepare()
             with self._driver.transaction() as transaction:
                 yield transaction
@@ -85,13 +85,14 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
         """Begin a reading transaction, all of which sees one moment."""
-        with self._gate:
+        with self._gate.operation():
             self._prepare()
             with self._driver.reading() as transaction:
                 yield transaction
 
     def close(self) -> None:
-        """Close an engine of its own."""
+        """Close connections and an engine of its own."""
+        self._driver.close()
         if self._owned:
             self.engine.dispose()
 
@@ -101,6 +102,8 @@ class Database:
         with self._preparing:
             if not self._ready:
                 ensure_schema(self.engine, auto_migrate=self._auto_migrate)
+                with self._driver.reading():  # interrupted before it has its connection, a database in memory is lost
+                    pass
                 self._ready = True
 
 

@@ -5,14 +5,15 @@ left out on this path; pooling, addresses and the SQL itself stay its job.
 """
 
 import sqlite3
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, suppress
 from threading import RLock
 from time import monotonic, sleep
 from types import TracebackType
 from typing import Any, Protocol
 
-from sqlalchemy import Engine, StaticPool
+from sqlalchemy import Engine, NullPool, StaticPool
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import PoolProxiedConnection
 
@@ -29,6 +30,9 @@ Row = Sequence[Any]
 Call = tuple[Statement, Mapping[str, Any] | Iterable[Mapping[str, Any]]]
 """A statement with its parameters; with a sequence of them it runs once for each and returns no rows."""
 
+
+_IDLE = 8
+"""How many connections to a SQLite file are kept for later at most."""
 
 FROZEN = "arc_frozen"
 """Marks a connection, in its pool's notes, that sees a file as it was when it was opened."""
@@ -65,6 +69,9 @@ class Driver(Protocol):
     def reading(self) -> AbstractContextManager[Transaction]:
         """Begin a reading transaction, all of which sees one moment."""
 
+    def close(self) -> None:
+        """Close connections of its own."""
+
     def before_fork(self) -> None:
         """Give up, in the parent, what must not be there at a fork; nothing is under way."""
 
@@ -79,30 +86,25 @@ class SqliteDriver:
       (1,511 of 1,600 concurrent appends did).
     - Transactions are begun and ended by name, so a connection's `isolation_level` is neither used nor changed.
     - A database in memory lives on one connection, which callers take in turns.
+    - Where the engine has no pool, connections are kept here: taking one and giving it back are one step each, which no
+      interrupt can halve.
     """
 
     def __init__(self, engine: Engine, options: SqlOptions | None = None) -> None:
         self._engine = engine
         self._options = options or SqlOptions()
-        self._turn: AbstractContextManager[Any] = RLock() if isinstance(engine.pool, StaticPool) else nullcontext()
+        self._idle: deque[PoolProxiedConnection] = deque()
+        self._turn = RLock() if isinstance(engine.pool, StaticPool) else None
 
     def read(self, call: Call) -> list[Row]:
         """Run one reading statement; alone it is its own snapshot."""
-        statement, parameters = call
-        with self.connection() as connection:
-            return connection.execute(statement.sql, {**statement.defaults, **_single(parameters)}).fetchall()
+        with self._begin(None) as connection:
+            return connection.run(call)[0]
 
     def snapshot(self, *calls: Call) -> list[list[Row]]:
         """Read in one transaction; its first statement fixes the moment."""
-        with self.connection() as connection:
-            connection.execute("BEGIN")
-            try:
-                return [
-                    connection.execute(statement.sql, {**statement.defaults, **_single(parameters)}).fetchall()
-                    for statement, parameters in calls
-                ]
-            finally:
-                connection.execute("ROLLBACK")
+        with self.reading() as transaction:
+            return transaction.run(*calls)
 
     def write(self, call: Call) -> list[Row] | None:
         """Run one writing statement; others are waited for."""
@@ -119,15 +121,46 @@ class SqliteDriver:
 
     def transaction(self) -> AbstractContextManager[Transaction]:
         """Begin IMMEDIATE."""
-        return _SqliteTransaction(self.connection(), "BEGIN IMMEDIATE")
+        return self._begin("BEGIN IMMEDIATE")
 
     def reading(self) -> AbstractContextManager[Transaction]:
         """Begin; the first statement fixes the moment."""
-        return _SqliteTransaction(self.connection(), "BEGIN")
+        return self._begin("BEGIN")
 
-    def connection(self) -> "_SqliteCheckout":
-        """One of the pool's connections, for a `with` block."""
-        return _SqliteCheckout(self._engine, self._turn, self._options)
+    def _begin(self, begin: str | None) -> "_SqliteTransaction":
+        return _InTurn(self, begin, self._turn) if self._turn else _SqliteTransaction(self, begin)
+
+    def connect(self) -> PoolProxiedConnection:
+        """A connection for one caller, or with others while it has the turn."""
+        try:
+            return self._idle[0] if self._turn else self._idle.pop()
+        except IndexError:
+            pooled = self._engine.raw_connection()
+            connection: Any = pooled.driver_connection
+            _once(pooled, lambda: _configure_sqlite(connection, self._options))
+            if self._turn:
+                self._idle.append(pooled)
+            return pooled
+
+    def give_back(self, pooled: PoolProxiedConnection) -> None:
+        """Keep a connection with nothing begun, or give it to the engine's pool."""
+        if FROZEN in pooled.info:  # the next caller sees the file as it is then
+            pooled.invalidate()
+            pooled.close()
+        elif not self._turn:
+            if isinstance(self._engine.pool, NullPool) and len(self._idle) < _IDLE:
+                self._idle.append(pooled)
+            else:
+                pooled.close()
+
+    def translated(self, failure: Exception) -> StoreError:
+        """A driver's error as one of arc's."""
+        return _translated(failure, self._engine, unavailable=_sqlite_unavailable(failure))
+
+    def close(self) -> None:
+        """Close the connections that are kept."""
+        while self._idle:
+            self._idle.pop().close()
 
     def before_fork(self) -> None:
         """Close the file's idle connections.
@@ -136,74 +169,56 @@ class SqliteDriver:
         When the parent then closes the file, it removes the write-ahead log under the child, and what the child
         commits is lost.
         """
-        if not isinstance(self._engine.pool, StaticPool):
+        if not self._turn:
+            self.close()
             self._engine.dispose()
 
     def in_child(self) -> None:
         """Nothing: a database in memory is the child's own copy, and no file is open."""
 
 
-class _SqliteCheckout:
-    """Takes a connection from the pool and gives it back; a driver's error leaves as arc's.
+class _SqliteTransaction:
+    """A connection for a `with` block, on which something may be begun; it is given back with nothing begun.
 
-    A class, because nested generators would cost an append a tenth of its time.
+    - An exception at any line, such as an interrupt, leaves no transaction open and the turn to others. Where it hits
+      the way out, dropping this object does the rest: it closes the connection to a file.
+    - A class, because nested generators would cost an append a tenth of its time.
     """
 
-    __slots__ = ("_engine", "_options", "_pooled", "_turn")
+    _pooled: PoolProxiedConnection | None = None
 
-    def __init__(self, engine: Engine, turn: AbstractContextManager[Any], options: SqlOptions) -> None:
-        self._engine = engine
-        self._turn = turn
-        self._options = options
-
-    def __enter__(self) -> sqlite3.Connection:
-        self._turn.__enter__()
-        try:
-            self._pooled = self._engine.raw_connection()
-            connection: Any = self._pooled.driver_connection
-            _once(self._pooled, lambda: _configure_sqlite(connection, self._options))
-        except BaseException as error:
-            self.__exit__(type(error), error, error.__traceback__)
-            raise
-        return connection  # type: ignore[no-any-return]  # a pool knows no types
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        pooled = getattr(self, "_pooled", None)
-        if pooled is not None:
-            if FROZEN in pooled.info:
-                pooled.invalidate()
-            pooled.close()
-        self._turn.__exit__(kind, error, trace)
-        if isinstance(error, (SQLAlchemyError, sqlite3.Error)):
-            raise _translated(error, self._engine, unavailable=_sqlite_unavailable(error)) from error
-
-
-class _SqliteTransaction:
-    __slots__ = ("_begin", "_checkout", "_connection")
-
-    def __init__(self, checkout: _SqliteCheckout, begin: str) -> None:
-        self._checkout = checkout
+    def __init__(self, driver: SqliteDriver, begin: str | None) -> None:
+        self._driver = driver
         self._begin = begin
 
-    def __enter__(self) -> Transaction:
-        self._connection = self._checkout.__enter__()
+    def __enter__(self) -> "_SqliteTransaction":
         try:
-            self._connection.execute(self._begin)
+            self._enter()
         except BaseException as error:
-            self._checkout.__exit__(type(error), error, error.__traceback__)
+            self.__exit__(type(error), error, error.__traceback__)
             raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-        finally:
-            self._checkout.__exit__(kind, error, trace)
+        self._leave()
+        if isinstance(error, (SQLAlchemyError, sqlite3.Error)):
+            raise self._driver.translated(error) from error
+
+    def _enter(self) -> None:
+        self._pooled = pooled = self._driver.connect()
+        self._connection: sqlite3.Connection = pooled.driver_connection  # type: ignore[assignment]  # untyped in a pool
+        if self._begin:
+            self._connection.execute(self._begin)
+
+    def _leave(self) -> None:
+        if self._pooled:
+            connection: Any = self._pooled.driver_connection
+            if self._begin and connection.in_transaction:
+                connection.execute("ROLLBACK")
+            pooled, self._pooled = self._pooled, None
+            self._driver.give_back(pooled)
 
     def run(self, *calls: Call) -> list[list[Row]]:
         return [self._rows(statement, parameters) for statement, parameters in calls]
@@ -217,6 +232,33 @@ class _SqliteTransaction:
             return self._connection.execute(statement.sql, {**statement.defaults, **parameters}).fetchall()
         self._connection.executemany(statement.sql, parameters)
         return []
+
+
+class _InTurn(_SqliteTransaction):
+    """The same on a connection that callers take in turns."""
+
+    _takes_turn = False
+
+    def __init__(self, driver: SqliteDriver, begin: str | None, turn: Any) -> None:
+        super().__init__(driver, begin)
+        self._turn = turn
+
+    def __del__(self) -> None:
+        self._leave()
+
+    def _enter(self) -> None:
+        self._takes_turn = True  # said first: an interrupt may follow at once when the turn has come
+        self._turn.acquire()
+        super()._enter()
+
+    def _leave(self) -> None:
+        try:
+            super()._leave()
+        finally:
+            if self._takes_turn:
+                with suppress(RuntimeError):  # the turn had not come, or has gone
+                    self._turn.release()
+                self._takes_turn = False
 
 
 def _sqlite_unavailable(failure: Exception) -> bool:
@@ -321,6 +363,9 @@ class PostgresDriver:
         """Begin with the first calls."""
         return _PostgresTransaction(self._connection(), self._error, begin=_READING)
 
+    def close(self) -> None:
+        """Nothing: the engine's pool has them all."""
+
     def before_fork(self) -> None:
         """Nothing: a connection that is open in both processes does no harm while only one uses it."""
 
@@ -354,12 +399,16 @@ class _PostgresCheckout:
             self._pooled = self._engine.raw_connection()
         except (SQLAlchemyError, self._error) as error:
             raise _translated(error, self._engine, unavailable=True) from error
-        connection: Any = self._pooled.driver_connection
-        _once(self._pooled, lambda: send_packed(connection))
-        self._connection = connection
-        self._before = connection.autocommit
-        if not connection.closed:
-            connection.autocommit = True
+        try:
+            connection: Any = self._pooled.driver_connection
+            _once(self._pooled, lambda: send_packed(connection))
+            self._connection = connection
+            self._before = connection.autocommit
+            if not connection.closed:
+                connection.autocommit = True
+        except BaseException:
+            self._pooled.invalidate()
+            raise
         return connection
 
     def __exit__(
@@ -369,10 +418,13 @@ class _PostgresCheckout:
             if self._connection.closed:
                 self._pooled.invalidate()
                 self._engine.dispose()  # the server ended one; it may have ended all, and each would fail a call
-            elif not self.is_fit:
-                self._pooled.invalidate()
+            elif not self.is_fit or not (error is None or isinstance(error, Exception)):
+                self._pooled.invalidate()  # also after an interrupt: it may be amid a pipeline
             else:
                 self._connection.autocommit = self._before
+        except BaseException:
+            self._pooled.invalidate()
+            raise
         finally:
             self._pooled.close()
         if isinstance(error, (SQLAlchemyError, self._error)):

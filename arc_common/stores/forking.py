@@ -2,22 +2,25 @@
 
 import os
 from collections.abc import Callable
-from threading import Condition
+from threading import Lock
+from time import monotonic, sleep
 from types import TracebackType
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
 __all__ = ["ForkGate"]
 
 _LONGEST_WAIT = 60.0
 """Seconds a fork waits for operations under way; longer than any of them waits for a lock."""
+_POLL_SECONDS = 0.001
 
 
 class ForkGate:
-    """Surrounds a store's operations (`with gate:`), so that a fork happens between them and not within.
+    """Surrounds a store's operations (`with gate.operation():`), so that a fork happens between them and not within.
 
     - A fork in any thread waits for the operations under way; later ones wait for the fork. No lock is held by a
       thread that the child does not have.
     - `before` runs when nothing is under way, in the parent; `in_child` runs in the child, before anything else.
+    - Entering and leaving take no lock, so an interrupt leaves none behind.
 
     Args:
         before: Gives up what must not be there at the fork.
@@ -27,40 +30,50 @@ class ForkGate:
     def __init__(self, *, before: Callable[[], None], in_child: Callable[[], None]) -> None:
         self._before = before
         self._in_child = in_child
-        self._changed = Condition()
-        self._inside = 0
-        self._forking = False
+        self.under_way: set[ref[_Operation]] = set()
+        self.fork = Lock()
         _gates.add(self)
 
-    def __enter__(self) -> None:
-        with self._changed:
-            while self._forking:
-                self._changed.wait()
-            self._inside += 1
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with self._changed:
-            self._inside -= 1
-            if self._forking:
-                self._changed.notify_all()
+    def operation(self) -> "_Operation":
+        """An operation, for a `with` block."""
+        return _Operation(self)
 
     def shut(self) -> None:
         """Wait until nothing is under way, and keep it so."""
-        self._changed.acquire()
-        self._forking = True
-        self._changed.wait_for(lambda: not self._inside, timeout=_LONGEST_WAIT)
+        self.fork.acquire()
+        deadline = monotonic() + _LONGEST_WAIT
+        while self.under_way and monotonic() < deadline:
+            sleep(_POLL_SECONDS)
         self._before()
 
     def open(self, *, in_child: bool) -> None:
         """Let operations go on."""
         if in_child:
-            self._inside = 0
+            self.under_way.clear()
             self._in_child()
-        self._forking = False
-        self._changed.notify_all()
-        self._changed.release()
+        self.fork.release()
+
+
+class _Operation:
+    """Is under way until it is left, or dropped by code that was interrupted on its way out."""
+
+    __slots__ = ("__weakref__", "_gate")
+
+    def __init__(self, gate: ForkGate) -> None:
+        self._gate = gate
+
+    def __enter__(self) -> None:
+        gate = self._gate
+        gate.under_way.add(ref(self, gate.under_way.discard))  # before the look: a fork that begins then waits for it
+        while gate.fork.locked():
+            gate.under_way.discard(ref(self))
+            with gate.fork:
+                gate.under_way.add(ref(self, gate.under_way.discard))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._gate.under_way.discard(ref(self))
 
 
 # A fork concerns the whole process and its hooks can't be taken back: hence one registration and weak references.

@@ -128,7 +128,7 @@ class InMemoryStore:
         """See `ConversationStore.append`."""
         checked_limit("max_messages", max_messages, least=1)
         checked_counts(messages)
-        with self._gate, self._lock:
+        with self._gate.operation(), self._lock:
             session = self._get(key)
             if not messages:
                 return []
@@ -170,7 +170,7 @@ class InMemoryStore:
         checked_limit("max_tokens", max_tokens)
         checked_place("before", before)
         checked_place("after", after)
-        with self._gate, self._lock:
+        with self._gate.operation(), self._lock:
             session = self._get(key)
             if session is None:
                 return []
@@ -185,14 +185,14 @@ class InMemoryStore:
     def head(self, key: SessionKey, *, limit: int) -> list[StoredMessage]:
         """See `ConversationStore.head`."""
         checked_limit("limit", limit)
-        with self._gate, self._lock:
+        with self._gate.operation(), self._lock:
             session = self._get(key)
             return [detached(stored) for stored in session.messages[:limit]] if session else []
 
     def find(self, key: SessionKey, message_ids: Sequence[str]) -> list[StoredMessage]:
         """See `ConversationStore.find`."""
         names = checked_ids(message_ids)
-        with self._gate, self._lock:
+        with self._gate.operation(), self._lock:
             session = self._get(key)
             known = session.by_id if session else {}
             found = [known[name] for name in dict.fromkeys(names) if name in known]
@@ -201,7 +201,7 @@ class InMemoryStore:
     def at(self, key: SessionKey, places: Sequence[int]) -> list[StoredMessage]:
         """See `ConversationStore.at`."""
         wanted = sorted(checked_places(places))
-        with self._gate, self._lock:
+        with self._gate.operation(), self._lock:
             session = self._get(key)
             known = session.messages if session else []
             found = [known[i] for i in map(session.index_of, wanted) if i < len(known)] if session else []
@@ -210,7 +210,7 @@ class InMemoryStore:
     def remove(self, key: SessionKey, message_ids: Sequence[str]) -> int:
         """See `ConversationStore.remove`."""
         names = set(checked_ids(message_ids))
-        with self._gate, self._lock:
+        with self._gate.operation(), self._lock:
             session = self._get(key)
             if session is None:
                 return 0
@@ -224,13 +224,13 @@ class InMemoryStore:
 
     def conversation(self, key: SessionKey) -> Conversation | None:
         """See `ConversationStore.conversation`."""
-        with self._gate, self._lock:
+        with self._gate.operation(), self._lock:
             session = self._get(key)
             return session.record() if session else None
 
     def clear(self, key: SessionKey) -> int:
         """See `ConversationStore.clear`."""
-        with self._gate, self._lock:
+        with self._gate.operation(), self._lock:
             session = self._get(key)
             if session is None:
                 return 0
@@ -244,7 +244,7 @@ class InMemoryStore:
 
     def delete(self, key: SessionKey) -> bool:
         """See `ConversationStore.delete`."""
-        with self._gate, self._lock:
+        with self._gate.operation(), self._lock:
             if self._get(key) is None:
                 return False
             del self._sessions[key.caller_id, key.session_id]
@@ -258,7 +258,7 @@ class InMemoryStore:
         """See `ConversationStore.conversations`."""
         checked_scope(caller_id, user_id, limit)
         position = page_position(cursor)
-        with self._gate, self._lock:
+        with self._gate.operation(), self._lock:
             mine = [
                 ((to_microseconds(session.created_at), session.number), session.record())
                 for session in self._sessions.unused()
@@ -274,7 +274,7 @@ class InMemoryStore:
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
-        with self._gate, self._lock:
+        with self._gate.operation(), self._lock:
             yield
 
     def _erase(self, key: SessionKey) -> None:

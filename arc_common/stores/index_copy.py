@@ -143,7 +143,11 @@ class Copies:
             copy = self._copies.pop(key, None) or ScopeCopy()
             self._copies[key] = copy
         with copy.lock:
-            yield copy
+            try:
+                yield copy
+            except BaseException:  # an interrupt may have come amid a change
+                copy.reset(scope_id=0)
+                raise
         with self._lock:
             if self._copies.get(key) is copy:
                 self._sizes[key] = copy.size

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import create_engine
 
 from arc_common import ArcSettings
 from arc_common.indexing import Scope
@@ -89,7 +90,7 @@ def test_round_trips(on_the_wire: tuple[MemoryKeeper, Wire], name: str) -> None:
 
 def test_statements(tmp_path: Path) -> None:
     """One addition reads none of the texts that are there and writes each row once, with one commit."""
-    store = SqlStore(f"sqlite:///{tmp_path}/arc.db")
+    store = SqlStore(create_engine(f"sqlite:///{tmp_path}/arc.db", pool_size=1))
     keeper = a_keeper(store)
     sent: list[str] = []
     with store.engine.connect() as connection:

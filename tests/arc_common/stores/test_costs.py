@@ -9,6 +9,7 @@ from statistics import mode
 
 import psycopg
 import pytest
+from sqlalchemy import create_engine
 
 from arc_common.protocols import SessionKey
 from arc_common.stores.look_up import look_up_for
@@ -22,8 +23,13 @@ from tests.servers import PostgresServer
 KEY = SessionKey("session", user_id="user")
 
 
+def pooled_store(path: Path) -> SqlStore:
+    """A store on an engine with one connection, which the test can watch."""
+    return SqlStore(create_engine(f"sqlite:///{path}", pool_size=1))
+
+
 def driver_connection(store: SqlStore) -> sqlite3.Connection:
-    """The connection that a store with one thread uses."""
+    """The connection that a `pooled_store` uses."""
     pooled = store.engine.raw_connection()
     connection = pooled.driver_connection
     pooled.close()
@@ -144,7 +150,7 @@ def test_round_trips(on_the_wire: tuple[SqlStore, Wire], call: Callable[[SqlStor
 
 def test_statements_on_sqlite(tmp_path: Path) -> None:
     """A read is one statement, an append five with its BEGIN and COMMIT, however many messages it has."""
-    store = SqlStore(f"sqlite:///{tmp_path / 'arc.db'}")
+    store = pooled_store(tmp_path / "arc.db")
     store.append(KEY, [counted("first")])
     seen: list[str] = []
     driver_connection(store).set_trace_callback(seen.append)
@@ -175,7 +181,7 @@ def test_a_read_costs_the_same_however_much_there_is(tmp_path: Path, read: Calla
     """SQLite's virtual machine runs the same steps with 100 messages and sessions as with 20 times as many."""
     steps = []
     for size in (100, 2_000):
-        store = SqlStore(f"sqlite:///{tmp_path / f'{size}.db'}")
+        store = pooled_store(tmp_path / f"{size}.db")
         for number in range(size // 10):
             store.append(SessionKey(f"s{number}", user_id="user"), [counted("m")])
             store.append(SessionKey(f"t{number}", user_id="other"), [counted("m")])
@@ -191,7 +197,7 @@ def test_a_read_costs_the_same_however_much_there_is(tmp_path: Path, read: Calla
 
 def test_a_tail_by_tokens_reads_at_most_twice_what_it_returns(tmp_path: Path) -> None:
     """And at least 32 rows: the rows read are counted by the statements' limits."""
-    store = SqlStore(f"sqlite:///{tmp_path / 'arc.db'}")
+    store = pooled_store(tmp_path / "arc.db")
     store.append(KEY, [counted(f"m{number}", tokens=1) for number in range(1_000)])
     for budget in (1, 31, 40, 97, 100, 300, 700):
         seen: list[str] = []

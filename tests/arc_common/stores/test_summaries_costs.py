@@ -14,7 +14,7 @@ from arc_common.summaries import Commit
 from arc_common.testing.store_contract import counted
 from arc_common.testing.summary_store_contract import a_fact, a_leaf, a_view
 from tests.arc_common.stores.probes import Wire, counted_syncs, wire
-from tests.arc_common.stores.test_costs import driver_connection
+from tests.arc_common.stores.test_costs import driver_connection, pooled_store
 from tests.conftest import new_database
 from tests.servers import PostgresServer
 
@@ -145,7 +145,7 @@ def test_every_statement_names_the_caller() -> None:
 @pytest.mark.parametrize("leaves", [4, 400])
 def test_a_state_reads_as_many_rows_as_it_returns(tmp_path: Path, leaves: int) -> None:
     """Two selects, whatever the length: the steps of SQLite's machine do not grow with it."""
-    store = SqlStore(f"sqlite:///{tmp_path / 'arc.db'}")
+    store = pooled_store(tmp_path / "arc.db")
     fill(store, leaves=leaves)
     connection = driver_connection(store)
     steps: list[int] = []
@@ -160,7 +160,7 @@ def test_a_state_reads_as_many_rows_as_it_returns(tmp_path: Path, leaves: int) -
 def test_a_state_is_one_moment(tmp_path: Path) -> None:
     """What another connection commits between its two selects is in neither."""
     url = f"sqlite:///{tmp_path / 'arc.db'}"
-    store, other = SqlStore(url), SqlStore(url)
+    store, other = pooled_store(tmp_path / "arc.db"), SqlStore(url)
     fill(store, leaves=2)
     done: list[str] = []
 

@@ -1,0 +1,191 @@
+"""An interrupt at any line of an operation leaves nothing locked, half written or lost."""
+
+import contextlib
+import dis
+import os
+import signal
+import sqlite3
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import pytest
+import sqlalchemy
+
+import arc_common
+from arc_common import ArcSettings, ContextEngine, Document, Message
+from arc_common.messages import Role
+
+ARC = str(Path(arc_common.__file__).parent)
+BELOW = (ARC, str(Path(sqlalchemy.__file__).parent), contextlib.__file__)
+"""What is interrupted with SQLite; with PostgreSQL only arc's lines: SQLAlchemy's queue loses connections."""
+OFF = {"enabled": False}
+Operation = Callable[[ContextEngine, int], object]
+
+
+def append(engine: ContextEngine, number: int) -> list[Message]:
+    """A turn of two messages that belong together."""
+    turn = [Message(Role.USER, f"My order number is {number}.", id=f"u{number}"), Message(Role.ASSISTANT, "Noted.")]
+    return engine.session("s").append(turn)
+
+
+def context(engine: ContextEngine, number: int) -> object:
+    return engine.session("s").context("What is my order number?")
+
+
+def summarize(engine: ContextEngine, number: int) -> object:
+    append(engine, number)
+    return engine.session("s").summarize()
+
+
+def add_documents(engine: ContextEngine, number: int) -> object:
+    return engine.documents.add([Document(f"Boats, edition {number}", id="boats"), f"Trains {number}"])
+
+
+def interrupted_once(run: Callable[[], object], done: set[tuple[object, ...]], folders: tuple[str, ...]) -> bool:
+    """Run it, and interrupt it at the first line below the folders that is not in `done`; whether there was one."""
+    hit: list[tuple[object, ...]] = []
+
+    def lines(frame: FrameType, event: str, _: object) -> Any:
+        if event == "line" and not hit and not is_safe(frame.f_code, frame.f_lasti):
+            line = (frame.f_code.co_filename, frame.f_lineno, caller(frame))
+            if line not in done:
+                done.add(line)
+                hit.append(line)
+                raise KeyboardInterrupt
+        return lines
+
+    def calls(frame: FrameType, event: str, _: object) -> Any:
+        finalizes = {"__del__", "_collection_gced"} & {
+            one.f_code.co_name for one in (frame, frame.f_back) if one is not None
+        }  # Python drops what is raised there
+        return lines if frame.f_code.co_filename.startswith(folders) and not finalizes else None
+
+    before = sys.gettrace()
+    sys.settrace(calls)
+    try:
+        run()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(before)
+    return bool(hit)
+
+
+def caller(frame: FrameType) -> object:
+    """The line of arc's that called a library."""
+    inner: FrameType | None = frame
+    while inner is not None and not inner.f_code.co_filename.startswith(ARC):
+        inner = inner.f_back
+    return None if inner is frame or inner is None else (inner.f_code.co_filename, inner.f_lineno)
+
+
+def is_safe(code: CodeType, at: int) -> bool:
+    """Python reports `try:`, and a `with` again before it is left, as lines; no interrupt ever comes there."""
+    leaves_with = bytes([dis.opmap["LOAD_CONST"]]) * 3
+    steps = code.co_code[at : at + 8 : 2]
+    return leaves_with in (steps[:3], steps[1:]) or code.co_code[at] == dis.opmap["NOP"]
+
+
+@pytest.fixture
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "postgres":
+        return request.getfixturevalue("postgres_database")()  # type: ignore[no-any-return]  # a fixture of ours
+    return f"sqlite:///{tmp_path}/arc.db" if request.param == "file" else "sqlite://"
+
+
+@pytest.fixture
+def stranger(url: str) -> Iterator[Callable[[], None]]:
+    """Writes to the file on a connection of its own, as another process would: at once or not at all."""
+    if not url.startswith("sqlite:///"):
+        yield lambda: None
+        return
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None, timeout=1)) as connection:
+
+        def write() -> None:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("ROLLBACK")
+
+        yield write
+
+
+@pytest.mark.parametrize(
+    ("url", "operation"),
+    [
+        ("file", append),
+        ("file", context),
+        ("file", summarize),
+        ("file", add_documents),
+        ("memory", append),
+        ("memory", summarize),
+        ("memory", add_documents),
+        ("postgres", append),
+    ],
+    indirect=["url"],
+)
+def test_an_interrupt_at_any_line_leaves_both_sides_at_work(
+    url: str, stranger: Callable[[], None], operation: Operation
+) -> None:
+    """After each one another thread, another connection and a fork go on; a turn is there whole or not at all."""
+    summaries = {} if operation in (context, summarize) else {"summary": OFF}
+    settings = ArcSettings(recall=OFF, memory=OFF, **summaries)
+    with ContextEngine.open(url, settings=settings) as engine, ThreadPoolExecutor(1) as other:
+        acknowledged = [message for number in range(24) for message in append(engine, -1 - number)]
+        for number in range(3):
+            operation(engine, -100 - number)
+        done: set[tuple[object, ...]] = set()
+        number = 0
+
+        def once() -> None:
+            stored = operation(engine, number)
+            if operation is append:
+                acknowledged.extend(stored)  # type: ignore[arg-type]  # what an append returns
+
+        while interrupted_once(once, done, BELOW if url.startswith("sqlite") else (ARC,)):
+            number += 1
+            stranger()
+            revised = Message(Role.USER, f"Revision {number}", id="m")
+            other.submit(engine.session("other").append, revised).result(timeout=30)
+        assert number > (100 if operation is summarize else 200)
+        stored = engine.session("s").messages()
+        assert {message.id for message in acknowledged} <= {message.id for message in stored}
+        assert [message.role for message in stored] == [Role.USER, Role.ASSISTANT] * (len(stored) // 2)
+        pid = os.fork()
+        if pid == 0:  # pragma: no cover - in the child
+            os._exit(0)
+        os.waitpid(pid, 0)
+        append(engine, number + 1)
+
+
+def test_control_c_while_an_append_waits_for_another_writer(tmp_path: Path) -> None:
+    """SQLite ends its wait first and has the lock when the interrupt arrives: it is given up at once."""
+    path = tmp_path / "arc.db"
+    with (
+        ContextEngine.open(f"sqlite:///{path}", settings=ArcSettings(summary=OFF, recall=OFF, memory=OFF)) as engine,
+        closing(sqlite3.connect(path, isolation_level=None, timeout=1, check_same_thread=False)) as writer,
+    ):
+        append(engine, 0)
+        writer.execute("BEGIN IMMEDIATE")
+
+        def interrupt_then_end() -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+            writer.execute("COMMIT")
+
+        timer = threading.Timer(0.2, interrupt_then_end)
+        timer.start()
+        with pytest.raises(KeyboardInterrupt) as held:  # holds the traceback, and all that its frames hold
+            append(engine, 1)
+        timer.join()
+        writer.execute("BEGIN IMMEDIATE")
+        writer.execute("COMMIT")
+        append(engine, 2)
+        assert [message.text for message in engine.session("s").messages()][::2] == [
+            "My order number is 0.",
+            "My order number is 2.",
+        ]
+        assert held
