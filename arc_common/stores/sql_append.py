@@ -59,13 +59,15 @@ class SqlAppend:
                 results = self._without_lock(key, messages, wanted, now)
                 if results is not None:
                     return results
+        written = {id(counted.message): message_row(counted) for counted in reversed(messages)}  # before the lock
         with self._database.transaction() as transaction:
             look = self._lock(transaction, key, wanted, now)
             plan = plan_append(messages, existing=look.existing, next_seq=look.next_seq)
             if plan.inserted or plan.revised:
                 place = _place(key, look)
                 undo = self._undo(transaction, key, look, plan)
-                transaction.commit(*self._writes(plan, place, now, look.message_count, max_messages), *undo)
+                writes = self._writes(plan, place, now, look.message_count, max_messages, written=written)
+                transaction.commit(*writes, *undo)
         return plan.results
 
     def _without_lock(
@@ -143,10 +145,18 @@ class SqlAppend:
         return self._edits.undo(place, changed, look.touched)
 
     def _writes(
-        self, plan: AppendPlan, place: Mapping[str, Any], now: int, count: int, max_messages: int | None
+        self,
+        plan: AppendPlan,
+        place: Mapping[str, Any],
+        now: int,
+        count: int,
+        max_messages: int | None,
+        *,
+        written: Mapping[int, dict[str, Any]] | None = None,
     ) -> Iterator[Call]:
-        """What carries a plan out, in order."""
-        rows = [_placed_row(stored, place) for stored in plan.inserted]
+        """What carries a plan out, in order; `written` has rows of its messages by `id()`."""
+        written = written or {}
+        rows = [_placed_row(stored, place, written.get(id(stored.message))) for stored in plan.inserted]
         if rows:
             yield self._sql.insert_message, rows
         for revised in plan.revised:
@@ -197,9 +207,9 @@ def _change(plan: AppendPlan, inserts: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _placed_row(stored: StoredMessage, place: Mapping[str, Any]) -> dict[str, Any]:
+def _placed_row(stored: StoredMessage, place: Mapping[str, Any], row: dict[str, Any] | None = None) -> dict[str, Any]:
     return {
-        **message_row(stored),
+        **(row or message_row(stored)),
         "session": place["row_id"],
         "caller_id": place["caller_id"],
         "seq": stored.seq,
