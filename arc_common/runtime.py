@@ -251,6 +251,8 @@ class Runtime:
 
     def request(self, budget: TokenBudget | None = None) -> Request:
         """A request as the settings have it, before a caller brings anything: its budget, limits and layout."""
+        if not isinstance(budget, TokenBudget | None):
+            raise InvalidInputError("budget", budget, "a TokenBudget or None")
         settings = self.settings
         max_turns, max_messages = settings.conversation.window_limits
         return Request(

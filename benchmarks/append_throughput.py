@@ -1,7 +1,8 @@
-"""Appends a second: arc's store beside a loop written by hand for the driver, at equal durability.
+"""Appends a second: `session.append` beside a loop written by hand for the driver, at equal durability.
 
 The loop does the same job with the fewest statements: it locks the session's counter, inserts one row with its place,
-and commits (SQLite: WAL, synchronous=FULL; PostgreSQL: as installed, fsync on). Rounds alternate; medians are shown.
+and commits (SQLite: WAL, synchronous=FULL; PostgreSQL: as installed, fsync on). Arc appends with background work off
+and on (summaries, recall and memories at their defaults). Rounds alternate; medians are shown.
 
 python benchmarks/append_throughput.py [--appends 80] [--rounds 25] [--postgres-url URL]
 """
@@ -17,7 +18,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
@@ -25,9 +25,7 @@ from uuid import uuid4
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from arc_common.messages import Message, Role
-from arc_common.protocols import CountedMessage, SessionKey
-from arc_common.stores.sql import SqlStore
+from arc_common import ArcSettings, ContextEngine, Message, Role
 
 TEXT = "A message of an ordinary length: where is my order 4711, and when will it be here?"
 TABLES = (
@@ -39,21 +37,18 @@ TABLES = (
 )
 LOCK = "UPDATE loop_sessions SET next_seq = next_seq + 1 WHERE id = 1 RETURNING next_seq - 1"
 
+KINDS = ["arc", "arc with background work", "loop"]
 Append = Callable[[str], object]
 
 
 @contextmanager
-def arc(url: str) -> Iterator[Append]:
-    """Arc's store."""
-    store = SqlStore(url)
-    key = SessionKey("one session")
-
-    def append(message_id: str) -> object:
-        message = Message(Role.USER, TEXT, id=message_id, created_at=datetime.now(UTC))
-        return store.append(key, [CountedMessage(message, 20, "benchmark/1")])
-
-    yield append
-    store.close()
+def arc(url: str, *, background: bool = False) -> Iterator[Append]:
+    """One session of an engine."""
+    off = {"enabled": False}
+    settings = ArcSettings() if background else ArcSettings(summary=off, recall=off, memory=off)
+    with ContextEngine.open(url, settings=settings) as engine:
+        session = engine.session(f"background {background}", user_id="ann")
+        yield lambda message_id: session.append(Message(Role.USER, TEXT, id=message_id))
 
 
 @contextmanager
@@ -103,14 +98,14 @@ def _postgres_loop(url: str) -> Iterator[Append]:
 
 
 def work(url: str, count: int, rounds: int, together: Barrier, spans: "Queue[tuple[int, str, float, float]]") -> None:
-    """Take turns with both, in step with the other processes; tell when each round began and ended."""
-    with arc(url) as one, loop(url) as other:
-        kinds = {"arc": one, "loop": other}
+    """Take turns with all kinds, in step with the other processes; tell when each round began and ended."""
+    with arc(url) as quiet, arc(url, background=True) as busy, loop(url) as bare:
+        kinds = dict(zip(KINDS, (quiet, busy, bare), strict=True))
         for append in kinds.values():
             for _ in range(10):
                 append(uuid4().hex)
         for number in range(rounds):
-            for kind in sorted(kinds, reverse=bool(number % 2)):
+            for kind in KINDS[number % 3 :] + KINDS[: number % 3]:
                 together.wait()
                 begin = time.time()
                 for _ in range(count):
@@ -119,7 +114,7 @@ def work(url: str, count: int, rounds: int, together: Barrier, spans: "Queue[tup
 
 
 def compare(url: str, processes: int, count: int, rounds: int) -> dict[str, float]:
-    """Medians of appends a second, all processes together, and of the ratio within each round."""
+    """Medians of appends a second, all processes together, and of the ratios to the loop within each round."""
     with loop(url):  # makes its tables: PostgreSQL has CREATE TABLE IF NOT EXISTS fail where several do it at once
         pass
     fork = multiprocessing.get_context("fork")
@@ -130,7 +125,7 @@ def compare(url: str, processes: int, count: int, rounds: int) -> dict[str, floa
     for worker in workers:
         worker.start()
     times: dict[tuple[int, str], list[tuple[float, float]]] = defaultdict(list)
-    for _ in range(processes * rounds * 2):
+    for _ in range(processes * rounds * len(KINDS)):
         number, kind, begin, end = spans.get()
         times[number, kind].append((begin, end))
     for worker in workers:
@@ -139,9 +134,12 @@ def compare(url: str, processes: int, count: int, rounds: int) -> dict[str, floa
     rates = {
         round_: done / (max(end for _, end in both) - min(begin for begin, _ in both)) for round_, both in times.items()
     }
-    medians = {kind: statistics.median(rates[n, kind] for n in range(rounds)) for kind in ("arc", "loop")}
-    ratio = statistics.median(rates[n, "arc"] / rates[n, "loop"] for n in range(rounds))
-    return {**{kind: round(value, 1) for kind, value in medians.items()}, "ratio": round(ratio, 3)}
+    shown: dict[str, float] = {}
+    for kind in KINDS:
+        shown[kind] = round(statistics.median(rates[n, kind] for n in range(rounds)), 1)
+    for kind in KINDS[:2]:
+        shown[f"{kind}, ratio"] = round(statistics.median(rates[n, kind] / rates[n, "loop"] for n in range(rounds)), 3)
+    return shown
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from arc_common.facts import Fact, ProposedFact
 from arc_common.memory.contradictions import contradicts
@@ -32,6 +33,7 @@ def merged(
     said_at: Callable[[ProposedFact], datetime],
     new_id: Callable[[], str],
     ungrounded: Sequence[ProposedFact] = (),
+    unhurried: Callable[[Sequence[Any]], Iterable[Any]] = iter,
 ) -> Commit:
     """What storing a leaf with these facts changes in the ledger.
 
@@ -50,6 +52,7 @@ def merged(
         said_at: When a fact was said.
         new_id: Mints ids.
         ungrounded: What a model said that the leaf doesn't say.
+        unhurried: Goes through facts giving way to replies: each is compared with those under its key.
     """
 
     def stored(proposal: ProposedFact, maker: Maker, *, grounded: bool = True) -> Fact:
@@ -73,7 +76,7 @@ def merged(
         side = earlier if other.segment < segment.start else later
         side.setdefault(folded(other.key), []).append((folded(other.value), other))
     facts: dict[tuple[str, str], Fact] = {}
-    for proposal, maker in proposed:
+    for proposal, maker in unhurried(proposed):
         key, value = folded(proposal.key), folded(proposal.value)
         fact = stored(proposal, maker)
         facts.pop((key, value), None)  # the last one stands in the last one's place
@@ -81,11 +84,11 @@ def merged(
             if place[0] == key and maker == before.made_by == "rules" and contradicts(fact.value, before.value):
                 facts[place] = replace(before, superseded_by=fact.id)
         facts[key, value] = fact
-    for place, fact in facts.items():
+    for place, fact in unhurried(list(facts.items())):
         if taker := next((one.id for said, one in later.get(place[0], ()) if _ends(one, fact, said == place[1])), None):
             facts[place] = replace(fact, superseded_by=taker)
     superseded: dict[str, str] = {}
-    for (key, value), fact in facts.items():
+    for (key, value), fact in unhurried(list(facts.items())):
         for said, other in earlier.get(key, ()):
             if _ends(fact, other, said == value):
                 superseded[other.id] = fact.id

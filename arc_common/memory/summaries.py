@@ -350,6 +350,7 @@ class SummaryWriter:
             said_at=said_at,
             new_id=self._new_id,
             ungrounded=ungrounded,
+            unhurried=self.courtesy.between,
         )
 
     def _block(self, key: SessionKey, plan: Plan, lease: Lease) -> bool:

@@ -22,7 +22,7 @@ def usable_tokens(limit: int, counter: TokenCounter) -> int:
 
 
 def _usable(limit: int, relative_error: float) -> int:
-    return int(limit / (1 + relative_error))
+    return limit if limit > _MOST else int(limit / (1 + relative_error))  # a larger one limits nothing
 
 
 def _check(name: str, value: object, *, least: int = 0) -> None:

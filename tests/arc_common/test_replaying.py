@@ -29,9 +29,10 @@ class Clock:
         return self.now
 
 
-def opened(url=None, **settings):
+def opened(url=None, clock=None, **settings):
     numbers = count(1)
-    return ContextEngine.open(url, settings=ArcSettings(**settings), clock=Clock(), new_id=lambda: f"m{next(numbers)}")
+    clock = clock or Clock()
+    return ContextEngine.open(url, settings=ArcSettings(**settings), clock=clock, new_id=lambda: f"m{next(numbers)}")
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -154,13 +155,14 @@ def test_calls_without_results_are_an_answer_too(engine):
 @pytest.mark.parametrize("placement", ["user", "system"])
 def test_a_long_rest_is_noted_as_it_was(placement):
     """By the times of the messages, not by today's, and in its place."""
-    with opened(context={"placement": placement}) as engine:
+    clock = Clock()
+    with opened(clock=clock, context={"placement": placement}) as engine:
         session = engine.session("s")
         session.save_turn("hi", "hello")
-        engine._runtime.clock.now += timedelta(days=9)
+        clock.now += timedelta(days=9)
         shown = session.context("back")
         session.save_turn("back", "welcome")
-        engine._runtime.clock.now += timedelta(days=90)
+        clock.now += timedelta(days=90)
         assert said(engine.admin.replay("s", 2).window) == said(shown)
         assert "last active 9 days ago" in str(shown.messages)
         assert "last active" not in str(engine.admin.replay("s", 1).window.messages)

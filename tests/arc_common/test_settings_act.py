@@ -102,7 +102,10 @@ ACTS: dict[str, Any] = {
 }
 """Another value for each setting that acts on the conversation above."""
 
-BESIDE: dict[str, dict[str, Any]] = {"context.receipt_misses": {"budget": {"context_window": 3_000}}}
+BESIDE: dict[str, dict[str, Any]] = {
+    "budget.facts_share": {"budget": {"memory": 0}},  # which lends its room to facts
+    "context.receipt_misses": {"budget": {"context_window": 3_000}},
+}
 """What must be set besides for a setting to act."""
 
 ELSEWHERE: dict[str, str] = {
@@ -203,7 +206,7 @@ def test_a_setting_changes_what_is_seen(usual: str, name: str) -> None:
     group, knob = name.split(".")
     beside = BESIDE.get(name, {})
     before = shown(ArcSettings(**beside)) if beside else usual
-    assert shown(ArcSettings(**beside, **{group: {knob: ACTS[name]}})) != before
+    assert shown(ArcSettings(**{**beside, group: {**beside.get(group, {}), knob: ACTS[name]}})) != before
 
 
 def test_what_is_seen_depends_on_the_settings_alone(usual: str) -> None:

@@ -1,7 +1,7 @@
 """Settings act where they say they do."""
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import create_engine, event, text
 
 from arc_common import ArcSettings, ContextEngine, Document, TiktokenCounter
 
@@ -20,10 +20,13 @@ from arc_common import ArcSettings, ContextEngine, Document, TiktokenCounter
 )
 def test_sqlite_is_treated_as_the_settings_say(tmp_path, storage, pragma, value):
     """On the very connections that the store uses."""
-    with ContextEngine.open(f"sqlite:///{tmp_path}/arc.db", settings=ArcSettings(storage=storage)) as engine:
+    opened = []
+    database = create_engine(f"sqlite:///{tmp_path}/arc.db")
+    event.listen(database, "connect", lambda connection, _: opened.append(connection))
+    with ContextEngine.open(database, settings=ArcSettings(storage=storage)) as engine:
         engine.session("s").save_turn("hi", "hello")
-        with engine._runtime.conversations.engine.connect() as connection:
-            assert connection.execute(text(f"PRAGMA {pragma}")).scalar() == value
+        assert value in [connection.execute(f"PRAGMA {pragma}").fetchone()[0] for connection in opened]
+    database.dispose()
 
 
 def test_the_pool_is_as_large_as_the_settings_say():

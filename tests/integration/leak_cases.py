@@ -198,7 +198,7 @@ def one_each(engine: ContextEngine, party: Party) -> None:
 
 no_reads(
     "Corpus.add Corpus.delete Corpus.of Corpus.index HybridIndex.add HybridIndex.delete HybridIndex.embed_pending "
-    "HybridIndex.re_embed",
+    "HybridIndex.re_embed HybridIndex.replace",
     because="writes, or hands out what has cases of its own",
 )
 
