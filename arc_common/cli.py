@@ -70,13 +70,15 @@ def demo(
     ] = None,
     fast: Annotated[
         bool | None,
-        typer.Option("--fast/--slow", help="Show some turns (the default), or each, with a pause to read it."),
+        typer.Option(
+            "--fast/--slow", help="Show only some turns (the default), or every turn, with a pause to read it."
+        ),
     ] = None,
 ) -> None:
     """Play one conversation through two frameworks, beside a sliding window and beside sending everything.
 
     It needs no key and no network. With OPENAI_API_KEY, ANTHROPIC_API_KEY or GOOGLE_API_KEY set, and the provider's
-    package installed, a real model answers the questions. A run that was stopped goes on where it stopped.
+    package installed, a real model answers the questions. A run that was stopped resumes where it stopped.
     """
     from arc_common.demo.command import run_demo  # noqa: PLC0415 - see above
 

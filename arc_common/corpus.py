@@ -60,9 +60,9 @@ class Corpus:
         - A document without an id gets one that its text and source determine: added again, it is the same one.
         - With `chunk`, long ones are cut at sentences into chunks of `settings.rag.chunk_size` tokens, each of them a
           document with an id of its own (`<id>#<index>`). Of two with one id, the later is stored.
-        - What was stored of a document with that id before, whole or in chunks, leaves in the step in which the new one
-          comes: at any time, whatever else happens, one whole version is found.
-        - A failing embedder loses nothing: what it could not embed is found by its words.
+        - A document replaces the one stored under its id, whole or in chunks, in one step: searches always find one
+          complete version.
+        - A failing embedder loses nothing: texts that it could not embed are found by their words.
 
         Returns:
             The ids, in the order given.
@@ -81,7 +81,7 @@ class Corpus:
         return await self._runtime.workers.run(self.add, documents, chunk=chunk)
 
     def delete(self, ids: Collection[str]) -> int:
-        """Remove documents, those stored in chunks too, in one step; how many entries there were: each chunk is one.
+        """Remove documents and their chunks in one step, and return how many entries were removed; each chunk is one.
 
         Raises:
             InvalidInputError: `ids` is no collection of ids.
@@ -138,7 +138,7 @@ class Corpus:
         return await self._runtime.workers.run(self.search, query, top_k=top_k, filters=filters)
 
     def _chunks(self, documents: Sequence[Document]) -> Iterator[tuple[str | None, list[Document]]]:
-        """The chunks of each document, of those with one id the later's."""
+        """Split each document into chunks; if two have the same id, only the later one."""
         rag = self._runtime.settings.rag
         chunker = Chunker(self._runtime.token_counter, size=rag.chunk_size, overlap=rag.chunk_overlap)
         last = {document.id: place for place, document in enumerate(documents) if document.id is not None}

@@ -45,8 +45,8 @@ class ScoredDocument:
 
     Args:
         document: The document.
-        score: Higher is better; `None` when whoever found it gave no score. NaN and infinity are no score either.
-        score_parts: What the score was made from ("bm25": 7.1, "vector": 0.62).
+        score: Higher is better; `None` for a document without a score. NaN and infinity become `None`.
+        score_parts: The scores that it was made from ("bm25": 7.1, "vector": 0.62).
     """
 
     document: Document
@@ -60,7 +60,7 @@ class ScoredDocument:
             raise InvalidInputError("score_parts", self.score_parts, "a mapping from names to numbers")
         try:
             finite = self.score is None or math.isfinite(self.score)
-        except (TypeError, OverflowError) as error:  # text, for one, or an int that no float is as large as
+        except (TypeError, OverflowError) as error:  # such as text, or an int beyond the largest float
             raise InvalidInputError("score", self.score, "a finite number or None") from error
         if not finite:
             object.__setattr__(self, "score", None)
@@ -102,12 +102,12 @@ def checked_items(name: str, given: object, kind: type[_T] | tuple[type[_T], ...
 
 
 def usable_items(name: str, given: object, kind: type[_T], *, expected: str, on_bad: Callable[[str], None]) -> list[_T]:
-    """Those of a source's answers that are of one kind; what is not, or ends the answer, is reported and left out.
+    """Return the items of the expected kind from others' code; report and leave out the rest.
 
-    Where none is, what ended the answer is raised.
+    An exception amid the items is reported, too, and ends them. If there is no item before it, it is raised.
 
     Raises:
-        InvalidInputError: None is of this kind, or this is nothing that can be iterated over.
+        InvalidInputError: `given` is not iterable, or has no item of this kind.
     """
     if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
         raise InvalidInputError(name, given, expected)
@@ -122,11 +122,11 @@ def usable_items(name: str, given: object, kind: type[_T], *, expected: str, on_
     except Exception as error:
         if not items:
             raise
-        on_bad(f"{name}: broke off behind {len(items)} answers: {type(error).__name__}: {error}"[:300])
+        on_bad(f"{name}: stopped after {len(items)} answers: {type(error).__name__}: {error}"[:300])
     if bad and not items:
         raise InvalidInputError(name, bad[0], expected)
     if bad:
-        on_bad(f"{name}: {len(bad)} of {len(items) + len(bad)} answers left out, which are not {expected}")
+        on_bad(f"{name}: {len(bad)} of {len(items) + len(bad)} answers were left out because they are not {expected}")
     return items
 
 

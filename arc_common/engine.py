@@ -76,8 +76,8 @@ class ContextEngine:
             url: A SQLAlchemy address of SQLite or PostgreSQL, or an `Engine`. Without one, `settings.database_url`;
                 without that, conversations are kept in memory, which is said once in the log.
             chat_model: Summarises and extracts; nothing needs it.
-            summary_model: Summarises in its place; a cheaper one will do. Required where `settings.summary.llm_model`
-                names a model: only the adapters' `open_engine` can make one by its name.
+            summary_model: Summarises in place of `chat_model`; a cheaper one will do. Required if
+                `settings.summary.llm_model` names a model: only the adapters' `open_engine` makes one from its name.
             embedder: Makes vectors; nothing needs it.
             token_counter: Counts tokens; by default the one that `settings.tokens` names.
             retriever: Finds documents for each turn, in place of `engine.documents`.
@@ -112,8 +112,8 @@ class ContextEngine:
         named = settings.summary.llm_model
         if named is not None and summary_model is None and settings.summary.enabled:
             raise ConfigurationError(
-                f"summary.llm_model: got {named!r}, but this engine makes no models by name; open it with open_engine "
-                "of langchain_arc or llamaindex_arc, or give the model itself: summary_model=…"
+                f"summary.llm_model: got {named!r}, but this engine can't make a model from its name; use open_engine "
+                "of langchain_arc or llamaindex_arc, or pass the model as summary_model"
             )
         clock = _now if clock is None else _zoned(clock)
         store, threads = _open_store(url, settings, clock)
@@ -286,12 +286,12 @@ def _now() -> datetime:
 
 
 def _zoned(clock: Callable[[], datetime]) -> Callable[[], datetime]:
-    """A user's clock, refused when it gives no time with a zone."""
+    """Wrap a user's clock so that a time without a zone is refused."""
 
     def now() -> datetime:
         time = clock()
         if not isinstance(time, datetime) or time.tzinfo is None:
-            raise InvalidInputError("clock", time, "a function that gives a datetime with a time zone")
+            raise InvalidInputError("clock", time, "a function that returns a datetime with a time zone")
         return time
 
     return now

@@ -71,7 +71,7 @@ class ConfigurationError(ArcError):
 
 
 class MissingDependencyError(ConfigurationError, ImportError):
-    """An optional package could not be imported: it is missing, or its release does not suit. The cause says which.
+    """An optional package could not be imported: it is missing or too old. The cause tells which.
 
     Args:
         feature: The class or function that needs it.

@@ -36,10 +36,10 @@ EntryKind = Literal["document", "message", "fact", "memory", "artifact"]
 KINDS: tuple[EntryKind, ...] = get_args(EntryKind)
 
 DOCUMENT_ID = "document_id"
-"""The metadata key under which a chunk names the document that it is a part of."""
+"""The metadata key under which a chunk stores its document's id."""
 
 MAX_DIMENSION = 16_000
-"""Of a vector; pgvector stores no longer ones."""
+"""The longest vector that pgvector stores."""
 
 _DEPTH = 32
 _INTEGERS = 2**63
@@ -239,9 +239,10 @@ class IndexStore(IndexReader, Protocol):
     def put(
         self, scope: Scope, kind: EntryKind, entries: Sequence[IndexEntry], *, removed: Collection[str] = ()
     ) -> None:
-        """Store entries, each in the place of the one with its id; of two with one id, the later.
+        """Store entries; each replaces the one with its id. If two have the same id, the later one is stored.
 
-        In the same step, remove those with the ids `removed` that are not among them, and their chunks (see `remove`).
+        The same step removes the entries whose ids are in `removed`, and their chunks (see `remove`), but none of those
+        just stored.
 
         Raises:
             InvalidInputError: A vector's embedder or dimension is another than that of the vectors that are there;
@@ -261,9 +262,9 @@ class IndexStore(IndexReader, Protocol):
         """Forget all vectors, so that another embedder can make new ones; how many there were."""
 
     def remove(self, scope: Scope, kind: EntryKind, ids: Collection[str]) -> int:
-        """Remove entries; how many were there.
+        """Remove entries, and return how many there were.
 
-        Of kind "document", the chunks of each leave with it: entries `<id>#…` that name it as their `document_id`.
+        A document's chunks are removed with it: the entries `<id>#…` whose `document_id` is its id.
         """
 
     def erase(self, scope: Scope, *, kind: EntryKind | None = None) -> int:
@@ -298,7 +299,7 @@ class IndexStore(IndexReader, Protocol):
 
 
 def chunk_prefix(document_id: str) -> str:
-    """How the ids of a document's chunks begin; the chunk's index follows."""
+    """Return the beginning of the ids of a document's chunks; the chunk's index follows it."""
     return f"{document_id}#"
 
 

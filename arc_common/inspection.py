@@ -72,7 +72,7 @@ def _opened(url: str | None) -> ContextEngine:
     """An engine that makes no tables, on a database that is there."""
     from sqlalchemy import make_url  # noqa: PLC0415 - after the address is known to be one
 
-    settings = ArcSettings(storage={"auto_migrate": False}, summary={"llm_model": None})  # it writes nothing
+    settings = ArcSettings(storage={"auto_migrate": False}, summary={"llm_model": None})  # inspecting calls no model
     address = url or settings.resolved_database_url
     if address is None:
         raise ConfigurationError("no database: give its address, or set ARC_DATABASE_URL (sqlite:///arc.db)")

@@ -176,7 +176,7 @@ class Message:
 
     def __post_init__(self) -> None:
         if type(self.role) is not Role:
-            if not isinstance(self.role, str):  # enum would show the value, however deep it is
+            if not isinstance(self.role, str):  # Enum would repr the value, which fails if it is nested too deep
                 raise InvalidInputError("role", self.role, "one of system, user, assistant, tool")
             object.__setattr__(self, "role", Role(self.role))
         content = self.content

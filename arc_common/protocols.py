@@ -58,8 +58,8 @@ class QueryEmbedder(Embedder, Protocol):
 class TokenCounter(Protocol):
     """Counts a text's tokens as a model would see them.
 
-    A counter that estimates states its error in an optional attribute, `relative_error`: in 999 of 1,000 requests the
-    real tokens are at most the counted ones times `1 + relative_error`. Whoever fills a limit keeps that much free.
+    A counter that estimates may state its error in the attribute `relative_error`: in 999 of 1,000 requests the real
+    tokens are at most the counted tokens times `1 + relative_error`. Code that fills a limit keeps that much free.
     """
 
     @property

@@ -76,7 +76,7 @@ class Reader:
     def view(
         self, limits: ViewLimits, *, following: Sequence[Message], count: Callable[[Message], int] | None, query: str
     ) -> list[Message]:
-        """The newest whole turns within the limits, behind facts and summary: see `Session.window`."""
+        """Return facts, summary and the newest whole turns within the limits: see `Session.window`."""
         runtime = self._runtime
         whole = runtime.default_budget().input_limit if limits.max_tokens is None else limits.max_tokens
         most = whole if count else usable_tokens(whole, runtime.token_counter)
@@ -128,7 +128,7 @@ class Reader:
         return list(view.messages)
 
     def _view_room(self, available: int) -> HistoryRoom:
-        """The tokens that there are for verbatim messages in a view of so many."""
+        """Return the room for verbatim messages in a view of so many tokens."""
         budget = replace(
             self._runtime.default_budget(), context_window=max(available, 1), output_reserve=0, relative_error=0.0
         )

@@ -358,7 +358,7 @@ def _as_message(name: str, value: object, role: Role) -> Message:
 
 
 def _member(kind: builtins.type[_Kind], field: str, value: object) -> _Kind:
-    """The enumeration's member by its name."""
+    """Return the enumeration's member of this name."""
     if not isinstance(value, str):
         raise InvalidInputError(field, value, f"one of {', '.join(kind)}")
     return kind(value)

@@ -267,7 +267,7 @@ class Runtime:
         )
 
     def default_budget(self) -> TokenBudget:
-        """The settings' budget, with the counter's error kept free."""
+        """Return the settings' budget, with the counter's error kept free."""
         settings = self.settings
         shares = settings.budget
         sections = {

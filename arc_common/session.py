@@ -457,7 +457,7 @@ class Session:
         return await self._runtime.workers.run(self.delete)
 
     def find(self, message_ids: Sequence[str]) -> list[Message]:
-        """Those of the messages that are there, oldest first."""
+        """Return the stored messages with these ids, oldest first."""
         if self._key is None:
             return []
         return [stored.message for stored in self._runtime.store.find(self._key, message_ids)]

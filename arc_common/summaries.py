@@ -107,8 +107,8 @@ class View:
         instructions: The texts of system messages that lie before the boundary: they are always shown.
         correction: The token counter's correction at adoption.
         adopted_at: When (UTC).
-        stale: Whether a message before the boundary was edited or removed, and the texts must be made again.
-        unshown: How many narratives there was no room for, or had to be written again first.
+        stale: Whether the texts must be written again because a message before the boundary was edited or removed.
+        unshown: How many narratives did not fit or have yet to be written again.
         unshown_tokens: Their tokens.
     """
 

@@ -107,7 +107,7 @@ def _system(instructions: SystemMessage | None, system: Message | None) -> Syste
 
 
 def _says_something(message: SystemMessage) -> bool:
-    """Providers refuse a system message of blank text."""
+    """Return whether a system message has more than blank text, which providers refuse."""
     blocks = message.content if isinstance(message.content, list) else ()
     return bool(message.text.strip()) or any(isinstance(it, dict) and it.get("type") != "text" for it in blocks)
 

@@ -72,13 +72,13 @@ def fit_messages(
       and a call without its results are left out, except for calls at the very end, which are to be answered yet.
     - System messages at the start and the newest user message are kept whole. Later system messages stay and go with
       the turn that they stand in; they are moved up to the first ones, because providers refuse or drop them elsewhere.
-    - What follows the system messages begins with the user's; whole turns are kept, from the newest. Of a newest turn
-      that is too large, older tool results are cleared, then its older steps are left out; the results of its newest
-      step are cut to what fits.
-    - What is kept are the very objects that were given, in conversation order. Changed copies stand for results that
-      were cleared or cut, and for a later call with an earlier one's id and its result, which providers refuse.
-    - The sum is at most `max_tokens` under the counter, also if that counts a list as more than its messages; one of
-      arc's counters that estimates keeps the error free that it states.
+    - After the system messages, a user message comes first; whole turns are kept, from the newest. If the newest turn
+      is too large, its older tool results are cleared, then its older steps are left out, and the results of its newest
+      step are cut until they fit.
+    - Kept messages are the objects given, in conversation order. Only results that were cleared or cut are changed
+      copies, and calls that repeat an earlier call's id (which providers refuse) with their results.
+    - The sum is at most `max_tokens` under the counter, also if that counts a list as more than its messages. For a
+      counter of arc's that states an error, the error is kept free, too.
 
     Args:
         messages: The conversation, oldest first, in any form that LangChain takes. Without it, a runnable that takes
@@ -104,7 +104,7 @@ def fit_messages(
 
 
 def fitted_to(room: int, messages: Messages, *, counter: TokenCounter) -> list[BaseMessage]:
-    """The newest messages that fit so many tokens under a counter, of which no error is taken off any more.
+    """Return the newest messages that fit into so many tokens, from which the counter's error was taken already.
 
     Raises:
         BudgetExceededError: The system messages and the newest user message alone don't fit.
@@ -146,7 +146,7 @@ def _fitted(messages: Messages, *, max_tokens: int, count: _Count) -> list[BaseM
         excess = count(fitted) - max_tokens
         if excess <= 0:
             return fitted
-        total = sum(map(cost, kept))  # the counter finds more in a list than in its messages
+        total = sum(map(cost, kept))  # the counter counts more for a list than for its messages
         room = total - (max(min(excess, total // 8), 1) if selection.changed else 1)
 
 
@@ -159,7 +159,7 @@ def _around(given: Sequence[BaseMessage], count: _Count) -> int:
 
 
 def _least(shapes: Sequence[Message]) -> list[int]:
-    """The places of the system messages at the start and of the newest user message; blank messages don't count."""
+    """Return the places of the leading system messages and the newest user message; blank messages are skipped."""
     spoken = [shape for shape in shapes if says_something(shape)]
     leading = takewhile(lambda shape: shape.role is Role.SYSTEM, spoken)
     user = current_turn(spoken).user
@@ -191,7 +191,7 @@ def _plain(message: BaseMessage) -> Message:
 
 
 def _shown(shape: Message, given: Sequence[BaseMessage], shapes: Sequence[Message]) -> BaseMessage:
-    """The message that a shape stands for: itself, or a copy with the text that was left of it."""
+    """Return the message for a shape: the object given, or a copy with the shape's content."""
     place = int(shape.id or 0)
     message, content = given[place], shape.content
     if content == shapes[place].content:

@@ -106,13 +106,12 @@ def to_arc(message: BaseMessage) -> Message:
 
 
 def from_arc(message: Message) -> BaseMessage:
-    """An arc message as LangChain's.
+    """Return an arc message as LangChain's.
 
-    - Exactly the message that `to_arc` was given, if it was given one; its id is the stored one, and its calls have the
-      ids that arc's have. (An object inside it whose class this process has not loaded can't be made again: then what
-      follows holds.)
-    - Otherwise a system, human, AI or tool message with LangChain's standard content blocks; absent content and an
-      absent tool call id, which LangChain doesn't have, become `""`.
+    - It equals the message that `to_arc` was given, if there was one, but has the stored id, and its calls have the ids
+      of arc's calls. (If it holds an object whose class this process has not loaded, the next point applies.)
+    - Otherwise it is a system, human, AI or tool message with LangChain's standard content blocks; absent content and
+      an absent tool call id, which LangChain doesn't have, become `""`.
     - A new object each time, which shares no mutable value with arc's.
     """
     if message.origin is None or message.origin.format != _FORMAT:
@@ -131,7 +130,7 @@ def from_arc(message: Message) -> BaseMessage:
 
 
 def with_ids_of(message: Message, original: BaseMessage) -> BaseMessage:
-    """LangChain's message with the call ids that arc's has, in every place that names them; itself if it has them."""
+    """Return LangChain's message with arc's call ids wherever it holds them; the same object if nothing changes."""
     fields: tuple[str, ...]
     old: list[str | None]
     if isinstance(original, AIMessage):

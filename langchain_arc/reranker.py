@@ -47,7 +47,7 @@ __all__ = ["ArcDocumentCompressor", "LangChainReranker"]
 _log = logging.getLogger("arc.rag")
 
 _SEPARATOR = "\n\n"
-"""What LangChain's chains put between two documents' texts."""
+"""The separator that LangChain's chains put between documents."""
 
 _DOUBT = 8
 """Tokens that the border between two texts may save, at most: what is larger by more than that need not be counted."""
@@ -65,11 +65,11 @@ class ArcDocumentCompressor(BaseDocumentCompressor):
       some tell one, or the order is another (a step between has ranked them and kept the scores of an older one), the
       order gives the scores, from 1 for the first in equal steps towards 0.
     - With `max_tokens`, the texts of what is kept, joined by empty lines as LangChain's chains join them, have no more
-      tokens than that, less the error that the counter states. One that is too large is passed over, so that smaller
-      ones behind it still get in.
-    - A reranker that fails leaves the order as it was; what it answers without having been given it is left out. A
-      warning says so.
-    - An empty result says that nothing is relevant, or that nothing fits.
+      tokens than that, less the error that the counter states. A document that is too large is skipped, so that smaller
+      ones after it still get in.
+    - If the reranker fails, the order stays as it was; documents that it was not given are left out. A warning is
+      logged for both.
+    - An empty result means that nothing is relevant, or that nothing fits.
 
     Args:
         reranker: Puts the documents in order; without one, they stay in theirs.
@@ -117,7 +117,7 @@ class ArcDocumentCompressor(BaseDocumentCompressor):
         query: str,
         callbacks: Callbacks | None = None,  # noqa: ARG002 - a compressor is no run of its own
     ) -> list[LangChainDocument]:
-        """The best of the documents, best first, as copies. `acompress_documents` is its async form."""
+        """Return the best of the documents, best first, as copies. `acompress_documents` is its async form."""
         documents = checked_items("documents", documents, LangChainDocument, expected="LangChain documents")
         if not documents:
             return []

@@ -28,9 +28,9 @@ class ArcChatStore(BaseChatStore):
     """Keeps chat messages in an engine's sessions, under their ids as keys.
 
     - Durable, shared and ordered as the engine's store is; each method has an async form that blocks no event loop.
-    - Sees the sessions of its caller and user only.
+    - It sees only the sessions of its caller and user.
     - Messages come back exactly as they were given, as fresh objects.
-    - LlamaIndex's default key is refused: all memories made without a key would share it.
+    - LlamaIndex's default key is refused, because all memories made without a key would share it.
     - A copy, also a deep one, works on the same engine. It can't be pickled: an engine holds connections.
 
     Args:
@@ -69,11 +69,13 @@ class ArcChatStore(BaseChatStore):
         """The session that a key stands for. Does no I/O.
 
         Raises:
-            InvalidInputError: The key can't be a session's id, or is LlamaIndex's default for memories without one.
+            InvalidInputError: The key can't be a session's id, or is LlamaIndex's default key.
         """
         if key == DEFAULT_CHAT_STORE_KEY:
             raise InvalidInputError(
-                "session_id", key, "one conversation's own id (session_id or chat_store_key): all share the default"
+                "session_id",
+                key,
+                "one conversation's own id, as session_id or chat_store_key (the default would be shared by all)",
             )
         return self._engine.session(key, caller_id=self.caller_id, user_id=self.user_id)
 

@@ -45,8 +45,8 @@ class ArcFusionRetriever(BaseRetriever):
       work with stay as they are; each retriever gets a bundle of its own.
     - One query by default, and no model call. Queries that can't be made are left out: the query asked is always there,
       or what the transformer makes of it.
-    - The async form asks all retrievers at once. One that fails is left out, logged and counted
-      (`rag.retrieve.errors`); what it raises is raised where none of them answers.
+    - The async form asks all retrievers at once. A retriever that fails is left out, logged and counted
+      (`rag.retrieve.errors`); if all fail, the first exception is raised.
 
     Args:
         retrievers: At least one.
@@ -112,7 +112,7 @@ class ArcFusionRetriever(BaseRetriever):
             for retriever in self._retrievers:
                 try:
                     found.append(retriever.retrieve(replace(query)))
-                except Exception as error:  # noqa: BLE001 - what the others find is enough to go on
+                except Exception as error:  # noqa: BLE001 - the other retrievers' answers suffice
                     found.append(error)
         return self._fused(self._answered(found))
 
@@ -129,7 +129,7 @@ class ArcFusionRetriever(BaseRetriever):
     def _answered(
         self, found: Sequence[list[NodeWithScore] | BaseException]
     ) -> list[tuple[float, list[NodeWithScore]]]:
-        """The answers with their weights; retrievers that failed are logged and counted, and raised if all did."""
+        """Return the answers with their weights; log and count failures, or raise the first if all failed."""
         answers = []
         for place, answer in enumerate(found):
             if not isinstance(answer, BaseException):
@@ -138,7 +138,7 @@ class ArcFusionRetriever(BaseRetriever):
             if not isinstance(answer, Exception) or all(isinstance(other, BaseException) for other in found):
                 raise answer
             self._observer.count("rag.retrieve.errors")
-            _log.warning("The nodes of one retriever are missing: %s", answer, exc_info=answer)
+            _log.warning("The nodes of a retriever that failed are missing: %s", answer, exc_info=answer)
         return answers
 
     def _queries(self, asked: QueryBundle) -> list[QueryBundle]:

@@ -128,8 +128,8 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
                 begins otherwise is replaced, as by `set`.
             llm: Three quarters of its context window are the limit, if none is given.
             chat_store: An `ArcChatStore`, in place of `engine`, `user_id` and `caller_id`.
-            chat_store_key: The session's id, if `session_id` isn't given. One of them is required, except for a memory
-                that has an engine of its own and no database.
+            chat_store_key: The session's id, if `session_id` isn't given. One of them is required, unless the memory
+                has an engine of its own without a database.
             token_limit: Tokens that `get` returns at most, the initial count included; 3,000 by default.
             tokenizer_fn: Counts in place of the engine's counter, each text once.
             engine: Where the session is; by default an engine of this memory's own, as the settings say (in memory,
@@ -414,7 +414,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
 
 
 def _checked_key(key: str, store: ArcChatStore, *, is_own: bool) -> str:
-    """The session's id; a new one for a memory without an id whose engine is its own and in memory only."""
+    """Return the session's id; a new one if none is given and the engine is the memory's own, without a database."""
     if key == DEFAULT_CHAT_STORE_KEY and is_own and store.engine.settings.resolved_database_url is None:
         return f"chat_{uuid4().hex}"
     store.session(key)

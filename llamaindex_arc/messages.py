@@ -100,11 +100,11 @@ def to_arc(message: ChatMessage) -> Message:
 
 
 def from_arc(message: Message) -> ChatMessage:
-    """The LlamaIndex message that says what this one says.
+    """Return an arc message as LlamaIndex's.
 
-    - Exact if it came from LlamaIndex, except that its calls have the ids that arc's have.
-    - Otherwise built from its fields: `None` becomes no blocks, `""` an empty text block.
-    - A fresh object each time, down to its blocks and arguments: agents edit what a memory returned in place.
+    - It equals the original if the message came from LlamaIndex, but its calls have the ids of arc's calls.
+    - Otherwise it is built from arc's fields: `None` becomes no blocks, `""` an empty text block.
+    - It is a fresh object each time, down to its blocks and arguments, because agents edit messages in place.
     - Parts that LlamaIndex has no block for are left out, except for their text.
     - `id`, `created_at` and `metadata` are left out: a `ChatMessage` has no place for them but `additional_kwargs`,
       which providers may be sent.
@@ -270,7 +270,7 @@ def _rebuilt(message: Message) -> ChatMessage:
 
 
 def _with_ids_of(message: Message, exact: ChatMessage) -> ChatMessage:
-    """The fresh message with the call ids that arc's has, in blocks as in `additional_kwargs`."""
+    """Put arc's call ids into a fresh message, in its blocks and in `additional_kwargs`."""
     kwargs = exact.additional_kwargs
     if message.role is Role.TOOL:
         old, new = [_text(kwargs, "tool_call_id", "call_id")], [message.tool_call_id]

@@ -32,12 +32,11 @@ _SEPARATOR = "\n\n"
 class ArcTokenBudgetPostprocessor(BaseNodePostprocessor):
     """Keeps the best nodes whose texts together fit into a token budget. Put it last among the postprocessors.
 
-    - A node costs what the model would read of it: its text with the metadata that is meant for the model. Images and
-      other media are not counted. Together, the texts are counted as LlamaIndex's synthesizers join them, with and
-      without the white space around each: neither has more tokens than the budget, less the error that the counter
-      states.
-    - Nodes are taken by score, best first, those without a score last; one that is too large is passed over, so that
-      smaller ones behind it still get in. Those kept stand in the order in which they came.
+    - A node is counted as the model reads it: its text with the metadata meant for the model. Images and other media
+      are not counted. The texts together are counted as LlamaIndex's synthesizers join them, with and without the white
+      space around each: neither exceeds the budget, less the error that the counter states.
+    - Nodes are taken by score, best first, those without a score last; a node that is too large is skipped, so that
+      smaller ones after it still get in. The kept nodes stay in the order in which they came.
     - Nodes, metadata and scores are left as they are, and so is the list given.
 
     Args:

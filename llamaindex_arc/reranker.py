@@ -43,8 +43,8 @@ class ArcNodePostprocessor(BaseNodePostprocessor):
       nodes, best first: no node, metadata, score or list given is changed.
     - Scores may be missing, NaN or infinite; such a node counts as one without a score.
     - A reranker that rewrites a document's text gets a copy of the node with that text.
-    - A reranker that fails leaves the order as it was; what it answers without having been given it is left out. A
-      warning says so.
+    - If the reranker fails, the order stays as it was; documents that it was not given are left out. A warning is
+      logged for both.
     - Its async form works on a thread.
 
     Args:

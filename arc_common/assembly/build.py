@@ -178,7 +178,7 @@ class _Builder:
         ]
 
     def recall(self) -> None:
-        """What the question asks for of what is not always shown; and how long the conversation rested."""
+        """Fill in the memories, artifacts, facts and messages recalled for the question, and the idle note."""
         most = self._request.budget.ceiling("memory")
         room = max(min(self._sharing.room("memory"), most - self._borrowed), 0)
         noted = replace(self._sharing.draft, idle_note=self._layers.idle_note)
@@ -206,7 +206,7 @@ class _Builder:
         self._sharing.close("memory", tokens=spent, allotted=room, items=items)
 
     def _recall(self, lines: Sequence[RecalledLine], kind: RecalledKind, room: int) -> int:
-        """Show the best of these lines, as far as there is room; what they cost."""
+        """Show the best of these lines that fit, and return what they cost."""
         if not lines:
             return 0
         filled = self._sharing.filled(

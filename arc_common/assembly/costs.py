@@ -58,7 +58,7 @@ class Costs:
         return self.corrected(self._counter.count(text)) if text else 0
 
     def tool(self, tool: Mapping[str, Any]) -> int:
-        """One tool's schema."""
+        """Count one tool's schema."""
         return self.corrected(tools_tokens(self._counter, [tool]))
 
     def schemas(self, request: Request) -> int:

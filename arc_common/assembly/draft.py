@@ -88,7 +88,7 @@ class Draft:
         return sorted(self.said, key=lambda one: (one.order is None, one.order))
 
     def recollections(self, costs: Costs) -> list[Item]:
-        """What comes back for the question, as items in the order of the prompt."""
+        """Return the blocks recalled for the question as items, in the order of the prompt."""
         note = [Item("note", self.idle_note, tokens=costs.text(self.idle_note))] if self.idle_note else []
         return note + [
             Item(kind, one.line, one.id, costs.corrected(one.tokens), one.score_parts, day_of(one))
@@ -121,7 +121,7 @@ class Draft:
 
 
 def fact_items(layers: Layers) -> list[Item]:
-    """The pinned facts as items."""
+    """Return the pinned facts as items."""
     return [Item("fact", line, name) for line, name in zip_longest(layers.facts, layers.fact_ids)]
 
 
@@ -141,13 +141,10 @@ def _appended(message: Message, block: str) -> Message:
 
 
 def memory_message(layers: Layers, *, max_tokens: int, costs: Costs) -> tuple[Message | None, list[Item]]:
-    """Older instructions, facts and summary as one leading system message, for views that have no prompt of their own.
+    """Return older instructions, facts and summary as one leading system message, and its items.
 
-    Behind them stands what comes back for the question, where there is one: it leaves first. Facts and summary are
-    shortened until they fit; instructions never are.
-
-    Returns:
-        The message, if there is anything to say, and what is in it besides instructions.
+    It serves views without a prompt of their own; instructions are no items. Lines recalled for a question come last
+    and are the first to be dropped. Facts and summary are shortened until they fit; instructions never are.
     """
     narrative = layers.narrative_lines
     while True:

@@ -57,7 +57,7 @@ class Sharing:
         return self._budget.allot(self._wanted, self.left)[name]
 
     def close(self, name: str, *, tokens: int, allotted: int, items: Sequence[Item] = ()) -> None:
-        """Enter what a section took; it wants nothing more."""
+        """Record a section's tokens and items; it takes nothing more."""
         listed = items if isinstance(items, MessageItems) else with_parts_of(tokens, items)
         self.sections[name] = Section(name, tokens, allotted, listed)
         self._wanted.pop(name, None)

@@ -88,16 +88,16 @@ def build_view(
         limits: What the view may hold.
         history: The conversation's newest messages, oldest first.
         costs: What messages cost.
-        most: The tokens that there are where `limits` names none; else its `max_tokens`.
-        error_reserve: The tokens that the caller keeps free beside `most`, for the receipt.
-        layers: What is remembered besides.
+        most: The limit in tokens: the `max_tokens` of `limits`, or a default if it has none.
+        error_reserve: The tokens that the caller kept free on top of `most`, for the receipt.
+        layers: Facts, summary and recalled lines to show as well.
         unread: The messages before `history` that were not even loaded and that no summary stands for.
-        notes: What went wrong so far, for the receipt.
-        nearest: How many of the things left out the receipt names one by one.
+        notes: Problems so far, for the receipt.
+        nearest: How many omissions the receipt lists one by one.
 
     Raises:
-        BudgetExceededError: With `keep_newest`: the newest user message, behind the system messages that it can't be
-            shown without, is larger than `max_tokens`.
+        BudgetExceededError: With `keep_newest`: the newest user message and the system messages before it exceed
+            `max_tokens`.
     """
     return _Builder(limits, history, costs=costs, most=most, layers=layers).view(unread, notes, nearest, error_reserve)
 
@@ -117,12 +117,12 @@ class _Builder:
         self._layers = layers
 
     def view(self, unread: LeftOut, notes: Sequence[str], nearest: int, error_reserve: int) -> View:
-        """The messages and their receipt."""
+        """Return the messages and their receipt."""
         is_whole = not unread.count
         newest, (memory, remembered), selection = self._chosen(is_whole=is_whole)
         shown = with_distinct_call_ids([*selection.kept, *newest.messages])
         longer = self._cost(shown) - self._cost([*selection.kept, *newest.messages])
-        if longer > 0 and self._limits.max_tokens is not None:  # the ids that two calls share are paid for, too
+        if longer > 0 and self._limits.max_tokens is not None:  # renamed call ids cost tokens, too
             newest, (memory, remembered), selection = self._chosen(is_whole=is_whole, spare=longer)
             shown = with_distinct_call_ids([*selection.kept, *newest.messages])
         messages = (*([memory] if memory else ()), *shown)
@@ -142,7 +142,7 @@ class _Builder:
     def _chosen(
         self, *, is_whole: bool, spare: int = 0
     ) -> tuple[_Newest, tuple[Message | None, list[Item]], Selection]:
-        """The newest turn, facts and summary, and the older turns, with some tokens left over."""
+        """Choose the newest turn, facts and summary, and older turns, leaving `spare` tokens free."""
         limits = self._limits
         newest = self._newest(spare)
         memory, remembered = memory_message(self._layers, max_tokens=self._room(newest), costs=self._costs)
@@ -190,12 +190,12 @@ class _Builder:
             self._layers = replace(self._layers, instructions=(first, *others[max(len(others) // 4, 1) :]))
 
     def _instructions(self) -> Message | None:
-        """The system message without facts and summary."""
+        """Return the system message without facts and summary."""
         layers = replace(NO_LAYERS, instructions=self._layers.instructions)
         return memory_message(layers, max_tokens=0, costs=self._costs)[0]
 
     def _room(self, newest: _Newest) -> int:
-        """The tokens for facts and summary: at most half of what there is."""
+        """Return the tokens for facts and summary: at most half of the limit."""
         if not newest.user:
             return min(self._most // 2, self._available)
         return min(self._most // 2, max(self._available - self._cost((*self._leading, *newest.messages)), 0))
@@ -221,7 +221,7 @@ class _Builder:
             ("query", self._cost(shown[turns:asked]), self._most, self._items(shown[turns:asked])),
             ("running", self._cost(shown[asked:]), self._most, self._items(shown[asked:])),
         )
-        # What is there in any case may be more than there is room for.
+        # Instructions and the newest turn are shown even where they exceed their room.
         return tuple(
             Section(name, tokens, max(most, tokens), items) for name, tokens, most, items in sections if tokens
         )

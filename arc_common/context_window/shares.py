@@ -110,13 +110,13 @@ def shown_items(section: Section, most: int) -> tuple[tuple[Item, ...], int]:
 
 
 def error_note(window: ContextWindow) -> str:
-    """What is said of the tokens kept free because the counter estimates; "" if there are none."""
+    """Say how many tokens are kept free because the counter estimates; "" if none are."""
     reserve = window.receipt.error_reserve
     return f"{reserve:,} kept free because tokens are estimated" if reserve else ""
 
 
 def free_tokens(window: ContextWindow) -> int:
-    """What the request leaves of its budget."""
+    """Return the tokens of the budget that the request does not use."""
     return max(window.receipt.input_tokens - window.receipt.error_reserve - window.total_tokens, 0)
 
 

@@ -37,11 +37,11 @@ class Item:
     Args:
         kind: "message", "fact", "summary", "memory", "artifact", "recalled", "document", "tool", "schema", "note" or
             "reserved".
-        text: What it says; `""` for a tool or a schema.
-        id: What names it, if anything does.
-        tokens: Its part of its section's tokens, headings and framing included.
-        score_parts: What it was chosen by.
-        day: When it was said, for what is recalled.
+        text: Its text; `""` for a tool or a schema.
+        id: Its id, if it has one.
+        tokens: Its share of the section's tokens, headings and framing included.
+        score_parts: The scores that it was chosen by.
+        day: The day on which a recalled line was said.
     """
 
     kind: str
@@ -95,10 +95,10 @@ class MessageItems(Sequence[Item]):
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One part of the request: its tokens (framing included), the most it could have had, and what is in it.
+    """One part of the request: its tokens (framing included), its limit, and its items.
 
-    The tokens of its items add up to its own, those of all sections to the request's. What primes the model's reply
-    (3 tokens) belongs to the user message. The limits of facts and summary are for their lines; headings come on top.
+    The items' tokens add up to the section's, and the sections' tokens to the request's. The 3 tokens that prime the
+    model's reply belong to the user message. The limits of facts and summary apply to their lines, not their headings.
     """
 
     name: str
@@ -108,7 +108,7 @@ class Section:
 
 
 def with_parts_of(tokens: int, items: Sequence[Item]) -> tuple[Item, ...]:
-    """The items with a section's tokens shared out among them by their own tokens, or by the length of their texts."""
+    """Share a section's tokens among its items, in proportion to their own tokens or else to their texts' lengths."""
     weights = [max(len(item.text) if item.tokens is None else item.tokens, 1) for item in items]
     ends = [tokens * sum_ // max(sum(weights), 1) for sum_ in accumulate(weights, initial=0)]
     return tuple(replace(item, tokens=end - start) for item, (start, end) in zip(items, pairwise(ends), strict=True))
@@ -151,9 +151,9 @@ class Receipt:
         rest: All other things left out, by reason.
         notes: What went wrong on the way without stopping it.
         sections: What each part costs.
-        total_tokens: What the request costs.
-        input_tokens: What it could have cost.
-        error_reserve: The tokens of these that were kept free because the counter estimates.
+        total_tokens: The request's tokens.
+        input_tokens: The limit for them.
+        error_reserve: The part of the limit that was kept free because the counter estimates.
     """
 
     kept: tuple[str, ...]
@@ -203,12 +203,12 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ContextWindow:
-    """The messages of a request, ready for a model, with the account of them.
+    """The messages of a request, ready for a model, and their receipt.
 
-    - `total_tokens`, framing, tools and response schema included, is at most the budget's `input_tokens`, which leave
-      out what is kept free because the counter estimates (`receipt.error_reserve`).
-    - The system prompt and the current user message are there whole.
-    - One leading system message at most, then the user's first; each tool call stands before all of its results.
+    - `total_tokens`, framing, tools and response schema included, is at most the budget's `input_tokens`. Those leave
+      out the tokens kept free because the counter estimates (`receipt.error_reserve`).
+    - The system prompt and the current user message are complete.
+    - At most one system message leads, then the user speaks first; each tool call stands before all of its results.
     """
 
     messages: tuple[Message, ...]
@@ -257,9 +257,9 @@ def receipt_of(
         notes: What went wrong on the way.
         nearest: How many omissions are named one by one.
         sections: What each part costs.
-        total_tokens: What the request costs.
-        input_tokens: What it could have cost.
-        error_reserve: The tokens of these that were kept free.
+        total_tokens: The request's tokens.
+        input_tokens: The limit for them.
+        error_reserve: The part of the limit that was kept free.
     """
     counts: Counter[str] = Counter()
     tokens: Counter[str] = Counter()

@@ -13,7 +13,7 @@ from arc_common.tokens.counting import REQUEST_OVERHEAD, message_tokens_batch
 __all__ = ["PARTS", "Actor", "View"]
 
 PARTS = ("system", "facts", "summary", "recalled", "history", "question")
-"""What a request is made of, in this order."""
+"""The parts of a request, in this order."""
 
 _SENTENCE = re.compile(r"(?<=[.!?。？！])\s+|\n+")
 _SPEAKER = re.compile(r"^(?:User|Assistant): ")
@@ -25,7 +25,7 @@ class View:
 
     Args:
         seen: The numbers of the conversation's messages in it, from 1, in its order.
-        noted: The numbers of the messages that arc's blocks in it (facts, summary, what was recalled) quote.
+        noted: The numbers of the messages that arc's blocks (facts, summary, recalled messages) quote.
         parts: The tokens of its parts, by their names in `PARTS`.
         answer: What the model said.
     """
@@ -64,7 +64,7 @@ class Actor:
         self.views: list[View] = []
 
     def complete(self, messages: Sequence[Message]) -> str:
-        """Answer the last message, and note what the request was made of.
+        """Answer the last message, and record the request's parts.
 
         Raises:
             ConfigurationError: The other model failed.
@@ -77,7 +77,7 @@ class Actor:
             blocks = self._blocks(message.text, notes)
             own = "question" if message is question else "system" if message.role is Role.SYSTEM else "history"
             if blocks and not parse_fences(message.text)[0]:
-                own = next(iter(blocks))  # a message of blocks alone: its framing is theirs
+                own = next(iter(blocks))  # the framing of a message of blocks alone belongs to them
             parts[own] += tokens - sum(blocks.values())
             for part, cost in blocks.items():
                 parts[part] += cost
@@ -85,7 +85,7 @@ class Actor:
         return answer
 
     def answer(self, messages: Sequence[Message]) -> str:
-        """The written reply to the last message, or the other model's answer; noted nowhere.
+        """Return the written reply to the last message, or the other model's answer, without recording it.
 
         Raises:
             ConfigurationError: The other model failed.
@@ -94,7 +94,7 @@ class Actor:
         return self._replies.get(said.strip()) or self._ask(messages)
 
     def _blocks(self, text: str, notes: list[str]) -> dict[str, int]:
-        """What arc's blocks in a text cost, by part and with their fences; adds what they say to `notes`."""
+        """Count the tokens of arc's blocks in a text, by part and with their fences; add their lines to `notes`."""
         costs: dict[str, int] = {}
         for name, inside in parse_fences(text)[1]:
             tokens = self._counter.count(render_fence(name, inside))

@@ -27,10 +27,10 @@ from arc_common.testing import ScriptedChatModel
 __all__ = ["run_demo"]
 
 _PAUSE = 0.8
-"""Seconds after a turn, where each is shown to be read."""
+"""Seconds after a turn when every turn is shown."""
 
 _SHOWN_EVERY = 20
-"""Turns: otherwise one of so many is shown, and each question."""
+"""Otherwise every question is shown, and one of so many turns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +116,13 @@ def _play(
 
 
 def _program() -> str:
-    """The `arc` command as a shell in this folder finds it: an environment that isn't active needs its path."""
+    """Return the `arc` command to type in this folder: its path, if its environment isn't active."""
     own = which("arc", path=str(Path(sys.executable).parent))
     return "arc" if own is None or which("arc") == own else quote(str(_relative(Path(own))))
 
 
 def _relative(path: Path) -> Path:
-    """The path as it is shortest to type here."""
+    """Return the path, relative to this folder if it is below it."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 

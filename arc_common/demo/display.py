@@ -1,4 +1,4 @@
-"""How the demo looks: its turns while it plays, and the comparison at the end.
+"""Draws the demo: its turns while it plays, and the comparison at the end.
 
 - Colours are the terminal's own, so that they read on dark and on light ground; without colour nothing is lost.
 - Where the output can't show block characters, ASCII stands in for them.
@@ -24,7 +24,7 @@ __all__ = ["Display"]
 
 _HALVES = ("cyan", "magenta")
 _WIDEST = 120
-"""Columns: more would only pull a line's parts away from each other."""
+"""Columns: in wider lines the parts would stand too far apart."""
 _ARC, _NEWEST, _WHOLE = "arc", "newest", "everything"
 _SIDES = (_ARC, _NEWEST, _WHOLE)
 _TOO_LONG = "too long"
@@ -67,7 +67,7 @@ class Display:
         self._styles: dict[str, str] = {}
 
     def title(self, rows: Iterable[tuple[str, RenderableType]]) -> None:
-        """What is about to happen."""
+        """Print an introduction: the conversation, the three ways, and the run's details."""
         messages = 2 * len(self._script.turns)
         self._print("")
         self._print(Text.assemble(("arc demo", "bold"), "  one conversation, two frameworks, one database"))
@@ -96,7 +96,7 @@ class Display:
         self._row("", Text("the customer says", "dim"), *(Text(side, "dim") for side in _SIDES))
 
     def turn(self, turn: ScriptTurn, record: TurnRecord) -> None:
-        """One finished turn: the tokens of each request, and for a question whether the answer was right."""
+        """Print one finished turn: the tokens of each request, and marks for the answers to a question."""
         said = Text(turn.user, "" if turn.question is None else "bold", no_wrap=True)
         said.overflow = self._glyphs.overflow  # type: ignore[assignment]  # a str of rich's own choices
         tokens = (record.arc.tokens, record.newest.tokens, record.whole)
@@ -108,7 +108,7 @@ class Display:
         self._row(Text(f"{turn.number}", self._style_of(record.framework)), said, *cells)
 
     def comparison(self, records: Sequence[TurnRecord]) -> None:
-        """What the three ways came to, when all turns are done."""
+        """Print the results of the three ways when all turns are done."""
         asked = [(question, records[turn.number - 1]) for turn, question in self._script.questions]
         self._print("")
         self._rule(Text("What the model saw in the end, and what it answered", "bold"), "default")
@@ -118,7 +118,7 @@ class Display:
         self._print(Padding(self._remark(records, asked), (0, 1)))
 
     def closing(self, path: Path, stored: int, *, inspect: str, restart: str) -> None:
-        """Where it is all kept, how to look into it, and how to begin anew."""
+        """Print where the messages are stored, how to inspect them, and how to start again."""
         self._print("")
         for line in (
             f"All {stored} messages are in {path}.",
@@ -142,7 +142,7 @@ class Display:
         self._print(Rule(title, style=style, align="left", characters=self._glyphs.rule))
 
     def _row(self, *cells: RenderableType) -> None:
-        """Number, words, and what each request cost."""
+        """Print a turn's number, words and tokens."""
         table = Table.grid(padding=(0, 1))
         table.add_column(width=3, justify="right")
         numbers = (7, 7, 10)
@@ -153,13 +153,13 @@ class Display:
         self._print(table)
 
     def _mark(self, is_right: bool | None, *, fits: bool) -> tuple[str, str]:
-        """What stands behind a request's tokens."""
+        """Return the mark after a request's tokens, with its style."""
         if not fits or is_right is False:
             return f" {self._glyphs.wrong}", "bold red"
         return (f" {self._glyphs.right}", "bold green") if is_right else ("  ", "")
 
     def _answer(self, question: Question, answer: str, tokens: int) -> Text:
-        """An answer with its mark; of a right one only the value."""
+        """Return an answer with its mark; a right answer is cut to its value."""
         if tokens > self._limit:
             return Text.assemble((f"{self._glyphs.wrong} ", "bold red"), (_TOO_LONG, "dim"))
         value = question.value_in(answer)
@@ -172,7 +172,7 @@ class Display:
         return [self._answer(question, *said) for said in zip(_answers(record), tokens, strict=True)]
 
     def _map(self, records: Sequence[TurnRecord]) -> Table:
-        """The conversation before the last question from left to right: where facts were stated, and what was seen."""
+        """Draw the conversation before the last question, with the turns that state facts and the messages seen."""
         last = records[-1]
         before = last.number - 1
         step = math.ceil(before / (self._width - (16 if self._narrow else 50)))
@@ -256,7 +256,7 @@ class Display:
         )
 
     def _remark(self, records: Sequence[TurnRecord], asked: Sequence[tuple[Question, TurnRecord]]) -> str:
-        """How the three were compared, and what a model that takes everything would have come to."""
+        """Explain the comparison, and give the result for a model without a limit."""
         models = ", ".join(dict.fromkeys(record.model for _, record in asked))
         unlimited = sum(question.value_in(record.whole_answer) is not None for question, record in asked)
         times = sum(record.whole for record in records) / sum(record.arc.tokens for record in records)

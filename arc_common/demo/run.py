@@ -25,7 +25,7 @@ SESSION = "arc-demo"
 """The conversation."""
 
 RECORDS = "arc-demo-records"
-"""One message for each finished turn, with what the model received."""
+"""The session with one message per finished turn, which records the requests."""
 
 CONTEXT_WINDOW = 4_096
 """Tokens: a small model's, input and output."""
@@ -55,10 +55,10 @@ class TurnRecord:
         number: The turn's.
         framework: Which half played it.
         model: Who answered.
-        arc: What the model got through the framework and arc.
-        newest: What it got from a sliding window: as many of the newest turns as fit the same limit.
+        arc: The request made through the framework and arc.
+        newest: The request with a sliding window: as many of the newest turns as fit the same limit.
         whole: The tokens of a request with the whole conversation so far.
-        whole_answer: The model's answer to that request, whether or not it is within the limit.
+        whole_answer: The model's answer to that request, even if that exceeds the limit.
     """
 
     number: int
@@ -100,7 +100,7 @@ class DemoRun:
 
     @property
     def limit(self) -> int:
-        """Tokens: the largest request, the same for all."""
+        """The most tokens in a request, the same for all three ways."""
         return self._engine.budget.input_tokens
 
     def restart(self) -> None:
@@ -165,7 +165,7 @@ class DemoRun:
         self._engine.close()
 
     def _newest(self, turn: ScriptTurn, records: Sequence[TurnRecord]) -> View:
-        """Ask a model that sees the newest turns; its conversation has its own answers in it."""
+        """Ask a model that sees the newest turns; its conversation contains its own answers."""
         actor = self._actor()
         actor.conversation = [text for user, record in self._spoken(records) for text in (user, record.newest.answer)]
         bare = self._request([], turn)
@@ -178,7 +178,7 @@ class DemoRun:
         return actor.views[-1]
 
     def _whole(self, turn: ScriptTurn, records: Sequence[TurnRecord]) -> tuple[int, str]:
-        """What the turn costs, and the answer, with all that was said before it."""
+        """Return the tokens and the answer of a request with the whole conversation before the turn."""
         said = [text for user, record in self._spoken(records) for text in (user, record.whole_answer)]
         request = self._request(said, turn)
         return self._tokens(request), self._actor().answer(request)
@@ -192,7 +192,7 @@ class DemoRun:
         return [Message(Role.SYSTEM, self.script.system), *said, Message(Role.USER, turn.user)]
 
     def _spoken(self, records: Sequence[TurnRecord]) -> Iterator[tuple[str, TurnRecord]]:
-        """What the user said on each finished turn, with its record."""
+        """Return the user's message of each finished turn, with its record."""
         return ((self._turn(record).user, record) for record in records)
 
     def _actor(self) -> Actor:

@@ -28,9 +28,9 @@ class Shown:
         facts: The pinned facts' lines.
         fact_ids: Their ids.
         narrative: The narratives.
-        unshown: How many narratives there was no room for, or have to be written again first.
+        unshown: How many narratives did not fit or have yet to be written again.
         unshown_tokens: Their tokens.
-        stale: Whether one has to be written again.
+        stale: Whether a narrative has yet to be written again.
     """
 
     facts: tuple[str, ...]
@@ -100,7 +100,7 @@ class Material:
         return replace(self, ready={end: composed(self, end, unhurried=unhurried) for end in ends[-_COMPOSED:]})
 
     def within(self, facts_tokens: int, narrative_tokens: int) -> "Material":
-        """The same for other ceilings of facts and narratives."""
+        """Return the material for other ceilings of facts and narratives."""
         if (facts_tokens, narrative_tokens) == (self.facts_tokens, self.narrative_tokens):
             return self
         return replace(self, facts_tokens=facts_tokens, narrative_tokens=narrative_tokens, ready={})

@@ -36,7 +36,7 @@ class BackgroundQueue(Generic[K]):
         self._begin()
 
     def _begin(self) -> None:
-        # Taken by itself, not through the condition: that is left in Python, where an interrupt would keep it locked.
+        # Entered directly: a Condition's own __exit__ is Python code, in which an interrupt would leave the lock held.
         self._lock = RLock()
         self._changed = Condition(self._lock)
         self._pool: ThreadPoolExecutor | None = None
@@ -51,7 +51,7 @@ class BackgroundQueue(Generic[K]):
         return self._stopping
 
     def schedule(self, key: K) -> None:
-        """Have the work done for this key. After `close` it does nothing."""
+        """Schedule the work for this key. After `close` this does nothing."""
         self._begin_in_child()
         with self._lock:
             if self._stopping or key in self._waiting:
@@ -60,7 +60,7 @@ class BackgroundQueue(Generic[K]):
                 self._waiting.add(key)
                 if key not in self._running:
                     self._submit(key)
-            except BaseException:  # interrupted: it would wait for ever, and be waited for
+            except BaseException:  # an interrupt: the key would never run, and `wait` would never end
                 self._waiting.discard(key)
                 raise
 
@@ -70,7 +70,7 @@ class BackgroundQueue(Generic[K]):
         return key in self._waiting or key in self._running
 
     def wait(self, timeout: float | None = None, *, key: K | None = None) -> bool:
-        """Wait until no work (for this key) waits or runs; whether that was reached within `timeout` seconds."""
+        """Wait until no work (for this key) waits or runs; return whether that happened within `timeout` seconds."""
         self._begin_in_child()
         with self._lock:
             return self._changed.wait_for(
@@ -78,7 +78,7 @@ class BackgroundQueue(Generic[K]):
             )
 
     def close(self, *, timeout: float = 5.0) -> None:
-        """Drop what waits, and give what runs a moment to end. Safe to call twice."""
+        """Drop waiting work, and give running work a moment to end. Safe to call twice."""
         self._begin_in_child()
         with self._lock:
             self._stopping = True

@@ -1,8 +1,8 @@
 """Whether a memory takes another's place: what has one value at a time, and what is stated and then over. Pure.
 
-A statement makes claims (see `rules.claims`). Two statements contradict each other if they differ in one value of which
-a thing has one at a time (an amount, a time, a place of work) and in nothing else, or if one says that what the other
-says is over, or has changed. What can be many at once (pets, sisters, languages, hobbies) is only ended by such words.
+A statement makes claims (see `rules.claims`). Two statements contradict each other if they differ only in a value that
+is single at a time (an amount, a time, a place of work), or if one says that the other is over or has changed. Things
+that somebody can have several of (pets, sisters, languages, hobbies) are ended only by such words.
 """
 
 import re
@@ -25,11 +25,11 @@ _MORE_OF_MANY = "grandchild grandson granddaughter stepson stepdaughter twin roo
 _HANGUL = re.compile("[가-힣]")
 
 _SEVERAL = frozenset({*map(stem_of, english_words.MANY), *map(stem_of, _MORE_OF_MANY.split()), "transport=car"})
-"""Stems of what somebody can have several of: two statements about "my sister" may be about two sisters."""
+"""Stems of words for things of which somebody can have several: "my sister" may be said of two sisters."""
 _TELLS_NOTHING = frozenset({"name", "이름"})
 
 _SENTENCES = 4
-"""A memory has one or two; what is longer is read no further."""
+"""A memory has one or two; further sentences are not read."""
 
 _LONGEST = 300
 """Characters of a sentence that is read: longer ones are told in too many ways to be compared."""
@@ -76,12 +76,12 @@ def may_end(text: str) -> bool:
 
 
 def is_negated(text: str) -> bool:
-    """Whether a text denies something, as far as its words show."""
+    """Return whether a text denies something, as far as its words show."""
     return claims_english.is_negated(text) or claims_korean.is_negated(text)
 
 
 def _is_of_many(claim: Claim) -> bool:
-    """Return whether a value may be that of another sister, cat or car, as nothing tells which one is meant."""
+    """Return whether a value may belong to another sister, cat or car, because nothing tells which one is meant."""
     if claim.mark is not Mark.VALUE:
         return False
     kind, _, about = claim.slot.partition(" of ")

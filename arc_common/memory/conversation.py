@@ -199,7 +199,7 @@ class ConversationLog:
 
 
 def as_messages(messages: Message | Iterable[Message], name: str = "messages") -> list[Message]:
-    """What a caller gave as messages, as a list.
+    """Return one or several messages as a list.
 
     Raises:
         InvalidInputError: One of them is no `Message`.

@@ -22,8 +22,8 @@ class Courtesy:
     computes, reading the state of a session took 15 ms in place of 0.2 (p90). Steps of about a millisecond bound that.
 
     - It takes no locks and changes nothing of the interpreter.
-    - Work waits between two steps for the replies that are under way then, 20 ms at most. It does not wait for those
-      that begin meanwhile, so that one reply after the other doesn't stop it.
+    - Between two steps, work waits for the replies under way, 20 ms at most. It does not wait for replies that begin
+      meanwhile, so that replies one after another don't stop it.
     - A forked child begins with no replies.
 
     Args:
@@ -34,11 +34,11 @@ class Courtesy:
         self._sleep = sleep
         self._process = os.getpid()
         self._replying: dict[int, int] = {}  # how many replies deep each thread is
-        self._numbers: dict[int, int] = {}  # how many replies each of these threads has begun
+        self._numbers: dict[int, int] = {}  # how many replies each thread has begun
 
     @contextmanager
     def reply(self) -> Iterator[None]:
-        """For the time of a reply, or of a part of it; may be nested."""
+        """Mark the time of a reply, or of a part of it; may be nested."""
         me = get_ident()
         if me not in self._replying:
             self._numbers[me] = self._numbers.get(me, 0) + 1
@@ -75,7 +75,7 @@ class Courtesy:
             waited += _PAUSE
 
     def between(self, items: Sequence[T]) -> Sequence[T]:
-        """The items; going through them gives way before each."""
+        """Return the items as a sequence whose iteration gives way before each."""
         return _Unhurried(items, self.give_way)
 
 

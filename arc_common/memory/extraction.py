@@ -53,7 +53,7 @@ _READ_CHARACTERS = 50_000
 
 _KEPT_TEXTS = 4_096
 _KEPT_CHARACTERS = 4_000
-"""A longer text is read each time: most are read for facts and for memories, one soon after the other."""
+"""Most texts are read twice, for facts and for memories, so the reading is kept; that of a longer text is not."""
 
 _CALLS = 4
 """Words: with a name and nothing else in it, a clause as short as this calls somebody ("Wow, Caroline!")."""
@@ -134,7 +134,7 @@ def extract_facts(messages: Sequence[Message], *, max_facts: int | None = None) 
 
 
 def parts_said(text: str) -> Sequence[Sequence[tuple[Part, Rules]]]:
-    """The parts of each sentence that its writer states or asks for, with the rules of the sentence's language."""
+    """Split a text's own words into sentences, and each sentence into parts with the rules of its language."""
     return (_parts_said if len(text) <= _KEPT_CHARACTERS else _parts_said.__wrapped__)(text)
 
 
@@ -158,7 +158,7 @@ def _facts_of(message: Message) -> list[ProposedFact]:
 
 @lru_cache(_KEPT_TEXTS)
 def _stated(text: str, role: Role) -> Sequence[ProposedFact]:
-    """What a text states, without its source."""
+    """Return the facts that a text states, without sources."""
     long = len(text) > _LONG_REPLY
     clauses: list[_Clause] = []
     for parts in parts_said(text):

@@ -38,7 +38,7 @@ _CHARACTERS_ASKED = 2_000
 """Of what the user says, by which those are found: the last."""
 
 _TOGETHER = 16
-"""Memories between two looks at their messages."""
+"""Memories stored between two checks that their messages are still there."""
 
 _NOT_STORED = (Outcome.REJECTED, Outcome.FULL)
 
@@ -299,7 +299,7 @@ class LongTermMemory:
             gone = set(self._changed(key, ids, read))
             kept = [memory for memory in together if gone.isdisjoint(name for _, name in memory.sources)]
             for added in self.keeper.add_all(scope, kept, follows=follows) if kept else ():
-                if isinstance(added, InvalidInputError):  # one that can't be stored must not hold up the others
+                if isinstance(added, InvalidInputError):  # it must not hold up the others
                     _log.warning("a memory can't be stored: %s", added)
                     self._count_error(added)
             if kept and (changed := self._changed(key, ids, read)):
@@ -350,7 +350,7 @@ def long_term_memory(
     clock: Callable[[], datetime],
     unhurried: Callable[[Sequence[Message]], Sequence[Message]] = list,
 ) -> LongTermMemory:
-    """What gathers and keeps an engine's memories, from the engine's parts. Does no I/O."""
+    """Build the `LongTermMemory` of an engine from the engine's parts. Does no I/O."""
     keeper = MemoryKeeper(
         store, index_store=index_store, embedder=embedder, settings=settings, observer=observer, clock=clock
     )

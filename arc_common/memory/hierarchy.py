@@ -123,11 +123,11 @@ class HierarchicalMemory:
         self._courtesy.give_way()
 
     def unhurried(self, messages: Sequence[Message]) -> Sequence[Message]:
-        """The messages; going through them gives way to replies before each."""
+        """Return the messages as a sequence whose iteration gives way to replies."""
         return self._courtesy.between(messages)
 
     def forget(self, key: SessionKey) -> None:
-        """Keep nothing of a session in this process's memory: what is read again is read from the store."""
+        """Drop a session from this process's memory; the next read goes to the store."""
         for kept in (self._tails, self._views, self._indexes, self._turns, self._writer):
             kept.forget(key)
 
@@ -210,9 +210,9 @@ class HierarchicalMemory:
         Args:
             key: The session.
             room: The tokens that there are for verbatim messages (as stored, without correction).
-            soft_room: Of the room, the tokens above which summaries that are written are adopted, and nothing is waited
-                for; by default all of it.
-            budget: What the request may cost, with the ceilings of facts and summary.
+            soft_room: Gives, for a room, the tokens above which finished summaries are adopted without waiting for any;
+                by default the whole room.
+            budget: The request's budget, with the ceilings of facts and summary.
             more_room: The tokens that there are for messages beside a view, more than `room`; at most as many as
                 without one.
         """

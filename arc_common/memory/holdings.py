@@ -68,11 +68,11 @@ class Holdings:
         self.version = version
 
     def expect(self, memory: Memory) -> None:
-        """Count a memory among them that is about to be stored."""
+        """Add a memory that is about to be stored."""
         self._add([MemoryOutline.of(memory)])
 
     def forget(self, ids: Iterable[str]) -> None:
-        """Drop memories that were not stored after all."""
+        """Drop memories that were not stored."""
         self._drop(list(ids))
 
     def same_text(self, text: str) -> str | None:

@@ -83,7 +83,7 @@ class MemoryKeeper:
     def add_all(
         self, scope: Scope, proposed: Sequence[ProposedMemory], *, follows: str | None = None
     ) -> list[Added | InvalidInputError]:
-        """Store memories one after the other, in few transactions. See `MemoryWriter.add_all`."""
+        """Store memories in order, in few transactions. See `MemoryWriter.add_all`."""
         added = self._writer.add_all(scope, proposed, follows=follows)
         with self._caches():
             self._had_some[scope] = True

@@ -1,4 +1,4 @@
-"""Leases on sessions that are renewed for as long as the work under them goes on."""
+"""Leases on sessions that are renewed while the work under them goes on."""
 
 import logging
 import os
@@ -16,18 +16,11 @@ __all__ = ["HeldLease", "SessionLeases"]
 _log = logging.getLogger("arc.memory")
 
 _BEATS = 3
-"""Renewals in the time for which a lease is taken."""
+"""Renewals within the duration of a lease."""
 
 
 class HeldLease:
-    """A lease under which this process works. Thread-safe.
-
-    Args:
-        store: Where it is kept.
-        key: The session.
-        lease: As it was taken.
-        seconds: How long it lasts.
-    """
+    """A lease under which this process works. Thread-safe."""
 
     def __init__(self, store: SummaryStore, key: SessionKey, lease: Lease, *, seconds: float) -> None:
         self._store = store
@@ -35,21 +28,21 @@ class HeldLease:
         self._seconds = seconds
         self._lock = Lock()
         self.lease: Lease | None = lease
-        """The lease as it was renewed last; `None` once it is lost or given back."""
+        """The lease as last renewed; `None` once it is lost or released."""
 
     def renew(self) -> None:
-        """Take the lease again before it expires; then it names the session's epoch of now."""
+        """Extend the lease, and read the session's current epoch with it."""
         with self._lock:
             before = self.lease
             if before is None:
                 return
             renewed = self._store.acquire(self._key, owner=before.owner, seconds=self._seconds)
             self.lease = renewed if renewed is not None and renewed.fence == before.fence else None
-            if renewed is not None and self.lease is None:  # it expired, and another process had it meanwhile
+            if renewed is not None and self.lease is None:  # it expired, and another process held it meanwhile
                 self._store.release(self._key, renewed)
 
     def release(self) -> None:
-        """Give the lease back, unless it is lost."""
+        """Release the lease, unless it is lost."""
         with self._lock:
             before, self.lease = self.lease, None
             if before is not None:
@@ -57,13 +50,9 @@ class HeldLease:
 
 
 class SessionLeases:
-    """Takes leases on sessions and renews them from a thread of its own, however long a step of the work takes.
+    """Takes leases on sessions, and renews them on a thread of its own, however long a step of the work takes.
 
-    A process that dies renews nothing: its leases expire within `seconds`.
-
-    Args:
-        store: Where leases are kept.
-        seconds: How long a lease lasts that is not renewed.
+    The leases of a process that dies expire within `seconds`.
     """
 
     def __init__(self, store: SummaryStore, *, seconds: float) -> None:
@@ -81,7 +70,7 @@ class SessionLeases:
 
     @contextmanager
     def hold(self, key: SessionKey) -> Iterator[HeldLease | None]:
-        """Hold the lease of a session; `None` where another process holds it, or there is no such session."""
+        """Hold a session's lease; yields `None` if another process holds it or the session does not exist."""
         self._begin_in_child()
         lease = self._store.acquire(key, owner=f"{self._name}-{self._process}", seconds=self._seconds)
         if lease is None:
@@ -101,14 +90,14 @@ class SessionLeases:
             held.release()
 
     def close(self) -> None:
-        """Renew nothing from now on."""
+        """Stop renewing leases."""
         self._begin_in_child()
         with self._changed:
             self._closed = True
             self._changed.notify_all()
 
     def _begin_in_child(self) -> None:
-        if self._process != os.getpid():  # another owner, without the thread
+        if self._process != os.getpid():  # a forked child is another owner, and has no thread
             self._begin()
 
     def _beat(self) -> None:
@@ -122,5 +111,5 @@ class SessionLeases:
             for one in held:
                 try:
                     one.renew()
-                except ArcError as error:  # it is tried again at the next beat
+                except ArcError as error:  # the next beat tries again
                     _log.warning("a lease was not renewed: %s", error)

@@ -37,12 +37,14 @@ def merged(
 ) -> Commit:
     """What storing a leaf with these facts changes in the ledger.
 
-    - A fact that says what an earlier one says supersedes it: the newest evidence stands.
-    - A model's fact supersedes every earlier one under its key. One found by rules supersedes what it contradicts
-      there, a single value or what it says is over; else both stand, because its key is a guess.
-    - Within the leaf the last of several facts with one key and value stands, and what it contradicts is superseded.
-    - Facts of the leaf itself, from an earlier reading, are replaced and are not in question here.
-    - What is not grounded is kept with its mark, and changes nothing else.
+    - A fact supersedes an earlier one that says the same: the newest evidence stands.
+    - A model's fact supersedes every earlier one under its key. A fact found by rules supersedes only those that it
+      contradicts there (another value of a single-valued attribute, or something that is over), because its key is a
+      guess.
+    - Within the leaf, the last of several facts with the same key and value stands, and supersedes those that it
+      contradicts.
+    - Facts that an earlier reading of the leaf found are replaced, and play no part here.
+    - An ungrounded fact is kept with its mark, and changes nothing else.
 
     Args:
         segment: The leaf.
@@ -79,7 +81,7 @@ def merged(
     for proposal, maker in unhurried(proposed):
         key, value = folded(proposal.key), folded(proposal.value)
         fact = stored(proposal, maker)
-        facts.pop((key, value), None)  # the last one stands in the last one's place
+        facts.pop((key, value), None)  # so that the last one also comes last
         for place, before in facts.items():
             if place[0] == key and maker == before.made_by == "rules" and contradicts(fact.value, before.value):
                 facts[place] = replace(before, superseded_by=fact.id)

@@ -100,7 +100,7 @@ class Extractor:
         model: The model; `None` for rules.
         settings: The knobs (`memory`, `model_calls`).
         observer: Receives `memory.extraction.…`.
-        unhurried: Goes through messages giving way to replies.
+        unhurried: Wraps messages so that iterating over them gives way to replies.
     """
 
     def __init__(
@@ -176,7 +176,7 @@ class Extractor:
         said: Sequence[Message],
         session_id: str | None,
     ) -> Extracted:
-        """What a model proposes as far as it can have it from the messages; if it has nothing from them, the rules'."""
+        """Keep the model's memories that the messages support; if there are none, extract memories by rules."""
         grounded = [memory for memory in proposed if _is_grounded(memory, _text(said))]
         if ungrounded := len(proposed) - len(grounded):
             self._observer.count("memory.extraction.ungrounded", ungrounded)
@@ -257,16 +257,16 @@ def memories_by_rules(
     session_id: str | None = None,
     unhurried: Callable[[Sequence[Message]], Sequence[Message]] = list,
 ) -> list[ProposedMemory]:
-    """Facts and preferences that users state, in their own words, in the order said; deterministic.
+    """Extract the facts and preferences that users state, in their own words and order; deterministic.
 
     What names nothing ("I like it", "let's go with that") is understood in its conversation alone, and left out.
     Statements that are joined ("I'm allergic to nuts and I live in Seoul") come one by one, so that each can be
     superseded without the others.
 
     Args:
-        messages: What was said, in order.
-        session_id: Where; without it, memories have no sources.
-        unhurried: Goes through messages giving way to replies.
+        messages: The messages, oldest first.
+        session_id: Their session; without it, memories have no sources.
+        unhurried: Wraps messages so that iterating over them gives way to replies.
     """
     users = [
         Message(Role.USER, without_quoted(message.text), id=message.id)
@@ -322,7 +322,7 @@ def _joined(text: str) -> list[str]:
 
 
 def _preferences(messages: Sequence[Message]) -> dict[str, tuple[str, ...]]:
-    """The statements that say how somebody likes things, with the ids of the messages that say them."""
+    """Find the statements about how somebody likes things, with the ids of their messages."""
     found: dict[str, tuple[str, ...]] = {}
     for message in messages:
         ids = (message.id,) if message.id else ()

@@ -102,12 +102,12 @@ class MemoryWriter:
     def add_all(
         self, scope: Scope, proposed: Sequence[ProposedMemory], *, follows: str | None = None
     ) -> list[Added | InvalidInputError]:
-        """Store memories as `add` does, one after the other; those that touch no other share a transaction.
+        """Store memories in order, each as `add` does; those that affect no other memory share a transaction.
 
-        What can't be stored is given back as the error that says why.
+        A memory that can't be stored has the error as its result.
 
         Raises:
-            StoreError: The store failed, or others were in the way all the time. The memories before may be stored.
+            StoreError: The store failed, or other writers interfered each time. Earlier memories may have been stored.
         """
         results: list[Added | InvalidInputError] = []
         together: list[tuple[ProposedMemory, Memory, IndexEntry]] = []
@@ -136,7 +136,7 @@ class MemoryWriter:
     def _touches_no_other(
         self, scope: Scope, holdings: Holdings, proposed: ProposedMemory, new: Memory, entry: IndexEntry
     ) -> bool:
-        """Return whether a memory is new, takes no other's place and gives way to none."""
+        """Return whether a memory is new, replaces no other and is replaced by none."""
         if entry.vector is not None or self._opposed(scope, holdings, proposed, said=new.valid_from):
             return False
         known = replace(proposed, valid_from=new.valid_from)
@@ -151,7 +151,7 @@ class MemoryWriter:
         *,
         follows: str | None,
     ) -> list[Added | InvalidInputError]:
-        """Store memories that were decided on in one transaction; one by one if others were in the way."""
+        """Store new memories in one transaction, or one by one if another writer interfered."""
         if not together:
             return []
         names = [memory.id for _, memory, _ in together]
@@ -163,7 +163,7 @@ class MemoryWriter:
             is_stored = not put or self._commit(
                 scope, holdings, MemoryChange(put, removed), IndexChange(entries, removed)
             )
-        except InvalidInputError:  # one of them can't be stored; which one is seen when each is stored alone
+        except InvalidInputError:  # storing them one by one shows which of them can't be stored
             is_stored = False
         except BaseException:
             holdings.forget(names)

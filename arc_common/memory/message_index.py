@@ -31,11 +31,11 @@ _log = logging.getLogger("arc.recall")
 
 _BATCH = 64
 _PUT = 16
-"""Entries in a transaction: an append waits for 64 of them 16 ms, in SQLite."""
+"""Entries per transaction: 64 of them hold up an append to SQLite for 16 ms."""
 _PAGE = 256
 _VECTORS = 4_096
 _TERMS = 256
-"""Messages whose terms are kept: those around the end of the sessions that are being indexed."""
+"""Messages whose terms are kept: the latest of the sessions that are being indexed."""
 _SESSIONS = 4_096
 _DIGITS = 19
 """Of the largest `seq`, so that ids are in the order of the places."""
@@ -216,7 +216,7 @@ class MessageIndex:
             self._indexed_to.pop(key, None)
 
     def _is_indexed(self, key: SessionKey, seq: int) -> bool:
-        """Return whether another process has come as far as a place: entries are stored in their order."""
+        """Return whether another process has indexed a place already; entries are stored in order."""
         return bool(self.store.fetch(self.scope(key), "message", [_entry_id(key.session_id, seq)]))
 
     def _known_end(self, key: SessionKey, end: int) -> int:
@@ -296,7 +296,7 @@ class MessageIndex:
         return entries
 
     def _terms_of(self, message: Message, digest: str) -> Counter[str]:
-        """A message's terms, analysed once: it is read with each batch that its window reaches into."""
+        """Return a message's terms; kept, because a message is part of its neighbours' windows, too."""
         with self._lock:
             known = self._own_terms.get(digest)
         if known is None:
@@ -398,7 +398,7 @@ def _content_digest(message: Message) -> str:
 
 
 def _digest(digests: Mapping[int, str], seq: int, weights: Mapping[int, float]) -> str:
-    """What an entry was made from: the message, and the neighbours in its window."""
+    """Digest an entry's contents: its message and the neighbours in its window."""
     parts = [digests[seq]]
     parts += [f"{near - seq}:{weights[near]:.4f}:{digests[near]}" for near in sorted(weights)]
     return blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()

@@ -21,7 +21,7 @@ from arc_common.text.sentences import rough_tokens, sentences_of
 __all__ = ["RuleBasedSummarizer", "RuleBasedSummary"]
 
 MAX_SENTENCES = 240
-"""Sentences compared with each other; each message gives its share of these."""
+"""Sentences that are compared with each other; each message contributes its share."""
 
 _TERMS = 60
 _TOO_SIMILAR = 0.5
@@ -32,7 +32,7 @@ _LABEL = {Role.USER: "User", Role.ASSISTANT: "Assistant", Role.TOOL: "Tool", Rol
 _SPOKEN_BY = {label: role for role, label in _LABEL.items()}
 _SPEAKER = re.compile(rf"(?:^|(?<=\s))({'|'.join(_SPOKEN_BY)}): ")
 _MOST_MISSES = 16
-"""Sentences in a row that don't fit any more; the others are not tried."""
+"""After so many sentences in a row that don't fit, no more are tried."""
 _SHORTEST = 4
 """Tokens, roughly: what is shorter ("Yes, please.") says nothing alone."""
 
@@ -132,7 +132,7 @@ class RuleBasedSummarizer:
         return found
 
     def _vectors(self, sentences: Sequence[_Sentence]) -> NDArray[np.float64]:
-        """The sentences' TF-IDF vectors of length 1, as a matrix of shape (sentences, terms), float64."""
+        """Return the sentences' TF-IDF vectors, normalised to length 1: shape (sentences, terms), float64."""
         frequency = Counter(term for sentence in sentences for term in sentence.terms)
         place = {term: i for i, term in enumerate(frequency)}
         rarity = 1.0 + np.log(len(sentences) / np.array(list(frequency.values()) or [1]))
@@ -146,13 +146,13 @@ class RuleBasedSummarizer:
         return vectors
 
     def _ranked(self, sentences: Sequence[_Sentence], vectors: NDArray[np.float64]) -> list[int]:
-        """The sentences' places, the most central first; of equals, the earlier."""
+        """Rank the sentences' places, the most central first; ties by place."""
         weights = []
         for sentence in sentences:
             self._give_way()
             weights.append(_prior(sentence))
         prior = np.array(weights)
-        similar = vectors @ (vectors.T @ prior)  # the sum of the cosines with all others, each by its weight
+        similar = vectors @ (vectors.T @ prior)  # the sum of the cosines with all sentences, weighted
         centrality = prior * similar  # a walk over the graph would leave a lonely sentence all its weight
         return [int(i) for i in np.argsort(-np.round(centrality, 12), kind="stable")]
 

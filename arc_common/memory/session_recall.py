@@ -40,7 +40,7 @@ _LEAST_SHARE = 0.1
 _LEAST_COSINE = 0.25
 _MOST_REPEATED = 8
 _AT_ONCE = 32
-"""Messages: with fewer that are new, a session is not indexed yet, unless others of the user look into it."""
+"""A session is indexed once so many messages are new, or sooner if the user's other sessions search it."""
 
 
 class FactSearch(Protocol):
@@ -70,9 +70,10 @@ class RecalledMessage:
 class SessionRecall:
     """Finds messages of sessions for questions, and keeps the index of messages up in the background.
 
-    - `recall` first indexes what is not indexed yet, for `patience` seconds at most; the background does the rest. It
-      does without it where the index can't be written. A turn takes the index as it is: what is new is shown verbatim.
-    - A session is indexed in batches of a few messages. What a process that died left undone, the next one does.
+    - `recall` first indexes new messages, for `patience` seconds at most; the background indexes the rest. If the index
+      can't be written, it searches the messages indexed so far. A turn uses the index as it is, because it shows new
+      messages verbatim.
+    - A session is indexed in batches of a few messages. The next process completes the work of one that died.
     - Failures are logged and counted ("recall.errors"); only `recall` raises.
 
     Args:
@@ -148,8 +149,8 @@ class SessionRecall:
             self._index.embed(key, most=1)
         except SessionNotFoundError:
             raise
-        except StoreError as error:  # a full disk, or one that can't be written: what is there can still be read
-            _log.warning("session %r is searched without what is not indexed yet: %s", key.session_id, error)
+        except StoreError as error:  # such as a full or read-only disk: the index can still be read
+            _log.warning("session %r is searched without the messages not indexed yet: %s", key.session_id, error)
             self._observer.count("recall.errors", error=type(error).__name__)
         if self._index.embedder is not None or time.monotonic() > until:
             self.queue.schedule(key)

@@ -34,7 +34,7 @@ _BY_NUMBER = 16
 """Messages in a leaf at most, where they leave the verbatim part by their number."""
 _SESSIONS = 1_024
 _SEGMENTS = 20_000
-"""Segments that are kept of all sessions together, without their sources; of a longer session none are kept."""
+"""Segments kept for all sessions together, without their sources; none are kept of a session with more."""
 _OUTLINES = 64
 _MORE = 8
 """Times as many unfinished segments are read when the first of them are not to be written; as a rule one is enough."""
@@ -113,7 +113,7 @@ class SummaryWriter:
         self._stopped = True
 
     def fits(self, key: SessionKey, room: int) -> None:
-        """Know the tokens that a session's requests have for verbatim messages: leaves are made for that."""
+        """Remember the room for verbatim messages in a session's requests, for which leaves are sized."""
         with self._lock:
             self._rooms[key] = room
 
@@ -149,7 +149,7 @@ class SummaryWriter:
         return self._block(key, higher, lease) if higher.level == 1 else self._era(key, higher, lease)
 
     def is_due(self, key: SessionKey) -> bool:
-        """Whether anything is to be written; what the model failed at is not."""
+        """Return whether anything is due, except the segments at which the model failed."""
         state = self._store.state(key, limit=0)
         cover = self._cover(key, epoch=state.epoch)
         return (
@@ -159,21 +159,21 @@ class SummaryWriter:
         )
 
     def leaf_by_rules(self, key: SessionKey, *, epoch: int) -> bool:
-        """Write the oldest leaf that has no summary, with neither model nor lease; whether it was written."""
+        """Write the oldest leaf without a summary, with neither model nor lease; return whether it was written."""
         empty = next((one for one in takewhile(_is_empty, self._unfinished(key)) if one.level == 0), None)
         plan = Plan(0, empty.start, empty.end) if empty else self._next_leaf(key, self._cover(key, epoch=epoch))
         return plan is not None and self._leaf_by_rules(key, plan, epoch=epoch)
 
     def forget(self, key: SessionKey) -> None:
-        """Keep nothing of this session."""
+        """Drop the segments kept of this session."""
         with self._lock:
             self._covers.pop(key, None)
 
     def _cover(self, key: SessionKey, *, epoch: int) -> list[Segment]:
-        """The segments that stand for the session, as read at this epoch and changed here since.
+        """Return the segments that stand for the session, as read at this epoch and changed by this process since.
 
-        Reading them for each segment that is written would cost the square of a conversation. What other processes
-        have written since is missing until a commit is refused for it.
+        Reading them for each segment written would take time quadratic in the conversation. Segments that other
+        processes wrote are missing until a commit is refused because of them.
         """
         with self._lock:
             kept = self._covers.get(key)
@@ -327,7 +327,7 @@ class SummaryWriter:
         def said_at(fact: ProposedFact) -> datetime:
             return max((time for source in fact.sources if (time := times.get(source))), default=now)
 
-        # What rules find supersedes what says the same or is contradicted; a model's facts and removals, the whole key.
+        # A rule's fact supersedes an equal or contradicted one; a model's facts and removals supersede the whole key.
         found = self.courtesy.between(facts)
         whole = {*(fact.key for fact, maker in found if maker == "model" or may_end(fact.value)), *removed_keys}
         values: dict[str, list[str]] = {name: [] for name in removed_keys}
@@ -431,7 +431,7 @@ def _text(messages: Sequence[Message]) -> str:
 
 
 def _with(cover: list[Segment], new: Segment) -> list[Segment]:
-    """The segments that stand for a session once a new one is stored: none that lies within a higher one."""
+    """Return the session's segments with a new one, without those that lie within a higher one."""
     first = bisect_left(cover, new.start, key=lambda one: one.start)
     behind = bisect_right(cover, new.end, key=lambda one: one.start)
     higher = max(behind - 1, 0)

@@ -37,9 +37,9 @@ _WORTH_A_PREFIX = 2 / 3
 prompt is sent anew."""
 
 _BACKLOG = 2
-"""Times as many tokens as can be shown: a turn does not wait for the model where more are behind."""
+"""A turn does not wait for the model if more than this many times its room waits to be summarised."""
 
-BEHIND = "not all that is left out could be summarised yet: the newest turns are shown"
+BEHIND = "some older messages are not summarised yet: the newest turns are shown"
 BY_RULES = "summarised by rules: the model's summary is not there"
 WAITED = "the turn waited for a summary"
 
@@ -64,13 +64,13 @@ class Background(Protocol):
         """Whether work on this session waits or is under way."""
 
     def is_writing(self, key: SessionKey) -> bool:
-        """Whether its summaries are being written."""
+        """Return whether the session's summaries are being written."""
 
     def schedule(self, key: SessionKey) -> None:
-        """Have what is due written soon."""
+        """Have due summaries written soon."""
 
     def write(self, key: SessionKey, *, timeout: float) -> None:
-        """Have what is due written, and wait for it so many seconds."""
+        """Have due summaries written, and wait for them at most so many seconds."""
 
     def save_soon(self, key: SessionKey) -> None:
         """Have what was adopted stored."""
@@ -81,8 +81,8 @@ class TurnReader:
 
     - A turn reads one state and what is new in it, whatever the conversation's length; the background reads segments
       and facts, counts and composes. An adopting turn compares, takes, and has it stored behind it.
-    - Only a session's first turn here, one after an edit, and one for which nothing that fits was prepared do that work
-      themselves, and write one leaf at most: what is behind after an import is the background's work.
+    - Only the first turn of a session in this process, a turn after an edit, and a turn for which nothing prepared fits
+      do that work themselves. They write at most one leaf; a backlog after an import is left to the background.
 
     Args:
         store: Where summaries are kept.
@@ -138,14 +138,14 @@ class TurnReader:
     def read(
         self, key: SessionKey, tail: Tail, *, room: int, soft_room: int, budget: TokenBudget, more_room: int = 0
     ) -> Remembered:
-        """What a turn sees: the tail, after adopting what is to be adopted.
+        """Return the tail as a turn sees it, after adopting the summaries that are due.
 
         Args:
             key: The session.
             tail: As it was read for this turn.
             room: The tokens that there are for verbatim messages (as stored, without correction).
-            soft_room: Above these tokens what is written is adopted, and nothing is waited for.
-            budget: What the request may cost, with the ceilings of facts and summary.
+            soft_room: Above these tokens finished summaries are adopted, without waiting for any.
+            budget: The request's budget, with the ceilings of facts and summary.
             more_room: The tokens that there are for messages beside the view that holds, more than beside the next one.
         """
         limit = self._limit(room + more_room)
@@ -190,12 +190,12 @@ class TurnReader:
             self._materials.pop(key, None)
 
     def _least_to_free(self, tail: Tail, *, soft: int) -> int | None:
-        """The tokens that an adoption must free to be made while there is room without; `None` for none now."""
+        """Return the tokens that an adoption must free to be worthwhile while there is room; `None` for none now."""
         knobs, count = self._settings.summary, len(tail.state.messages)
         if tail.state.view is None and count > knobs.trigger_message_count:
             return 0
         if tail.state.view and count and tail.state.messages[-1].seq - tail.state.view.boundary > count:
-            return 0  # `max_messages_per_session` has taken messages behind the boundary
+            return 0  # `max_messages_per_session` removed messages after the boundary
         if tail.state.view and count > knobs.high_water_mark and tail.tokens > knobs.high_water_tokens:
             return 0
         return int(_WORTH_A_PREFIX * tail.tokens) if tail.tokens > soft else None
@@ -203,7 +203,7 @@ class TurnReader:
     def _by_what_is_prepared(
         self, key: SessionKey, tail: Tail, *, fits: bool, room: int, ceilings: tuple[int, int], least: int
     ) -> Remembered | None:
-        """The turn as it is with what the background made ready; `None` if that does not do."""
+        """Return the turn with the material that the background prepared; `None` if that is not enough."""
         state, limit = tail.state, self._limit(room)
         material = self._material(key)
         busy = self._background.is_busy(key)
@@ -237,7 +237,7 @@ class TurnReader:
         return Remembered((tail.behind(known.view) if known and ahead else tail).state)
 
     def _by_itself(self, key: SessionKey, tail: Tail, *, fits: bool, room: int) -> Remembered:
-        """The turn writes one leaf where it needs one, adopts what there is, and leaves the rest to the background."""
+        """Write one leaf if the turn needs it, adopt the summaries there are, and leave the rest to the background."""
         state = tail.state
         verbatim: Sequence[Outline] = [
             Outline(stored.seq, stored.message.role, stored.tokens) for stored in state.messages
@@ -270,7 +270,7 @@ class TurnReader:
         room: int,
         may_write: bool,
     ) -> tuple[Material, int, list[str]]:
-        """What can be adopted after writing one leaf by rules; where little is behind, after a wait for the model."""
+        """Write one leaf by rules, wait for the model if the backlog is small, and find how far to adopt."""
         boundary = _boundary(state)
 
         def look() -> tuple[Material, int]:

@@ -19,11 +19,10 @@ _log = logging.getLogger("arc.memory")
 
 _POLL_SECONDS = 0.25
 _PATIENCE = timedelta(seconds=60)
-"""The longest wait in `finish` for another process that is at work."""
-
+"""The longest wait in `finish` for another process at work."""
 
 _PREPARING = 10
-"""Times as long as preparing a turn takes, segments are written before it is prepared again: it reads them all."""
+"""Segments are written for this many times as long as preparing a turn takes, before one is prepared again."""
 
 
 class Upkeep:
@@ -31,7 +30,7 @@ class Upkeep:
 
     - Coalesced per session; one thread writes a session's summaries at a time, and one process, by a lease.
     - While a model is at work, rules write what comes meanwhile on a thread of their own, so that no turn has to.
-    - A process that dies no longer renews its lease: once that has expired the next to come takes the session over.
+    - A process that dies no longer renews its lease; once that expires, another process takes over.
 
     Args:
         store: Where leases are.
@@ -97,11 +96,11 @@ class Upkeep:
         self.queue.wait(timeout, key=key)
 
     def finish(self, key: SessionKey) -> None:
-        """Have all that is due written, and wait for it.
+        """Have all due summaries written, and wait for them.
 
-        Where another process holds the lease, this waits until it has finished, at most a minute. A process that died
-        is taken over as soon as its lease expires. If another is still at work after a minute, that is logged and
-        counted (`summary.lease_held`), and what it has not written yet is not waited for.
+        If another process holds the lease, this waits for it, at most a minute. The work of a process that died is
+        taken over as soon as its lease expires. If another is still at work after a minute, that is logged and counted
+        (`summary.lease_held`), and this returns.
         """
         until = self._clock() + _PATIENCE
         while True:

@@ -1,4 +1,4 @@
-"""What the parts of a pipeline answer, checked: they are others' code."""
+"""Checks the answers of a pipeline's parts, which are others' code."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
@@ -36,10 +36,10 @@ def found_by(
     cosines: bool,
     on_bad: Callable[[str], None],
 ) -> Found:
-    """What a source finds for a query; answers that are no documents with scores are reported and left out.
+    """Ask a source for a query; report and leave out answers that are not documents with scores.
 
     Raises:
-        InvalidInputError: It gave nothing that has answers. What else it raises is raised.
+        InvalidInputError: None of its answers is one. Its own exceptions pass through.
     """
     if isinstance(source, NotingRetriever):
         return source.retrieve_with_notes(query, top_k=top_k, filters=filters, cosines=cosines)

@@ -66,8 +66,8 @@ RagContext.EMPTY = RagContext()
 class ContextBuilder:
     """Packs documents into a number of tokens, the best first.
 
-    - The context never has more tokens than it may: what is counted is the text as it is, separators, sources and
-      numbers included. Where the counter estimates, the error that it states is kept free.
+    - The context never exceeds its limit; separators, sources and numbers are counted, too. If the counter states an
+      error (`relative_error`), that much is kept free.
     - Documents are taken by score (equal ones in the order given, those without a score last), and shown in the order
       asked for.
     - One that says what a better one says is left out: a copy, or nearly one (see `SeenTexts`).
@@ -132,7 +132,7 @@ class ContextBuilder:
             max_tokens: Tokens at most, instead of the builder's number.
 
         Raises:
-            InvalidInputError: These are no documents, or `max_tokens` is no number of tokens.
+            InvalidInputError: A document is not one, or `max_tokens` is not a number of tokens.
         """
         most = usable_tokens(self._max_tokens if max_tokens is None else _check_tokens(max_tokens), self._counter)
         ranked = _ranked(documents)

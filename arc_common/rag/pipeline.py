@@ -72,9 +72,9 @@ class RagPipeline:
     - Each query that the transformers make is asked of every source. What one source finds for several queries is put
       together by document, each with its best score; what several sources find is fused.
     - No stage ends the turn: a transformer that fails leaves the queries as they are, a source that fails finds
-      nothing, a reranker that fails leaves the retrieved order, and where no context can be built it is empty. Of a
-      source's answers those that are no documents are left out, of a reranker's those that it was not given. The
-      context's `notes` say so, a warning is logged, and `rag.<stage>.errors` counts (transform, retrieve, fuse, rerank,
+      nothing, a reranker that fails leaves the retrieved order, and a context that can't be built is empty. A source's
+      answers that are not documents are left out, and so are documents that a reranker was not given. The context's
+      `notes` say so, a warning is logged, and `rag.<stage>.errors` is counted (transform, retrieve, fuse, rerank,
       build).
     - Documents are re-ranked by the first query: the question, or what a transformer made of a follow-up.
     - Filters are the sources' to apply, and are never dropped: a source that can't apply them finds nothing.
@@ -89,9 +89,9 @@ class RagPipeline:
         rerank_top_k: Documents left by the reranker, and shown at most where none is asked for.
         fusion: One ranking from those of several sources; by default by their normalised scores.
         similarity_threshold: The lowest cosine at which a document is shown. It is the score part "vector"; of a
-            document without parts it is the score. What has no cosine (a source that searches by words, a text that was
-            never embedded) is let through.
-        timeout_seconds: The longest wait for one source of yours, which is asked on a thread of its own.
+            document without parts it is the score. Documents without a cosine (from a source that searches by words,
+            or never embedded) pass.
+        timeout_seconds: The longest wait for a source other than arc's own, which is asked on a thread of its own.
         observer: Receives counts and times.
         workers: Threads for `aretrieve`; its own, if not given.
     """
@@ -181,7 +181,7 @@ class RagPipeline:
         return queries
 
     def _retrieved(self, asked: RagQuery, queries: Sequence[str], run: "_Run") -> list[ScoredDocument]:
-        """What the sources find, best first, each document once."""
+        """Ask the sources; return their documents best first, each once."""
         rankings: dict[str, list[ScoredDocument]] = {}
         for name, source in self._sources.items():
             found: list[ScoredDocument] = []
@@ -248,7 +248,7 @@ def _within(seconds: float, ask: Callable[[], Found]) -> Found:
 
 
 def _copied(rankings: Mapping[str, Sequence[ScoredDocument]]) -> dict[str, list[ScoredDocument]]:
-    """Lists of its own for a fusion, which may be anybody's: it fails without taking what was found along."""
+    """Copy the rankings for a fusion, which may be a user's and change them before it fails."""
     return {name: list(documents) for name, documents in rankings.items()}
 
 
@@ -270,12 +270,12 @@ class _Run:
         self.notes += [note for note in dict.fromkeys(notes) if note not in self.notes]
 
     def problem(self, stage: str) -> Callable[[str], None]:
-        """What notes, counts and logs that a stage goes on without a part of an answer."""
+        """Return a function that notes, counts and logs that a stage left out a part of an answer."""
 
         def report(note: str) -> None:
             self._observer.count(f"rag.{stage}.errors")
             self.note([note])
-            _log.warning("A question goes on without a part of its stage %s: %s", stage, note)
+            _log.warning("A question goes on; its stage %s left out part of an answer: %s", stage, note)
 
         return report
 

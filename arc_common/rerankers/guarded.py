@@ -1,4 +1,4 @@
-"""Rerankers that may fail, or answer with what they were not given."""
+"""Guards against rerankers that fail, or answer with documents that they were not given."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -18,13 +18,13 @@ def reranked(
     top_k: int | None,
     on_bad: Callable[[str], None],
 ) -> list[ScoredDocument]:
-    """What a reranker leaves of the documents, each once; what else it answers is reported and left out.
+    """Rerank documents; report and leave out those that the reranker was not given, or gives twice.
 
-    A document is one that was given if it has the id or the text of one, or, without an id, source and metadata.
-    Raises whatever the reranker raises.
+    A document counts as given if it has the id or the text of one that was, or, without an id, its source and metadata.
 
     Raises:
-        InvalidInputError: It answers with something else than documents, or with none of those given.
+        InvalidInputError: The answer is not documents, or has none of those given. The reranker's own exceptions pass
+            through.
     """
     answer = checked_documents("reranked", reranker.rerank(query, list(documents), top_k=top_k))
     ids = {one.document.id for one in documents} - {None}
@@ -38,7 +38,7 @@ def reranked(
         is_marked = document.id is None and bool(document.source or document.metadata)
         return is_marked and (document.source, document.metadata) in marks
 
-    # as often as it was given: documents without ids may have one text
+    # as often as it was given: documents without ids may have the same text
     room = Counter(map(_name, documents))
     kept = []
     for found in answer:
@@ -49,7 +49,7 @@ def reranked(
     if answer and not kept:
         raise InvalidInputError("reranked", answer[0], "documents that the reranker was given")
     if len(kept) < len(answer):
-        on_bad(f"rerank: {len(answer) - len(kept)} of {len(answer)} documents left out, which were not given to it")
+        on_bad(f"rerank: {len(answer) - len(kept)} of {len(answer)} documents were left out: they were not given to it")
     return kept
 
 

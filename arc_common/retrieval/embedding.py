@@ -42,10 +42,12 @@ class GuardedEmbedder:
         return self._embedder.name
 
     def accepts(self, stored: tuple[str, int] | None) -> bool:
-        """Return whether its vectors may be compared with the stored ones, as far as their name says; log it if not."""
+        """Return whether the stored vectors are of the same embedder, by its name; log a warning if not."""
         if stored is None or stored[0] == self.name:
             return True
-        _log.warning("stored vectors are of %s and not of %s: only words are used (`re_embed`)", stored[0], self.name)
+        _log.warning(
+            "the stored vectors are from %s, not from %s: only words are used until `re_embed`", stored[0], self.name
+        )
         self._observer.count("index.other_embedder", embedder=self.name)
         return False
 
@@ -60,14 +62,14 @@ class GuardedEmbedder:
             raise InvalidInputError("embedder", self.name, expected)
 
     def of_query(self, text: str, dimension: int | None = None) -> "NDArray[np.float32] | None":
-        """A question's vector; `None` if there is none (of this dimension)."""
+        """Embed a question; `None` if that fails or gives another dimension."""
         made = self._vectors([text], embed=self._embed_queries, dimension=dimension)
         return None if made is None else made[0]
 
     def of_entries(
         self, entries: Sequence[IndexEntry], stored: tuple[str, int] | None = None
     ) -> tuple[list[IndexEntry], bool]:
-        """The entries, with vectors (comparable with those stored) where they have none, and whether it works."""
+        """Return the entries with vectors of the stored dimension added, and whether the embedder works."""
         # Some services refuse a whole batch for one empty text.
         places = [place for place, entry in enumerate(entries) if entry.vector is None and entry.text.strip()]
         texts = [entries[place].text for place in places]
@@ -88,7 +90,7 @@ class GuardedEmbedder:
     def _vectors(
         self, texts: Sequence[str], *, embed: Callable[[Sequence[str]], list[list[float]]], dimension: int | None
     ) -> "list[NDArray[np.float32] | None] | None":
-        """For each text a vector, or `None` (models give NaN for a text without known words); `None` if it failed."""
+        """Embed texts, with `None` for one without a usable vector (models may give NaN); `None` if it failed."""
         try:
             made = list(embed(texts))
             if len(made) != len(texts):

@@ -1,4 +1,4 @@
-"""What an index stores of documents, and gives back. Pure."""
+"""Converts documents to index entries and back. Pure."""
 
 import json
 from collections import Counter
@@ -15,7 +15,7 @@ __all__ = ["document_of", "entry_of", "one_embedding", "with_terms"]
 
 
 def entry_of(item: Document | IndexEntry) -> IndexEntry:
-    """What is stored of an item but its terms; of a document without an id, under one that is made from it."""
+    """Return an item's entry without terms; a document without an id gets one made from its source and text."""
     if isinstance(item, IndexEntry):
         return item
     entry_id = item.id
@@ -25,7 +25,7 @@ def entry_of(item: Document | IndexEntry) -> IndexEntry:
 
 
 def with_terms(entry: IndexEntry, kind: EntryKind) -> IndexEntry:
-    """The entry with its text's terms, if it brings none."""
+    """Return the entry with its text's terms, unless it has terms already."""
     if entry.terms:
         return entry
     characters = han_characters(entry.text) if kind == "document" else []
@@ -33,7 +33,7 @@ def with_terms(entry: IndexEntry, kind: EntryKind) -> IndexEntry:
 
 
 class _PackedTerms(Mapping[str, float]):
-    """Terms as one text, which takes a third of a dictionary's memory: a large document has many."""
+    """Terms as one JSON text, in a third of a dictionary's memory: a large document has many."""
 
     __slots__ = ("_count", "_packed")
 

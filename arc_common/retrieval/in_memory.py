@@ -179,7 +179,7 @@ class InMemoryIndexStore:
 
 
 def _leaving(shelf: Shelf, kind: EntryKind, ids: Collection[str]) -> set[str]:
-    """The ids, with those of documents' chunks."""
+    """Return the ids, with those of documents' chunks."""
     names = _checked_ids(ids)
     chunks = (chunk for name in names for chunk in shelf.chunks(name)) if kind == "document" else ()
     return {*names, *chunks}

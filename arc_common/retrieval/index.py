@@ -54,7 +54,7 @@ one-line descriptions and of paragraphs in three languages is within .002."""
 
 _BY_WORDS_ONLY = "no vector for the query: searched by words only"
 _NO_THRESHOLD_MET = "no vector for the query: nothing can meet the threshold"
-_OTHER_EMBEDDER = "vectors of another embedder are stored: their texts were searched by words only"
+_OTHER_EMBEDDER = "the stored vectors are of another embedder: their texts were searched by words only"
 
 _CHARACTER = 0.5
 """What a Han character of a document weighs beside the pairs that it is part of. With 0, ½ and 1 the nDCG@10 of Chinese
@@ -154,14 +154,14 @@ class HybridIndex:
         """Store texts, each in the place of the one with its id.
 
         - A document without an id gets one that its text and source determine: added again, it is the same one.
-        - An entry may bring its own terms and its own vector; terms are analysed and vectors made where it has none.
-        - Nothing is written if one of them can't be.
-        - Where the stored vectors are of another embedder or dimension than this index's, texts are stored without
-          vectors and found by their words, until `re_embed`. A warning says so.
+        - An entry may have its own terms and its own vector; for one without, terms are analysed and a vector is made.
+        - Nothing is written if one of the items can't be stored.
+        - If the stored vectors are of another embedder or dimension than this index's, texts are stored without vectors
+          and found by their words until `re_embed`. A warning says so.
 
         Raises:
-            InvalidInputError: An item can't be stored, or brings a vector of another embedder or dimension than those
-                stored or brought by others.
+            InvalidInputError: An item can't be stored, or its vector is of another embedder or dimension than the
+                stored ones or those of other items.
         """
         given: list[Document | IndexEntry] = checked_items(
             "items", items, (Document, IndexEntry), expected="Documents or IndexEntries"
@@ -169,15 +169,16 @@ class HybridIndex:
         return self.replace((None, [item]) for item in given)
 
     def replace(self, documents: Iterable[tuple[str | None, Sequence[Document | IndexEntry]]]) -> Added:
-        """Store documents, each as its parts and in the place of what was stored under its id, whole or in chunks.
+        """Store documents in parts; each replaces the document stored under its id, whole or in chunks.
 
-        The parts of one document are stored, and what they replace is removed, in one step. Otherwise as `add`.
+        One step stores the parts of a document and removes the parts that they replace. Otherwise this is as `add`.
 
         Args:
-            documents: Each document's id (`None`: nothing is replaced but entries with the parts' own ids) and parts.
+            documents: Each document's id and parts. With `None` as the id, the parts replace only entries with their
+                own ids.
 
         Raises:
-            InvalidInputError: As `add`.
+            InvalidInputError: As for `add`.
         """
         parts = [(name, [entry_of(item) for item in items]) for name, items in documents]
         entries = [entry for _, own in parts for entry in own]
@@ -229,7 +230,7 @@ class HybridIndex:
         return self.embed_pending()
 
     def delete(self, ids: Collection[str]) -> int:
-        """Remove texts, documents with their chunks; how many were there."""
+        """Remove texts, documents with their chunks, and return how many there were."""
         return self._store.remove(self._scope, self._kind, checked_ids(ids))
 
     def get(self, ids: Sequence[str]) -> list[Document]:
@@ -300,10 +301,10 @@ class HybridIndex:
             cosines: Whether what was found by its words, and is not among the nearest, gets its "vector" too. What has
                 none then was never embedded.
 
-        Where the stored vectors are of another embedder or dimension, the search is as if the embedder had failed.
+        If the stored vectors are of another embedder or dimension, the search is as if the embedder had failed.
 
         Raises:
-            InvalidInputError: A value is not acceptable, or `vector` can't be compared with those stored.
+            InvalidInputError: A value is not acceptable, or `vector` can't be compared with the stored vectors.
         """
         asked = parse_filter(filters)
         check_search(query, top_k, threshold, mode)
@@ -358,9 +359,9 @@ class HybridIndex:
     ) -> list[Found]:
         """What `find` finds in this index and others as if they were one: for each of them what of it is its own.
 
-        Scores are of one scale, by the statistics of all: a text that has half of a question does not score as the best
-        of its scope does. Embedder, weights and formula are this index's. Notes stand with its own.
-        Where vectors are of another embedder, only words are used.
+        Scores are on one scale, by the statistics of all scopes: a text with half of the question's words scores less
+        than a full match, even as the best of its scope. Embedder, weights and formula are this index's; notes come
+        with its own documents. Where vectors are of another embedder, only words are used.
 
         Args:
             others: Further scopes.
@@ -370,7 +371,7 @@ class HybridIndex:
             cosines: As in `find`.
 
         Raises:
-            InvalidInputError: As in `find`.
+            InvalidInputError: As for `find`.
         """
         parts = [(index._reader, index._scope) for index in (self, *others)]  # noqa: SLF001 - its class
         own = self._embedder
@@ -485,7 +486,7 @@ class HybridIndex:
 def _steps(
     documents: Iterable[tuple[str | None, list[IndexEntry]]], size: int
 ) -> Iterator[tuple[list[str], list[IndexEntry]]]:
-    """What is stored at once: whole documents, as many as have `size` entries."""
+    """Group whole documents until a group has at least `size` entries, which are stored in one step."""
     names: list[str] = []
     entries: list[IndexEntry] = []
     for name, parts in documents:

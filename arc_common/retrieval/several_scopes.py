@@ -32,9 +32,9 @@ class SeveralScopes:
     - The scope that a method is called with is left aside: those given here are meant.
 
     Args:
-        parts: The scopes, each with whoever reads it.
-        stored: Embedder and dimension of the vectors that are compared; `None` for none.
-        embedded: The places of the scopes that have such vectors. The others are read without theirs.
+        parts: The scopes, each with its reader.
+        stored: The embedder and dimension of the vectors to compare; `None` to compare no vectors.
+        embedded: The places of the scopes with such vectors. The vectors of other scopes are not read.
     """
 
     parts: Sequence[tuple[IndexReader, Scope]]

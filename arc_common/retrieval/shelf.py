@@ -124,20 +124,20 @@ class Shelf:
         return None if row is None else self._words.terms(row)
 
     def scan(self, filters: Filter | None, *, unembedded: bool, after: str | None, limit: int) -> list[IndexEntry]:
-        """The first entries by id, with all that they have."""
+        """Return the first entries by id, with terms, metadata and vectors."""
         test = matcher(filters)
         rows = (self._row_of[entry_id] for entry_id in self._behind(after))
         kept = (row for row in rows if not (unembedded and self._has_vector(row)) and test(self._metadata[row]))
         return [self._whole(row) for row in islice(kept, limit)]
 
     def chunks(self, document_id: str) -> list[str]:
-        """The ids of a document's chunks."""
+        """Return the ids of a document's chunks."""
         prefix = chunk_prefix(document_id)
         alike = takewhile(lambda entry_id: entry_id.startswith(prefix), self._behind(prefix))
         return [one for one in alike if self._metadata[self._row_of[one]].get(DOCUMENT_ID) == document_id]
 
     def count(self, filters: Filter | None) -> int:
-        """How many entries match."""
+        """Count the entries that match."""
         return len(self) if filters is None else int(self._matching(filters).sum())
 
     def lexical(
@@ -164,7 +164,7 @@ class Shelf:
         return [(found[place], float(similarities[place])) for place in best_places(found, similarities, limit)]
 
     def _behind(self, entry_id: str | None) -> Iterator[str]:
-        """The ids larger than this one, in order; `None` for all."""
+        """Iterate over the ids after this one, in order; over all for `None`."""
         if self._sorted is None:
             self._sorted = sorted(self._row_of)
         return islice(self._sorted, 0 if entry_id is None else bisect_right(self._sorted, entry_id), None)

@@ -51,7 +51,7 @@ class ConversationSettings(Group):
     max_turns: int = Field(
         default=10,
         ge=1,
-        description="Turns: the last ones, shown at most; the default holds only while there is no summary.",
+        description="Turns: the most recent ones to show. The default applies only while there is no summary.",
     )
     rolling_window_size: Annotated[int, EnvironmentAlias("CONVERSATION_ROLLING_WINDOW_SIZE")] = Field(
         default=20, ge=1, description="Messages: the last ones, where the window is counted in messages."
@@ -82,7 +82,7 @@ class ConversationSettings(Group):
 
     @property
     def window_is_set(self) -> bool:
-        """Whether somebody chose the limits: then they also hold beside a summary."""
+        """Return whether the limits were set explicitly; such limits also apply beside a summary."""
         return not self.model_fields_set.isdisjoint({"window", "max_turns", "rolling_window_size"})
 
     @property
@@ -212,8 +212,8 @@ class SummarySettings(Group):
     synchronous_timeout_seconds: float = Field(
         default=10.0,
         gt=0,
-        description="Seconds: the longest wait for a summary in a reply's way, when nothing else fits, and the "
-        "longest that `recall` spends on indexing messages.",
+        description="Seconds: the longest that a reply waits for a summary when nothing else fits, and that `recall` "
+        "spends on indexing messages.",
     )
 
 
@@ -288,7 +288,7 @@ class RagSettings(Group):
     """Retrieval of documents."""
 
     enabled: bool | None = Field(default=None, description="Whether documents are retrieved. None: once there are any.")
-    # The RAG_ names without a prefix bound artifacts and documents alike.
+    # The RAG_ names without a prefix limit both artifacts and documents.
     top_k: Annotated[int, EnvironmentAlias("RAG_TOP_K_MAX")] = Field(
         default=10, ge=1, description="Documents: retrieved for a query."
     )

@@ -107,17 +107,17 @@ class ArcSettings(Immutable, BaseSettings):
     def _check_message_cap(self) -> None:
         """Refuse a cap on a session's messages that removes them before they are summarised.
 
-        A leaf is due with the turn in which `leaf_messages` wait, so up to two turns more can wait with it, and it is
-        shown once `recent_message_count` follow it: with this least, turns of half a leaf's messages lose no fact.
+        A leaf is due once `leaf_messages` wait. Up to two more turns can join them, and the leaf is shown only after
+        `recent_message_count` more. With this minimum, turns of up to half a leaf's messages lose no fact.
         """
         cap, summary = self.storage.max_messages_per_session, self.summary
         least = 2 * summary.leaf_messages + summary.recent_message_count + summary.trigger_message_count
         if cap is not None and cap < least and summary.enabled:
             raise ConfigurationError(
                 f"storage.max_messages_per_session: got {cap}, expected at least {least} "
-                "(2 * summary.leaf_messages + summary.recent_message_count + summary.trigger_message_count) or none: "
-                "with fewer, messages are removed before their facts are read; raise the cap, lower these, or set "
-                "summary.enabled to false"
+                "(2 * summary.leaf_messages + summary.recent_message_count + summary.trigger_message_count) or None: "
+                "a smaller cap removes messages before their facts are read; raise the cap, lower these settings, or "
+                "set summary.enabled to false"
             )
 
     @classmethod

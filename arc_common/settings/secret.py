@@ -10,12 +10,12 @@ from arc_common.exceptions import ConfigurationError
 __all__ = ["ANEW", "HIDDEN", "SecretUrl", "hide_password", "sounds_secret"]
 
 
-ANEW = "make the settings anew where they are needed, from the environment"
-"""What to do in place of a pickle."""
+ANEW = "load the settings from the environment again where they are needed"
+"""The advice in errors about pickling."""
 
 
 class SecretUrl(Secret[str]):
-    """A URL whose password shows nowhere: not in `repr`, `str`, JSON or an f-string.
+    """A URL whose password is never shown: not in `repr`, `str`, JSON or an f-string.
 
     `get_secret_value()` gives the whole URL. One with a password can't be pickled.
     """

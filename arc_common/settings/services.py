@@ -47,7 +47,10 @@ class StorageSettings(Group):
         default=16, ge=1, description="Connections: to PostgreSQL, and threads that serve async calls there."
     )
     pool_timeout_seconds: float = Field(
-        default=30.0, gt=0, description="Seconds: the longest wait for a free connection."
+        default=30.0,
+        gt=0,
+        description="Seconds: the longest wait for a free PostgreSQL connection. SQLite files have no limit of "
+        "connections.",
     )
     connect_timeout_seconds: float = Field(
         default=10.0, gt=0, description="Seconds: the longest wait for a database server."
@@ -75,8 +78,8 @@ class StorageSettings(Group):
     max_messages_per_session: int | None = Field(
         default=None,
         ge=1,
-        description="Messages: kept of one session; whole turns leave at the old end. None: all. With summaries, at "
-        "least 2 * summary.leaf_messages + recent_message_count + trigger_message_count: their facts are read first.",
+        description="Messages: kept per session; the oldest turns are removed. None: all. With summaries at least "
+        "2 * summary.leaf_messages + recent_message_count + trigger_message_count, so that no facts are lost.",
     )
 
 
@@ -162,6 +165,6 @@ class BackgroundSettings(Group):
     lease_seconds: float = Field(
         default=5.0,
         gt=0,
-        description="Seconds: after these another process takes over the work of one that died; one that works renews "
-        "its lease three times in that time.",
+        description="Seconds: how long a lease lasts. A running process renews it three times in that time; if it "
+        "dies, another process takes over its work after that.",
     )

@@ -51,16 +51,16 @@ def connect(url: str | URL | Engine, options: SqlOptions | None = None) -> tuple
 
 
 def _open_sqlite(_dialect: Any, record: Any, arguments: list[Any], options: dict[str, Any]) -> sqlite3.Connection:
-    """Open a file; one that may be read only, where SQLite can't make its log beside it, without that log.
+    """Open a file; as immutable if it is read-only and SQLite can't create its log beside it.
 
-    Such a connection does not see what others write: it is used once (see `FROZEN`).
+    An immutable connection does not see later writes, so it is used once (see `FROZEN`).
     """
     connection: sqlite3.Connection = sqlite3.connect(*arguments, **options)
     try:
         connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
     except sqlite3.Error as error:
         is_closed_to_us = (error.sqlite_errorcode & 0xFF) in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
-        path = Path(arguments[0])  # of an address with options of its own, no file
+        path = Path(arguments[0])  # not a file if the address has options of its own
         log = path.with_name(f"{path.name}-wal")
         if is_closed_to_us and path.is_file() and not (log.exists() and log.stat().st_size):
             connection.close()
@@ -93,7 +93,10 @@ def _pool(address: URL, options: SqlOptions) -> dict[str, Any]:
     if address.drivername.startswith("sqlite"):
         if address.database in _MEMORY_NAMES or address.query.get("mode") == "memory":
             return {"poolclass": StaticPool, "connect_args": {"check_same_thread": False}}
-        return {"poolclass": NullPool, "connect_args": {"check_same_thread": False}}  # the driver keeps connections
+        return {
+            "poolclass": NullPool,
+            "connect_args": {"check_same_thread": False},
+        }  # `SqliteDriver` keeps connections itself
     pool: dict[str, Any] = {"pool_size": options.pool_size, "max_overflow": 4, "pool_recycle": 1800}
     pool["pool_timeout"] = options.pool_timeout_seconds
     if "connect_timeout" not in address.query:  # libpq takes whole seconds

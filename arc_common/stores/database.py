@@ -57,19 +57,19 @@ class Database:
             return self._driver.read(call)
 
     def snapshot(self, *calls: Call) -> list[list[Row]]:
-        """Run reading statements that all see the same moment, in one round trip; the rows of each."""
+        """Run reading statements on one snapshot, in one round trip; return the rows of each."""
         with self._gate.operation():
             self._prepare()
             return self._driver.snapshot(*calls)
 
     def write(self, call: Call) -> list[Row] | None:
-        """Run one writing statement, durable in one round trip; `None` if another writer was in its way."""
+        """Run one writing statement, durable in one round trip; `None` if another writer interfered."""
         with self._gate.operation():
             self._prepare()
             return self._driver.write(call)
 
     def attempt(self, *calls: Call) -> bool:
-        """Run writing statements as one transaction, in one round trip; whether no other writer was in its way."""
+        """Run writing statements as one transaction, in one round trip; return whether no other writer interfered."""
         with self._gate.operation():
             self._prepare()
             return self._driver.attempt(*calls)
@@ -84,14 +84,14 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
-        """Begin a reading transaction, all of which sees one moment."""
+        """Begin a reading transaction on one snapshot."""
         with self._gate.operation():
             self._prepare()
             with self._driver.reading() as transaction:
                 yield transaction
 
     def close(self) -> None:
-        """Close connections and an engine of its own."""
+        """Close the connections, and the engine if it is our own."""
         self._driver.close()
         if self._owned:
             self.engine.dispose()
@@ -102,7 +102,7 @@ class Database:
         with self._preparing:
             if not self._ready:
                 ensure_schema(self.engine, auto_migrate=self._auto_migrate)
-                with self._driver.reading():  # interrupted before it has its connection, a database in memory is lost
+                with self._driver.reading():  # an interrupt before the first connection would lose a database in memory
                     pass
                 self._ready = True
 

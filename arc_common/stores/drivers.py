@@ -28,14 +28,14 @@ __all__ = ["FROZEN", "Call", "Driver", "PostgresDriver", "Row", "SqliteDriver", 
 
 Row = Sequence[Any]
 Call = tuple[Statement, Mapping[str, Any] | Iterable[Mapping[str, Any]]]
-"""A statement with its parameters; with a sequence of them it runs once for each and returns no rows."""
+"""A statement with its parameters; with several sets of them, it runs once for each and returns no rows."""
 
 
 _IDLE = 8
-"""How many connections to a SQLite file are kept for later at most."""
+"""The most idle connections that are kept for a SQLite file."""
 
 FROZEN = "arc_frozen"
-"""Marks a connection, in its pool's notes, that sees a file as it was when it was opened."""
+"""The key in a connection's `info` that marks one opened as immutable: it does not see later writes."""
 
 
 class Transaction(Protocol):
@@ -86,8 +86,8 @@ class SqliteDriver:
       (1,511 of 1,600 concurrent appends did).
     - Transactions are begun and ended by name, so a connection's `isolation_level` is neither used nor changed.
     - A database in memory lives on one connection, which callers take in turns.
-    - Where the engine has no pool, connections are kept here: taking one and giving it back are one step each, which no
-      interrupt can halve.
+    - For an engine without a pool, connections are kept here, because taking and returning one are then single steps
+      that no interrupt can split.
     """
 
     def __init__(self, engine: Engine, options: SqlOptions | None = None) -> None:
@@ -131,7 +131,7 @@ class SqliteDriver:
         return _InTurn(self, begin, self._turn) if self._turn else _SqliteTransaction(self, begin)
 
     def connect(self) -> PoolProxiedConnection:
-        """A connection for one caller, or with others while it has the turn."""
+        """Return a connection for one caller, or the shared one for the caller whose turn it is."""
         try:
             return self._idle[0] if self._turn else self._idle.pop()
         except IndexError:
@@ -143,8 +143,8 @@ class SqliteDriver:
             return pooled
 
     def give_back(self, pooled: PoolProxiedConnection) -> None:
-        """Keep a connection with nothing begun, or give it to the engine's pool."""
-        if FROZEN in pooled.info:  # the next caller sees the file as it is then
+        """Keep a connection without an open transaction for later, or close it."""
+        if FROZEN in pooled.info:  # so that the next caller sees later writes
             pooled.invalidate()
             pooled.close()
         elif not self._turn:
@@ -154,11 +154,11 @@ class SqliteDriver:
                 pooled.close()
 
     def translated(self, failure: Exception) -> StoreError:
-        """A driver's error as one of arc's."""
+        """Return a driver's error as one of arc's."""
         return _translated(failure, self._engine, unavailable=_sqlite_unavailable(failure))
 
     def close(self) -> None:
-        """Close the connections that are kept."""
+        """Close the idle connections."""
         while self._idle:
             self._idle.pop().close()
 
@@ -178,11 +178,11 @@ class SqliteDriver:
 
 
 class _SqliteTransaction:
-    """A connection for a `with` block, on which something may be begun; it is given back with nothing begun.
+    """A connection for a `with` block, in a transaction if `begin` names one; leaving it ends the transaction.
 
-    - An exception at any line, such as an interrupt, leaves no transaction open and the turn to others. Where it hits
-      the way out, dropping this object does the rest: it closes the connection to a file.
-    - A class, because nested generators would cost an append a tenth of its time.
+    - An exception at any line, such as an interrupt, leaves no transaction open and no turn taken. If an interrupt hits
+      `__exit__`, the connection to a file is closed once this object is dropped.
+    - It is a class because nested generators would cost an append a tenth of its time.
     """
 
     _pooled: PoolProxiedConnection | None = None
@@ -235,7 +235,7 @@ class _SqliteTransaction:
 
 
 class _InTurn(_SqliteTransaction):
-    """The same on a connection that callers take in turns."""
+    """A transaction on a connection that callers take in turns."""
 
     _takes_turn = False
 
@@ -247,7 +247,7 @@ class _InTurn(_SqliteTransaction):
         self._leave()
 
     def _enter(self) -> None:
-        self._takes_turn = True  # said first: an interrupt may follow at once when the turn has come
+        self._takes_turn = True  # set first, because an interrupt may come right after `acquire`
         self._turn.acquire()
         super()._enter()
 
@@ -256,7 +256,7 @@ class _InTurn(_SqliteTransaction):
             super()._leave()
         finally:
             if self._takes_turn:
-                with suppress(RuntimeError):  # the turn had not come, or has gone
+                with suppress(RuntimeError):  # the turn was not taken, or was released already
                     self._turn.release()
                 self._takes_turn = False
 
@@ -364,10 +364,10 @@ class PostgresDriver:
         return _PostgresTransaction(self._connection(), self._error, begin=_READING)
 
     def close(self) -> None:
-        """Nothing: the engine's pool has them all."""
+        """Do nothing: the engine's pool holds the connections."""
 
     def before_fork(self) -> None:
-        """Nothing: a connection that is open in both processes does no harm while only one uses it."""
+        """Do nothing: a connection open in both processes does no harm while only one uses it."""
 
     def in_child(self) -> None:
         """Leave the parent's connections to it, open."""
@@ -419,7 +419,7 @@ class _PostgresCheckout:
                 self._pooled.invalidate()
                 self._engine.dispose()  # the server ended one; it may have ended all, and each would fail a call
             elif not self.is_fit or not (error is None or isinstance(error, Exception)):
-                self._pooled.invalidate()  # also after an interrupt: it may be amid a pipeline
+                self._pooled.invalidate()  # also after an interrupt, which may have left a pipeline unfinished
             else:
                 self._connection.autocommit = self._before
         except BaseException:

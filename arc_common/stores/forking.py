@@ -20,7 +20,7 @@ class ForkGate:
     - A fork in any thread waits for the operations under way; later ones wait for the fork. No lock is held by a
       thread that the child does not have.
     - `before` runs when nothing is under way, in the parent; `in_child` runs in the child, before anything else.
-    - Entering and leaving take no lock, so an interrupt leaves none behind.
+    - Entering and leaving hold no lock, so an interrupt leaves none behind.
 
     Args:
         before: Gives up what must not be there at the fork.
@@ -35,7 +35,7 @@ class ForkGate:
         _gates.add(self)
 
     def operation(self) -> "_Operation":
-        """An operation, for a `with` block."""
+        """Return an operation, for a `with` block."""
         return _Operation(self)
 
     def shut(self) -> None:
@@ -55,7 +55,7 @@ class ForkGate:
 
 
 class _Operation:
-    """Is under way until it is left, or dropped by code that was interrupted on its way out."""
+    """An operation under way; it ends when its block is left or, after an interrupt there, when it is dropped."""
 
     __slots__ = ("__weakref__", "_gate")
 
@@ -64,7 +64,9 @@ class _Operation:
 
     def __enter__(self) -> None:
         gate = self._gate
-        gate.under_way.add(ref(self, gate.under_way.discard))  # before the look: a fork that begins then waits for it
+        gate.under_way.add(
+            ref(self, gate.under_way.discard)
+        )  # added before the check, so that a fork that begins now waits for it
         while gate.fork.locked():
             gate.under_way.discard(ref(self))
             with gate.fork:

@@ -1,4 +1,4 @@
-"""One change of what a scope holds in the index: what it reads first, and what it then writes."""
+"""One change of a scope's entries in the index: the statements that read first, and those that then write."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -40,8 +40,8 @@ class EntriesChange:
         finder: What only this kind of database has.
         scope: Whose entries.
         kind: Of the entries.
-        put: Entries, each in the place of the one with its id; of several with one id, the last.
-        removed: The ids of those that go, documents with their chunks; what cannot be stored is passed over.
+        put: Entries, each of which replaces the one with its id; if several have the same id, the last.
+        removed: The ids to remove, documents with their chunks; ids that could never be stored are skipped.
     """
 
     def __init__(
@@ -63,13 +63,13 @@ class EntriesChange:
         self._removed = checked_ids(removed)
         self._documents = self._removed if kind == "document" else []
         self.removed = 0
-        """How many of the entries that go were there, once that was read."""
+        """How many of the entries to remove there were, once that is read."""
         self.after: Held | None = None
         """What the scope holds behind the change, once that is known."""
 
     @property
     def reading(self) -> list[Call]:
-        """The calls that lock the scope and read what is there."""
+        """The calls that lock the scope and read its entries."""
         names = list(dict.fromkeys([*self._put, *self._removed]))
         if not names:
             return []
@@ -182,7 +182,7 @@ def _rows(
     stored: Sequence[tuple[int, IndexEntry]],
     of_entry: Callable[[int, IndexEntry], Iterable[dict[str, Any]]],
 ) -> Iterator[dict[str, Any]]:
-    """The rows of a table, each made when it is written: those of a large document would take as much as it does."""
+    """Yield a table's rows, made one by one: all rows of a large document would take as much memory as it does."""
     for row, entry in stored:
         for each in of_entry(row, entry):
             yield {**place, **each}

@@ -145,7 +145,7 @@ class Copies:
         with copy.lock:
             try:
                 yield copy
-            except BaseException:  # an interrupt may have come amid a change
+            except BaseException:  # an interrupt may have left a change half made
                 copy.reset(scope_id=0)
                 raise
         with self._lock:

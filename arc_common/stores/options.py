@@ -8,11 +8,11 @@ __all__ = ["SqlOptions"]
 
 @dataclass(frozen=True, slots=True)
 class SqlOptions:
-    """The knobs of SQL storage. Those of the pool don't touch an `Engine` that was handed in.
+    """The knobs of SQL storage. Those of the pool apply to PostgreSQL only, and not to an `Engine` that was passed in.
 
     Args:
         pool_size: Connections to PostgreSQL.
-        pool_timeout_seconds: The longest wait for a free connection.
+        pool_timeout_seconds: The longest wait for a free connection to PostgreSQL; SQLite files have no limit.
         connect_timeout_seconds: The longest wait for a database server.
         busy_timeout_seconds: The longest wait for another SQLite writer (with eight writers 2 s were seen).
         synchronous: SQLite's mode: "full" has each commit on the disk, "normal" may lose the last ones with the power.

@@ -59,7 +59,9 @@ class SqlAppend:
                 results = self._without_lock(key, messages, wanted, now)
                 if results is not None:
                     return results
-        written = {id(counted.message): message_row(counted) for counted in reversed(messages)}  # before the lock
+        written = {
+            id(counted.message): message_row(counted) for counted in reversed(messages)
+        }  # made before the lock is taken
         with self._database.transaction() as transaction:
             look = self._lock(transaction, key, wanted, now)
             plan = plan_append(messages, existing=look.existing, next_seq=look.next_seq)
@@ -154,7 +156,7 @@ class SqlAppend:
         *,
         written: Mapping[int, dict[str, Any]] | None = None,
     ) -> Iterator[Call]:
-        """What carries a plan out, in order; `written` has rows of its messages by `id()`."""
+        """Yield the calls that carry out a plan; `written` holds rows already made, by the `id()` of their messages."""
         written = written or {}
         rows = [_placed_row(stored, place, written.get(id(stored.message))) for stored in plan.inserted]
         if rows:

@@ -40,7 +40,7 @@ _MARKS = (
 """Signs that belong to the letter before them, and that `\\w` leaves out: an Indic word would fall apart."""
 
 _VIETNAMESE = re.compile("[\u1ea0-\u1ef9ơưƠƯ\u0309\u031b\u0323]")
-"""Letters and marks that hardly another language writes; a Vietnamese sentence without one of them is rare."""
+"""Letters and marks that few other languages use; a Vietnamese sentence without one of them is rare."""
 
 _HANGUL = "가-힣\u1100-\u11ff"
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af々〇"
@@ -81,8 +81,8 @@ _STEMMERS = (
 def analyze(text: str) -> list[str]:
     """The terms of a text, in its order, with repetitions; two texts match where they share terms.
 
-    - Unicode is normalised (NFKC), case and Latin accents are folded. Vietnamese tones tell words apart: its words come
-      with their tones too, so that the same word ranks first and one typed without tones still matches.
+    - Unicode is normalised (NFKC), case and Latin accents are folded. Vietnamese tones distinguish words, so its words
+      give a term with tones, too: the same word ranks first, and one typed without tones still matches.
     - Words are stemmed by the language that their script tells (Latin letters: English).
     - Chinese, Japanese, Korean, Thai and their like come as pairs of characters; one that stands alone as itself.
       Those that stand alone one behind the other ("龙 井 茶") also come as the pairs that they would be without space.
@@ -234,7 +234,7 @@ def _terms_of_word(word: str, *, query: bool) -> Sequence[str]:
 
 
 def _toned_terms(word: str, *, query: bool) -> Sequence[str]:
-    """The terms of a word of a Vietnamese text; one with tones comes as it is and without them, too."""
+    """Return the terms of a word in a Vietnamese text, with tones and without."""
     terms = _terms_of_word(word, query=query)
     if word.isascii() or word[0] >= "\u2000" or not word.isalpha():
         return terms
@@ -242,12 +242,12 @@ def _toned_terms(word: str, *, query: bool) -> Sequence[str]:
 
 
 def _bare(word: str) -> str:
-    """The word without its accents."""
+    """Return the word without its accents."""
     return "".join(c for c in unicodedata.normalize("NFKD", word) if not unicodedata.combining(c))
 
 
 def _with_pairs(words: Iterable[Sequence[str]]) -> list[str]:
-    """The terms of words; characters that stand alone one behind the other come as pairs, too."""
+    """Return the terms of words; single characters next to each other also give pairs."""
     terms: list[str] = []
     before = ""
     for found in words:

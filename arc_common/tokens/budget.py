@@ -13,11 +13,11 @@ __all__ = ["DEFAULT_SECTIONS", "SectionBudget", "TokenBudget", "usable_tokens"]
 
 _MOST_RESERVED = 4_096
 _MOST = 10**12
-"""Tokens: far more than any model takes, and few enough for every sum and share."""
+"""Tokens: far more than any model takes, and small enough for float arithmetic."""
 
 
 def usable_tokens(limit: int, counter: TokenCounter) -> int:
-    """Return the tokens of a limit that a counter may fill: what its `relative_error` leaves, or all without one."""
+    """Return the tokens that may be counted under a limit: less the counter's `relative_error`, if it states one."""
     return _usable(limit, getattr(counter, "relative_error", 0.0))
 
 
@@ -95,8 +95,8 @@ class TokenBudget:
         context_window: Tokens that the model takes in and gives out together.
         output_reserve: Tokens kept free for its answer; by default 4,096 or a quarter of the window, whichever is less.
         sections: What sections may take, by name; a whole number is a ceiling. Those not named have their defaults.
-        relative_error: The error of the counter, for which a part of the input is kept free. An engine puts in that of
-            its own counter, if it is larger (see `TokenCounter`).
+        relative_error: The counter's error (see `TokenCounter`), for which part of the input is kept free. An engine
+            uses its own counter's if that is larger.
     """
 
     context_window: int = 128_000
@@ -125,23 +125,23 @@ class TokenBudget:
 
     @property
     def input_tokens(self) -> int:
-        """The tokens that a request may be counted at: the input limit, less the counter's error."""
+        """The most tokens to count in a request: the input limit, less the counter's error."""
         return _usable(self.input_limit, self.relative_error)
 
     @property
     def input_limit(self) -> int:
-        """The tokens that a request may really have: the context window, less the output reserve."""
+        """The most tokens that a request may really have: the context window, less the output reserve."""
         reserve = self.output_reserve
         if reserve is None:
             reserve = min(_MOST_RESERVED, self.context_window // 4)
         return self.context_window - reserve
 
     def counted_by(self, counter: TokenCounter) -> Self:
-        """Return the budget with the counter's error kept free, unless it keeps more already."""
+        """Return the budget with the counter's error kept free, unless it keeps more free already."""
         return replace(self, relative_error=max(getattr(counter, "relative_error", 0.0), self.relative_error))
 
     def section(self, name: str) -> SectionBudget:
-        """What a section may take."""
+        """Return a section's share and ceiling."""
         default = DEFAULT_SECTIONS[name]
         given = self.sections.get(name, default)
         return given if isinstance(given, SectionBudget) else SectionBudget(ceiling=given, priority=default.priority)

@@ -41,7 +41,7 @@ class CachedTokenCounter:
 
     @property
     def relative_error(self) -> float:
-        """The other's error; 0.0 if it states none."""
+        """The wrapped counter's error; 0.0 if it states none."""
         error: float = getattr(self._counter, "relative_error", 0.0)
         return error
 

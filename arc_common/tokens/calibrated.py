@@ -16,12 +16,12 @@ class CalibratedTokenCounter:
     """Estimates tokens from a text's scripts and content, without a vocabulary and without I/O.
 
     - The count is the sum of the text's features times their coefficients, rounded up; at least 1 for any text, 0 for
-      `""`. Text is counted as it is: decomposed text (NFD) has up to twice the tokens of the same text composed.
-    - The coefficients aim at o200k_base: at the mean of English, Korean, Chinese, Japanese and code, above the mean of
-      other languages, which a text's features can't tell from those that cost most.
-    - `relative_error` is 0.13: of requests of one to five kinds of text not fitted, in 60 languages, 1 in 1,000 has
-      more than 1.13 times the tokens counted (`benchmarks/fit_token_counter.py`). Vocabularies of an older generation
-      (cl100k_base) have up to five times as many in Indic and Caucasian scripts; for them there is `TiktokenCounter`.
+      `""`. Text is not normalised: decomposed text (NFD) has up to twice the tokens of the same text composed.
+    - The coefficients are fitted to o200k_base: to the mean of English, Korean, Chinese, Japanese and code, and above
+      the mean of other languages, because their features don't tell them from the costliest ones.
+    - `relative_error` is 0.13: among requests of one to five kinds of text that were not fitted, in 60 languages, 1 in
+      1,000 has more than 1.13 times the counted tokens (`benchmarks/fit_token_counter.py`). Older vocabularies
+      (cl100k_base) take up to five times as many in Indic and Caucasian scripts; use `TiktokenCounter` for them.
     - Any text is accepted, lone surrogates and NUL included. Time is linear in the length: about 20 µs for a message
       of 200 characters.
     - `count` never depends on what was learned from usage, so stored counts stay valid; `corrected(counter, total)`
@@ -38,7 +38,7 @@ class CalibratedTokenCounter:
 
     @property
     def relative_error(self) -> float:
-        """0.13: see the class."""
+        """0.13; see the class."""
         return _RELATIVE_ERROR
 
     def count(self, text: str) -> int:

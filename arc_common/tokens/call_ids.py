@@ -13,9 +13,9 @@ _LONGEST = 32
 """Characters kept of an id that gets a number: OpenAI takes 40."""
 
 _ID_KEYS = ("call_id", "tool_call_id", "tool_use_id", "tool_id", "id")
-"""The keys under which OpenAI, LangChain, Anthropic and LlamaIndex name a call; `call_id` before an item's `id`."""
+"""The keys that hold a call's id at OpenAI, LangChain, Anthropic and LlamaIndex; `call_id` precedes an item's `id`."""
 _ARGUMENT_KEYS = ("args", "arguments", "input", "tool_kwargs")
-"""Arguments are data: an id in them stays."""
+"""Ids in arguments are data and stay as they are."""
 
 
 def with_distinct_call_ids(messages: Sequence[Message]) -> list[Message]:
@@ -26,8 +26,8 @@ def with_distinct_call_ids(messages: Sequence[Message]) -> list[Message]:
 
     - The first call of an id keeps it, so that what comes later changes nothing before it.
     - Results follow the call that they answer, as `exchanges_of` pairs them. Calls without ids stay so.
-    - Foreign blocks that name a call are renamed with it. `origin` stays: the adapters rename the calls in what they
-      make of it.
+    - Ids in foreign blocks are renamed, too. `origin` stays as it is: the adapters rename the ids in messages made from
+      it.
     - Messages that need no other id are the same objects.
     """
     given = [call.id for message in messages for call in message.tool_calls if call.id is not None]
@@ -64,15 +64,15 @@ def with_distinct_call_ids(messages: Sequence[Message]) -> list[Message]:
 
 
 def renamed_ids(value: Any, old: Sequence[str | None], new: Sequence[str | None]) -> Any:
-    """A copy of plain values (blocks, a provider's own keys) in which calls have their new ids.
+    """Return a copy of plain values (blocks, a provider's own keys) with new call ids.
 
-    - An id that several calls have is replaced in their order, once for each dictionary that names it.
-    - A dictionary whose keys are all calls' ids gets the new ones. Arguments and texts stay what they are.
+    - An id shared by several calls is replaced in their order, once for each dictionary that holds it.
+    - In a dictionary keyed by call ids, the keys are replaced. Arguments and texts stay as they are.
 
     Args:
-        value: Lists and dictionaries; anything else is given back as it is.
+        value: Lists and dictionaries; any other value is returned as it is.
         old: The calls' ids.
-        new: The ids that they get, in the same order.
+        new: Their new ids, in the same order.
     """
     names: dict[str, deque[str]] = {}
     for before, after in zip(old, new, strict=True):
@@ -96,7 +96,7 @@ def _renamed(value: Any, names: Mapping[str, deque[str]]) -> Any:
 
 
 def _content(message: Message, old: Sequence[str | None], new: Sequence[str | None]) -> Any:
-    """The message's content with other ids in its foreign blocks."""
+    """Return the message's content with new ids in its foreign blocks."""
     if old == new or message.content is None or isinstance(message.content, str):
         return message.content
     places = [place for place, part in enumerate(message.content) if part.type == "opaque"]

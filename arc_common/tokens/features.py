@@ -29,7 +29,7 @@ _WESTERN = frozenset(
     )
 )
 """The commonest words of Spanish, French, German, Italian, Portuguese, Dutch, Swedish, Norwegian and Indonesian, less
-the English ones: their words are in the vocabularies, too."""
+the English ones: vocabularies contain these languages' words, too."""
 
 _TRADITIONAL = (
     "個們這來說國為會後對過學開關長問間還點見現發經頭進從動實種體當無應與機電氣專書話讓樣錢車東門請認識覺幾將該項設"
@@ -54,7 +54,7 @@ _CLASSES = {
     "polytonic": "\u1f00-\u1fff",
     "cyrillic": "\u0400-\u052f\u1c80-\u1c8f",
     "cyrillic_not_russian": "\u0402-\u040f\u0452-\u052f",
-    # letters that Tatar, Kazakh and Kyrgyz don't have, but smaller languages
+    # letters of smaller languages that Tatar, Kazakh and Kyrgyz don't have
     "cyrillic_rare": "\u0460-\u0489\u0498\u0499\u049e-\u04a1\u04a4-\u04ad\u04b4-\u04b9\u04bc-\u04d7\u04da-\u04e7"
     "\u04ea-\u04ed\u04f0-\u052f",
     "cyrillic_russian": "ыэЫЭ",
@@ -183,7 +183,9 @@ def _by_length(cost: Callable[[int], int]) -> Callable[[Sequence[str | bytes]], 
 
 
 _beyond_four = _by_length(lambda length: max(0, length - 4))
-_beyond_sixteen = _by_length(lambda length: max(0, length - 16))  # no language's words: no vocabulary has them
+_beyond_sixteen = _by_length(
+    lambda length: max(0, length - 16)
+)  # such long strings are not words, and no vocabulary has them
 _sixteens = _by_length(lambda length: (length + 15) // 16)
 _three_to_six = _by_length(lambda length: min(max(0, length - 2), 4))  # "--------" is one token
 _wide_spaces = _by_length(lambda length: (length + 62) // 64)  # a single one belongs to the next word
@@ -245,7 +247,7 @@ def _latin(text: str, punctuation: int, accented: Mapping[str, int]) -> dict[str
     left = foreign_share = (1 - in_english) * (1 - in_code)
     shares = {"english": 1 - foreign_share}
     for language, known in (
-        ("vietnamese", 2 * accented["vietnamese"]),  # every second word has a letter that no other language has
+        ("vietnamese", 2 * accented["vietnamese"]),  # every second word has a letter of its own
         ("turkish", 3 * max(0, accented["turkish"] - sum(map(lowered.count, "êîûwx")))),  # Kurdish writes "ş", too
         ("western", 5 * western),
     ):
@@ -253,7 +255,9 @@ def _latin(text: str, punctuation: int, accented: Mapping[str, int]) -> dict[str
         left -= shares[language]
     shares["foreign"] = left
     words_of = {f"{language}_word": share * count for language, share in shares.items()}
-    unusual = left * sum(map(lowered.count, "kqwxyz"))  # few vocabularies' languages write them, Basque and Luganda do
+    unusual = left * sum(
+        map(lowered.count, "kqwxyz")
+    )  # letters of Basque and Luganda, rare in languages that vocabularies know
     more_of = {f"{language}_more": share * more for language, share in shares.items()}
     return words_of | more_of | {"foreign_unusual": unusual, "endless": longer}
 

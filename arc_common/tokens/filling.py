@@ -92,8 +92,8 @@ def fit_exchanges(exchanges: Sequence[Exchange], room: int, *, count: Count, sho
     - Calls and their results stay together; order stays; there is no gap: what is dropped is older than what is shown.
     - The newest is shown whole if it fits. Of the others, older tool results are cleared before anything is dropped,
       as far as half of the room holds what is left of them.
-    - With `shorten`, the first that does not fit is shortened to what fits. The newest comes first: results that have
-      just arrived are cut, not cleared.
+    - With `shorten`, the first that does not fit is shortened until it does. This begins with the newest, so that
+      results that have just arrived are cut, not cleared.
 
     Args:
         exchanges: The exchanges, oldest first.
@@ -160,9 +160,9 @@ def _bare(form: _Form, count: Count) -> _Form:
 
 
 def _shortened(form: _Form, room: int, count: Count, shorten: Shorten | None) -> _Form | None:
-    """The exchange cut to fit: what is said beside the calls and each result get equal shares, and what others leave.
+    """Cut the exchange to fit: the text beside the calls and each result get equal shares and the room others leave.
 
-    Without `shorten` its bare form. `None` when not even the calls and cleared results fit.
+    Without `shorten` it takes its bare form. `None` if not even the calls and cleared results fit.
     """
     bare = _bare(form, count)
     if shorten is None:

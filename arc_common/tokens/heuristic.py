@@ -31,8 +31,8 @@ class HeuristicTokenCounter:
     - Latin letters and the digits 0–9 cost 1/4 token each, CJK characters (with their punctuation and full-width forms)
       2/3, emoji 1, and everything else (punctuation, white space, other scripts) 1/3; the sum is rounded up, once.
     - `"hello"` is 2, `"안녕하세요"` 4, `"🎉"` 1, `""` 0.
-    - It states no error, so no part of a limit is kept free for it: in scripts that it does not know, and in codes and
-      emoji, real tokens are up to five times as many.
+    - It states no error, so no part of a limit is kept free. In other scripts, codes and emoji, there can be five times
+      as many real tokens.
     - Exact arithmetic: joining two texts costs at most what they cost apart, and at least that less one.
     - Any text is accepted, lone surrogates and NUL included. Time is linear in the length.
     """

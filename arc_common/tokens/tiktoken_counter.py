@@ -88,7 +88,7 @@ class TiktokenCounter:
 
     @property
     def relative_error(self) -> float:
-        """0.0 for exact counts; the fallback's error while it counts."""
+        """0.0 for exact counts; the fallback's error while the fallback counts."""
         error: float = 0.0 if self._encoding else getattr(self._fallback, "relative_error", 0.0)
         return error
 

@@ -135,9 +135,9 @@ def select_window(
         count: The tokens of a message; needed with `max_tokens`.
         live: Whether the newest turn is still running: calls without results at its end are then kept.
         keep_opening: Keep what comes before the first user message (a greeting) when everything else fits too.
-        continued: Whether a newer turn follows that is not among the messages; then none of these has to be shown.
-        shorten: Gives as much of a message as so many tokens hold.
-        whole_turns: Use `shorten` for the newest turn only, and show no other turn in part.
+        continued: Whether a newer turn follows that is not among the messages; then these may all be left out.
+        shorten: Shortens a message to so many tokens.
+        whole_turns: Whether to use `shorten` for the newest turn only, and show other turns whole or not at all.
 
     Raises:
         InvalidInputError: A limit is negative or no whole number.

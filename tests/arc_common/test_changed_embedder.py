@@ -70,7 +70,7 @@ def test_a_turn_says_that_vectors_were_left_out(url) -> None:
     after = Embedder("second", 5)
     with ContextEngine.open(url, settings=ArcSettings(), embedder=after, observer=observer) as engine:
         session = engine.session("s")
-        note = "vectors of another embedder are stored: their texts were searched by words only"
+        note = "the stored vectors are of another embedder: their texts were searched by words only"
         assert note in session.context("warranty").receipt.notes
         assert observer.counts["index.other_embedder"] > 0
         assert engine.documents.index.re_embed() == 1

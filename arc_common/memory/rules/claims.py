@@ -40,7 +40,7 @@ class Claim:
         mark: What it does with them.
         topic: Of a change, what has changed.
         subject: Of what is said or over, who or what does so; empty for the user.
-        of_many: Of a value, whether it may be that of another one: there are several sisters and cats.
+        of_many: Whether a value may belong to another one of several, such as sisters or cats.
     """
 
     slot: str
@@ -101,11 +101,11 @@ def changed(people: str, topic: Iterable[str], value: Iterable[str]) -> Iterator
 
 
 def are_compatible(one: Claim, other: Claim) -> bool:
-    """Whether two claims, of which one is in a slot that the other opposes, can both be so.
+    """Return whether two claims can both hold, one of which is in a slot that the other opposes.
 
-    - Of two values one may be the other, said more exactly, or in round numbers; or both may be those of two sisters.
-    - What is over in general is not so in particular; what is over in particular may be so otherwise: "no tennis"
-      rules out "tennis on Saturdays", but "no coffee in the evening" does not rule out "coffee".
+    - One value may be a more exact or a rounded form of the other, or they may belong to two sisters.
+    - A general end rules out the particular case, but not the reverse: "no tennis" rules out "tennis on Saturdays", but
+      "no coffee in the evening" does not rule out "coffee".
     """
     if one.mark is Mark.VALUE or other.mark is Mark.VALUE:
         is_one_thing = one.mark is other.mark and one.slot == other.slot and not (one.of_many and other.of_many)

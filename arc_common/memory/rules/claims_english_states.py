@@ -42,7 +42,7 @@ _BEGIN = frozenset({"start", "begin", "take", "place", "held", "happen", "schedu
 """Stems of what stands with a value and says nothing more."""
 
 _HAS = re.compile(r"\b(?:have|has|had|got|own|owns|adopted|met|know|knows)\b")
-"""Then what is "called Rex" is what somebody has, and not who speaks."""
+"""With one of these verbs, "called Rex" names something that somebody has, not the speaker."""
 
 _CHOSEN = word_set("favorite favourite main go-to usual current primary best preferred first")
 _WITHOUT = re.compile(r"(?<=\bam )single$|\bonly child\b|\blive alone\b|\bon my own\b|\bby myself\b")

@@ -144,7 +144,7 @@ _SUPPOSITION = re.compile(
 SUPPOSITION = Hinted(
     _SUPPOSITION, ("if", "imagine", "suppos", "hypothetically", "let's", "assum", "pretend", "say", "wish")
 )
-"""What is only imagined: "what if", wishes, and conditions against the facts."""
+"""A supposition: "what if", a wish, or a condition contrary to fact."""
 
 _REPORTED = re.compile(
     r"(?:\b(?:and|but|so)\s)?"
@@ -179,7 +179,7 @@ REPORTED = Hinted(
         "question",
     ),
 )
-"""A question in the words of one who tells of it."""
+"""A reported question: "she asked if ..."."""
 
 CHIT_CHAT = re.compile(
     r"^(?:please )?(?:list|explain|recommend|create|tell me|provide|describe|summari[sz]e|generate|suggest|show me"

@@ -12,16 +12,16 @@ __all__ = ["Found", "Hinted", "Signal", "find"]
 
 @dataclass(frozen=True, slots=True)
 class Hinted:
-    """A pattern that ignores case, and words of which each of its matches has one: they are looked for first.
+    """A case-insensitive pattern, searched only in text that contains one of the hints; each match contains one.
 
-    The pattern of reported questions alone took a quarter of the time of all rules, and few clauses have its words.
+    The pattern for reported questions alone took a quarter of the time of all rules, and few clauses contain its hints.
     """
 
     pattern: re.Pattern[str]
     hints: tuple[str, ...]
 
     def search(self, text: str, start: int = 0, end: int = sys.maxsize) -> re.Match[str] | None:
-        """As the pattern's own."""
+        """Search as `re.Pattern.search` does."""
         small = text.lower()
         for hint in self.hints:
             if hint in small:
@@ -41,7 +41,7 @@ class Signal:
         cased: Whether capitals matter; the other patterns see the clause in small letters, which is much faster than
             `re.IGNORECASE`.
         anchor: Whether the match itself is a value (an amount, a code, a name) that makes any clause specific.
-        needs: Matches a character that each match has: looked for first, because most clauses have none.
+        needs: Matches a character that every match contains. It is searched first, because most clauses have none.
     """
 
     name: str

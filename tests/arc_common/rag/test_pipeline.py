@@ -239,8 +239,8 @@ def breaking_off():
     ("answer", "expected", "problem"),
     [
         (lambda: [ScoredDocument(Document("a", id="a"), 0.9), None, ScoredDocument(Document("b", id="b"), 0.5)],
-         ["a", "b"], "1 of 3 answers left out"),
-        (breaking_off, ["one", "two"], "broke off behind 2 answers: ConnectionError"),
+         ["a", "b"], "1 of 3 answers were left out"),
+        (breaking_off, ["one", "two"], "stopped after 2 answers: ConnectionError"),
     ],
     ids=["one is None", "a generator fails midway"],
 )  # fmt: skip
