@@ -1,5 +1,6 @@
 """Documents and their scores: plain values, shared by retrieval, reranking and the context window."""
 
+import logging
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -7,7 +8,17 @@ from typing import Any, TypeVar
 
 from arc_common.exceptions import InvalidInputError
 
-__all__ = ["Document", "ScoredDocument", "checked_documents", "checked_items", "finite_score", "usable_items"]
+__all__ = [
+    "Document",
+    "ScoredDocument",
+    "checked_documents",
+    "checked_items",
+    "finite_score",
+    "usable_documents",
+    "usable_items",
+]
+
+_log = logging.getLogger("arc.rag")
 
 _T = TypeVar("_T")
 
@@ -101,7 +112,14 @@ def checked_items(name: str, given: object, kind: type[_T] | tuple[type[_T], ...
     return items
 
 
-def usable_items(name: str, given: object, kind: type[_T], *, expected: str, on_bad: Callable[[str], None]) -> list[_T]:
+def usable_documents(name: str, given: object, *, on_bad: Callable[[str], None] = _log.warning) -> list[ScoredDocument]:
+    """Return a source's documents with scores; report and leave out its other answers. See `usable_items`."""
+    return usable_items(name, given, ScoredDocument, expected="documents with scores", on_bad=on_bad)
+
+
+def usable_items(
+    name: str, given: object, kind: type[_T], *, expected: str, on_bad: Callable[[str], None] = _log.warning
+) -> list[_T]:
     """Return the items of the expected kind from others' code; report and leave out the rest.
 
     An exception amid the items is reported, too, and ends them. If there is no item before it, it is raised.

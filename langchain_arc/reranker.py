@@ -1,6 +1,5 @@
 """arc's rerankers and token budget as a LangChain compressor, and LangChain's compressors as arc's rerankers."""
 
-import logging
 from collections.abc import Iterable, Mapping, Sequence, Set
 from copy import deepcopy
 from dataclasses import replace
@@ -13,7 +12,7 @@ from arc_common.documents import Document, ScoredDocument, checked_items, finite
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.protocols import Reranker, TokenCounter
 from arc_common.rerankers import SimpleScoreReranker
-from arc_common.rerankers.guarded import reranked
+from arc_common.rerankers.guarded import reranked_if_possible
 from arc_common.rerankers.ranking import (
     DEFAULT_TOP_K,
     best_first,
@@ -43,8 +42,6 @@ except ImportError as error:
     raise MissingDependencyError("langchain_arc.reranker", package="langchain-core", extra="langchain") from error
 
 __all__ = ["ArcDocumentCompressor", "LangChainReranker"]
-
-_log = logging.getLogger("arc.rag")
 
 _SEPARATOR = "\n\n"
 """The separator that LangChain's chains put between documents."""
@@ -123,12 +120,7 @@ class ArcDocumentCompressor(BaseDocumentCompressor):
             return []
         given = _candidates(documents)
         reranker = self.reranker or SimpleScoreReranker(top_k=len(given))
-        try:
-            ranked = reranked(reranker, query, given, top_k=self.top_n, on_bad=_log.warning)
-        except Exception as error:  # noqa: BLE001 - the chain goes on, whatever a reranker raises
-            _log.warning("documents keep their order: the reranker failed: %s", error, exc_info=True)
-            own = getattr(reranker, "top_k", None)
-            ranked = given[: self.top_n or (own if isinstance(own, int) else None)]
+        ranked = reranked_if_possible(reranker, query, given, top_k=self.top_n)
         if self.max_tokens is not None:
             most = usable_tokens(self.max_tokens, self.token_counter)
             places = _best_within(most, [found.document.text for found in ranked], self.token_counter)

@@ -1,14 +1,13 @@
 """ArcRetriever: arc's search as a LangChain retriever."""
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from pydantic import Field
 
 from arc_common.corpus import Corpus
-from arc_common.documents import ScoredDocument, usable_items
+from arc_common.documents import ScoredDocument, usable_documents
 from arc_common.engine import ContextEngine
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.filters import AllOf, Filter
@@ -28,8 +27,6 @@ except ImportError as error:
     raise MissingDependencyError("ArcRetriever", package="langchain-core", extra="langchain") from error
 
 __all__ = ["ArcRetriever"]
-
-_log = logging.getLogger("arc.rag")
 
 Source: TypeAlias = HybridIndex | Corpus | RagPipeline | Retriever
 
@@ -146,13 +143,7 @@ class ArcRetriever(BaseRetriever):
         if isinstance(source, RagPipeline):
             asked = RagQuery(query, filters, top_k=max(most, _CANDIDATES), rerank_top_k=most)
             return _best(source.retrieve(asked).documents, most)
-        return usable_items(
-            "retrieved",
-            source.retrieve(query, top_k=most, filters=filters),
-            ScoredDocument,
-            expected="documents with scores",
-            on_bad=_log.warning,
-        )[:most]
+        return usable_documents("retrieved", source.retrieve(query, top_k=most, filters=filters))[:most]
 
     def _narrowed(self, filter: MetadataFilter | None, filters: MetadataFilter | None) -> Filter | None:  # noqa: A002
         parts = tuple(part for part in (self.filters, chosen_filter(filter, filters)) if part is not None)

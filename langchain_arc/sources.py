@@ -1,7 +1,6 @@
 """LangChain's vector stores and retrievers as sources of arc's retrieval."""
 
 import inspect
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,8 +19,6 @@ except ImportError as error:
     raise MissingDependencyError("LangChainRetriever", package="langchain-core", extra="langchain") from error
 
 __all__ = ["LangChainRetriever"]
-
-_log = logging.getLogger("arc.rag")
 
 _EXPECTED = "LangChain documents"
 
@@ -83,9 +80,7 @@ class LangChainRetriever:
         else:
             if "k" in self._takes:
                 options["k"] = most
-            answer = usable_items(
-                "retrieved", self._source.invoke(query, **options), Document, expected=_EXPECTED, on_bad=_log.warning
-            )
+            answer = usable_items("retrieved", self._source.invoke(query, **options), Document, expected=_EXPECTED)
             found = [(document, None) for document in answer]
         is_match = matcher(asked)
         matching = [(document, score) for document, score in found if is_match(document.metadata)]

@@ -1,6 +1,5 @@
 """Arc's rerankers as LlamaIndex node postprocessors, and the other way round."""
 
-import logging
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,7 +8,7 @@ from typing import Any, Self, TypeAlias, TypeVar
 from arc_common.documents import Document, ScoredDocument, checked_items, finite_score
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.protocols import Reranker
-from arc_common.rerankers.guarded import reranked
+from arc_common.rerankers.guarded import reranked_if_possible
 from arc_common.rerankers.mmr import DiversityReranker
 from arc_common.rerankers.ranking import DEFAULT_TOP_K, check_min_score, check_top_k, checked_request, rescored
 from arc_common.rerankers.score import SimpleScoreReranker
@@ -26,8 +25,6 @@ except ImportError as error:
     raise MissingDependencyError("llamaindex_arc.reranker", package="llama-index-core", extra="llamaindex") from error
 
 __all__ = ["ArcNodePostprocessor", "LlamaIndexReranker"]
-
-_log = logging.getLogger("arc.rag")
 
 _dispatcher = get_dispatcher(__name__)
 
@@ -100,11 +97,7 @@ class ArcNodePostprocessor(BaseNodePostprocessor):
         with self.callback_manager.event(CBEventType.RERANKING, payload=payload) as event:
             query = "" if query_bundle is None else query_bundle.query_str
             documents = [_candidate(item) for item in nodes]
-            try:
-                answer = reranked(self._reranker, query, documents, top_k=self.top_n, on_bad=_log.warning)
-            except Exception as error:  # noqa: BLE001 - the engine goes on, whatever a reranker raises
-                _log.warning("nodes keep their order: the reranker failed: %s", error, exc_info=True)
-                answer = documents[:top_n]
+            answer = reranked_if_possible(self._reranker, query, documents, top_k=self.top_n)
             ranked = _nodes_of(answer, documents, nodes)
             event.on_end(payload={EventPayload.NODES: ranked})
         _dispatcher.event(ReRankEndEvent(nodes=ranked))

@@ -1,12 +1,11 @@
 """ArcRetriever: arc's index for LlamaIndex's engines."""
 
 import asyncio
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from arc_common.corpus import Corpus
-from arc_common.documents import ScoredDocument, usable_items
+from arc_common.documents import ScoredDocument, usable_documents
 from arc_common.engine import ContextEngine
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.filters import Filter
@@ -25,8 +24,6 @@ except ImportError as error:
     raise MissingDependencyError("llamaindex_arc.retriever", package="llama-index-core", extra="llamaindex") from error
 
 __all__ = ["ArcRetriever"]
-
-_log = logging.getLogger("arc.rag")
 
 
 class ArcRetriever(BaseRetriever):
@@ -121,9 +118,7 @@ class ArcRetriever(BaseRetriever):
         top_k = self.similarity_top_k
         if not isinstance(source, HybridIndex):
             found = source.retrieve(query, top_k=top_k, filters=self._filters) if query.strip() else []
-            return usable_items(
-                "retrieved", found, ScoredDocument, expected="documents with scores", on_bad=_log.warning
-            )
+            return usable_documents("retrieved", found)
         return source.search(
             query, top_k=top_k, filters=self._filters, threshold=self._threshold, mode=self._mode, vector=vector
         )

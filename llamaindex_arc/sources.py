@@ -1,6 +1,5 @@
 """LlamaIndex's indexes and retrievers as sources that arc retrieves from."""
 
-import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,8 +18,6 @@ except ImportError as error:
     raise MissingDependencyError("llamaindex_arc.sources", package="llama-index-core", extra="llamaindex") from error
 
 __all__ = ["LlamaIndexRetriever"]
-
-_log = logging.getLogger("arc.rag")
 
 
 class LlamaIndexRetriever:
@@ -62,7 +59,7 @@ class LlamaIndexRetriever:
         found = self._retriever(most, asked).retrieve(query)
         documents = [
             ScoredDocument(to_document(item.node), finite_score(item.score))
-            for item in usable_items("retrieved", found, NodeWithScore, expected="scored nodes", on_bad=_log.warning)
+            for item in usable_items("retrieved", found, NodeWithScore, expected="scored nodes")
             if lets_through(item.node.metadata)
         ]
         return documents[:most]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from arc_common.documents import ScoredDocument, checked_items, usable_items
+from arc_common.documents import ScoredDocument, checked_items, usable_documents
 from arc_common.filters import Filter
 from arc_common.protocols import Retriever
 from arc_common.rerankers.ranking import best_first, rescored
@@ -44,9 +44,7 @@ def found_by(
     if isinstance(source, NotingRetriever):
         return source.retrieve_with_notes(query, top_k=top_k, filters=filters, cosines=cosines)
     answer = source.retrieve(query, top_k=top_k, filters=filters)
-    return Found(
-        tuple(usable_items("retrieved", answer, ScoredDocument, expected="documents with scores", on_bad=on_bad))
-    )
+    return Found(tuple(usable_documents("retrieved", answer, on_bad=on_bad)))
 
 
 def checked_queries(given: object) -> list[str]:

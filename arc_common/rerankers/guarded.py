@@ -1,5 +1,6 @@
 """Guards against rerankers that fail, or answer with documents that they were not given."""
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 
@@ -7,7 +8,9 @@ from arc_common.documents import ScoredDocument, checked_documents
 from arc_common.exceptions import InvalidInputError
 from arc_common.protocols import Reranker
 
-__all__ = ["reranked"]
+__all__ = ["reranked", "reranked_if_possible"]
+
+_log = logging.getLogger("arc.rag")
 
 
 def reranked(
@@ -51,6 +54,18 @@ def reranked(
     if len(kept) < len(answer):
         on_bad(f"rerank: {len(answer) - len(kept)} of {len(answer)} documents were left out: they were not given to it")
     return kept
+
+
+def reranked_if_possible(
+    reranker: Reranker, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None
+) -> list[ScoredDocument]:
+    """Rerank documents as `reranked` does; if that fails, log it and return as many in the order given."""
+    try:
+        return reranked(reranker, query, documents, top_k=top_k, on_bad=_log.warning)
+    except Exception as error:  # noqa: BLE001 - a query goes on, whatever a reranker raises
+        _log.warning("documents keep their order: the reranker failed: %s", error, exc_info=True)
+        most = getattr(reranker, "top_k", None) if top_k is None else top_k
+        return list(documents[: most if isinstance(most, int) else None])
 
 
 def _name(found: ScoredDocument) -> tuple[str | None, str | None, str]:
