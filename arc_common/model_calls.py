@@ -1,17 +1,17 @@
 """Calls to chat models that may hang, fail or be down: with a time limit, retries and a circuit breaker."""
 
-import contextvars
 from collections.abc import Sequence
-from concurrent.futures import Future
+from concurrent.futures import wait
 from contextlib import suppress
 from datetime import UTC, datetime
-from threading import Thread
+from functools import partial
 from typing import TYPE_CHECKING
 
 from arc_common.exceptions import ModelCallError
 from arc_common.messages import Message
 from arc_common.observability import Observer, timed
 from arc_common.protocols import ChatModel
+from arc_common.workers import started
 
 if TYPE_CHECKING:
     from arc_common.settings import ArcSettings
@@ -98,15 +98,10 @@ class GuardedChatModel:
         return answer
 
     def _within_time(self, messages: Sequence[Message]) -> str:
-        future: Future[str] = Future()
-        context = contextvars.copy_context()
-        Thread(target=context.run, args=(_answer, self._model, messages, future), name="arc-model", daemon=True).start()
-        try:
-            answer = future.result(self._timeout)
-        except TimeoutError as error:
-            if future.done():
-                raise
-            raise ModelCallError(f"the model did not answer within {self._timeout:g} s") from error
+        future = started(partial(_answer, self._model, messages), name="arc-model")
+        if not wait([future], self._timeout).done:
+            raise ModelCallError(f"the model did not answer within {self._timeout:g} s")
+        answer = future.result()
         if not isinstance(answer, str):
             raise ModelCallError(f"the model answered with {type(answer).__name__}, not with text")
         return answer
@@ -128,13 +123,13 @@ class GuardedChatModel:
             self._breaker.call(outcome)
 
 
-def _answer(model: ChatModel, messages: Sequence[Message], future: "Future[str]") -> None:
+def _answer(model: ChatModel, messages: Sequence[Message]) -> str:
     try:
-        future.set_result(model.complete(messages))
-    except Exception as error:  # noqa: BLE001 - the thread that waits raises it
-        future.set_exception(error)
-    except BaseException as error:  # noqa: BLE001 - a client that exits or is cancelled must not end that thread
-        future.set_exception(ModelCallError(f"the model was stopped: {type(error).__name__}"))
+        return model.complete(messages)
+    except Exception:
+        raise
+    except BaseException as error:  # a client that exits or is cancelled must not end the thread that waits
+        raise ModelCallError(f"the model was stopped: {type(error).__name__}") from error
 
 
 def _is_worth_another_try(error: Exception) -> bool:

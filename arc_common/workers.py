@@ -6,15 +6,30 @@ import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from threading import Lock
+from threading import Lock, Thread
 from typing import ParamSpec, TypeVar
 
 from arc_common.exceptions import EngineClosedError
 
-__all__ = ["Workers"]
+__all__ = ["Workers", "started"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+def started(call: Callable[[], T], *, name: str) -> "Future[T]":
+    """Start a call that may hang on a daemon thread of its own, with the caller's context variables."""
+    future: Future[T] = Future()
+    context = contextvars.copy_context()
+
+    def work() -> None:
+        try:
+            future.set_result(context.run(call))
+        except BaseException as error:  # noqa: BLE001 - whoever waits for the result raises it
+            future.set_exception(error)
+
+    Thread(target=work, name=name, daemon=True).start()
+    return future
 
 
 class Workers:

@@ -152,7 +152,7 @@ class Extractor:
             return Extracted(())
         self._observer.count("memory.extraction.count")
         if self._model is None:
-            extracted = Extracted(tuple(memories_by_rules(said, session_id=session_id, unhurried=self._unhurried)))
+            extracted = Extracted(self._by_rules(said, session_id))
         else:
             request = render_extraction_request(said, mode=mode, known=[memory.text for memory in known])
             try:
@@ -160,15 +160,16 @@ class Extractor:
             except (ModelCallError, MemoryFormatError) as error:
                 _log.warning("memories are extracted by rules: %s", error)
                 self._observer.count("memory.extraction.errors", error=type(error).__name__)
-                extracted = Extracted(
-                    tuple(memories_by_rules(said, session_id=session_id, unhurried=self._unhurried)), failed=True
-                )
+                extracted = Extracted(self._by_rules(said, session_id), failed=True)
             else:
                 extracted = self._checked(proposed, said, session_id)
         if not extracted.failed:
             self._observer.count("memory.extraction.success")
         enough = [memory for memory in extracted.memories if memory.importance >= self._settings.min_importance]
         return replace(extracted, memories=tuple(enough))
+
+    def _by_rules(self, said: Sequence[Message], session_id: str | None) -> tuple[ProposedMemory, ...]:
+        return tuple(memories_by_rules(said, session_id=session_id, unhurried=self._unhurried))
 
     def _checked(
         self,
@@ -183,8 +184,7 @@ class Extractor:
         if proposed and not grounded:
             _log.warning("memories are extracted by rules: the model says what nobody said")
             self._observer.count("memory.extraction.errors", error="Ungrounded")
-            by_rules = tuple(memories_by_rules(said, session_id=session_id, unhurried=self._unhurried))
-            return Extracted(by_rules, failed=True, ungrounded=ungrounded)
+            return Extracted(self._by_rules(said, session_id), failed=True, ungrounded=ungrounded)
         sourced = tuple(self._with_sources(grounded, said, session_id))
         return Extracted(sourced, by_model=True, ungrounded=ungrounded)
 

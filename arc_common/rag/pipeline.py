@@ -2,12 +2,10 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import wait
 from contextlib import contextmanager
-from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import partial
-from threading import Thread
 from time import monotonic
 from typing import Any
 
@@ -23,7 +21,7 @@ from arc_common.rerankers.guarded import reranked
 from arc_common.rerankers.ranking import check_top_k
 from arc_common.retrieval.fusion import deduplicated, score_fusion
 from arc_common.retrieval.index import Found
-from arc_common.workers import Workers
+from arc_common.workers import Workers, started
 
 __all__ = ["Fusion", "RagPipeline", "RagQuery"]
 
@@ -227,21 +225,12 @@ class RagPipeline:
 
 
 def _within(seconds: float, ask: Callable[[], Found]) -> Found:
-    """What a source answers in time; its thread can't be stopped, and what it finds later is left.
+    """Return a source's answer; a thread that is late can't be stopped, and its answer is ignored.
 
     Raises:
-        TimeoutError: It does not answer in time. What else it raises is raised.
+        TimeoutError: It does not answer in time. Its own exceptions pass through.
     """
-    answer: Future[Found] = Future()
-    context = copy_context()
-
-    def work() -> None:
-        try:
-            answer.set_result(context.run(ask))
-        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
-            answer.set_exception(error)
-
-    Thread(target=work, name="arc-rag-source", daemon=True).start()
+    answer = started(ask, name="arc-rag-source")
     if not wait([answer], seconds).done:
         raise TimeoutError(f"the source did not answer within {seconds:.3g} s")
     return answer.result()

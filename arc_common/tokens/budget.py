@@ -9,16 +9,22 @@ from typing import Self
 from arc_common.exceptions import InvalidInputError
 from arc_common.protocols import TokenCounter
 
-__all__ = ["DEFAULT_SECTIONS", "SectionBudget", "TokenBudget", "usable_tokens"]
+__all__ = ["DEFAULT_SECTIONS", "SectionBudget", "TokenBudget", "stated_error", "usable_tokens"]
 
 _MOST_RESERVED = 4_096
 _MOST = 10**12
 """Tokens: far more than any model takes, and small enough for float arithmetic."""
 
 
+def stated_error(counter: TokenCounter) -> float:
+    """Return the `relative_error` that a counter states; 0.0 without one."""
+    error: float = getattr(counter, "relative_error", 0.0)
+    return error
+
+
 def usable_tokens(limit: int, counter: TokenCounter) -> int:
     """Return the tokens that may be counted under a limit: less the counter's `relative_error`, if it states one."""
-    return _usable(limit, getattr(counter, "relative_error", 0.0))
+    return _usable(limit, stated_error(counter))
 
 
 def _usable(limit: int, relative_error: float) -> int:
@@ -138,7 +144,7 @@ class TokenBudget:
 
     def counted_by(self, counter: TokenCounter) -> Self:
         """Return the budget with the counter's error kept free, unless it keeps more free already."""
-        return replace(self, relative_error=max(getattr(counter, "relative_error", 0.0), self.relative_error))
+        return replace(self, relative_error=max(stated_error(counter), self.relative_error))
 
     def section(self, name: str) -> SectionBudget:
         """Return a section's share and ceiling."""

@@ -6,6 +6,7 @@ from threading import Lock
 from cachetools import LRUCache
 
 from arc_common.protocols import TokenCounter
+from arc_common.tokens.budget import stated_error
 from arc_common.tokens.correction import Correcting, Correction
 
 __all__ = ["CachedTokenCounter"]
@@ -42,8 +43,7 @@ class CachedTokenCounter:
     @property
     def relative_error(self) -> float:
         """The wrapped counter's error; 0.0 if it states none."""
-        error: float = getattr(self._counter, "relative_error", 0.0)
-        return error
+        return stated_error(self._counter)
 
     def count(self, text: str) -> int:
         """The tokens of one text; 0 for `""`."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.protocols import TokenCounter
+from arc_common.tokens.budget import stated_error
 from arc_common.tokens.calibrated import CalibratedTokenCounter
 from arc_common.tokens.correction import Correcting, Correction
 from arc_common.tokens.vocabulary import encoding_names, local_encoding, shared_download
@@ -89,8 +90,7 @@ class TiktokenCounter:
     @property
     def relative_error(self) -> float:
         """0.0 for exact counts; the fallback's error while the fallback counts."""
-        error: float = 0.0 if self._encoding else getattr(self._fallback, "relative_error", 0.0)
-        return error
+        return 0.0 if self._encoding else stated_error(self._fallback)
 
     @property
     def correction(self) -> Correction:
