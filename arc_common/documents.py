@@ -122,7 +122,7 @@ def usable_items(
 ) -> list[_T]:
     """Return the items of the expected kind from others' code; report and leave out the rest.
 
-    An exception amid the items is reported, too, and ends them. If there is no item before it, it is raised.
+    An exception while iterating is reported, too, and ends the items. If no item came before it, it is raised.
 
     Raises:
         InvalidInputError: `given` is not iterable, or has no item of this kind.

@@ -143,8 +143,8 @@ def _appended(message: Message, block: str) -> Message:
 def memory_message(layers: Layers, *, max_tokens: int, costs: Costs) -> tuple[Message | None, list[Item]]:
     """Return older instructions, facts and summary as one leading system message, and its items.
 
-    It serves views without a prompt of their own; instructions are no items. Lines recalled for a question come last
-    and are the first to be dropped. Facts and summary are shortened until they fit; instructions never are.
+    It serves views without a prompt of their own; the items exclude instructions. Lines recalled for a question come
+    last and are the first to be dropped. Facts and summary are shortened until they fit; instructions never are.
     """
     narrative = layers.narrative_lines
     while True:

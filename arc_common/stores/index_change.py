@@ -63,7 +63,7 @@ class EntriesChange:
         self._removed = checked_ids(removed)
         self._documents = self._removed if kind == "document" else []
         self.removed = 0
-        """How many of the entries to remove there were, once that is read."""
+        """The number of stored entries that are removed, known once they are read."""
         self.after: Held | None = None
         """What the scope holds behind the change, once that is known."""
 

@@ -138,7 +138,7 @@ class IndexStoreContract(IndexSearchContract, IndexFilterContract):
         assert matching(store, scope, "word") == ["a"]
 
     def test_a_document_s_chunks_leave_with_it(self, store: IndexStore, scope: Scope) -> None:
-        """Those that name it, not those whose ids look alike; with what is put in the same step, but never that."""
+        """Chunks that name the document leave, not entries with similar ids, and never those put in the same step."""
 
         def put(*ids: str, removed: Sequence[str] = ()) -> list[str]:
             chunks = [IndexEntry(one, "", metadata={"document_id": one.partition("#")[0]}) for one in ids]
