@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from threading import Condition, Lock, Thread
 from uuid import uuid4
 
-from arc_common.exceptions import ArcError
 from arc_common.protocols import SessionKey
 from arc_common.summaries import Lease, SummaryStore
 
@@ -111,5 +110,5 @@ class SessionLeases:
             for one in held:
                 try:
                     one.renew()
-                except ArcError as error:  # the next beat tries again
+                except Exception as error:  # noqa: BLE001 - the next beat tries again, and the other leases go on
                     _log.warning("a lease was not renewed: %s", error)
