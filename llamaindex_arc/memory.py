@@ -20,6 +20,7 @@ from arc_common.exceptions import (
 )
 from arc_common.messages import Message, Role
 from arc_common.session import Session
+from arc_common.tokens.budget import usable_tokens
 from arc_common.tokens.counting import message_tokens
 from llamaindex_arc.chat_store import ArcChatStore
 from llamaindex_arc.messages import from_arc, to_arc
@@ -375,8 +376,10 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         if type(initial_token_count) is not int or initial_token_count < 0:
             raise InvalidInputError("initial_token_count", initial_token_count, "a whole number of at least 0")
         asked = question if isinstance(question, str) else ""
-        if asked and (needed := self._count(Message(Role.USER, asked))) > self.token_limit:
-            raise BudgetExceededError("user message", needed=needed, available=self.token_limit)
+        counter = self._own_counter or self.chat_store.engine.token_counter
+        room = usable_tokens(self.token_limit, counter)
+        if asked and (needed := self._count(Message(Role.USER, asked))) > room:
+            raise BudgetExceededError("user message", needed=needed, available=room)
         moved = PLACEMENT_TOKENS if self._placement == "user" and self.layers == "all" else 0
         return {
             "max_tokens": self.token_limit,

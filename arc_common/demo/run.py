@@ -101,7 +101,7 @@ class DemoRun:
     @property
     def limit(self) -> int:
         """The most tokens in a request, the same for all three ways."""
-        return self._engine.budget.input_tokens
+        return self._engine.budget.input_limit
 
     def restart(self) -> None:
         """Remove the demo's conversation from the database, and nothing else."""

@@ -132,10 +132,11 @@ def case_of(seed: int) -> Case:
         wanted = fixed * (0.5 + rng.random())
     else:
         wanted = fixed + total * 2 ** (rng.random() * 7 - 6)
-    wanted = max(int(wanted * factor(counter)), 1)
+    error = getattr(counter, "relative_error", 0.0)
+    wanted = max(int(wanted * factor(counter) * (1 + error)), 1)
     reserve = None if rng.random() < 0.3 else int(rng.random() * 500)
     window = wanted * 4 // 3 if reserve is None else wanted + reserve
-    return replace(case, request=replace(request, budget=TokenBudget(window, reserve)))
+    return replace(case, request=replace(request, budget=TokenBudget(window, reserve, relative_error=error)))
 
 
 def _long_history(rng: Random) -> list[Message]:

@@ -342,7 +342,7 @@ async def test_answers_that_a_cache_hands_out_again(engine: ContextEngine) -> No
     """They carry the id of their first use; each is a new answer all the same."""
     model = ScriptedToolModel(script=["hi", "never said"], cache=InMemoryCache())
     for _ in range(3):  # an identical request each time
-        agent = create_agent(model, [], middleware=[ArcMemoryMiddleware(engine, budget=TokenBudget(60, 50))])
+        agent = create_agent(model, [], middleware=[ArcMemoryMiddleware(engine, budget=TokenBudget(62, 50))])
         await ask(agent, "hello")
     assert said(engine) == [("user", "hello"), ("assistant", "hi")] * 3
     assert len(model.requests) == 1
@@ -429,6 +429,7 @@ async def test_a_long_running_turn(engine: ContextEngine) -> None:
     agent = create_agent(model, [multiply], middleware=[memory])
     engine.session("s").append([Message("user", "before"), Message("assistant", "yes")])
     agent.invoke({"messages": [HumanMessage("count for me")]}, {**config(), "recursion_limit": 500})
-    assert all(("human", "count for me") in shown(model, n) for n in range(101))
+    for n in range(101):  # earlier messages may come back behind it
+        assert "count for me" in [text.partition("\n\n<arc:")[0] for kind, text in shown(model, n) if kind == "human"]
     assert all(isinstance(request[-1], ToolMessage) for request in model.requests[1:])
     assert len(said(engine)) == 2 + 1 + 300 + 1

@@ -407,7 +407,7 @@ async def test_memory_and_history_fit_the_budget(engine: ContextEngine, way: str
     await run(way, context | RunnableLambda(lambda value: seen.append(value["history"]) or "ok"), "well?")
     assert [message.text for message in seen[0][-2:]] == ["question 9", "answer"]
     assert len(seen[0]) < 20
-    with pytest.raises(BudgetExceededError, match="100 available"):
+    with pytest.raises(BudgetExceededError, match="88 available"):
         await run(way, context, "word " * 200)
 
 

@@ -10,6 +10,7 @@ from arc_common.exceptions import BudgetExceededError
 from arc_common.messages import Message, Role, exchanges_of, turns_of
 from arc_common.testing.conversations import random_conversation
 from arc_common.testing.providers import anthropic, gemini, openai
+from arc_common.tokens.budget import usable_tokens
 from arc_common.tokens.counting import message_tokens
 from arc_common.tokens.window import says_something, select_window
 from llamaindex_arc import ArcChatMemoryBuffer, ArcChatStore, from_arc, open_engine, to_arc
@@ -21,7 +22,7 @@ SUMMARISED = 60
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a memory gave for a seed, in arc's form, what it was asked for, and what its turns cost."""
+    """What a memory gave for a seed, in arc's form, the tokens that it may count, and what its turns cost."""
 
     conversation: list[Message]
     given: list[Message]
@@ -48,6 +49,7 @@ def asked(engine: ContextEngine, seeds: range, *, summarised: bool = False) -> I
         history = list(map(from_arc, random_conversation(seed)))
         conversation = list(map(to_arc, history))
         limit = int(10 ** (1.2 + rng.random() * 2.6))
+        room = usable_tokens(limit, engine.token_counter)
         taken = int(rng.random() * limit * 1.2) if rng.random() < 0.5 else 0
         placement = "user" if rng.random() < 0.5 else "system"
         memory = ArcChatMemoryBuffer.from_defaults(
@@ -60,13 +62,13 @@ def asked(engine: ContextEngine, seeds: range, *, summarised: bool = False) -> I
         try:
             given = list(map(to_arc, memory.get(initial_token_count=taken)))
         except BudgetExceededError as error:
-            assert error.needed > error.available == limit
+            assert error.needed > error.available == room
             assert error.needed >= count(questions[-1])
         else:
             kept = select_window(conversation).kept
             turns = [sum(map(count, turn.messages)) for turn in turns_of(exchanges_of(kept)[0])]
             largest = max(map(count, kept), default=0)
-            yield Asked(conversation, given, limit, taken, sum(map(count, given)), turns, largest)
+            yield Asked(conversation, given, room, taken, sum(map(count, given)), turns, largest)
         memory.chat_store.delete_messages(memory.chat_store_key)
 
 
