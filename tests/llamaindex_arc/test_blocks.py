@@ -115,9 +115,14 @@ def test_facts_are_there_at_once(engine: ContextEngine) -> None:
 
 
 def test_every_fact_is_there_once(engine: ContextEngine) -> None:
-    """Whether its message is summarised or not: each order's number stands on one line of the user's."""
+    """Summarised or not, each parcel stands on one line of the user's; none contradicts another."""
     facts = ArcFactsBlock(engine)
-    asyncio.run(facts.aput(told(14), session_id="s"))
+    parcels = [
+        text
+        for n in range(14)
+        for text in (user(f"Parcel A-{1000 + n} must not be sent to Berlin."), assistant("Noted."))
+    ]
+    asyncio.run(facts.aput(parcels, session_id="s"))
     settle(engine)
     summary = engine.session("s").summary()
     assert summary is not None
@@ -125,7 +130,7 @@ def test_every_fact_is_there_once(engine: ContextEngine) -> None:
     assert summary.summarized_up_to + summary.pending == 28
     lines = asyncio.run(facts.aget(session_id="s")).split("\n")
     for n in range(14):
-        assert sum(f"My order number is A-{1000 + n}" in line for line in lines) == 1
+        assert sum(f"Parcel A-{1000 + n} must not" in line for line in lines) == 1
 
 
 def test_two_sessions_through_one_block_never_mix(engine: ContextEngine, memory_of: MakeMemory) -> None:
