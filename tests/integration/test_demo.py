@@ -203,14 +203,15 @@ def test_the_window_is_what_trim_messages_keeps(whole: Finished) -> None:
     def cost(messages: Sequence[BaseMessage]) -> int:
         roles = {"system": Role.SYSTEM, "human": Role.USER, "ai": Role.ASSISTANT}
         counted = [Message(roles[message.type], str(message.content)) for message in messages]
-        return sum(message_tokens_batch(counter, counted)) + REQUEST_OVERHEAD
+        return sum(message_tokens_batch(counter, counted))
 
+    room = LIMIT - REQUEST_OVERHEAD  # `trim_messages` counts a request in two parts
     history: list[BaseMessage] = [SystemMessage(script.system)]
     for turn, record in zip(script.turns, whole.records, strict=True):
         asked = [*history, HumanMessage(turn.user)]
         if turn.number in {1, 50, script.handover, len(script.turns)}:
             kept = trim_messages(
-                asked, max_tokens=LIMIT, token_counter=cost, strategy="last", start_on="human", include_system=True
+                asked, max_tokens=room, token_counter=cost, strategy="last", start_on="human", include_system=True
             )
             shown = len(kept) - 2
             assert record["newest"]["seen"] == list(range(len(history) - shown, len(history)))

@@ -111,7 +111,7 @@ def test_models_that_do_not_say_which_they_are_are_told_apart(caplog: pytest.Log
         engine.documents.add("a text")
         index = HybridIndex(engine._runtime.index_store, embedder=LlamaIndexEmbedder(Words()))
         assert index.search("a text")
-    assert f"stored vectors are of {__name__}.Letters and not of {__name__}.Words" in caplog.text
+    assert f"the stored vectors are from {__name__}.Letters, not from {__name__}.Words" in caplog.text
     assert LlamaIndexEmbedder(Letters()).name == f"{__name__}.Letters"
     assert LlamaIndexEmbedder(Letters(model_name="m")).name == f"{__name__}.Letters/m"
     assert LlamaIndexEmbedder(MockEmbedding(embed_dim=3)).name.endswith(".MockEmbedding")
