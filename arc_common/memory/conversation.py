@@ -187,14 +187,12 @@ class ConversationLog:
         return LeftOut(max(record.message_count - len(loaded), 0), max(tokens, 0))
 
     def _learn(self, counted: Sequence[CountedMessage]) -> None:
-        if not isinstance(self._counter, Correcting):
-            return
         for item in counted:
             usage = item.message.metadata.get(USAGE)
             if item.message.role is not Role.ASSISTANT or not isinstance(usage, dict):
                 continue
             reported = usage.get("output_tokens", 0) - usage.get("reasoning_tokens", 0)
-            if isinstance(reported, int) and reported > 0:
+            if isinstance(reported, int) and reported > 0 and isinstance(self._counter, Correcting):
                 self._counter.observe(item.tokens, reported)
 
 
