@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from threading import Lock
 from uuid import uuid4
@@ -39,12 +39,31 @@ class Added:
     memory: Memory
 
 
+@dataclass(slots=True)
+class _Known:
+    """What is known of a scope, for whoever has the lock; after a failure it is read anew.
+
+    An interrupt may have half changed it, or memories may be in it that were not stored.
+    """
+
+    lock: Lock = field(default_factory=Lock)
+    holdings: Holdings = field(default_factory=Holdings)
+
+    def __enter__(self) -> Holdings:
+        return self.holdings
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and not issubclass(kind, InvalidInputError):  # raised before anything changes
+            self.holdings = Holdings()
+
+
 class MemoryWriter:
     """Adds memories, changes their status and removes them. Thread-safe.
 
     - A decision is stored only if the scope is still what it was decided by; else it is made again.
-    - What a scope holds is read once; after that, what others have changed, once they were in the way. Adding to a
-      scope of any size reads no text that this process has seen, and of whole memories those that change.
+    - What a scope holds is read once, and again after a failure; in between, what others have changed, once they were
+      in the way. Adding to a scope of any size reads no text that this process has seen, and of whole memories those
+      that change.
 
     Args:
         store: Where memories are.
@@ -76,7 +95,7 @@ class MemoryWriter:
     def _begin(self) -> None:
         self._process = os.getpid()
         self._lock = Lock()
-        self._known: LRUCache[Scope, tuple[Lock, Holdings]] = LRUCache(_SCOPES)
+        self._known: LRUCache[Scope, _Known] = LRUCache(_SCOPES)
 
     def add(
         self, scope: Scope, proposed: ProposedMemory, *, by_hand: bool = False, follows: str | None = None
@@ -95,8 +114,8 @@ class MemoryWriter:
             InvalidInputError: Something in it can't be stored. Nothing was written.
             StoreError: The store failed, or others were in the way all the time. Nothing was written.
         """
-        lock, holdings = self._holdings(scope)
-        with lock:
+        known = self._holdings(scope)
+        with known.lock, known as holdings:
             return self._added(scope, holdings, proposed, by_hand=by_hand, follows=follows)
 
     def add_all(
@@ -111,8 +130,8 @@ class MemoryWriter:
         """
         results: list[Added | InvalidInputError] = []
         together: list[tuple[ProposedMemory, Memory, IndexEntry]] = []
-        lock, holdings = self._holdings(scope)
-        with lock:
+        known = self._holdings(scope)
+        with known.lock, known as holdings:
             if not holdings.version:
                 self._refresh(scope, holdings)
             for one in proposed:
@@ -165,9 +184,6 @@ class MemoryWriter:
             )
         except InvalidInputError:  # storing them one by one shows which of them can't be stored
             is_stored = False
-        except BaseException:
-            holdings.forget(names)
-            raise
         if is_stored:
             holdings.forget(gone.intersection(names))
             self._observer.count("memory.saved.count", len(put))
@@ -230,8 +246,8 @@ class MemoryWriter:
         Raises:
             StoreError: The store failed, or others were in the way all the time. Nothing was written.
         """
-        lock, holdings = self._holdings(scope)
-        with lock:
+        known = self._holdings(scope)
+        with known.lock, known as holdings:
             for _ in range(_ATTEMPTS):
                 self._refresh(scope, holdings)
                 found = self._store.get(scope, [memory_id])
@@ -272,8 +288,8 @@ class MemoryWriter:
 
     def _make(self, scope: Scope, change: Callable[[Holdings], tuple[MemoryChange, IndexChange]]) -> None:
         """Store a change, if it is one, worked out anew from what is there whenever others were in the way."""
-        lock, holdings = self._holdings(scope)
-        with lock:
+        known = self._holdings(scope)
+        with known.lock, known as holdings:
             for _ in range(_ATTEMPTS):
                 self._refresh(scope, holdings)
                 memories, index = change(holdings)
@@ -295,8 +311,8 @@ class MemoryWriter:
 
     def follow(self, scope: Scope) -> None:
         """Have an index elsewhere hold what holds, in the words of now, after the store alone was changed."""
-        lock, holdings = self._holdings(scope)
-        with lock:
+        known = self._holdings(scope)
+        with known.lock, known as holdings:
             holdings.apply(self._store.updates(scope, after=holdings.version))
             self._mend(scope, holdings, reads_all=True)
 
@@ -453,13 +469,13 @@ class MemoryWriter:
 
         self._index.mend(scope, holding, read, reads_all=reads_all)
 
-    def _holdings(self, scope: Scope) -> tuple[Lock, Holdings]:
+    def _holdings(self, scope: Scope) -> _Known:
         if self._process != os.getpid():  # a lock that another thread of the parent held would stay held for good
             self._begin()
         with self._lock:
             known = self._known.get(scope)
             if known is None:
-                known = self._known[scope] = (Lock(), Holdings())
+                known = self._known[scope] = _Known()
             return known
 
 

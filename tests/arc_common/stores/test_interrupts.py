@@ -24,6 +24,8 @@ from arc_common.messages import Role
 ARC = str(Path(arc_common.__file__).parent)
 BELOW = (ARC, str(Path(sqlalchemy.__file__).parent), contextlib.__file__)
 """What is interrupted with SQLite; with PostgreSQL only arc's lines: SQLAlchemy's queue loses connections."""
+MEMORY = (f"{ARC}{os.sep}memory",)
+"""What is interrupted of `add_memory`: the other operations reach the lines below it."""
 OFF = {"enabled": False}
 Operation = Callable[[ContextEngine, int], object]
 
@@ -45,6 +47,11 @@ def summarize(engine: ContextEngine, number: int) -> object:
 
 def add_documents(engine: ContextEngine, number: int) -> object:
     return engine.documents.add([Document(f"Boats, edition {number}", id="boats"), f"Trains {number}"])
+
+
+def add_memory(engine: ContextEngine, number: int) -> object:
+    """A memory that takes the place of the one before it."""
+    return engine.memories(user_id="ann").add(f"Ann has {number} bees.")
 
 
 def interrupted_once(run: Callable[[], object], done: set[tuple[object, ...]], folders: tuple[str, ...]) -> bool:
@@ -124,6 +131,7 @@ def stranger(url: str) -> Iterator[Callable[[], None]]:
         ("memory", append),
         ("memory", summarize),
         ("memory", add_documents),
+        ("memory", add_memory),
         ("postgres", append),
     ],
     indirect=["url"],
@@ -146,7 +154,8 @@ def test_an_interrupt_at_any_line_leaves_both_sides_at_work(
             if operation is append:
                 acknowledged.extend(stored)  # type: ignore[arg-type]  # what an append returns
 
-        while interrupted_once(once, done, BELOW if url.startswith("sqlite") else (ARC,)):
+        folders = MEMORY if operation is add_memory else BELOW if url.startswith("sqlite") else (ARC,)
+        while interrupted_once(once, done, folders):
             number += 1
             stranger()
             revised = Message(Role.USER, f"Revision {number}", id="m")
