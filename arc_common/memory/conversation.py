@@ -8,7 +8,7 @@ from itertools import takewhile
 from arc_common.assembly import NO_LAYERS, Layers
 from arc_common.context_window import LeftOut
 from arc_common.exceptions import InvalidInputError
-from arc_common.messages import Message, Role
+from arc_common.messages import Message, Role, exchanges_of
 from arc_common.protocols import ConversationStore, CountedMessage, SessionKey, StoredMessage, TokenCounter
 from arc_common.tokens.correction import Correcting, corrected
 from arc_common.tokens.counting import message_tokens_batch
@@ -116,9 +116,10 @@ class ConversationLog:
         """The newest messages: so many that every limit could be reached and one is the user's, or all.
 
         Reads by chunks from the end, twice as many rows as needed at most (and 32); what was counted by the same
-        counter is not counted again. With `count`, tokens are what that says. System messages at the conversation's
-        very start come first, however long ago that is: instructions are not forgotten. Where the newest turns alone
-        would leave tokens unused, the newest part of the turn before them stands behind its question.
+        counter is not counted again. With `count`, tokens are what that says. Messages that no request can show, such
+        as calls without results, come too, but fill no limit. System messages at the conversation's very start come
+        first, however long ago that is: instructions are not forgotten. Where the newest turns alone would leave
+        tokens unused, the newest part of the turn before them stands behind its question.
         """
         loaded: list[StoredMessage] = []
         tokens: dict[int, int] = {}
@@ -128,16 +129,19 @@ class ConversationLog:
             chunk = self._store.tail(self._key, limit=size, before=before)
             loaded[:0] = chunk
             tokens.update(self.raw_tokens(chunk, count))
-            total = sum(tokens.values()) if count else corrected(self._counter, sum(tokens.values()))
-            if len(chunk) < size or _enough(loaded, total, max_turns, max_messages, max_tokens):
+            shown = _showable(loaded)
+            total = sum(tokens[id(kept.message)] for kept in shown)
+            total = total if count else corrected(self._counter, total)
+            if len(chunk) < size or _enough(shown, total, max_turns, max_messages, max_tokens):
                 break
             size *= 2
         exhausted = len(chunk) < size
         if not exhausted:
             whole = _whole_turns(loaded)
-            used = sum(tokens[id(kept.message)] for kept in whole)
+            shown = _showable(whole)
+            used = sum(tokens[id(kept.message)] for kept in shown)
             used = used if count else corrected(self._counter, used)
-            if len(whole) < len(loaded) and _has_room(whole, used, max_turns, max_messages, max_tokens):
+            if len(whole) < len(loaded) and _has_room(shown, used, max_turns, max_messages, max_tokens):
                 question = self.newest_question(before=loaded[0].seq)
                 if question is not None:
                     whole = [question, *loaded]
@@ -219,24 +223,31 @@ def _whole_turns(loaded: Sequence[StoredMessage]) -> Sequence[StoredMessage]:
     return loaded[next(i for i, stored in enumerate(loaded) if opens_a_turn(stored)) :]
 
 
+def _showable(loaded: Sequence[StoredMessage]) -> list[StoredMessage]:
+    """Return the messages that a request can show: no empty ones, and calls and results only together."""
+    exchanges, _ = exchanges_of([stored.message for stored in loaded if says_something(stored.message)])
+    shown = {id(message) for exchange in exchanges if exchange.complete for message in exchange.messages}
+    return [stored for stored in loaded if id(stored.message) in shown]
+
+
 def _enough(
-    loaded: Sequence[StoredMessage],
+    shown: Sequence[StoredMessage],
     tokens: int,
     max_turns: int | None,
     max_messages: int | None,
     max_tokens: int | None,
 ) -> bool:
     """Whether any further message could only be left out: the newest turn's user message never is."""
-    turns = sum(map(opens_a_turn, loaded))
+    turns = sum(map(opens_a_turn, shown))
     return turns > 0 and (
         (max_turns is not None and turns > max_turns)
-        or (max_messages is not None and len(loaded) > max_messages)
+        or (max_messages is not None and len(shown) > max_messages)
         or (max_tokens is not None and tokens > max_tokens)
     )
 
 
 def _has_room(
-    whole: Sequence[StoredMessage],
+    shown: Sequence[StoredMessage],
     tokens: int,
     max_turns: int | None,
     max_messages: int | None,
@@ -246,8 +257,8 @@ def _has_room(
     return (
         max_tokens is not None
         and tokens < max_tokens * _USED
-        and (max_turns is None or sum(map(opens_a_turn, whole)) < max_turns)
-        and (max_messages is None or len(whole) < max_messages)
+        and (max_turns is None or sum(map(opens_a_turn, shown)) < max_turns)
+        and (max_messages is None or len(shown) < max_messages)
     )
 
 

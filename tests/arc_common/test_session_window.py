@@ -171,6 +171,16 @@ def test_calls_without_results_are_left_out(engine: ContextEngine) -> None:
     assert ids(session.window(max_tokens=30, keep_newest=True)) == ids(turn[:3])
 
 
+@pytest.mark.parametrize("limits", [{"max_messages": 30}, {"max_tokens": 150}], ids=["messages", "tokens"])
+def test_calls_without_results_fill_no_limit(engine: ContextEngine, limits: dict[str, int]) -> None:
+    """As many turns are read as could be shown, however many calls without results stand between them."""
+    session = engine.session("s")
+    said = turns(30)
+    calls = [Message(Role.ASSISTANT, None, tool_calls=(ToolCall("look_up", {}, id=f"c{n}"),)) for n in range(30)]
+    session.append([one for n in range(30) for one in (*said[2 * n : 2 * n + 2], calls[n])])
+    assert ids(session.window(**limits)) == ids(said[-30:])
+
+
 def test_messages_that_are_not_stored_follow_those_that_are(engine: ContextEngine) -> None:
     """What follows counts towards the limits like what is stored."""
     session = engine.session("s")
@@ -218,7 +228,8 @@ def test_half_a_turn_is_no_greeting(engine: ContextEngine) -> None:
     session = engine.session("s")
     orphans = [Message(Role.TOOL, "late", tool_call_id="gone", id=f"o{n}") for n in range(26)]
     session.append([*turns(20), *orphans, Message(Role.USER, "now", id="now")])
-    assert ids(session.window(max_tokens=40, keep_opening=True))[0] in ("q18", "q19", "now")
+    shown = ["q17", "a17", "q18", "a18", "q19", "a19", "now"]
+    assert ids(session.window(max_tokens=40, keep_opening=True)) == shown
 
 
 def test_a_count_of_ones_own_decides_alone(engine: ContextEngine) -> None:
