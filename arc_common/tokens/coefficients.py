@@ -99,6 +99,9 @@ _FITTED = {
     "flag_letter": 1.739,
     "skin_tone": 1.533,
     "jamo": 3.132,
+    "full_width": 1.85,
+    "digit_known": 1.0,
+    "digit_rare": 2.0,
 }
 
 COEFFICIENTS: Mapping[str, float] = MappingProxyType(_FITTED)

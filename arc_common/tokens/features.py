@@ -89,8 +89,13 @@ _CLASSES = {
     "katakana": "\u30a0-\u30ff\u31f0-\u31ff",
     "hangul": "\uac00-\ud7a3\u3130-\u318f",
     "jamo": "\u1100-\u11ff\ua960-\ua97f\ud7b0-\ud7ff",
-    "cjk_mark": "\u3000-\u303f\ufe30-\ufe4f\uff00-\uff0f\uff1a-\uff20\uff5b-\uff65",
-    "full_width": "\uff10-\uff19\uff21-\uff5a\uff66-\uffef",
+    "cjk_mark": "\u3000-\u303f\ufe30-\ufe4f\uff00-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65",
+    "full_width": "\uff21-\uff3a\uff41-\uff5a\uff66-\uffef",
+    # digits of Arabic, Persian, Devanagari, Bengali, Gujarati, Burmese and Khmer, and full-width ones
+    "digit_known": "\u0660-\u0669\u06f0-\u06f9\u0966-\u096f\u09e6-\u09ef\u0ae6-\u0aef\u1040-\u1049\u17e0-\u17e9"
+    "\uff10-\uff19",
+    "digit_rare": "\u0a66-\u0a6f\u0b66-\u0b6f\u0be6-\u0bef\u0c66-\u0c6f\u0ce6-\u0cef\u0d66-\u0d6f\u0de6-\u0def"
+    "\u0e50-\u0e59\u0ed0-\u0ed9\u0f20-\u0f33\u1090-\u1099",
     "typography": "\u0080-\u00a9\u00ab-\u00b9\u00bb-\u00bf\u00d7\u00f7\u2000-\u200a\u2010-\u203f\u20a0-\u20bf",
     "symbol": "\u2040-\u209f\u2100-\u2bff",
     "joiner": "\u200b-\u200f\ufe00-\ufe0f",
@@ -158,6 +163,8 @@ _SINGLE = (
         "cyrillic_rare",
         "jamo",
         "full_width",
+        "digit_known",
+        "digit_rare",
         "cjk_mark",
     ),
     *("typography", "symbol", "joiner", "picture", "face", "flag_letter", "skin_tone"),
@@ -228,6 +235,9 @@ def features(text: str) -> dict[str, float]:
     if not is_ascii:
         found |= {name: characters[name] for name in _SINGLE if characters[name]}
         found |= _han(characters)
+        if characters["digit_known"] or characters["digit_rare"]:
+            before = meetings("space", "digit_known") + meetings("space", "digit_rare")
+            found["space_before_digit"] = found.get("space_before_digit", 0) + before
         others = characters["cyrillic_not_russian"] + characters["cyrillic_rare"]
         if characters["cyrillic_russian"] and not others:
             found["russian_run"], found["russian_more"] = found.pop("cyrillic_run"), found.pop("cyrillic_more")

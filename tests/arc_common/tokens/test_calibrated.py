@@ -153,3 +153,26 @@ def test_it_is_the_default() -> None:
     counter = default_token_counter()
     assert isinstance(counter, TokenCounter)
     assert counter.name == "calibrated/2"
+
+
+def test_no_character_counts_as_nothing() -> None:
+    """Characters that the fit did not see have a weight, too: five of any character are a token at least."""
+    assert [hex(code) for code in range(0x80, 0x20000, 5) if COUNTER.count(chr(code) * 20) < 4] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ＴＡＮＡＫＡ　ＴＡＲＯ　ＴＥＬ　０３－１２３４－５６７８　",
+        "ご注文番号はＡＢＣ１２３４です。ＵＲＬはこちら。",
+        "ﾃﾞｰﾀをﾀﾞｳﾝﾛｰﾄﾞ ",
+        "١٢٣٤ ",
+        "२०२६ ๓๑ ௧௨ ",
+    ],
+)
+def test_full_width_forms_and_digits_of_other_scripts_keep_the_error(text: str) -> None:
+    """They have at most the stated error more tokens than counted, and no more than twice is counted."""
+    encoding = local_encoding("o200k_base", None)
+    assert encoding is not None
+    exact = len(encoding.encode_ordinary(text * 20))
+    assert exact / (1 + COUNTER.relative_error) <= COUNTER.count(text * 20) <= 2 * exact
