@@ -38,8 +38,9 @@ _RIDGE = 0.01
 _MISSED = 6.0
 """What a token missed weighs beside one too many."""
 _ROUNDS = 6
-_LOWEST = {"spaces": 0.5}
-"""A vocabulary's longest run of spaces has 128, two of the pieces that the feature counts."""
+_LOWEST = {"spaces": 0.5, "line_end": 1.0, "punctuation_mixed": 0.5}
+"""A vocabulary's longest run of spaces has 128, two of the pieces that the feature counts; a line end after a word is a
+token, and so is every second one of different marks in a row."""
 _HIGHEST = {"space_before_digit": 1.0}
 _HIGHEST_ELSE = 4.0
 """A space is one token at most; a character at most its bytes in UTF-8."""

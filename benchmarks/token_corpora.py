@@ -15,7 +15,7 @@ import re
 import unicodedata
 import uuid
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -254,6 +254,67 @@ def _generated(rng: random.Random) -> dict[str, list[str]]:
     def blank() -> str:
         return rng.choice("\n\n \t") * rng.randint(2, 60)
 
+    def terse(lines: int, line: Callable[[], str]) -> list[str]:
+        return ["\n".join(line() for _ in range(lines)) for _ in range(60)]
+
+    def few(choices: str, most: int) -> str:
+        return "".join(rng.choices(choices, k=rng.randint(1, most)))
+
+    def many(choices: str, most: int) -> str:
+        return " ".join(few(choices, most) for _ in range(12))
+
+    def regex() -> str:
+        return "".join(
+            rng.choice(
+                ("(?:", ")", "[^", "]+", "\\d{1,", "\\w*", "(?=", "$|^", "\\s+", "[A-Z0-9._%-]", ".*?", "{2,}", "\\.")
+            )
+            for _ in range(12)
+        )
+
+    def numbered() -> str:
+        return ",".join(str(rng.randint(0, rng.choice((9, 99)))) for _ in range(12))
+
+    def floats() -> str:
+        return json.dumps([round(rng.uniform(-1, 1), 4) for _ in range(8)])
+
+    def phone() -> str:
+        return f"+{rng.randint(1, 99)}-{rng.randint(1, 99)}-{rng.randint(0, 9999):04}-{rng.randint(0, 9999):04}"
+
+    def name() -> str:
+        return rng.choice(("x", "y", "i", "n", "id", "on", *words))
+
+    def statement() -> str:
+        return rng.choice(
+            (
+                f"{name()} = {name()}",
+                f"if ({name()}) {{",
+                "}",
+                f"return {name()};",
+                f"{name()}[{name()}]++",
+                "else:",
+                "end",
+            )
+        )
+
+    def indented() -> str:
+        return "\t" * rng.randint(0, 6) + statement()
+
+    def spaced() -> str:
+        return " " * rng.randint(0, 24) + statement()
+
+    def yaml() -> str:
+        value = rng.choice((str(rng.randint(0, 99)), "true", name()))
+        return f"{'  ' * rng.randint(0, 3)}{rng.choice(('- ', ''))}{name()}: {value}"
+
+    def xml() -> str:
+        return f'<{name()} {name()}="{rng.randint(0, 999)}"><{name()}>{rng.randint(0, 999)}</{name()}><b/></r>'
+
+    def checked() -> str:
+        return f"- [{rng.choice(' x')}] {name()}\n| {rng.randint(0, 9)} | {name()} | {rng.choice(('yes', 'no', '-'))} |"
+
+    full = "".join(chr(c) for c in (*range(0xFF21, 0xFF3B), *range(0xFF41, 0xFF5B)))
+    half = "".join(map(chr, range(0xFF66, 0xFFA0)))
+
     def emoji() -> str:
         return rng.choice(plain) if rng.random() < 0.6 else rng.choice(sequences)
 
@@ -280,4 +341,26 @@ def _generated(rng: random.Random) -> dict[str, list[str]]:
         "json_pretty": [json.dumps([record() for _ in range(3)], indent=2) for _ in range(60)],
         "json_min": [json.dumps([record() for _ in range(4)], separators=(",", ":")) for _ in range(60)],
         "json_ids": [json.dumps({hexadecimal(6): hexadecimal(24) for _ in range(12)}) for _ in range(60)],
+        "csv": terse(20, numbered),
+        "floats": terse(8, floats),
+        "phones": terse(20, phone),
+        "regex": terse(8, regex),
+        "tabs": terse(40, indented),
+        "indented": terse(40, spaced),
+        "lines": terse(60, statement),
+        "yaml": terse(40, yaml),
+        "xml": terse(12, xml),
+        "checked": terse(20, checked),
+        "full_width": terse(4, lambda: many(full, 9)),
+        "half_width": terse(4, lambda: many(half, 9)),
+        "jamo": terse(4, lambda: many("ㅋㅎㅠㅜㅇㄱㄴㄷㅅㅈㅡㅏㅗ", 4)),
+        "digits_known": terse(4, lambda: many("٠١٢٣٤٥٦٧٨٩", 6) + " " + many("۰۱۲۳۴۵۶۷۸۹", 6) + many("०१२३४५६७८९", 6)),
+        "digits_rare": terse(4, lambda: many("๐๑๒๓๔๕๖๗๘๙", 6) + " " + many("௧௨௩௪௫௬௭௮௯", 6)),
+        "niqqud": terse(
+            4,
+            lambda: " ".join(
+                "".join(rng.choice("אבגדהוזחטילמנסעפצקרשת") + rng.choice("ְִֵֶַָֹּ") for _ in range(rng.randint(2, 5)))
+                for _ in range(12)
+            ),
+        ),
     }

@@ -87,7 +87,8 @@ _CLASSES = {
     "han_traditional": _TRADITIONAL,
     "hiragana": "\u3040-\u309f",
     "katakana": "\u30a0-\u30ff\u31f0-\u31ff",
-    "hangul": "\uac00-\ud7a3\u3130-\u318f",
+    "hangul": "\uac00-\ud7a3",
+    "jamo_alone": "\u3130-\u318f",  # as chats have them
     "jamo": "\u1100-\u11ff\ua960-\ua97f\ud7b0-\ud7ff",
     "cjk_mark": "\u3000-\u303f\ufe30-\ufe4f\uff00-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65",
     "full_width": "\uff21-\uff3a\uff41-\uff5a\uff66-\uffef",
@@ -144,14 +145,16 @@ _PARTS = {
     "han": ("han_traditional",),
 }
 """Classes and the smaller ones within them, whose characters count as theirs too and stand in the same runs."""
-_ASCII_IN_RUNS = ("line_end", "tab", "digit", "upper")
+_ASCII_IN_RUNS = ("upper",)
 _IN_RUNS = (
     *(*_ASCII_IN_RUNS, "greek", "cyrillic", "armenian", "hebrew", "arabic", "devanagari", "bengali", "gurmukhi"),
     *("gujarati", "oriya", "tamil", "telugu", "kannada", "malayalam", "sinhala", "thai", "lao", "tibetan", "burmese"),
     *("georgian", "ethiopic", "khmer", "hiragana", "katakana", "hangul"),
 )
 """Classes of which both runs and further characters are features."""
-_KEEP = {name: _only(name, *_PARTS.get(name, ())) for name in (*_IN_RUNS, "punctuation", "space")}
+_KEEP = {
+    name: _only(name, *_PARTS.get(name, ())) for name in (*_IN_RUNS, "punctuation", "space", "line_end", "tab", "digit")
+}
 _SINGLE = (
     *("rare", "rare_wide", "accented", "accented_far", "accented_rare", "turkish", "vietnamese", "combining"),
     *(
@@ -162,6 +165,7 @@ _SINGLE = (
         "cyrillic_not_russian",
         "cyrillic_rare",
         "jamo",
+        "jamo_alone",
         "full_width",
         "digit_known",
         "digit_rare",
@@ -174,6 +178,18 @@ _SINGLE = (
 _ACCENTED = ("accented", "accented_far", "accented_rare", "turkish", "vietnamese", "combining")
 _WORD = re.compile(f"[a-z{''.join(map(_CLASSES.__getitem__, _ACCENTED))}]+")
 _NOT_LOWER_TO_SPACE = {code: " " for code in range(128) if not chr(code).islower()}
+
+_REPEATED = re.compile(r"([!-/:-@\[-`{-~])\1+")
+
+
+class _NotMarkToSpace(dict[int, int]):
+    """By code point: itself for ASCII punctuation, else a space, for `str.translate`."""
+
+    def __missing__(self, code: int) -> int:
+        return code if _class_of[code] == _CODE["punctuation"].decode() else 32
+
+
+_NOT_MARK_TO_SPACE = _NotMarkToSpace()
 
 
 def _by_length(cost: Callable[[int], int]) -> Callable[[Sequence[str | bytes]], int]:
@@ -195,6 +211,8 @@ _beyond_sixteen = _by_length(
 )  # such long strings are not words, and no vocabulary has them
 _sixteens = _by_length(lambda length: (length + 15) // 16)
 _three_to_six = _by_length(lambda length: min(max(0, length - 2), 4))  # "--------" is one token
+_threes = _by_length(lambda length: (length + 2) // 3)
+_beyond_two = _by_length(lambda length: max(0, length - 2))
 _wide_spaces = _by_length(lambda length: (length + 62) // 64)  # a single one belongs to the next word
 
 
@@ -222,9 +240,17 @@ def features(text: str) -> dict[str, float]:
     marks = runs("punctuation")
     found["punctuation_run"] = _sixteens(marks)
     found["punctuation_more"] = _three_to_six(marks)
+    if found["punctuation_more"]:
+        found["punctuation_mixed"] = _beyond_two(_REPEATED.sub(r"\1", text).translate(_NOT_MARK_TO_SPACE).split())
+    if characters["line_end"]:  # one that follows a mark belongs to it
+        after_marks = sum(meetings(name, "line_end") for name in ("punctuation", "cjk_mark", "typography"))
+        found["line_end"] = _sixteens(runs("line_end")) - after_marks
+    if characters["tab"]:
+        found["tab"] = _sixteens(runs("tab"))
     if meetings("space", "space"):
         found["spaces"] = _wide_spaces(runs("space"))
     if characters["digit"]:
+        found["digit_group"] = _threes(runs("digit"))
         found["space_before_digit"] = meetings("space", "digit")
         found["letter_after_digit"] = meetings("digit", "lower") + meetings("digit", "upper")
     if characters["upper"]:
@@ -235,6 +261,7 @@ def features(text: str) -> dict[str, float]:
     if not is_ascii:
         found |= {name: characters[name] for name in _SINGLE if characters[name]}
         found |= _han(characters)
+        found["space_before_typography"] = meetings("space", "typography")
         if characters["digit_known"] or characters["digit_rare"]:
             before = meetings("space", "digit_known") + meetings("space", "digit_rare")
             found["space_before_digit"] = found.get("space_before_digit", 0) + before

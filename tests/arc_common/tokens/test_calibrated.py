@@ -176,3 +176,23 @@ def test_full_width_forms_and_digits_of_other_scripts_keep_the_error(text: str) 
     assert encoding is not None
     exact = len(encoding.encode_ordinary(text * 20))
     assert exact / (1 + COUNTER.relative_error) <= COUNTER.count(text * 20) <= 2 * exact
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1,0,3,7,2,9,14,4,1,0,25,8\n",
+        "[0.4821, -0.1093, 0.7714, -0.9],\n",
+        "+82-10-4821-3391\n",
+        "  - id: 12\n    on: true\n    v: [1, 36]\n",
+        '<r i="1"><a>12</a><b/></r>',
+        r"^(?:[A-Z0-9._%+-]{1,9})@(?:\w+\.)+[a-z]{2,}$|(?<=\d)(?=(\d{3})+\b) ",
+        "ㅋㅋㅋㅋ ㅇㅇ 헐 ㄴㄴ ㅠㅠ ㅇㅋ 머해 ",
+        "בְּרֵאשִׁית בָּרָא אֱלֹהִים אֵת הַשָּׁמַיִם ",
+    ],
+)
+def test_terse_text_keeps_the_error(text: str) -> None:
+    """Digits, punctuation, white space and letters that stand alone have at most the stated error more tokens."""
+    encoding = local_encoding("o200k_base", None)
+    assert encoding is not None
+    assert len(encoding.encode_ordinary(text * 20)) <= (1 + COUNTER.relative_error) * COUNTER.count(text * 20)
