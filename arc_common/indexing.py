@@ -8,7 +8,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_checkable
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Filter
@@ -228,6 +228,7 @@ class IndexReader(Protocol):
         """Those of the entries that are there, in the order of the ids, each once; without terms and vectors."""
 
 
+@runtime_checkable
 class IndexStore(IndexReader, Protocol):
     """Where the index is kept. Thread-safe; every method is atomic and sees one scope and kind only.
 

@@ -1,11 +1,12 @@
 """LangChain messages cut to a token limit so that any provider takes what is left."""
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import takewhile
-from typing import Any, Final, Literal, TypeAlias, overload
+from math import ceil
+from typing import Any, Final, Literal, SupportsFloat, TypeAlias, overload
 
 from arc_common.exceptions import BudgetExceededError, InvalidInputError, MissingDependencyError
 from arc_common.messages import Message, Role
@@ -90,8 +91,11 @@ def fit_messages(
 
     Raises:
         BudgetExceededError: The system messages and the newest user message alone don't fit.
-        InvalidInputError: The limit is negative, the counter is none, or a message can't be sent (`RemoveMessage`).
+        InvalidInputError: The limit is no whole number of at least 0, the counter can't count, or a message can't be
+            sent (`RemoveMessage`).
     """
+    if max_tokens is None:
+        raise InvalidInputError("max_tokens", max_tokens, "a whole number of at least 0")
     check_limits(max_tokens=max_tokens)
     if token_counter == _APPROXIMATE:
         token_counter = default_token_counter()
@@ -113,7 +117,7 @@ def fitted_to(room: int, messages: Messages, *, counter: TokenCounter) -> list[B
 
 
 def _fitted(messages: Messages, *, max_tokens: int, count: _Count) -> list[BaseMessage]:
-    given = convert_to_messages(messages)
+    given = _converted(messages)
     shapes = [_shape(message, str(place)) for place, message in enumerate(given)]
     least = _least(shapes)
     must = [given[place] for place in least]
@@ -148,6 +152,17 @@ def _fitted(messages: Messages, *, max_tokens: int, count: _Count) -> list[BaseM
             return fitted
         total = sum(map(cost, kept))  # the counter counts more for a list than for its messages
         room = total - (max(min(excess, total // 8), 1) if selection.changed else 1)
+
+
+def _converted(messages: Messages) -> list[BaseMessage]:
+    """Return the messages as LangChain's, from any form that it takes."""
+    expected = "a list of messages, in any form that LangChain takes"
+    if isinstance(messages, str | Mapping):
+        raise InvalidInputError("messages", messages, expected)
+    try:
+        return convert_to_messages(messages)
+    except (TypeError, ValueError, NotImplementedError) as error:
+        raise InvalidInputError("messages", messages, f"{expected}: {error}") from error
 
 
 def _around(given: Sequence[BaseMessage], count: _Count) -> int:
@@ -215,8 +230,15 @@ def _counting(token_counter: TokenCounting) -> _Count:
             "token_counter", token_counter, 'a TokenCounter, a function, a language model or "approximate"'
         )
     if _takes_one(token_counter):
-        return lambda messages: sum(token_counter(message) for message in messages)  # type: ignore[arg-type, misc]
-    return token_counter  # type: ignore[return-value]  # what is left are functions over lists
+        return lambda messages: sum(_tokens(token_counter(message)) for message in messages)  # type: ignore[arg-type, misc]
+    return lambda messages: _tokens(token_counter(messages))  # type: ignore[arg-type]  # what is left are functions over lists
+
+
+def _tokens(counted: object) -> int:
+    """Return what a function counted, which must be a number."""
+    if not isinstance(counted, SupportsFloat):
+        raise InvalidInputError("token_counter", counted, "a function that returns a number of tokens")
+    return ceil(float(counted))
 
 
 def _takes_one(function: Callable[..., int]) -> bool:

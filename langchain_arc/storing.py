@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from arc_common.documents import checked_items
 from arc_common.engine import ContextEngine
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.memory.conversation import USAGE
@@ -31,8 +32,13 @@ def stored_form(message: BaseMessage) -> Message:
 
 
 def stored_batch(messages: Iterable[BaseMessage]) -> list[Message]:
-    """The messages as they are stored, without those that arc itself made."""
-    converted = (stored_form(message) for message in messages)
+    """Return the messages as they are stored, without those that arc itself made.
+
+    Raises:
+        InvalidInputError: They are no messages, or one of them can't be stored.
+    """
+    given = checked_items("messages", messages, BaseMessage, expected="LangChain messages")
+    converted = map(stored_form, given)
     return [message for message in converted if not message.made_by_arc]
 
 

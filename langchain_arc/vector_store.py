@@ -54,7 +54,8 @@ class ArcVectorStore(VectorStore):
         mode: How is searched where a call doesn't say.
 
     Raises:
-        InvalidInputError: An index or an engine is given beside another one, or beside what is for an own index.
+        InvalidInputError: An index or an engine is given beside another one, or beside what is for an own index; or
+            an argument is of the wrong kind.
     """
 
     def __init__(
@@ -339,7 +340,13 @@ def _own_index(embedding: Embeddings | Embedder | None, store: IndexStore | None
     from arc_common.retrieval import InMemoryIndexStore  # noqa: PLC0415 - numpy takes a tenth of a second to import
 
     embedder = LangChainEmbedder(embedding) if isinstance(embedding, Embeddings) else embedding
-    return HybridIndex(store or InMemoryIndexStore(), scope=scope, embedder=embedder)
+    if embedding is not None and not isinstance(embedding, Embeddings | Embedder):
+        raise InvalidInputError("embedding", embedding, "LangChain's Embeddings, an arc Embedder, or None")
+    if store is not None and not isinstance(store, IndexStore):
+        raise InvalidInputError("store", store, "an IndexStore, or None")
+    if scope is not None and not isinstance(scope, Scope):
+        raise InvalidInputError("scope", scope, "a Scope, or None")
+    return HybridIndex(InMemoryIndexStore() if store is None else store, scope=scope, embedder=embedder)
 
 
 def _with_id(document: Document, document_id: str | None) -> ArcDocument:

@@ -99,6 +99,8 @@ class ArcFusionRetriever(BaseRetriever):
             raise InvalidInputError("num_queries", num_queries, "1, or an llm that writes the others")
         if llm is not None and num_queries > 1:
             transformer = _QueryWriter(chat_model_of(llm), num_queries - 1, settings=settings, observer=observer)
+        if objects is not None:
+            objects = checked_items("objects", objects, IndexNode, expected="index nodes, or None")
         self.mode: FusionMode = "relative_score" if mode == "relative_score" else "reciprocal_rerank"
         self.similarity_top_k = similarity_top_k
         self._transformer = transformer

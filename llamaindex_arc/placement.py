@@ -6,6 +6,7 @@ from typing import Literal
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
 
+from arc_common.documents import checked_items
 from arc_common.messages import Message, Role
 from arc_common.prompts import MEMORY_HEADING, holds_memory, parse_fences
 from llamaindex_arc.escaping import without_fields
@@ -44,20 +45,25 @@ def shown(window: Iterable[Message], *, facts_placement: FactsPlacement) -> list
 
 
 def without_memory(messages: Sequence[ChatMessage]) -> tuple[list[ChatMessage], bool]:
-    """Messages without what `shown` put there with "user", and whether anything was; the objects given don't change.
+    """Return messages without what `shown` put there with "user", and whether it put anything there.
 
-    The system messages before it are arc's too: they repeat stored instructions.
+    - The system messages before it are arc's too: they repeat stored instructions.
+    - The objects given don't change.
+
+    Raises:
+        InvalidInputError: They are no messages.
     """
+    messages = checked_items("messages", messages, ChatMessage, expected="LlamaIndex's ChatMessages")
     first = next((i for i, message in enumerate(messages) if _carries_memory(message)), None)
     if first is None:
-        return list(messages), False
+        return messages, False
     carrier = messages[first].model_copy(update={"blocks": messages[first].blocks[1:]})
     before = [message for message in messages[:first] if message.role is not MessageRole.SYSTEM]
     return [*before, carrier, *messages[first + 1 :]], True
 
 
-def _carries_memory(message: object) -> bool:
-    if not isinstance(message, ChatMessage) or message.role is not MessageRole.USER or len(message.blocks) < 2:
+def _carries_memory(message: ChatMessage) -> bool:
+    if message.role is not MessageRole.USER or len(message.blocks) < 2:
         return False
     block = message.blocks[0]
     if not isinstance(block, TextBlock):

@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Self
 
+from arc_common.documents import checked_items
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.protocols import TokenCounter
 from arc_common.tokens.budget import usable_tokens
@@ -45,7 +46,8 @@ class ArcTokenBudgetPostprocessor(BaseNodePostprocessor):
         callback_manager: Where the reranking event is reported; engines set their own.
 
     Raises:
-        InvalidInputError: `max_tokens` is no whole number above 0, or `token_counter` can't count.
+        InvalidInputError: `max_tokens` is no whole number above 0, or `token_counter` can't count; or,
+            when it is used, the nodes are no scored nodes.
     """
 
     max_tokens: int = Field(description="The tokens that the texts of all kept nodes may have together.", gt=0)
@@ -78,6 +80,7 @@ class ArcTokenBudgetPostprocessor(BaseNodePostprocessor):
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
+        nodes = checked_items("nodes", nodes, NodeWithScore, expected="scored nodes")
         if not nodes:
             return []
         counter = self._token_counter

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from arc_common.corpus import Corpus
-from arc_common.documents import ScoredDocument, usable_documents
+from arc_common.documents import ScoredDocument, checked_items, usable_documents
 from arc_common.engine import ContextEngine
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.filters import Filter
@@ -89,6 +89,8 @@ class ArcRetriever(BaseRetriever):
                 raise InvalidInputError("mode", mode, '"hybrid": only an index has modes')
             if similarity_threshold is not None:
                 raise InvalidInputError("similarity_threshold", similarity_threshold, "None: only an index has one")
+        if objects is not None:
+            objects = checked_items("objects", objects, IndexNode, expected="index nodes, or None")
         self._index = index
         self._engine = engine
         self._filters = to_filter(filters)

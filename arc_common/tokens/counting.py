@@ -65,6 +65,9 @@ def message_tokens_batch(counter: TokenCounter, messages: Sequence[Message]) -> 
     - An opaque part counts as the JSON of its `extra`, in which long base64 counts like a file of its size. Base64 is
       never counted as text where arc knows that it isn't.
     - Content `None` adds nothing. All texts go through one call of `count_batch`.
+
+    Raises:
+        InvalidInputError: The counter returns something else than numbers.
     """
     texts: list[str] = []
     fixed: list[int] = []
@@ -78,7 +81,11 @@ def message_tokens_batch(counter: TokenCounter, messages: Sequence[Message]) -> 
                 tokens += piece
         fixed.append(tokens)
         ends.append(len(texts))
-    sums = list(accumulate(counter.count_batch(texts), initial=0))
+    counts = counter.count_batch(texts)
+    try:
+        sums = list(accumulate(counts, initial=0))
+    except TypeError as error:
+        raise InvalidInputError("token_counter", counts, "a counter whose count_batch returns numbers") from error
     return [tokens + sums[end] - sums[start] for tokens, (start, end) in zip(fixed, pairwise(ends), strict=True)]
 
 

@@ -173,6 +173,22 @@ def test_system_messages_in_the_middle_are_moved_up() -> None:
     assert [message.text for message in fit_messages(messages, max_tokens=100)] == ["one", "two", "hi", "yes", "well?"]
 
 
+class Words:
+    """A counter that returns words where tokens are expected."""
+
+    name = "words"
+
+    def count(self, text: str) -> int:
+        return text  # type: ignore[return-value]  # the point
+
+    def count_batch(self, texts: Sequence[str]) -> list[int]:
+        return list(texts)  # type: ignore[arg-type]  # the point
+
+
+def words_of_one(message: BaseMessage) -> int:
+    return message.text  # type: ignore[return-value]  # the point
+
+
 @pytest.mark.parametrize(
     ("messages", "options", "field"),
     [
@@ -182,6 +198,15 @@ def test_system_messages_in_the_middle_are_moved_up() -> None:
         ([HumanMessage("hi")], {"max_tokens": 9, "token_counter": 7}, "token_counter"),
         ([RemoveMessage(id="x")], {"max_tokens": 9}, "message"),
         (None, {"max_tokens": -1}, "max_tokens"),
+        ([HumanMessage("hi")], {"max_tokens": None}, "max_tokens"),
+        (5, {"max_tokens": 9}, "messages"),
+        ("hi", {"max_tokens": 9}, "messages"),
+        ({"role": "user", "content": "hi"}, {"max_tokens": 9}, "messages"),
+        ([5], {"max_tokens": 9}, "messages"),
+        ([("nobody", "hi")], {"max_tokens": 9}, "messages"),
+        ([HumanMessage("hi")], {"max_tokens": 9, "token_counter": lambda _: "x"}, "token_counter"),
+        ([HumanMessage("hi")], {"max_tokens": 9, "token_counter": words_of_one}, "token_counter"),
+        ([HumanMessage("hi")], {"max_tokens": 9, "token_counter": Words()}, "token_counter"),
     ],
 )
 def test_wrong_arguments_are_named(messages: Any, options: dict[str, Any], field: str) -> None:

@@ -265,6 +265,16 @@ def test_what_cannot_be_stored_is_refused_whole(engine: ContextEngine, bad: Any)
     assert not engine.session("s").exists()
 
 
+@pytest.mark.parametrize("bad", [None, 5, "hello"], ids=repr)
+async def test_what_are_no_messages_is_refused(engine: ContextEngine, bad: Any) -> None:
+    """By name, in both forms."""
+    history = ArcChatMessageHistory("s", engine=engine)
+    with pytest.raises(InvalidInputError, match="messages: got"):
+        history.add_messages(bad)
+    with pytest.raises(InvalidInputError, match="messages: got"):
+        await history.aadd_messages(bad)
+
+
 @pytest.mark.parametrize(
     ("arguments", "field"),
     [

@@ -182,6 +182,14 @@ def test_what_cant_be_written_is_refused(write: Any, field: str) -> None:
     assert store.index.count() == 4
 
 
+@pytest.mark.parametrize("field", ["store", "scope", "embedding", "engine", "index"])
+@pytest.mark.parametrize("wrong", [5, 0, "x"], ids=repr)
+def test_what_is_no_part_is_refused(field: str, wrong: Any) -> None:
+    """When the store is made, by name."""
+    with pytest.raises(InvalidInputError, match=f"{field}: got"):
+        ArcVectorStore(**{field: wrong})
+
+
 def test_langchains_indexing_works() -> None:
     """It skips what is there, and removes what is no longer there."""
     store = ArcVectorStore(EMBEDDING)

@@ -190,6 +190,8 @@ def test_copies_share_the_engine_and_pickles_are_refused(engine: ContextEngine) 
         pytest.param("user_id", lambda: ArcChatStore(user_id="\x00"), id="NUL in the user"),
         pytest.param("session_id", lambda: ArcChatStore().get_messages(""), id="empty key"),
         pytest.param("message", lambda: ArcChatStore().add_message("k", "hi"), id="no message"),  # type: ignore[arg-type]  # the point
+        pytest.param("messages", lambda: ArcChatStore().set_messages("k", None), id="no messages"),  # type: ignore[arg-type]  # the point
+        pytest.param("messages", lambda: ArcChatStore().set_messages("k", {}), id="a mapping"),  # type: ignore[arg-type]  # the point
         pytest.param("idx", lambda: ArcChatStore().delete_message("k", "0"), id="no index"),  # type: ignore[arg-type]  # the point
     ],
 )

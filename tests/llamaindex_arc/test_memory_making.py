@@ -121,7 +121,7 @@ def test_a_history_given_begins_the_conversation(engine: ContextEngine) -> None:
         pytest.param("chat_store", {"chat_store": ArcChatStore(), "user_id": "ann"}, id="store and scope"),
         pytest.param("tokenizer_fn", {"tokenizer_fn": "cl100k_base"}, id="no function"),
         pytest.param("kwargs", {"limit": 3}, id="unknown argument"),
-        pytest.param("message", {"chat_history": ["hi"]}, id="no messages"),
+        pytest.param("messages", {"chat_history": ["hi"]}, id="no messages"),
     ],
 )
 def test_refuses_what_it_can_not_work_with(field: str, given: dict[str, Any]) -> None:
@@ -130,6 +130,19 @@ def test_refuses_what_it_can_not_work_with(field: str, given: dict[str, Any]) ->
         ArcChatMemoryBuffer.from_defaults(**given)
     assert caught.value.field == field
     assert isinstance(caught.value, ValueError)
+
+
+@pytest.mark.parametrize("write", ["set", "put_messages"])
+@pytest.mark.parametrize("given", [5, None, "hi", [5]], ids=repr)
+async def test_refuses_what_are_no_messages(engine: ContextEngine, write: str, given: Any) -> None:
+    """By name, in both forms, and what is there stays."""
+    memory = memory_over(engine)
+    memory.put_messages(turns(1))
+    with pytest.raises(InvalidInputError, match="messages: got"):
+        getattr(memory, write)(given)
+    with pytest.raises(InvalidInputError, match="messages: got"):
+        await getattr(memory, f"a{write}")(given)
+    assert memory.get_all() == turns(1)
 
 
 @pytest.mark.parametrize("given", [{}, {"token_limit": 0}, {"token_limit": None}], ids=repr)

@@ -169,6 +169,13 @@ def test_a_counter_that_cannot_count_is_refused():
         ArcTokenBudgetPostprocessor(max_tokens=1, token_counter=len)
 
 
+@pytest.mark.parametrize("nodes", [5, None, "hi", [5]], ids=repr)
+def test_what_are_no_nodes_is_refused(nodes):
+    """By name, before anything is reported."""
+    with pytest.raises(InvalidInputError, match="nodes: got"):
+        budget(7).postprocess_nodes(nodes)
+
+
 def test_it_is_a_component_like_theirs():
     """It names itself, goes through a dictionary and through pickle, and counts without being given a counter."""
     made = ArcTokenBudgetPostprocessor(max_tokens=5)

@@ -214,6 +214,8 @@ def test_class() -> None:
         ("similarity_threshold", {"index": FOUND._index, "similarity_threshold": 7}),
         ("similarity_threshold", {"index": FOUND._index, "similarity_threshold": "0.7"}),
         ("engine", {"engine": SimpleNamespace()}),
+        ("objects", {"index": FOUND._index, "objects": 5}),
+        ("objects", {"index": FOUND._index, "objects": [5]}),
     ],
 )
 def test_wrong_arguments_are_refused(field: str, arguments: dict[str, Any]) -> None:

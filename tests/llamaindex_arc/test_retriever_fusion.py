@@ -259,6 +259,8 @@ def test_class() -> None:
         ("llm", {"num_queries": 2, "llm": "gpt"}),
         ("transformer", {"transformer": len}),
         ("transformer", {"transformer": HyDEQueryTransformer(Scripted()), "llm": Scripted()}),
+        ("objects", {"objects": 5}),
+        ("objects", {"objects": [5]}),
     ],
 )
 def test_wrong_arguments_are_refused(field: str, arguments: dict[str, Any]) -> None:
