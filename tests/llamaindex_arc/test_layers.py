@@ -124,7 +124,7 @@ def test_the_limit_holds_for_all_of_it(engine: ContextEngine) -> None:
 
 @pytest.mark.parametrize("length", [60, 2_000])
 def test_get_costs_the_same_for_any_length(tmp_path: Path, length: int) -> None:
-    """Once its summary is adopted, a conversation of 2,000 messages is read by as many statements as one of 60."""
+    """Once its summary is adopted, a conversation of 2,000 messages is read by a few statements, as one of 60 is."""
     statements: list[str] = []
     database = create_engine(f"sqlite:///{tmp_path / 'c.db'}")
     note = own_statements(statements)
@@ -134,7 +134,7 @@ def test_get_costs_the_same_for_any_length(tmp_path: Path, length: int) -> None:
         memory.get()
         statements.clear()
         assert len(memory.get()) < 80
-        assert len(statements) < 8
+        assert len(statements) <= 12  # the most that a turn makes which looks for something to adopt
     database.dispose()
 
 
