@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -58,20 +59,25 @@ def interrupted_once(run: Callable[[], object], done: set[tuple[object, ...]], f
     """Run it, and interrupt it at the first line below the folders that is not in `done`; whether there was one."""
     hit: list[tuple[object, ...]] = []
 
-    def lines(frame: FrameType, event: str, _: object) -> Any:
-        if event == "line" and not hit and not is_safe(frame.f_code, frame.f_lasti):
-            line = (frame.f_code.co_filename, frame.f_lineno, caller(frame))
-            if line not in done:
-                done.add(line)
-                hit.append(line)
-                raise KeyboardInterrupt
+    def lines_of(called: object) -> Callable[[FrameType, str, object], Any]:
+        def lines(frame: FrameType, event: str, _: object) -> Any:
+            if event == "line" and not hit:
+                line = (frame.f_code.co_filename, frame.f_lineno, called)
+                if line not in done and not is_safe(frame.f_code, frame.f_lasti):
+                    done.add(line)
+                    hit.append(line)
+                    raise KeyboardInterrupt
+            return lines
+
         return lines
 
     def calls(frame: FrameType, event: str, _: object) -> Any:
+        if hit or not is_below(frame.f_code.co_filename, folders):
+            return None
         finalizes = {"__del__", "_collection_gced"} & {
             one.f_code.co_name for one in (frame, frame.f_back) if one is not None
         }  # Python drops what is raised there
-        return lines if frame.f_code.co_filename.startswith(folders) and not finalizes else None
+        return None if finalizes else lines_of(caller(frame))
 
     before = sys.gettrace()
     sys.settrace(calls)
@@ -84,14 +90,20 @@ def interrupted_once(run: Callable[[], object], done: set[tuple[object, ...]], f
     return bool(hit)
 
 
+@cache
+def is_below(file: str, folders: tuple[str, ...]) -> bool:
+    return file.startswith(folders)
+
+
 def caller(frame: FrameType) -> object:
     """The line of arc's that called a library."""
     inner: FrameType | None = frame
-    while inner is not None and not inner.f_code.co_filename.startswith(ARC):
+    while inner is not None and not is_below(inner.f_code.co_filename, (ARC,)):
         inner = inner.f_back
     return None if inner is frame or inner is None else (inner.f_code.co_filename, inner.f_lineno)
 
 
+@cache
 def is_safe(code: CodeType, at: int) -> bool:
     """Python reports `try:`, and a `with` again before it is left, as lines; no interrupt ever comes there."""
     leaves_with = bytes([dis.opmap["LOAD_CONST"]]) * 3
