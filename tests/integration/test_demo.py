@@ -227,11 +227,23 @@ def test_run_again_it_shows_the_comparison_and_asks_nothing(whole: Finished, her
     assert spoken(whole.folder) == before
 
 
-@pytest.mark.parametrize("turn", [6, script.handover + 7])
-def test_after_a_kill_it_goes_on_where_it_was(whole: Finished, here: Demo, tmp_path: Path, turn: int) -> None:
-    """SIGKILL in the middle; the next run ends with the same conversation and the same records."""
+def test_after_each_kill_it_goes_on_where_it_was(whole: Finished, here: Demo, tmp_path: Path) -> None:
+    """SIGKILL in either half; the last run ends with the same conversation and the same records."""
+    done = 0
+    for turn in (6, script.handover + 7):
+        kill_at(turn, tmp_path)
+        before, done = done, len(stored(tmp_path, RECORDS))
+        assert before < turn <= done < len(script.turns)
+    resumed = here(tmp_path)
+    assert f"after turn {done} of {len(script.turns)}" in resumed.out
+    assert spoken(tmp_path) == spoken(whole.folder)
+    assert [json.loads(message.text) for message in stored(tmp_path, RECORDS)] == whole.records
+
+
+def kill_at(turn: int, folder: Path) -> None:
+    """Run it in a process of its own, which is killed as soon as it shows the turn."""
     process = subprocess.Popen(
-        [*ARC, "demo", "--slow"], cwd=tmp_path, env=environment(PYTHONUNBUFFERED="1"), stdout=subprocess.PIPE, text=True
+        [*ARC, "demo", "--slow"], cwd=folder, env=environment(PYTHONUNBUFFERED="1"), stdout=subprocess.PIPE, text=True
     )
     assert process.stdout is not None
     for line in process.stdout:
@@ -240,12 +252,6 @@ def test_after_a_kill_it_goes_on_where_it_was(whole: Finished, here: Demo, tmp_p
     process.send_signal(signal.SIGKILL)
     process.stdout.close()
     assert process.wait() == -signal.SIGKILL
-    done = len(stored(tmp_path, RECORDS))
-    assert turn <= done < len(script.turns)
-    resumed = here(tmp_path)
-    assert f"after turn {done} of {len(script.turns)}" in resumed.out
-    assert spoken(tmp_path) == spoken(whole.folder)
-    assert [json.loads(message.text) for message in stored(tmp_path, RECORDS)] == whole.records
 
 
 def test_it_stops_where_it_is_told_and_begins_anew(here: Demo, tmp_path: Path) -> None:
@@ -317,22 +323,40 @@ def provider(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callab
     sys.modules.pop("langchain_openai", None)
 
 
-def test_a_real_model_answers_when_a_key_is_set(here: Demo, provider: Callable[[str], None], tmp_path: Path) -> None:
+def without_the_end(whole: Finished, folder: Path, turns: int) -> None:
+    """A copy of the run's file, in which the conversation stands after so many turns."""
+    (folder / "arc-demo.db").write_bytes((whole.folder / "arc-demo.db").read_bytes())
+    with ContextEngine.open(f"sqlite:///{folder}/arc-demo.db") as engine:
+        for name, messages in ((SESSION, 2 * turns), (RECORDS, turns)):
+            session = engine.session(name)
+            session.remove([message.id for message in session.messages()[messages:] if message.id])
+
+
+@pytest.mark.parametrize("half", ["LangChain", "LlamaIndex"])
+def test_a_real_model_answers_when_a_key_is_set(
+    whole: Finished, here: Demo, provider: Callable[[str], None], tmp_path: Path, half: str
+) -> None:
     """Only the questions cost calls, both halves ask it, and the key shows nowhere."""
     provider(PROVIDER.format(body="pass"))
-    ran = here(tmp_path, OPENAI_API_KEY="sk-hunter2")
+    asked = [turn.number for turn, _ in script.questions]
+    begin, end = 0, asked[0]
+    if half == "LlamaIndex":
+        begin = next(number for number in asked if number > script.handover) - 2
+        end = len(script.turns)
+        without_the_end(whole, tmp_path, begin)
+    ran = here(tmp_path, "--turns", str(end - begin), OPENAI_API_KEY="sk-hunter2")
     assert ran.code == 0, ran.err
     assert "openai:gpt-5-mini" in ran.out
     assert "hunter2" not in ran.out + ran.err
-    texts = [text for _, text in spoken(tmp_path)]
-    asked = [turn.number for turn, _ in script.questions]
+    answers = [text for _, text in spoken(tmp_path)[1::2]]
     records = [json.loads(message.text) for message in stored(tmp_path, RECORDS)]
-    shown = [len(records[number - 1]["arc"]["seen"]) for number in asked]
-    assert [texts[2 * number - 1] for number in asked] == [
-        f"gpt-5-mini was shown {messages + 3} messages"
-        for messages in shown  # two of the system's, and the question
-    ]
-    assert sum("gpt-5-mini" in text for text in texts) == len(asked)
+    assert {record["framework"] for record in records[begin:]} == {half}
+    assert {number: text for number, text in enumerate(answers, 1) if "gpt-5-mini" in text} == {
+        # two of the system's, and the question
+        number: f"gpt-5-mini was shown {len(records[number - 1]['arc']['seen']) + 3} messages"
+        for number in asked
+        if begin < number <= end
+    }
 
 
 def test_a_model_that_fails_ends_the_run_and_can_be_resumed(
@@ -352,7 +376,7 @@ def test_a_model_that_fails_ends_the_run_and_can_be_resumed(
 def test_a_model_can_be_named(here: Demo, provider: Callable[[str], None], tmp_path: Path) -> None:
     """The name goes to the provider's class as it is."""
     provider(PROVIDER.format(body="pass"))
-    here(tmp_path, "--model", "openai:my-own", "--turns", str(script.handover))
+    here(tmp_path, "--model", "openai:my-own", "--turns", str(script.questions[0][0].number))
     assert spoken(tmp_path)[-1][1].startswith("my-own was shown")
 
 

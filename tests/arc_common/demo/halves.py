@@ -1,12 +1,18 @@
-"""A half of the demo that needs no framework: arc's own session."""
+"""Runs of the demo whose halves need no framework: arc's own session."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 
 from arc_common.demo.halves import Ask, Half, Stage
+from arc_common.demo.run import DemoRun, TurnRecord
+from arc_common.demo.script import Script, support_script
 from arc_common.engine import ContextEngine
 from arc_common.exceptions import ConfigurationError
 from arc_common.protocols import ChatModel
+from arc_common.testing import ScriptedChatModel
+
+script = support_script()
 
 
 @contextmanager
@@ -30,3 +36,19 @@ def no_model(provider: str, name: str) -> ChatModel:
 
 FIRST = Half("First", "arc's session", play=play, model=no_model)
 SECOND = Half("Second", "arc's session again", play=play, model=no_model)
+
+
+@contextmanager
+def opened(url: str, halves: Sequence[Half] = (FIRST, SECOND), script: Script = script) -> Iterator[DemoRun]:
+    run = DemoRun(url, script, halves, ScriptedChatModel(), "local")
+    try:
+        yield run
+    finally:
+        run.close()
+
+
+def played(
+    url: str, turns: int | None = None, halves: Sequence[Half] = (FIRST, SECOND), script: Script = script
+) -> list[TurnRecord]:
+    with opened(url, halves, script) as run:
+        return list(islice(run.play(), turns))

@@ -9,24 +9,11 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from arc_common.demo.display import Display
-from arc_common.demo.run import DemoRun, TurnRecord
-from arc_common.demo.script import support_script
-from arc_common.testing import ScriptedChatModel
-from tests.arc_common.demo.halves import FIRST, SECOND
+from arc_common.demo.run import TurnRecord
+from tests.arc_common.demo.halves import script
 
-script = support_script()
-pytestmark = pytest.mark.xdist_group("demo display")
+pytestmark = pytest.mark.xdist_group("demo run")  # with `test_run`, which needs the same run
 LIMIT = 3_072
-
-
-@pytest.fixture(scope="module")
-def records(tmp_path_factory: pytest.TempPathFactory) -> list[TurnRecord]:
-    run = DemoRun(
-        f"sqlite:///{tmp_path_factory.mktemp('demo')}/demo.db", script, [FIRST, SECOND], ScriptedChatModel(), "local"
-    )
-    played = list(run.play())
-    run.close()
-    return played
 
 
 def shown(records: list[TurnRecord], width: int, *, encoding: str = "utf-8", colour: bool = False) -> str:
