@@ -24,7 +24,7 @@ lint: $(VENV)/installed-dev
 	$(BIN)/lint-imports
 
 torture: $(VENV)/installed-dev
-	$(BIN)/python -m pytest -m torture --timeout 36000 --hypothesis-profile torture
+	$(BIN)/python -m pytest -m "torture or hypothesis" --timeout 36000 --hypothesis-profile torture
 
 notebooks: $(VENV)/installed-notebooks
 	$(BIN)/jupyter lab notebooks

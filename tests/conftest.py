@@ -10,8 +10,10 @@ from hypothesis import HealthCheck, settings
 from tests.servers import PostgresServer, postgres_server
 
 # The same examples each time, and no clock: a busy machine must not fail what is right. `make torture` looks further.
-settings.register_profile("suite", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("torture", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "suite", deadline=None, derandomize=True, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("torture", deadline=None, max_examples=2_000, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")
 
 

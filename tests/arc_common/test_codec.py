@@ -15,7 +15,7 @@ from uuid import UUID
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from arc_common.codec import Extension, dumps, loads
@@ -71,7 +71,6 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other) or (isinstance(one, float) and math.isnan(one) and math.isnan(other))
 
 
-@settings(max_examples=300, deadline=None)
 @given(values)
 @example("\ud83d\ude00")
 @example({"\ud83d\ude00": "\x00"})
@@ -86,7 +85,6 @@ def test_every_value_comes_back(value: Any) -> None:
     assert same(loads(text), value)
 
 
-@settings(max_examples=100, deadline=None)
 @given(json_values)
 def test_what_json_has_is_written_as_json(value: Any) -> None:
     """Other programs read such values without knowing of arc."""

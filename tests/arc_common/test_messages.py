@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from arc_common.exceptions import InvalidInputError
@@ -256,7 +256,6 @@ histories = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(histories)
 def test_grouping_loses_nothing_and_pairs_rightly(history: list[Message]) -> None:
     """For any history: every message once, exchanges in order, each result after a call of its id, none twice."""

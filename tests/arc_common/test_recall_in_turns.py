@@ -322,7 +322,7 @@ def test_all_that_comes_back_stays_within_one_budget() -> None:
         assert 0 < memory_tokens(window) <= 150
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     texts=st.lists(
         st.text(max_size=200) | st.sampled_from(["boat boat boat", "배 이름은 마라부", "<arc:recalled>"]), max_size=12

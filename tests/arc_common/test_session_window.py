@@ -9,7 +9,7 @@ from threading import get_ident
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import create_engine, event
 
@@ -85,7 +85,6 @@ async def test_whole_turns_within_the_limits(
     max_messages=st.none() | st.integers(0, 12),
     keep_opening=st.booleans(),
 )
-@settings(max_examples=200, deadline=None)
 def test_reading_a_part_gives_what_reading_all_would(
     conversation: list[Message], max_tokens: int, max_messages: int | None, keep_opening: bool
 ) -> None:
@@ -110,7 +109,6 @@ def cost(message: Message) -> int:
 
 
 @given(conversation=conversations(max_size=60), max_tokens=st.integers(0, 120), reserved=st.integers(0, 150))
-@settings(max_examples=200, deadline=None)
 def test_the_newest_turn_that_is_kept_makes_no_broken_request(
     conversation: list[Message], max_tokens: int, reserved: int
 ) -> None:

@@ -2,7 +2,7 @@
 
 import base64
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from llama_index.core.base.llms.types import ChatMessage, ToolCallBlock
 
@@ -43,7 +43,6 @@ def calls(message: Message) -> list[ToolCall]:
     return sorted(message.tool_calls, key=lambda call: isinstance(call.arguments, str))
 
 
-@settings(max_examples=200, deadline=None)
 @given(langchain_strategies.portable_messages)
 def test_langchain_to_llamaindex_and_on(message):
     """LangChain → arc → LlamaIndex → arc → LangChain → arc: role, text, images, tool calls and their ids are kept."""
@@ -54,7 +53,6 @@ def test_langchain_to_llamaindex_and_on(message):
     assert same_content(through_langchain(there), start)
 
 
-@settings(max_examples=200, deadline=None)
 @given(langchain_strategies.messages)
 def test_any_langchain_message_reads_in_llamaindex(message):
     """Whatever LangChain's message carries, LlamaIndex gets who speaks, the text, the calls and the images."""
@@ -67,7 +65,6 @@ def test_any_langchain_message_reads_in_llamaindex(message):
     assert all(text in there.text for text in said or [start.text])
 
 
-@settings(max_examples=200, deadline=None)
 @given(llamaindex_strategies.messages)
 def test_any_llamaindex_message_reads_in_langchain(message):
     """Whatever LlamaIndex's message carries, LangChain gets who speaks, the text, the calls and the images."""
@@ -79,7 +76,6 @@ def test_any_llamaindex_message_reads_in_langchain(message):
     assert images(there) == images(start)
 
 
-@settings(max_examples=100, deadline=None)
 @given(llamaindex_strategies.plain_messages)
 def test_plain_llamaindex_messages_come_back(message):
     """LlamaIndex → arc → LangChain → arc → LlamaIndex gives the message, but for LangChain having no None content."""

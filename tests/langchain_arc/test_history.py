@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from blockbuster import blockbuster_ctx
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import (
@@ -352,7 +352,6 @@ def test_reported_usage_teaches_the_counter() -> None:
         assert counter.adopt_correction().factor == learned
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_two_histories_on_one_session(data: st.DataObject) -> None:
     """Whatever the order of reads and writes: the originals are the batches, one behind the other as committed.

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_core.load.serializable import Serializable
@@ -44,7 +44,6 @@ def exactly(message: BaseMessage) -> tuple[type, str, str]:
     return type(message), repr(sorted(fields.items())), repr(sorted(message.__dict__))
 
 
-@settings(max_examples=300, deadline=None)
 @given(strategies.messages)
 @example(HumanMessage([{"text": "x", "type": "text"}]))  # the order of keys: a provider's prompt cache sees it
 def test_every_message_comes_back_as_it_was(message: BaseMessage) -> None:
@@ -55,7 +54,6 @@ def test_every_message_comes_back_as_it_was(message: BaseMessage) -> None:
     assert exactly(back) == before == exactly(message)
 
 
-@settings(max_examples=150, deadline=None)
 @given(strategies.messages)
 def test_what_arc_holds_of_a_message_can_be_stored(message: BaseMessage) -> None:
     """The canonical fields hold storable values only, and the origin is UTF-8 without NUL."""
@@ -67,7 +65,6 @@ def test_what_arc_holds_of_a_message_can_be_stored(message: BaseMessage) -> None
         assert b"\x00" not in arc.origin.json.encode()
 
 
-@settings(max_examples=150, deadline=None)
 @given(strategies.plain_messages)
 def test_a_plain_message_needs_no_origin(message: BaseMessage) -> None:
     """Where arc's own fields say everything, nothing is stored twice."""
@@ -76,7 +73,6 @@ def test_a_plain_message_needs_no_origin(message: BaseMessage) -> None:
     assert exactly(from_arc(arc)) == exactly(message)
 
 
-@settings(max_examples=150, deadline=None)
 @given(strategies.messages)
 def test_the_canonical_form_is_stable(message: BaseMessage) -> None:
     """A message rebuilt from the canonical fields alone says the same when it is handed back."""
@@ -85,7 +81,6 @@ def test_the_canonical_form_is_stable(message: BaseMessage) -> None:
     assert again == bare
 
 
-@settings(max_examples=100, deadline=None)
 @given(strategies.portable_messages)
 def test_portable_messages_keep_their_text(message: BaseMessage) -> None:
     """Text, tool calls and ids are in arc's own fields, not only in the origin."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from blockbuster import blockbuster_ctx
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
@@ -155,7 +155,6 @@ names = st.sampled_from(
 
 
 @given(arguments=st.dictionaries(names, json_values, max_size=6))
-@settings(max_examples=60)
 def test_whatever_a_model_passes_in_is_answered(arguments: dict[str, Any]) -> None:
     """By a message, never by an exception; and others' memories stay as they were, and unseen."""
     with open_engine(settings=ArcSettings()) as engine:

@@ -174,7 +174,7 @@ def test_a_restart_finds_it_again(tmp_path: Path, memory_of: MakeMemory) -> None
 
 
 @given(data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_whatever_is_delivered_again_is_stored_once(data: st.DataObject) -> None:
     """By several blocks, at the same time, in whatever batches of whole turns: each once, in order."""
     number = data.draw(st.integers(1, 8))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.memory import ChatMemoryBuffer
@@ -65,7 +65,6 @@ keys = st.sampled_from(["one", "two"])
     ),
     through_async=st.booleans(),
 )
-@settings(max_examples=100, deadline=None)
 def test_answers_as_the_simple_store_does(steps: list[tuple[Any, ...]], through_async: bool) -> None:
     """Any sequence of calls returns what LlamaIndex's own store in memory returns, and leaves the same behind."""
     simple = SimpleChatStore()

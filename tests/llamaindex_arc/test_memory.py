@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
 from sqlalchemy import create_engine, event
@@ -133,7 +133,6 @@ def spoken(messages: list[ChatMessage]) -> list[ChatMessage]:
     limit=st.integers(1, 200),
     taken=st.integers(0, 200),
 )
-@settings(max_examples=150, deadline=None)
 def test_get_never_gives_a_broken_request(conversation: list[ChatMessage], limit: int, taken: int) -> None:
     """Whatever is stored: results stand behind their calls, the first message is the user's, and the limit holds.
 
@@ -244,7 +243,6 @@ def test_the_users_tokenizer_decides_alone(engine: ContextEngine) -> None:
     ),
     through_async=st.booleans(),
 )
-@settings(max_examples=100, deadline=None)
 def test_holds_what_a_plain_list_would_hold(steps: list[tuple[str, Any]], through_async: bool) -> None:
     """After any sequence of writes, the conversation is the list that upstream's memory would hold."""
     expected: list[ChatMessage] = []

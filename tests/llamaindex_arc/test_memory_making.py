@@ -184,7 +184,7 @@ memory_from = ArcChatMemoryBuffer.from_dict
 
 @pytest.mark.parametrize("there_and_back", [_through_text, _through_json, _through_pickle])
 @given(conversation=st.lists(strategies.messages, max_size=4))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_carries_its_messages_when_serialised(
     there_and_back: Callable[[ArcChatMemoryBuffer], ArcChatMemoryBuffer], conversation: list[ChatMessage]
 ) -> None:

@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import get_args
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from llama_index.core.base.llms.types import (
     AudioBlock,
     CachePoint,
@@ -50,7 +50,6 @@ def shown(message):
     return type(message), message.role, repr(message.blocks), repr(sorted(message.additional_kwargs.items()))
 
 
-@settings(max_examples=300, deadline=None)
 @given(strategies.messages)
 def test_round_trip_is_exact(message):
     """Every role, block, byte and additional value comes back as it was, and the message given stays as it is."""
@@ -65,7 +64,6 @@ def test_round_trip_is_exact(message):
         there.origin.json.encode()
 
 
-@settings(max_examples=150, deadline=None)
 @given(strategies.plain_messages)
 def test_plain_messages_need_no_origin(message):
     """What arc's fields say in full is not said twice."""

@@ -67,7 +67,7 @@ def test_other_places_are_refused(engine: ContextEngine, placement: Any) -> None
 
 
 @given(limit=st.integers(60, 3_000), taken=st.integers(0, 500), instructed=st.booleans())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_limit_holds_there_too(limit: int, taken: int, instructed: bool) -> None:
     """Whatever the limit is."""
     with open_engine() as engine:

@@ -5,7 +5,7 @@ import pickle
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from llama_index.core import Document, MockEmbedding, VectorStoreIndex
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -105,7 +105,6 @@ def test_metadata_meant_for_the_model_counts():
     assert len(budget(4).postprocess_nodes([NodeWithScore(node=node)])) == 1
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.tuples(st.text(max_size=40), st.none() | st.floats(allow_nan=True)), max_size=12),
     st.integers(1, 60),

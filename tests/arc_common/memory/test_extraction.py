@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from arc_common.exceptions import InvalidInputError
@@ -281,7 +281,6 @@ def test_a_later_value_has_the_key_of_the_earlier() -> None:
     assert old.key == new.key == "budget"
 
 
-@settings(max_examples=200)
 @given(
     st.lists(
         st.one_of(

@@ -1,7 +1,7 @@
 """Recall by words: against rank-bm25, over planted facts, and as a growing index."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rank_bm25 import BM25Plus
 
@@ -18,7 +18,6 @@ VOCABULARY = ["harbour", "lantern", "quartz", "주문번호", "마름모", "东�
 texts = st.lists(st.lists(st.sampled_from(VOCABULARY), max_size=12).map(" ".join), max_size=12)
 
 
-@settings(max_examples=200)
 @given(texts, st.sampled_from(["harbour", "quartz lantern", "주문번호", "x-1 harbour", "东京 마름모"]))
 def test_scores_are_those_of_rank_bm25(corpus, query):
     """Each text by itself scores what rank-bm25's BM25Plus says, less its constant."""
@@ -30,7 +29,6 @@ def test_scores_are_those_of_rank_bm25(corpus, query):
     assert ranked == pytest.approx({i: score for i, score in enumerate(expected) if score > 0})
 
 
-@settings(max_examples=100)
 @given(texts, texts, st.sampled_from(["harbour", "the quartz", "마름모 lantern"]), st.sampled_from([0, 5, 60]))
 def test_an_index_that_grew_answers_like_one_built_at_once(first, second, query, window):
     """Whatever the pieces: windows at the seam are opened again."""
@@ -41,7 +39,6 @@ def test_an_index_that_grew_answers_like_one_built_at_once(first, second, query,
     assert grown.search(query, top_k=50) == SessionIndex(items, window_terms=window).search(query, top_k=50)
 
 
-@settings(max_examples=100)
 @given(texts, st.integers(1, 5))
 def test_results_are_ordered_and_bounded(corpus, top_k):
     """Best first, equal scores by recency, positive, none twice, at most `top_k`."""

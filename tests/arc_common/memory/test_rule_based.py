@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from arc_common.exceptions import InvalidInputError
@@ -112,7 +112,6 @@ def test_text_is_never_answered_by_nothing(text: str, max_tokens: int) -> None:
     assert COUNTER.count(narrative) <= max_tokens
 
 
-@settings(max_examples=150)
 @given(st.lists(st.tuples(st.sampled_from(list(Role)), st.text(max_size=120)), max_size=12), st.integers(1, 40))
 def test_the_limit_holds_for_any_conversation(turns: list[tuple[Role, str]], max_tokens: int) -> None:
     """Within the limit, deterministic, and empty only when nobody said anything."""

@@ -6,7 +6,7 @@ from itertools import accumulate
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from arc_common.memory.segments import (
@@ -119,7 +119,6 @@ def test_the_recent_messages_stay_where_there_is_room_for_them(costs: list[int],
 
 
 @given(talks, talks, st.integers(0, 20), st.integers(0, 4_000))
-@settings(max_examples=200)
 def test_a_leaf_is_the_same_whenever_it_is_planned(
     talk: list[Outline], further: list[Outline], recent: int, room: int
 ) -> None:
@@ -137,7 +136,6 @@ def test_nothing_to_plan() -> None:
 
 
 @given(talks, talks)
-@settings(max_examples=200)
 def test_more_messages_change_no_earlier_leaf(talk: list[Outline], further: list[Outline]) -> None:
     """What was planned stays as it is when messages come behind it."""
     longer = [*talk, *(replace(line, seq=line.seq + len(talk)) for line in further)]
@@ -146,7 +144,6 @@ def test_more_messages_change_no_earlier_leaf(talk: list[Outline], further: list
 
 
 @given(talks)
-@settings(max_examples=200)
 def test_leaves_are_whole_turns(talk: list[Outline]) -> None:
     """They follow each other without a gap, and each begins with a user message but one at the very beginning.
 
@@ -212,7 +209,6 @@ def test_eras(cover: list[Segment], expected: tuple[int, list[int]] | None) -> N
 
 
 @given(st.lists(st.tuples(st.sampled_from([0, 0, 1, 1, 1, 2, 2, 3]), st.integers(1, 64)), max_size=40))
-@settings(max_examples=300)
 def test_what_is_folded_stands_next_to_each_other(drawn: list[tuple[int, int]]) -> None:
     """From whatever an edit left, plans take consecutive segments of the cover, in order."""
     cover = [leaf(1 + 10 * n, 10 + 10 * n, level=level, parts=parts) for n, (level, parts) in enumerate(drawn)]
@@ -287,7 +283,6 @@ def test_the_boundary_passes_over_what_is_no_longer_there() -> None:
 
 
 @given(talks, st.integers(0, 30), st.randoms(use_true_random=False), st.booleans())
-@settings(max_examples=300)
 def test_every_message_is_there_exactly_once(talk: list[Outline], recent: int, chance: Random, capped: bool) -> None:
     """Whatever was finished in whatever order: each message is either verbatim or in one segment that stands for it."""
     plans = leaves_of(talk)

@@ -105,7 +105,7 @@ def test_a_group_of_its_own_raises_the_same_error() -> None:
     path=st.sampled_from(["database_url", "aws.secret_access_key", "aws.session_token", "redis.url", "aws.nothing"]),
     junk=st.one_of(st.binary(), st.lists(st.text()), st.dictionaries(st.text(), st.text()), st.integers(), st.none()),
 )
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_only_arcs_error_ever_comes_out(path: str, junk: object) -> None:
     """Whatever is handed in, the constructor works or raises ConfigurationError."""
     *group, knob = path.split(".")

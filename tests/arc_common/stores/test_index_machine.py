@@ -100,7 +100,7 @@ def stores(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @given(steps=st.lists(operations, min_size=3, max_size=8))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_databases_answer_as_memory_does(
     stores: list[SqlStore], steps: list[Callable[[IndexStore, Scope], Any]]
 ) -> None:

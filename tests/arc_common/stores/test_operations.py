@@ -68,7 +68,6 @@ any_message = st.builds(
 @example(Message(Role.USER, None, id="a", created_at=datetime(2026, 1, 1, tzinfo=UTC)))
 @example(Message(Role.USER, "", id="a", created_at=datetime(2026, 1, 1, tzinfo=UTC)))
 @example(Message(Role.USER, (), id="a", created_at=datetime(2026, 1, 1, tzinfo=UTC)))
-@settings(max_examples=300, deadline=None)
 def test_any_message_survives_its_row(message: Message) -> None:
     """Every field comes back equal and of the same type; what a row holds, any database can."""
     row = message_row(CountedMessage(message, 5, "test/1"))
@@ -92,7 +91,7 @@ def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 _numbers = count()
-several = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+several = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @given(messages=st.lists(any_message, min_size=1, max_size=4, unique_by=lambda message: message.id))
@@ -164,7 +163,6 @@ def test_any_operations_do_the_same_everywhere(shared: SqlStore, sequence: list[
 
 
 @given(sequence=st.lists(operations.filter(lambda one: one[0] in ("append", "remove", "clear", "tail")), max_size=20))
-@settings(max_examples=60, deadline=None)
 def test_the_store_in_memory_against_a_model(sequence: list[Any]) -> None:
     """The newest content of each id, in the order of first arrival, is all that a store without a cap holds."""
     store = InMemoryStore()

@@ -193,8 +193,8 @@ def _nameless(answer: object) -> object:
 @pytest.mark.parametrize(
     ("kind", "examples"),
     [
-        ("sqlite", 100),
-        ("postgres", 12),
+        ("sqlite", 50),
+        ("postgres", 8),
         pytest.param("sqlite", 5_000, marks=pytest.mark.torture),
         pytest.param("postgres", 1_000, marks=pytest.mark.torture),
     ],

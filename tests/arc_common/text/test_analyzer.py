@@ -9,7 +9,7 @@ import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from arc_common.text import analyze, analyze_query, analyzer, han_characters, is_general, query_words
@@ -21,7 +21,6 @@ words = st.text(st.characters(categories=["Ll", "Lu", "Lo", "Nd"]), min_size=1, 
 marks = st.text(st.sampled_from("nNtTsSdé'’-./@,_1٣가茶の "), max_size=12)
 
 
-@settings(max_examples=600)
 @example("N'T")
 @given(anything | marks)
 def test_any_text_gives_the_same_terms_again(text):
@@ -87,7 +86,6 @@ def test_ordinary_words_alone_are_remembered():
 _WORDS = ["The", "ships'", "well-known", "ORD-7731", "--", "—", "1,240", "don't", "서울에서", "龙井", "café", "x", "…"]
 
 
-@settings(max_examples=400)
 @given(anything | marks | st.lists(st.sampled_from(_WORDS)).map(" ".join))
 def test_a_text_has_the_terms_of_its_words(text):
     """Whether its words are looked up all at once, one by one, or not at all, and whichever have one term."""
