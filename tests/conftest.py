@@ -1,12 +1,12 @@
 """What all tests share: real servers, started once and only if a test asks for one."""
 
+import gc
 from collections.abc import Callable, Iterator
-from itertools import count
 
-import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.databases import new_database
 from tests.servers import PostgresServer, postgres_server
 
 # The same examples each time, and no clock: a busy machine must not fail what is right. `make torture` looks further.
@@ -15,6 +15,12 @@ settings.register_profile(
 )
 settings.register_profile("torture", deadline=None, max_examples=2_000, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")
+
+
+def pytest_collection_finish() -> None:
+    """Spare each garbage collection the ten thousand tests and the frameworks, which stay to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
@@ -31,18 +37,7 @@ def durable_postgres() -> Iterator[PostgresServer]:
         yield server
 
 
-_numbers = count(1)
-
-
-def new_database(server: PostgresServer) -> str:
-    """The address of an empty database."""
-    name = f"test_{next(_numbers)}"
-    with psycopg.connect(server.dsn(), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} STRATEGY wal_log")
-    return server.url(name)
-
-
 @pytest.fixture(scope="session")
 def postgres_database(postgres: PostgresServer) -> Callable[[], str]:
-    """Makes empty databases, one at each call."""
+    """Makes databases that hold arc's tables and nothing else, one at each call."""
     return lambda: new_database(postgres)

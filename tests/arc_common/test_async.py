@@ -13,6 +13,7 @@ from arc_common import ContextEngine, EngineClosedError, Message
 from arc_common.admin import Admin
 from arc_common.session import Session
 from arc_common.workers import Workers
+from tests.databases import sqlite_url
 
 FACES = (Session, Admin)
 
@@ -41,7 +42,7 @@ def test_every_method_that_blocks_has_an_async_form_of_the_same_signature(face):
 
 async def test_the_async_forms_do_what_the_sync_ones_do(tmp_path):
     """A round through all of them."""
-    async with ContextEngine.open(f"sqlite:///{tmp_path}/arc.db") as engine:
+    async with ContextEngine.open(sqlite_url(tmp_path)) as engine:
         session = engine.session("s")
         await session.asave_turn("hi", "hello")
         stored = await session.aappend(Message("user", "more"))
@@ -56,7 +57,7 @@ async def test_the_async_forms_do_what_the_sync_ones_do(tmp_path):
 
 def test_an_engine_serves_several_event_loops(tmp_path):
     """No loop owns a connection or a thread."""
-    with ContextEngine.open(f"sqlite:///{tmp_path}/arc.db") as engine:
+    with ContextEngine.open(sqlite_url(tmp_path)) as engine:
         for n in range(3):
             asyncio.run(engine.session("s").asave_turn(f"q{n}", "a"))
         loops = [
@@ -72,7 +73,7 @@ def test_an_engine_serves_several_event_loops(tmp_path):
 
 async def test_a_cancelled_save_still_saves(tmp_path):
     """Also when it was cancelled before a thread took it up."""
-    async with ContextEngine.open(f"sqlite:///{tmp_path}/arc.db") as engine:
+    async with ContextEngine.open(sqlite_url(tmp_path)) as engine:
         session = engine.session("s")
         tasks = [asyncio.create_task(session.asave_turn(f"q{n}", "a")) for n in range(20)]
         await asyncio.sleep(0)
@@ -80,7 +81,7 @@ async def test_a_cancelled_save_still_saves(tmp_path):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         assert all(task.cancelled() for task in tasks)
-    with ContextEngine.open(f"sqlite:///{tmp_path}/arc.db") as engine:
+    with ContextEngine.open(sqlite_url(tmp_path)) as engine:
         assert len(engine.session("s").messages()) == 40
 
 
@@ -117,7 +118,7 @@ async def test_a_closed_engine_says_so():
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")  # what the test is about
 def test_an_engine_survives_a_fork(tmp_path):
     """Web servers load the application first and fork afterwards."""
-    with ContextEngine.open(f"sqlite:///{tmp_path}/arc.db") as engine:
+    with ContextEngine.open(sqlite_url(tmp_path)) as engine:
         asyncio.run(engine.session("s").asave_turn("parent", "before"))
         child = os.fork()
         if child == 0:

@@ -4,6 +4,7 @@ import pytest
 
 from arc_common import ArcSettings, ContextEngine, Document
 from arc_common.testing import CountingObserver
+from tests.databases import sqlite_url
 
 
 class Embedder:
@@ -32,7 +33,7 @@ CHANGES = {
 def url(request: pytest.FixtureRequest, tmp_path) -> str:
     """An empty database."""
     if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'arc.db'}"
+        return sqlite_url(tmp_path)
     return request.getfixturevalue("postgres_database")()
 
 

@@ -13,6 +13,7 @@ from arc_common import ContextEngine, Message, ToolCall
 from arc_common.cli import app, main
 from arc_common.stores import migrate
 from tests.arc_common.context_window.windows import CONTROLS, MARKUP
+from tests.databases import new_database, sqlite_url
 
 
 @pytest.fixture(autouse=True)
@@ -43,13 +44,13 @@ def fill(url):
 @pytest.fixture(params=["sqlite", "postgres"])
 def url(request, tmp_path):
     if request.param == "sqlite":
-        return fill(f"sqlite:///{tmp_path}/arc.db")
+        return fill(sqlite_url(tmp_path))
     return fill(request.getfixturevalue("postgres_database")())
 
 
 @pytest.fixture
 def file(tmp_path):
-    return fill(f"sqlite:///{tmp_path}/arc.db")
+    return fill(sqlite_url(tmp_path))
 
 
 def run(*words):
@@ -183,9 +184,9 @@ def test_a_mistyped_file_is_not_made(monkeypatch, capsys, tmp_path):
     assert (tmp_path / "empty.db").read_bytes() == b""
 
 
-def test_older_tables_are_left_as_they_are(monkeypatch, capsys, postgres_database):
+def test_older_tables_are_left_as_they_are(monkeypatch, capsys, postgres):
     """An operator who looks must not migrate a fleet's database."""
-    url = postgres_database()
+    url = new_database(postgres, tables=False)
     assert "arc db upgrade" in refused(monkeypatch, capsys, "s", "--url", url)
     from arc_common.stores.connect import connect
 

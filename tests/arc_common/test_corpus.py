@@ -8,6 +8,7 @@ import pytest
 
 from arc_common import ArcSettings, ContextEngine, Document, InvalidInputError, ScoredDocument, TokenBudget
 from arc_common.rag import RagContext, RagQuery
+from tests.databases import sqlite_url
 
 TEXTS = [
     Document("The warranty of laptops lasts three years.", id="warranty", metadata={"lang": "en"}),
@@ -65,7 +66,7 @@ def url(request, tmp_path):
     """Of each kind of database."""
     if request.param == "postgresql":
         return request.getfixturevalue("postgres_database")()
-    return None if request.param == "in memory" else f"sqlite:///{tmp_path / 'c.db'}"
+    return None if request.param == "in memory" else sqlite_url(tmp_path, "c.db")
 
 
 @pytest.mark.parametrize("chunk", [True, False], ids=["in chunks", "whole"])
@@ -114,7 +115,7 @@ def test_a_turn_shows_the_documents_that_it_is_about(engine):
 
 def test_a_turn_sees_what_others_have_added(tmp_path):
     """At once: another engine on the same database, or the index itself, though a turn found no documents before."""
-    url = f"sqlite:///{tmp_path / 'd.db'}"
+    url = sqlite_url(tmp_path, "d.db")
     with ContextEngine.open(url, settings=ArcSettings()) as engine, ContextEngine.open(url) as other:
         session, users = engine.session("s"), engine.session("u", user_id="ann")
         assert shown(session.context("warranty")) == shown(users.context("warranty")) == []
@@ -345,7 +346,7 @@ def test_a_large_document_takes_few_times_its_size(tmp_path):
     chance = random.Random(1)
     words = ["".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=6)) for _ in range(2_000)]
     text = "".join(f"{' '.join(chance.choices(words, k=12))}.\n" for _ in range(6_000))
-    with ContextEngine.open(f"sqlite:///{tmp_path / 'c.db'}", settings=ArcSettings()) as engine:
+    with ContextEngine.open(sqlite_url(tmp_path, "c.db"), settings=ArcSettings()) as engine:
         engine.documents.add(Document(text[:30_000] + " ".join(words), id="warm"), chunk=True)
         tracemalloc.start()
         try:

@@ -10,11 +10,12 @@ from arc_common.exceptions import SessionNotFoundError
 from arc_common.remembered import Memories
 from arc_common.settings import ArcSettings
 from arc_common.testing import ReplyingChatModel
+from tests.databases import sqlite_url
 
 
 @pytest.fixture(params=["memory", "sqlite"])
 def engine(request, tmp_path):
-    url = None if request.param == "memory" else f"sqlite:///{tmp_path}/arc.db"
+    url = None if request.param == "memory" else sqlite_url(tmp_path)
     with ContextEngine.open(url, settings=ArcSettings()) as opened:
         yield opened
 
@@ -163,7 +164,7 @@ def test_a_caller_must_be_named_where_settings_say_so():
 
 def test_memories_outlast_the_process(tmp_path):
     """What one engine stored, the next one finds."""
-    url = f"sqlite:///{tmp_path}/arc.db"
+    url = sqlite_url(tmp_path)
     with ContextEngine.open(url, settings=ArcSettings()) as engine:
         engine.memories(user_id="ann").add("User keeps bees")
         engine.memories(user_id="ann").search("bees")

@@ -16,6 +16,7 @@ from arc_common import (
     ToolCall,
 )
 from arc_common.replaying import BEYOND, LATER, NOT_ADOPTED, NOT_STORED
+from tests.databases import sqlite_url
 
 
 class Clock:
@@ -37,7 +38,7 @@ def opened(url=None, clock=None, **settings):
 
 @pytest.fixture(params=["memory", "sqlite"])
 def engine(request, tmp_path):
-    with opened(f"sqlite:///{tmp_path}/arc.db" if request.param == "sqlite" else None) as engine:
+    with opened(sqlite_url(tmp_path) if request.param == "sqlite" else None) as engine:
         yield engine
 
 

@@ -20,6 +20,7 @@ from arc_common import (
 )
 from arc_common.testing import CountingObserver
 from arc_common.tokens.budget import usable_tokens
+from tests.databases import sqlite_url
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ PLAIN = ArcSettings(summary={"enabled": False})
 
 @pytest.fixture
 def engine(tmp_path, observer):
-    with ContextEngine.open(f"sqlite:///{tmp_path}/arc.db", observer=observer, settings=PLAIN) as engine:
+    with ContextEngine.open(sqlite_url(tmp_path), observer=observer, settings=PLAIN) as engine:
         yield engine
 
 
@@ -315,7 +316,7 @@ def test_a_load_counts_nothing_again(tmp_path):
             return super().count_batch(texts)
 
     counter = Counting()
-    with ContextEngine.open(f"sqlite:///{tmp_path}/arc.db", token_counter=counter, settings=PLAIN) as engine:
+    with ContextEngine.open(sqlite_url(tmp_path), token_counter=counter, settings=PLAIN) as engine:
         session = engine.session("s")
         session.append([Message("user" if n % 2 else "assistant", f"message {n}") for n in range(500)])
         counter.texts = 0
@@ -325,7 +326,7 @@ def test_a_load_counts_nothing_again(tmp_path):
 
 def test_another_counter_counts_what_it_shows_itself(tmp_path):
     """Counts of different methods are never mixed."""
-    url = f"sqlite:///{tmp_path}/arc.db"
+    url = sqlite_url(tmp_path)
     with ContextEngine.open(url, token_counter=HeuristicTokenCounter()) as engine:
         engine.session("s").save_turn("한국어로 질문합니다", "네")
 
@@ -372,7 +373,7 @@ def test_timers_are_reported(engine, observer):
 
 def test_conversations_survive_a_restart(tmp_path):
     """The file is all that is needed."""
-    url = f"sqlite:///{tmp_path}/arc.db"
+    url = sqlite_url(tmp_path)
     with ContextEngine.open(url) as engine:
         engine.session("s").save_turn("my order is 4711", "noted")
     with ContextEngine.open(url) as engine:

@@ -10,6 +10,7 @@ from arc_common import ArcSettings, ContextEngine, InvalidInputError, SessionNot
 from arc_common.assembly import RecalledLine
 from arc_common.session_artifacts import artifacts_of_turn
 from arc_common.testing import CountingObserver
+from tests.databases import sqlite_url
 
 WEATHER = "Cookies. Seoul is sunny. The high in Seoul is 21 degrees. Subscribe. Busan has rain."
 
@@ -27,7 +28,7 @@ def clock():
 
 @pytest.fixture(params=["memory", "sqlite"])
 def engine(request, tmp_path, clock):
-    url = None if request.param == "memory" else f"sqlite:///{tmp_path}/arc.db"
+    url = None if request.param == "memory" else sqlite_url(tmp_path)
     with ContextEngine.open(url, settings=ArcSettings(), clock=clock) as opened:
         yield opened
 

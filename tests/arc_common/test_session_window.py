@@ -22,6 +22,7 @@ from arc_common.tokens.call_ids import with_distinct_call_ids
 from arc_common.tokens.window import says_something, select_window
 from tests.arc_common.strategies import conversations
 from tests.counters import Ones
+from tests.databases import sqlite_url
 
 SET_UP = ("PRAGMA", "CREATE VIRTUAL TABLE IF NOT EXISTS temp.")
 """What a connection runs once."""
@@ -242,7 +243,7 @@ def test_a_count_of_ones_own_decides_alone(engine: ContextEngine) -> None:
 def test_costs_the_same_however_long_the_conversation(tmp_path: Path, length: int) -> None:
     """A window reads a bounded number of rows by a bounded number of statements, and counts nothing again."""
     counter = Ones()
-    database = create_engine(f"sqlite:///{tmp_path / 'c.db'}")
+    database = create_engine(sqlite_url(tmp_path, "c.db"))
     statements: list[str] = []
     me = get_ident()
 

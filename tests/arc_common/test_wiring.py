@@ -4,6 +4,7 @@ import pytest
 from sqlalchemy import create_engine, event, text
 
 from arc_common import ArcSettings, ContextEngine, Document, TiktokenCounter
+from tests.databases import sqlite_url
 
 
 @pytest.mark.parametrize(
@@ -21,7 +22,7 @@ from arc_common import ArcSettings, ContextEngine, Document, TiktokenCounter
 def test_sqlite_is_treated_as_the_settings_say(tmp_path, storage, pragma, value):
     """On the very connections that the store uses."""
     opened = []
-    database = create_engine(f"sqlite:///{tmp_path}/arc.db")
+    database = create_engine(sqlite_url(tmp_path))
     event.listen(database, "connect", lambda connection, _: opened.append(connection))
     with ContextEngine.open(database, settings=ArcSettings(storage=storage)) as engine:
         engine.session("s").save_turn("hi", "hello")
@@ -41,7 +42,7 @@ def test_the_pool_is_as_large_as_the_settings_say():
 def test_the_index_keeps_in_memory_what_the_settings_allow(tmp_path, index_cache_bytes, is_kept):
     """Over SQLite; what is found is the same."""
     settings = ArcSettings(storage={"index_cache_bytes": index_cache_bytes})
-    with ContextEngine.open(f"sqlite:///{tmp_path}/arc.db", embedder=Counting(), settings=settings) as engine:
+    with ContextEngine.open(sqlite_url(tmp_path), embedder=Counting(), settings=settings) as engine:
         engine.documents.add([f"{'a' * n} text" for n in range(30)])
         assert engine.documents.search("a" * 7 + " text", top_k=1)[0].document.text == "a" * 7 + " text"
         copies = engine._runtime.conversations.index._finder._copies

@@ -22,6 +22,7 @@ from arc_common import (
 )
 from arc_common.filters import AllOf, AnyOf, Condition, Filter, Not
 from arc_common.tokens.budget import SectionBudget, TokenBudget
+from tests.databases import sqlite_url
 
 
 def nested(depth: int) -> list[Any]:
@@ -176,7 +177,7 @@ def held(engine: ContextEngine) -> tuple[Any, ...]:
 @pytest.fixture(params=["memory", "sqlite"])
 def engine(request: pytest.FixtureRequest, tmp_path) -> Iterator[ContextEngine]:
     """An engine with a message, a document and a memory."""
-    url = None if request.param == "memory" else f"sqlite:///{tmp_path}/arc.db"
+    url = None if request.param == "memory" else sqlite_url(tmp_path)
     settings = ArcSettings(summary={"enabled": False}, memory={"enabled": False}, recall={"enabled": False})
     with ContextEngine.open(url, settings=settings) as opened:
         opened.session("s").append([Message("user", "I have a cat.", id="m1"), Message("assistant", "Nice.")])
@@ -266,7 +267,7 @@ def test_a_value_of_wrong_parts_is_taken_or_refused_by_an_error_of_arc(engine: C
 @pytest.mark.parametrize("wrong", [datetime(2026, 1, 1), None, 5], ids=["no zone", "None", "number"])  # noqa: DTZ001
 def test_a_clock_without_a_zone_is_refused(tmp_path, wrong: Any) -> None:
     """At the first write, and nothing is written."""
-    url = f"sqlite:///{tmp_path}/arc.db"
+    url = sqlite_url(tmp_path)
     with ContextEngine.open(url, clock=lambda: wrong) as engine, pytest.raises(ArcError, match="clock: got"):
         engine.session("s").append([Message("user", "hi")])
     with ContextEngine.open(url) as engine:

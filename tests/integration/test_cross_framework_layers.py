@@ -11,6 +11,7 @@ import llamaindex_arc
 from arc_common.engine import ContextEngine
 from langchain_arc import ArcChatMessageHistory
 from llamaindex_arc import ArcChatMemoryBuffer
+from tests.databases import sqlite_url
 from tests.langchain_arc.helpers import settle
 from tests.llamaindex_arc.helpers import assistant, user
 
@@ -61,7 +62,7 @@ def test_the_same_facts_and_summary_lead_it(
     go_on: Callable[[ContextEngine, int, int], None],
 ) -> None:
     """Across a restart, with no model; and both frameworks see one conversation from then on."""
-    url = f"sqlite:///{tmp_path / 'c.db'}"
+    url = sqlite_url(tmp_path, "c.db")
     with langchain_arc.open_engine(url) as engine:
         begin(engine, 0, 24)
         before = shown_by_langchain(engine)

@@ -6,6 +6,7 @@ import pytest
 
 from arc_common import ArcSettings, ContextEngine, TokenBudget
 from tests.arc_common.memory.conversations import FACT_SETS, FIRST_SIGHT_SETS, build_conversation, load_facts
+from tests.databases import sqlite_url
 
 BUDGET = TokenBudget(5_000, 0)
 """Some 4,400 counted tokens, as the counter's error is kept free; how many facts are shown varies with the boundary."""
@@ -152,7 +153,7 @@ def test_most_facts_come_back_when_asked_in_other_words(name, least):
 
 def test_a_restart_finds_all_of_it_again(planted, tmp_path):
     """Facts, narrative, boundary and messages are in the file."""
-    url = f"sqlite:///{tmp_path}/arc.db"
+    url = sqlite_url(tmp_path)
     with played(planted, None, url) as engine:
         session = engine.session("s")
         before = session.context("And now?", budget=BUDGET)

@@ -33,6 +33,7 @@ from arc_common import (
     ToolCall,
 )
 from langchain_arc import ArcChatMessageHistory, from_arc, open_engine, to_arc
+from tests.databases import sqlite_url
 from tests.langchain_arc.helpers import said
 
 
@@ -234,7 +235,7 @@ async def test_a_failed_write_is_reported_and_raised(tmp_path: Path, way: str) -
         failures.append((error, turn))
         threads.append(threading.get_ident())
 
-    url = f"sqlite:///{tmp_path}/arc.db"
+    url = sqlite_url(tmp_path)
     with open_engine(url, on_save_error=report) as engine:
         history = ArcChatMessageHistory("s", engine=engine)
         history.add_user_message("one")
@@ -307,7 +308,7 @@ def test_another_users_session(engine: ContextEngine) -> None:
 
 async def test_nothing_blocks_the_event_loop(tmp_path: Path) -> None:
     """Making the history, and all its async methods, the first use of the database included."""
-    async with open_engine(f"sqlite:///{tmp_path}/arc.db") as engine:
+    async with open_engine(sqlite_url(tmp_path)) as engine:
         with blockbuster_ctx():
             history = ArcChatMessageHistory.factory(engine)("s")
             assert await history.aget_messages() == []

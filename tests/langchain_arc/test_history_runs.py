@@ -17,6 +17,7 @@ from langchain_core.runnables import ConfigurableFieldSpec, RunnableLambda
 from arc_common import ContextEngine, Message
 from arc_common.testing import CountingObserver
 from langchain_arc import ArcChatMessageHistory, ArcChatModel, open_engine
+from tests.databases import sqlite_url
 from tests.langchain_arc.helpers import WAYS, Echo, echo_model, run, said, with_history
 
 with_key = ChatPromptTemplate.from_messages(
@@ -267,7 +268,7 @@ async def test_a_failed_write_is_reported_and_the_reply_stands(tmp_path: Any, wa
     """LangChain swallows the error of a failed write: the engine's counter and handler hear of it all the same."""
     observer, failures = CountingObserver(), []
     engine = open_engine(
-        f"sqlite:///{tmp_path}/arc.db", observer=observer, on_save_error=lambda error, turn: failures.append(turn)
+        sqlite_url(tmp_path), observer=observer, on_save_error=lambda error, turn: failures.append(turn)
     )
     with engine:
 

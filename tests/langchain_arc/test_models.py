@@ -24,6 +24,7 @@ from arc_common.documents import Document
 from arc_common.protocols import ChatModel, Embedder, QueryEmbedder
 from arc_common.retrieval import HybridIndex, InMemoryIndexStore
 from langchain_arc import ArcChatModel, LangChainChatModel, LangChainEmbedder, open_engine
+from tests.databases import sqlite_url
 from tests.langchain_arc.helpers import Echo
 
 
@@ -211,7 +212,7 @@ def test_an_engine_with_langchains_models(tmp_path: Any) -> None:
     """They are wrapped, arc's own are taken as they are, and the rest is passed on."""
     counter, clock_ids = HeuristicTokenCounter(), iter(["id1", "id2"])
     with open_engine(
-        f"sqlite:///{tmp_path}/arc.db",
+        sqlite_url(tmp_path),
         llm=GenericFakeChatModel(messages=iter(["hi"])),
         embeddings=DeterministicFakeEmbedding(size=4),
         token_counter=counter,

@@ -18,12 +18,13 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from arc_common import ArcSettings, ContextEngine, InvalidInputError
 from langchain_arc import ArcMemoryMiddleware, memory_tools, open_engine
+from tests.databases import sqlite_url
 from tests.langchain_arc.scripted_agents import ScriptedToolModel, call
 
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[ContextEngine]:
-    with open_engine(f"sqlite:///{tmp_path}/arc.db") as opened:
+    with open_engine(sqlite_url(tmp_path)) as opened:
         yield opened
 
 

@@ -18,6 +18,7 @@ from llama_index.core.utils import get_tokenizer
 from arc_common.engine import ContextEngine
 from arc_common.exceptions import InvalidInputError, SessionNotFoundError
 from llamaindex_arc import ArcFactsBlock, ArcNarrativeBlock, open_engine
+from tests.databases import sqlite_url
 from tests.llamaindex_arc.helpers import NO_SUMMARIES, assistant, break_writes, mend_writes, said, settle, system, user
 
 BLOCKS = [ArcFactsBlock, ArcNarrativeBlock]
@@ -25,7 +26,7 @@ BLOCKS = [ArcFactsBlock, ArcNarrativeBlock]
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[ContextEngine]:
-    with open_engine(f"sqlite:///{tmp_path / 'c.db'}") as opened:
+    with open_engine(sqlite_url(tmp_path, "c.db")) as opened:
         yield opened
 
 
@@ -161,7 +162,7 @@ def test_callers_and_users_see_their_own(engine: ContextEngine) -> None:
 
 def test_a_restart_finds_it_again(tmp_path: Path, memory_of: MakeMemory) -> None:
     """What an earlier process put is shown by a new `Memory`, whose own queue is empty."""
-    url = f"sqlite:///{tmp_path / 'c.db'}"
+    url = sqlite_url(tmp_path, "c.db")
     with open_engine(url) as engine:
         put(memory_of("s", ArcFactsBlock(engine), ArcNarrativeBlock(engine)), told(15))
         kept = len(stored(engine))
@@ -256,7 +257,7 @@ class Errors:
 def test_a_failing_store_does_not_break_the_reply(tmp_path: Path) -> None:
     """It is reported; what could not be stored comes with the next messages, once."""
     errors = Errors()
-    with open_engine(f"sqlite:///{tmp_path / 'c.db'}", on_save_error=errors) as engine:
+    with open_engine(sqlite_url(tmp_path, "c.db"), on_save_error=errors) as engine:
         block = ArcFactsBlock(engine)
         asyncio.run(block.aput(told(1), session_id="s"))
         break_writes(tmp_path / "c.db")

@@ -19,6 +19,7 @@ from arc_common.exceptions import InvalidInputError, SessionNotFoundError
 from arc_common.messages import Message, Role
 from llamaindex_arc import ArcChatStore, open_engine
 from tests.counters import Ones
+from tests.databases import sqlite_url
 from tests.llamaindex_arc import strategies
 from tests.llamaindex_arc.helpers import assistant, said, turns, user
 
@@ -141,7 +142,7 @@ async def test_a_deleted_key_is_gone(engine: ContextEngine, delete: str) -> None
 def test_serves_upstreams_memory(tmp_path: Path) -> None:
     """LlamaIndex's own memory buffer becomes durable with it."""
     for expected in (2, 4):
-        with open_engine(f"sqlite:///{tmp_path / 'c.db'}") as engine:
+        with open_engine(sqlite_url(tmp_path, "c.db")) as engine:
             memory = ChatMemoryBuffer.from_defaults(chat_store=ArcChatStore(engine), chat_store_key="k")
             memory.put(user("hello"))
             memory.put(assistant("hi"))

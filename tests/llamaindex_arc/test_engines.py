@@ -23,6 +23,7 @@ from llama_index.core.workflow import Context
 
 from arc_common.messages import Message, Role, exchanges_of
 from llamaindex_arc import ArcChatMemoryBuffer, ArcLLM, open_engine, to_arc
+from tests.databases import sqlite_url
 from tests.llamaindex_arc.helpers import (
     Numbered,
     OneNode,
@@ -95,7 +96,7 @@ async def test_a_conversation_survives_a_restart_and_goes_on(
     expected: list[str] = []
     model = Numbered()
     for start in (0, 2):
-        with open_engine(f"sqlite:///{tmp_path / 'c.db'}") as engine:
+        with open_engine(sqlite_url(tmp_path, "c.db")) as engine:
             memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s", token_limit=2_000)
             chat_engine = make(ArcLLM(model), memory)
             for n in (start, start + 1):
@@ -114,7 +115,7 @@ async def test_no_request_has_more_history_than_the_limit(
 ) -> None:
     """However long the conversation has become, the model is shown its newest turns."""
     model = Numbered()
-    with open_engine(f"sqlite:///{tmp_path / 'c.db'}") as engine:
+    with open_engine(sqlite_url(tmp_path, "c.db")) as engine:
         memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s", token_limit=150)
         memory.put_messages([m for n in range(300) for m in (user(f"old question {n}"), assistant(f"old answer {n}"))])
         await ask(make(ArcLLM(model), memory), "and now?")
@@ -209,7 +210,7 @@ async def test_agents_remember_their_tool_calls_across_a_restart(
     """Question, calls, results and answer are stored once and in order; every request the model gets is sound."""
     script = Script()
     for run in range(3):
-        with open_engine(f"sqlite:///{tmp_path / 'c.db'}") as engine:
+        with open_engine(sqlite_url(tmp_path, "c.db")) as engine:
             memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s")
             handler = make(script).run(user_msg=f"question {run}", memory=memory)
             if streamed:
@@ -229,7 +230,7 @@ async def test_agents_remember_their_tool_calls_across_a_restart(
 async def test_agents_stay_within_the_limit(tmp_path: Path) -> None:
     """After many runs the agent is still shown whole turns only, and no more of them than fit."""
     script = Script()
-    with open_engine(f"sqlite:///{tmp_path / 'c.db'}") as engine:
+    with open_engine(sqlite_url(tmp_path, "c.db")) as engine:
         memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s", token_limit=200)
         for run in range(12):
             await function_agent(script).run(user_msg=f"question {run}", memory=memory)
@@ -252,7 +253,7 @@ async def test_a_react_agent_remembers(tmp_path: Path) -> None:
 
     model = Reasoning()
     for run in range(2):
-        with open_engine(f"sqlite:///{tmp_path / 'c.db'}") as engine:
+        with open_engine(sqlite_url(tmp_path, "c.db")) as engine:
             memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s")
             agent = ReActAgent(name="helper", description="Helps.", llm=ArcLLM(model), tools=[])
             assert str(await agent.run(user_msg=f"question {run}", memory=memory)) == f"answer number {run + 1}"

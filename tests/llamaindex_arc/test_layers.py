@@ -22,6 +22,7 @@ from arc_common.messages import Role
 from arc_common.settings import ArcSettings, SummarySettings
 from llamaindex_arc import ArcChatMemoryBuffer, ArcLLM, open_engine
 from llamaindex_arc.escaping import without_fields
+from tests.databases import sqlite_url
 from tests.llamaindex_arc.helpers import (
     Numbered,
     OneNode,
@@ -126,7 +127,7 @@ def test_the_limit_holds_for_all_of_it(engine: ContextEngine) -> None:
 def test_get_costs_the_same_for_any_length(tmp_path: Path, length: int) -> None:
     """Once its summary is adopted, a conversation of 2,000 messages is read by a few statements, as one of 60 is."""
     statements: list[str] = []
-    database = create_engine(f"sqlite:///{tmp_path / 'c.db'}")
+    database = create_engine(sqlite_url(tmp_path, "c.db"))
     note = own_statements(statements)
     event.listen(database, "connect", lambda connection, _: connection.set_trace_callback(note))
     with open_engine(database) as engine:
@@ -192,7 +193,7 @@ def test_of_equal_places_the_last_counts(engine: ContextEngine) -> None:
 
 def test_it_does_not_wait_to_be_stored(tmp_path: Path) -> None:
     """When the store fails, arc's own message isn't kept for later either."""
-    with open_engine(f"sqlite:///{tmp_path / 'c.db'}") as engine:
+    with open_engine(sqlite_url(tmp_path, "c.db")) as engine:
         memory = summarised(engine)
         shown = memory.get()
         break_writes(tmp_path / "c.db")

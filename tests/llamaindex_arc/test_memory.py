@@ -17,6 +17,7 @@ from arc_common.messages import exchanges_of
 from arc_common.tokens.counting import message_tokens
 from llamaindex_arc import ArcChatMemoryBuffer, open_engine, to_arc
 from tests.counters import Ones
+from tests.databases import sqlite_url
 from tests.llamaindex_arc import strategies
 from tests.llamaindex_arc.helpers import (
     NO_SUMMARIES,
@@ -199,7 +200,7 @@ def test_get_costs_the_same_for_any_length(tmp_path: Path, length: int, own: boo
         return [1]
 
     statements: list[str] = []
-    database = create_engine(f"sqlite:///{tmp_path / 'c.db'}")
+    database = create_engine(sqlite_url(tmp_path, "c.db"))
     note = own_statements(statements)
     event.listen(database, "connect", lambda connection, _: connection.set_trace_callback(note))
     with open_engine(database, token_counter=counter, settings=NO_SUMMARIES) as engine:
@@ -280,7 +281,7 @@ def test_set_keeps_what_is_there_already(engine: ContextEngine, through_async: b
 def test_put_messages_is_one_append(tmp_path: Path) -> None:
     """A scratchpad is stored in one transaction."""
     statements: list[str] = []
-    database = create_engine(f"sqlite:///{tmp_path / 'c.db'}")
+    database = create_engine(sqlite_url(tmp_path, "c.db"))
     note = own_statements(statements)
     event.listen(database, "connect", lambda connection, _: connection.set_trace_callback(note))
     with open_engine(database, settings=NO_SUMMARIES) as engine:
@@ -295,7 +296,7 @@ def test_put_messages_is_one_append(tmp_path: Path) -> None:
 @forms
 def test_two_memories_on_one_session_lose_nothing(tmp_path: Path, through_async: bool) -> None:
     """Whoever puts at the same time as others, everything is there once, and each writer's messages in order."""
-    with open_engine(f"sqlite:///{tmp_path / 'c.db'}") as engine:
+    with open_engine(sqlite_url(tmp_path, "c.db")) as engine:
         memories = [Both(memory_over(engine), through_async=through_async) for _ in range(4)]
 
         def write(number: int) -> None:

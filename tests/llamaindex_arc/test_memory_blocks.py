@@ -18,6 +18,7 @@ from arc_common.engine import ContextEngine
 from arc_common.exceptions import SessionNotFoundError
 from arc_common.settings import ArcSettings
 from llamaindex_arc import ArcLongTermBlock, ArcRecallBlock, open_engine
+from tests.databases import sqlite_url
 from tests.llamaindex_arc.helpers import assistant, said, user
 
 TOPICS = ["tea", "chess", "running", "opera", "pottery", "sailing", "origami", "knitting", "beekeeping", "fencing"]
@@ -26,7 +27,7 @@ SPEAKERS = ("user: ", "assistant: ")
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[ContextEngine]:
-    with open_engine(f"sqlite:///{tmp_path / 'c.db'}") as opened:
+    with open_engine(sqlite_url(tmp_path, "c.db")) as opened:
         yield opened
 
 

@@ -11,6 +11,7 @@ from arc_common.exceptions import InvalidInputError, SessionNotFoundError, Store
 from arc_common.protocols import StoredMessage
 from arc_common.stores.in_memory import InMemoryStore
 from llamaindex_arc import open_engine
+from tests.databases import sqlite_url
 from tests.llamaindex_arc.helpers import (
     Both,
     assistant,
@@ -106,7 +107,7 @@ def test_what_could_not_be_stored_is_forgotten_with_the_rest(tmp_path: Path, for
 def test_reads_raise_when_the_store_can_not_be_read(tmp_path: Path) -> None:
     """A conversation that can't be read is not taken for an empty one."""
     (tmp_path / "c.db").write_text("this is no database, and long enough to be seen as none " * 50)
-    with open_engine(f"sqlite:///{tmp_path / 'c.db'}") as engine:
+    with open_engine(sqlite_url(tmp_path, "c.db")) as engine:
         memory = memory_over(engine)
         for read in (memory.get, memory.get_all, memory.to_dict):
             with pytest.raises(StoreUnavailableError):

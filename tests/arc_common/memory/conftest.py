@@ -9,12 +9,13 @@ import pytest
 from arc_common.engine import ContextEngine
 from arc_common.tokens.counters import HeuristicTokenCounter
 from tests.arc_common.memory.summarising import Model, settings_with
+from tests.databases import sqlite_url
 
 
 @pytest.fixture(params=["memory", "sqlite"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str | None:
     """Where conversations are kept."""
-    return None if request.param == "memory" else f"sqlite:///{tmp_path / 'arc.db'}"
+    return None if request.param == "memory" else sqlite_url(tmp_path)
 
 
 @pytest.fixture

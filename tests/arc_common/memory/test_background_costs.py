@@ -13,6 +13,7 @@ from arc_common.memory.mood import parts_of
 from arc_common.messages import Message, Role
 from arc_common.settings import ArcSettings
 from arc_common.text import analyze
+from tests.databases import sqlite_url
 
 TURNS = 40
 """Fewer than a scope holds memories: a full one forgets one for each that comes."""
@@ -58,7 +59,7 @@ def test_a_text_is_read_by_rules_once(tmp_path: Path) -> None:
 
     threading.setprofile(count)
     try:
-        lived(f"sqlite:///{tmp_path / 'arc.db'}")
+        lived(sqlite_url(tmp_path))
     finally:
         threading.setprofile(None)
     assert len(read) >= TURNS
@@ -67,7 +68,7 @@ def test_a_text_is_read_by_rules_once(tmp_path: Path) -> None:
 
 def test_there_are_few_transactions_and_queries(tmp_path: Path) -> None:
     """Of 80 messages with 80 facts and 40 memories: a write for five messages, five queries for four."""
-    statements = lived(f"sqlite:///{tmp_path / 'arc.db'}")
+    statements = lived(sqlite_url(tmp_path))
     messages = 2 * TURNS
     assert statements["BEGIN IMMEDIATE"] <= messages / 5, statements
     assert sum(number for sql, number in statements.items() if sql.startswith("SELECT")) <= 5 * messages / 4, statements
@@ -75,7 +76,7 @@ def test_there_are_few_transactions_and_queries(tmp_path: Path) -> None:
 
 def test_what_another_process_has_indexed_is_not_analysed_again(tmp_path: Path) -> None:
     """Of 200 messages that another engine saved and indexed meanwhile, the next one reads the last few."""
-    url = f"sqlite:///{tmp_path / 'arc.db'}"
+    url = sqlite_url(tmp_path)
     with ContextEngine.open(url) as one, ContextEngine.open(url) as other:
         one.session("s").append(told(0))
         one.session("s").summarize()

@@ -16,6 +16,7 @@ from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.window import OLDER
 from tests.arc_common.memory.summarising import turn
 from tests.arc_common.memory.test_turn_costs import OwnThread
+from tests.databases import sqlite_url
 
 KEY = SessionKey("s")
 
@@ -43,7 +44,7 @@ READS: dict[str, Callable[[Session], object]] = {
 @pytest.mark.parametrize("name", READS)
 def test_no_read_writes_more_than_one_leaf(tmp_path: Path, name: str, *, at_work: bool) -> None:
     """The first read after an import of 1,200 messages, whoever is at work on them."""
-    url = f"sqlite:///{tmp_path / 'arc.db'}"
+    url = sqlite_url(tmp_path)
     imported(url, 600)
     rival, own = SqlStore(url), OwnThread(url)
     if not at_work:
@@ -64,7 +65,7 @@ def test_no_read_writes_more_than_one_leaf(tmp_path: Path, name: str, *, at_work
 
 def test_what_is_behind_is_worked_off_after_a_read(tmp_path: Path) -> None:
     """Until then the receipt names how many messages a request leaves out, afterwards a summary stands for them."""
-    url = f"sqlite:///{tmp_path / 'arc.db'}"
+    url = sqlite_url(tmp_path)
     imported(url, 600)
     rival = SqlStore(url)
     lease = rival.summaries.acquire(KEY, owner="rival", seconds=600)
@@ -89,7 +90,7 @@ def test_what_is_behind_is_worked_off_after_a_read(tmp_path: Path) -> None:
 
 def test_working_off_an_import_reads_each_segment_a_few_times(tmp_path: Path) -> None:
     """All segments of a session are read together, and not once more for each that is written: that is quadratic."""
-    url = f"sqlite:///{tmp_path / 'arc.db'}"
+    url = sqlite_url(tmp_path)
     imported(url, 600)
     database, statements = create_engine(url), list[str]()
     event.listen(database, "connect", lambda connection, _: connection.set_trace_callback(statements.append))

@@ -11,6 +11,7 @@ from arc_common.protocols import CountedMessage, SessionKey
 from arc_common.settings import ArcSettings
 from arc_common.testing import ReplyingChatModel, SlowChatModel
 from tests.arc_common.memory.test_message_index import Letters
+from tests.databases import sqlite_url
 
 LONG = 20.0
 """Seconds that nothing here takes."""
@@ -26,7 +27,7 @@ def opened(request, tmp_path):
     engines = []
     url = None
     if request.param == "sqlite":
-        url = f"sqlite:///{tmp_path}/arc.db"
+        url = sqlite_url(tmp_path)
     elif request.param == "postgres":
         url = request.getfixturevalue("postgres_database")()
 
@@ -124,7 +125,7 @@ def test_an_id_that_is_used_again_brings_nothing_back(opened, how):
 
 def test_what_is_deleted_by_hand_leaves_whatever_another_process_adds_meanwhile(tmp_path):
     """Another puts the index right when it first uses a scope, also between the two steps of a deletion."""
-    url = f"sqlite:///{tmp_path}/arc.db"
+    url = sqlite_url(tmp_path)
     with ContextEngine.open(url) as one, ContextEngine.open(url) as other:
         milo = one.memories(user_id="ann").add("My dog is called Milo.")
         writer = one._runtime.long_term.keeper._writer
@@ -141,7 +142,7 @@ def test_what_is_deleted_by_hand_leaves_whatever_another_process_adds_meanwhile(
 
 def test_the_old_words_of_an_edit_leave_recall_at_once(tmp_path):
     """A few messages wait for others before they are indexed; an edit does not."""
-    with ContextEngine.open(f"sqlite:///{tmp_path}/arc.db") as engine:
+    with ContextEngine.open(sqlite_url(tmp_path)) as engine:
         session = engine.session("s", user_id="ann")
         session.append([Message("user", "My code is zyxcode.", id="m"), Message("assistant", "I see.")])
         session.recall("code")

@@ -15,6 +15,7 @@ from arc_common.protocols import SessionKey
 from arc_common.remembered import memories_of_session, memories_of_turn
 from arc_common.settings import ArcSettings
 from arc_common.testing import CountingObserver, FailingChatModel, ReplyingChatModel, SlowChatModel
+from tests.databases import sqlite_url
 
 LONG = 20.0
 """Seconds that nothing here takes."""
@@ -29,7 +30,7 @@ def opened(request, tmp_path):
     engines = []
 
     def open_engine(model=None, observer=None, embedder=None, **knobs):
-        url = None if request.param == "memory" else f"sqlite:///{tmp_path}/arc.db"
+        url = None if request.param == "memory" else sqlite_url(tmp_path)
         settings = ArcSettings(
             memory=knobs, summary={"enabled": False}, recall={"enabled": False}, model_calls={"attempts": 1}
         )

@@ -11,6 +11,7 @@ from arc_common.context_window import ContextWindow
 from arc_common.messages import Message, Role
 from arc_common.testing import CountingObserver
 from tests.arc_common.memory.summarising import LONG, Model, ids, settings_with, shown, system, talk, turn, verbatim
+from tests.databases import sqlite_url
 
 # When summaries are at work
 
@@ -66,7 +67,7 @@ def test_turned_off(opened: Any) -> None:
 
 def test_turned_off_later(tmp_path: Path, opened: Any) -> None:
     """Then the last turns are shown again, and every original is there."""
-    url = f"sqlite:///{tmp_path / 'arc.db'}"
+    url = sqlite_url(tmp_path)
     with opened(url) as engine:
         session = engine.session("s")
         talk(session, 30)
@@ -92,7 +93,7 @@ def test_more_recent_than_there_are(opened: Any) -> None:
 
 def test_a_restart_finds_everything(tmp_path: Path, opened: Any) -> None:
     """Another engine on the same file gives the same bytes, facts and summary, and asks no model again."""
-    url = f"sqlite:///{tmp_path / 'arc.db'}"
+    url = sqlite_url(tmp_path)
     first = Model()
     with opened(url, first) as engine:
         session = engine.session("s")
@@ -194,7 +195,7 @@ def test_facts_that_are_not_pinned_come_back_with_their_question(url: str | None
 def test_two_turns_adopt_at_once(tmp_path: Path, opened: Any) -> None:
     """Both see one and the same view, and it is adopted once."""
     counts = CountingObserver()
-    session = opened(f"sqlite:///{tmp_path / 'arc.db'}", observer=counts).session("s")
+    session = opened(sqlite_url(tmp_path), observer=counts).session("s")
     talk(session, 20)
     session.summarize()
     both = Barrier(4, timeout=LONG)

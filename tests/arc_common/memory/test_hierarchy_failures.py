@@ -16,6 +16,7 @@ from arc_common.messages import Message, Role, ToolCall
 from arc_common.testing import CountingObserver
 from arc_common.tokens.budget import TokenBudget
 from tests.arc_common.memory.summarising import LONG, Model, ids, settings_with, shown, system, talk, turn, verbatim
+from tests.databases import sqlite_url
 
 # In nobody's way
 
@@ -61,7 +62,7 @@ def test_no_room_and_a_slow_model(url: str | None, opened: Any) -> None:
 
 def test_no_room_and_nobody_at_it(tmp_path: Path, opened: Any) -> None:
     """Then the turn waits for the model, and the receipt says so."""
-    url = f"sqlite:///{tmp_path / 'arc.db'}"
+    url = sqlite_url(tmp_path)
     with opened(url, settings=settings_with(summary={"enabled": False})) as engine:
         talk(engine.session("s"), 30)
     model = Model()
@@ -72,7 +73,7 @@ def test_no_room_and_nobody_at_it(tmp_path: Path, opened: Any) -> None:
 
 def test_it_waits_no_longer_than_it_may(tmp_path: Path, opened: Any) -> None:
     """A model that does not answer in time leaves the rules' summary; the next turn does not wait again."""
-    url = f"sqlite:///{tmp_path / 'arc.db'}"
+    url = sqlite_url(tmp_path)
     with opened(url, settings=settings_with(summary={"enabled": False})) as engine:
         talk(engine.session("s"), 30)
     model = Model(held=True)
@@ -136,7 +137,7 @@ def test_a_conversation_that_is_one_turn(opened: Any) -> None:
 def test_summaries_that_cannot_be_read(table: str, tmp_path: Path, opened: Any) -> None:
     """A turn goes on with what there is; saving goes on; the receipt and a count say that something is wrong."""
     counts = CountingObserver()
-    session = opened(f"sqlite:///{tmp_path / 'arc.db'}", observer=counts).session("s")
+    session = opened(sqlite_url(tmp_path), observer=counts).session("s")
     talk(session, 30)
     session.summarize()
     with closing(sqlite3.connect(tmp_path / "arc.db")) as connection:
@@ -154,7 +155,7 @@ def test_summaries_that_cannot_be_read(table: str, tmp_path: Path, opened: Any) 
 
 def test_a_view_that_cannot_be_read(tmp_path: Path, opened: Any) -> None:
     """Then the last turns are shown."""
-    session = opened(f"sqlite:///{tmp_path / 'arc.db'}").session("s")
+    session = opened(sqlite_url(tmp_path)).session("s")
     talk(session, 30)
     session.summarize()
     session.context()

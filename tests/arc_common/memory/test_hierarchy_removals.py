@@ -13,6 +13,7 @@ from arc_common.messages import Message, Role
 from arc_common.session import Session
 from arc_common.tokens.counters import HeuristicTokenCounter
 from tests.arc_common.memory.summarising import LONG, Model, settings_with, shown, system, talk, turn
+from tests.databases import sqlite_url
 
 
 def everything(session: Session, window: ContextWindow) -> str:
@@ -81,7 +82,7 @@ def test_what_was_removed_while_a_summary_is_made(how: str, url: str | None, ope
 
 def test_closed_while_a_summary_is_made(tmp_path: Path, opened: Any) -> None:
     """What the model says afterwards is not stored, though somebody else's engine still has the database open."""
-    database = create_engine(f"sqlite:///{tmp_path / 'arc.db'}")
+    database = create_engine(sqlite_url(tmp_path))
     model = Model(held=True)
     engine = opened(database, model)
     talk(engine.session("s"), 12)

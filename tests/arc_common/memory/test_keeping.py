@@ -18,6 +18,7 @@ from arc_common.settings import ArcSettings
 from arc_common.stores import InMemoryStore
 from arc_common.stores.sql import SqlStore
 from arc_common.testing import CountingObserver
+from tests.databases import sqlite_url
 
 SCOPE = Scope("caller", "ann")
 KEY = SessionKey("s", "caller", "ann")
@@ -45,9 +46,7 @@ def store(request, tmp_path):
     if request.param == "memory":
         yield InMemoryStore()
         return
-    url = (
-        f"sqlite:///{tmp_path}/arc.db" if request.param == "sqlite" else request.getfixturevalue("postgres_database")()
-    )
+    url = sqlite_url(tmp_path) if request.param == "sqlite" else request.getfixturevalue("postgres_database")()
     sql = SqlStore(url)
     yield sql
     sql.close()

@@ -15,6 +15,7 @@ from arc_common.stores.sql import SqlStore
 from arc_common.testing import ReplyingChatModel, SlowChatModel
 from tests.arc_common.memory.summarising import LONG, settings_with, turn
 from tests.arc_common.stores.workers import ROOT
+from tests.databases import sqlite_url
 
 KEY = SessionKey("shared", user_id="user")
 
@@ -35,7 +36,7 @@ ContextEngine.open(sys.argv[1], chat_model=Hangs(), settings=settings).session("
 @pytest.fixture
 def database(tmp_path: Path) -> str:
     """A conversation of 60 messages that nobody has summarised."""
-    url = f"sqlite:///{tmp_path / 'arc.db'}"
+    url = sqlite_url(tmp_path)
     with ContextEngine.open(url, settings=settings_with(summary={"enabled": False})) as engine:
         engine.session("shared", user_id="user").append([message for number in range(30) for message in turn(number)])
     return url

@@ -16,7 +16,7 @@ from arc_common.memory.long_term import Outcome
 from arc_common.observability import SilentObserver
 from arc_common.stores.sql import SqlStore
 from tests.arc_common.stores.probes import Wire, wire
-from tests.conftest import new_database
+from tests.databases import new_database, sqlite_url
 from tests.servers import PostgresServer
 
 SCOPE = Scope("caller", "user")
@@ -90,7 +90,7 @@ def test_round_trips(on_the_wire: tuple[MemoryKeeper, Wire], name: str) -> None:
 
 def test_statements(tmp_path: Path) -> None:
     """One addition reads none of the texts that are there and writes each row once, with one commit."""
-    store = SqlStore(create_engine(f"sqlite:///{tmp_path}/arc.db", pool_size=1))
+    store = SqlStore(create_engine(sqlite_url(tmp_path), pool_size=1))
     keeper = a_keeper(store)
     sent: list[str] = []
     with store.engine.connect() as connection:

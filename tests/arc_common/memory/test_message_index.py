@@ -17,6 +17,7 @@ from arc_common.retrieval.in_memory import InMemoryIndexStore
 from arc_common.stores.in_memory import InMemoryStore
 from arc_common.stores.sql import SqlStore
 from arc_common.testing.store_contract import counted
+from tests.databases import sqlite_url
 
 KEY = SessionKey("s", user_id="u")
 WORDS = ("harbour", "lantern", "orchard", "velvet", "gravel", "부산", "", "meadow copper thimble walnut")
@@ -76,7 +77,7 @@ def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Con
     if request.param == "memory":
         yield InMemoryStore(), InMemoryIndexStore()
         return
-    store = SqlStore(f"sqlite:///{tmp_path / 'arc.db'}")
+    store = SqlStore(sqlite_url(tmp_path))
     yield store, store.index
     store.close()
 

@@ -8,6 +8,7 @@ from arc_common.indexing import Scope
 from arc_common.protocols import SessionKey
 from arc_common.settings import ArcSettings
 from arc_common.testing import CountingObserver, ReplyingChatModel, SlowChatModel
+from tests.databases import sqlite_url
 
 LONG = 20.0
 """Seconds that nothing here takes."""
@@ -23,7 +24,7 @@ def opened(tmp_path):
 
     def open_engine(model=None, **parts):
         settings = ArcSettings(summary={"enabled": False}, recall={"enabled": False}, model_calls={"attempts": 1})
-        url = f"sqlite:///{tmp_path}/arc.db"
+        url = sqlite_url(tmp_path)
         engines.append(ContextEngine.open(url, chat_model=model, settings=settings, **parts))
         return engines[-1]
 
@@ -240,7 +241,7 @@ def test_a_memory_that_was_deleted_does_not_come_back(opened):
 
 def test_a_cap_on_the_session_is_no_obstacle(tmp_path):
     """Messages that left before they were read are passed over, also where they leave a wide gap."""
-    url = f"sqlite:///{tmp_path}/arc.db"
+    url = sqlite_url(tmp_path)
     settings = ArcSettings(storage={"max_messages_per_session": 4}, summary={"enabled": False})
     with ContextEngine.open(url, settings=settings) as engine:
         session = engine.session("s", user_id="ann")

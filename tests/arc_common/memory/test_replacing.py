@@ -11,6 +11,7 @@ from arc_common.memories import MemoryStatus
 from arc_common.protocols import SessionKey
 from arc_common.settings import ArcSettings
 from arc_common.testing import ReplyingChatModel
+from tests.databases import sqlite_url
 
 CAT = "The user has one cat, named Biscuit."
 GONE = "Biscuit passed away over the weekend."
@@ -22,7 +23,7 @@ def opened(request, tmp_path):
     engines = []
 
     def open_engine(*answers):
-        url = None if request.param == "memory" else f"sqlite:///{tmp_path}/arc.db"
+        url = None if request.param == "memory" else sqlite_url(tmp_path)
         settings = ArcSettings(summary={"enabled": False}, recall={"enabled": False}, model_calls={"attempts": 1})
         model = ReplyingChatModel([json.dumps(answer) for answer in answers]) if answers else None
         engines.append(ContextEngine.open(url, chat_model=model, settings=settings))

@@ -10,6 +10,7 @@ from arc_common.memories import MemoryStatus, ProposedMemory
 from arc_common.memory.long_term import Outcome
 from arc_common.settings import ArcSettings
 from arc_common.testing import ReplyingChatModel
+from tests.databases import sqlite_url
 
 NOW = datetime(2026, 1, 10, tzinfo=UTC)
 
@@ -35,7 +36,7 @@ def opened(request, tmp_path, clock):
     engines = []
 
     def open_engine(model=None, **knobs):
-        url = {"memory": None, "sqlite": f"sqlite:///{tmp_path}/arc.db"}.get(request.param, "")
+        url = {"memory": None, "sqlite": sqlite_url(tmp_path)}.get(request.param, "")
         if url == "":
             url = request.getfixturevalue("postgres_database")()
         settings = ArcSettings(memory=knobs, summary={"enabled": False}, recall={"enabled": False})

@@ -10,6 +10,7 @@ from arc_common.memory.background import BackgroundQueue
 from arc_common.memory.courtesy import Courtesy
 from arc_common.messages import Message, Role
 from arc_common.settings import ArcSettings
+from tests.databases import sqlite_url
 
 MOST = 10_000
 """Calls of functions, Python's and C's, of which a millisecond has some thousands. Today the longest step has 6,000."""
@@ -40,7 +41,7 @@ def test_steps_are_small(tmp_path: Path) -> None:
     """Also with hundreds of facts under one key, with segments and blocks, and with messages being indexed."""
     steps = Steps()
     settings = ArcSettings(storage={"synchronous": "normal"})
-    with ContextEngine.open(f"sqlite:///{tmp_path / 'arc.db'}", settings=settings) as engine:
+    with ContextEngine.open(sqlite_url(tmp_path), settings=settings) as engine:
         session = engine.session("s")
         session.append([Message(Role.USER, "Hello."), Message(Role.ASSISTANT, "Hello.")])
         session.context("The tables are there, and what is imported late has been.")

@@ -14,6 +14,7 @@ from arc_common.session import Session
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.counters import HeuristicTokenCounter
 from tests.arc_common.memory.summarising import settings_with, turn
+from tests.databases import sqlite_url
 
 
 class Model:
@@ -46,7 +47,7 @@ def open_session(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cal
     engines: list[ContextEngine] = []
 
     def open_it(model: Model | None, *, conversation: dict[str, Any] | None = None, **summary: Any) -> Session:
-        url = None if request.param == "memory" else f"sqlite:///{tmp_path / 'arc.db'}"
+        url = None if request.param == "memory" else sqlite_url(tmp_path)
         settings = settings_with(summary=summary, conversation=conversation or {})
         engine = ContextEngine.open(url, chat_model=model, token_counter=HeuristicTokenCounter(), settings=settings)
         engines.append(engine)

@@ -8,15 +8,26 @@ import pytest
 from arc_common.stores.sql import SqlStore
 from tests.arc_common.stores import workers
 from tests.arc_common.stores.workers import Helper
+from tests.databases import new_database, sqlite_url
+from tests.servers import PostgresServer
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The address of an empty database: a file, or one on a PostgreSQL server."""
+    """The address of a database without any row: a file, or one on a PostgreSQL server."""
     if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'arc.db'}"
+        return sqlite_url(tmp_path)
     make: Callable[[], str] = request.getfixturevalue("postgres_database")
     return make()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def empty_database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The same without any table: what makes them is tested with it."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'empty.db'}"
+    server: PostgresServer = request.getfixturevalue("postgres")
+    return new_database(server, tables=False)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from arc_common.stores.sql import SqlStore
 from arc_common.stores.statements import statements_for
 from arc_common.testing.store_contract import counted
 from tests.arc_common.stores.probes import Wire, counted_syncs, wire
-from tests.conftest import new_database
+from tests.databases import new_database, sqlite_url
 from tests.servers import PostgresServer
 
 KEY = SessionKey("session", user_id="user")
@@ -40,7 +40,7 @@ def driver_connection(store: SqlStore) -> sqlite3.Connection:
 def test_an_append_is_one_sync_of_a_sqlite_file(tmp_path: Path) -> None:
     """One message, many, a revision, with a cap: each append syncs the log once; reads and repetitions never."""
     with counted_syncs() as syncs:
-        store = SqlStore(f"sqlite:///{tmp_path / 'arc.db'}")
+        store = SqlStore(sqlite_url(tmp_path))
         store.append(KEY, [counted("first")])
         syncs.clear()
         for number in range(20):
@@ -213,7 +213,7 @@ def test_a_tail_by_tokens_reads_at_most_twice_what_it_returns(tmp_path: Path) ->
 )
 def test_reads_go_by_index(tmp_path: Path, name: str) -> None:
     """No read scans a table or sorts in a temporary tree."""
-    store = SqlStore(f"sqlite:///{tmp_path / 'arc.db'}")
+    store = SqlStore(sqlite_url(tmp_path))
     store.append(KEY, [counted("m")])
     names = {
         "caller_id": "c", "session_id": "s", "user_id": "u", "message_ids": "[]", "before": 1, "after": 1,

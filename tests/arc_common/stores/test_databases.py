@@ -42,9 +42,9 @@ def reading_and_writing(store: SqlStore) -> list[Callable[[], object]]:
 # Migrations
 
 
-def test_migrations_make_the_tables_that_the_code_knows(database: str) -> None:
+def test_migrations_make_the_tables_that_the_code_knows(empty_database: str) -> None:
     """Alembic finds no difference between a migrated database and the schema; upgrading again changes nothing."""
-    engine = create_engine(database)
+    engine = create_engine(empty_database)
     upgrade(engine)
     upgrade(engine)
     assert current_revision(engine) == HEAD
@@ -61,9 +61,9 @@ def test_migrations_make_the_tables_that_the_code_knows(database: str) -> None:
     engine.dispose()
 
 
-def test_no_migration_unless_allowed(database: str) -> None:
+def test_no_migration_unless_allowed(empty_database: str) -> None:
     """With `auto_migrate` off, an empty database is an error that says what to run, and stays empty."""
-    store = SqlStore(database, auto_migrate=False)
+    store = SqlStore(empty_database, auto_migrate=False)
     for call in reading_and_writing(store):
         with pytest.raises(ConfigurationError, match="arc db upgrade"):
             call()
@@ -86,9 +86,9 @@ def test_a_newer_database_is_left_alone(sql_store: SqlStore, revision: str) -> N
     assert ids(sql_store.tail(KEY)) == ["a"]
 
 
-def test_a_migration_that_fails_leaves_nothing(database: str) -> None:
+def test_a_migration_that_fails_leaves_nothing(empty_database: str) -> None:
     """A migration that breaks off half-way takes back what it did; the next one succeeds."""
-    engine = create_engine(database)
+    engine = create_engine(empty_database)
     with engine.begin() as connection:
         connection.execute(text("CREATE TABLE arc_messages (something INTEGER)"))
     with pytest.raises(StoreUnavailableError):

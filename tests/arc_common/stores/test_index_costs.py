@@ -12,7 +12,7 @@ from arc_common.indexing import IndexEntry, Scope
 from arc_common.stores.sql import SqlStore
 from arc_common.testing.index_contract import an_entry
 from tests.arc_common.stores.probes import Wire, wire
-from tests.conftest import new_database
+from tests.databases import new_database, sqlite_url
 from tests.servers import PostgresServer
 
 SCOPE = Scope("caller", "user")
@@ -95,7 +95,7 @@ def test_a_scope_s_first_search_takes_one_more(on_the_wire: tuple[SqlStore, Wire
 
 def test_the_words_of_a_question_are_one_statement_on_sqlite(tmp_path: Path) -> None:
     """However many they are, and however many frequencies each of them has."""
-    engine = create_engine(f"sqlite:///{tmp_path / 'arc.db'}")
+    engine = create_engine(sqlite_url(tmp_path))
     ran: list[str] = []
     event.listen(engine, "connect", lambda connection, _: connection.set_trace_callback(ran.append))
     store = SqlStore(engine)
@@ -114,7 +114,7 @@ def test_the_words_of_a_question_are_one_statement_on_sqlite(tmp_path: Path) -> 
 
 def test_other_tenants_cost_nothing_on_sqlite(tmp_path: Path) -> None:
     """SQLite takes as many steps for a search beside thirty tenants with the same words as with none."""
-    engine = create_engine(f"sqlite:///{tmp_path / 'arc.db'}")
+    engine = create_engine(sqlite_url(tmp_path))
     steps = 0
 
     def count() -> int:
@@ -150,7 +150,7 @@ def test_a_scope_too_large_for_memory_is_searched_page_by_page(tmp_path: Path) -
     """With the same answers as one that is kept."""
     from arc_common.stores.index_sql import SqlIndexStore
 
-    store = SqlStore(f"sqlite:///{tmp_path / 'arc.db'}")
+    store = SqlStore(sqlite_url(tmp_path))
     filled(store.index, SCOPE)
     small = SqlIndexStore(store._database, cache_bytes=100)
     for filters in (None, PARTS, RANGE):

@@ -12,9 +12,9 @@ from tests.arc_common.stores.test_summaries_migration import KEY, migrate, old_d
 SCOPE = Scope("caller")
 
 
-def test_an_old_database_gets_an_index_and_gives_it_up(database: str) -> None:
+def test_an_old_database_gets_an_index_and_gives_it_up(empty_database: str) -> None:
     """Its conversation stays through both; nothing of the index is left behind, and it can come again."""
-    engine = old_database(database)
+    engine = old_database(empty_database)
     migrate(engine, "0002")
     before = sorted(inspect(engine).get_table_names())
     for _ in range(2):

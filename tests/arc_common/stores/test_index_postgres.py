@@ -30,7 +30,8 @@ from arc_common.stores.packing import PackedVector
 from arc_common.stores.sql import SqlStore
 from arc_common.testing.index_contract import an_entry
 from arc_common.testing.index_search_contract import matching
-from tests.conftest import PostgresServer, new_database
+from tests.databases import new_database
+from tests.servers import PostgresServer
 
 SCOPE = Scope("caller")
 
@@ -367,7 +368,7 @@ def test_long_vectors(postgres_database: Callable[[], str], dimension: int, *, h
 
 def test_a_server_without_pgvector_searches_by_words(postgres: PostgresServer) -> None:
     """Vectors are an error that says what to do, and nothing is written; once pgvector is there, they work."""
-    url = new_database(postgres)
+    url = new_database(postgres, tables=False)
     name = url.rpartition("/")[2]
     with psycopg.connect(postgres.dsn(name), autocommit=True) as admin:
         admin.execute(f"CREATE ROLE plain_{name} LOGIN")

@@ -12,6 +12,7 @@ from arc_common.stores.in_memory import InMemoryStore
 from arc_common.stores.sql import SqlStore
 from arc_common.testing.index_contract import an_entry
 from arc_common.testing.store_contract import counted
+from tests.databases import sqlite_url
 
 KEY = SessionKey("session", caller_id="caller", user_id="user")
 OWN = Scope("caller", "user", "session")
@@ -27,7 +28,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     if request.param == "memory":
         yield InMemoryStore()
         return
-    url = f"sqlite:///{tmp_path}/arc.db"
+    url = sqlite_url(tmp_path)
     if request.param == "postgres":
         url = request.getfixturevalue("postgres_database")()
     sql = SqlStore(url)

@@ -21,6 +21,7 @@ import sqlalchemy
 import arc_common
 from arc_common import ArcSettings, ContextEngine, Document, Message
 from arc_common.messages import Role
+from tests.databases import sqlite_url
 
 ARC = str(Path(arc_common.__file__).parent)
 BELOW = (ARC, str(Path(sqlalchemy.__file__).parent), contextlib.__file__)
@@ -115,7 +116,7 @@ def is_safe(code: CodeType, at: int) -> bool:
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "postgres":
         return request.getfixturevalue("postgres_database")()  # type: ignore[no-any-return]  # a fixture of ours
-    return f"sqlite:///{tmp_path}/arc.db" if request.param == "file" else "sqlite://"
+    return sqlite_url(tmp_path) if request.param == "file" else "sqlite://"
 
 
 @pytest.fixture

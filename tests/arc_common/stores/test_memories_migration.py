@@ -15,9 +15,9 @@ SCOPE = Scope("caller", "user")
 SECRET = "S3CRET"
 
 
-def test_an_old_database_gets_memories_and_gives_them_up(database: str) -> None:
+def test_an_old_database_gets_memories_and_gives_them_up(empty_database: str) -> None:
     """Its conversation stays through both; nothing of the memories is left behind, and they can come again."""
-    engine = old_database(database)
+    engine = old_database(empty_database)
     migrate(engine, "0003")
     before = sorted(inspect(engine).get_table_names())
     for _ in range(2):
@@ -46,9 +46,9 @@ def test_nothing_is_left_in_the_tables(database: str) -> None:
     store.close()
 
 
-def test_what_was_said_before_an_upgrade_counts_as_read(database: str) -> None:
+def test_what_was_said_before_an_upgrade_counts_as_read(empty_database: str) -> None:
     """What is said after it does not."""
-    engine = old_database(database)
+    engine = old_database(empty_database)
     migrate(engine, "0004")
     store = SqlStore(engine)
     end = store.tail(KEY)[-1].seq

@@ -17,6 +17,7 @@ from arc_common.protocols import ConversationStore, CountedMessage, SessionKey, 
 from arc_common.stores import InMemoryStore
 from arc_common.stores.rows import MESSAGE_COLUMNS, message_row, stored_from_row
 from arc_common.stores.sql import SqlStore
+from tests.databases import sqlite_url
 
 texts = st.text(max_size=8) | st.sampled_from(["", "\x00", "a\x00b", "\ud800", "\ud83d\ude00", "안녕", "🎉", "__arc__"])
 words = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=9).filter(str.strip)
@@ -191,7 +192,7 @@ def test_the_store_in_memory_against_a_model(sequence: list[Any]) -> None:
 
 def test_the_file_of_a_copied_database_is_whole(tmp_path: Path) -> None:
     """Closing a store leaves one file that can be copied away."""
-    store = SqlStore(f"sqlite:///{tmp_path / 'arc.db'}")
+    store = SqlStore(sqlite_url(tmp_path))
     key = SessionKey("s")
     stored = store.append(
         key, [CountedMessage(Message(Role.USER, "x", id="a", created_at=datetime(2026, 1, 1, tzinfo=UTC)), 1, "t")]

@@ -6,7 +6,6 @@ import signal
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from arc_common.protocols import SessionKey
 from arc_common.stores.sql import SqlStore
 from tests.arc_common.stores import workers
 from tests.arc_common.stores.workers import Helper
+from tests.databases import new_database
 from tests.servers import NOBODY, PostgresServer, copied_package
 
 SHARED = SessionKey("shared")
@@ -52,11 +52,12 @@ def test_eight_processes_append_to_one_session(helper: Helper, database: str, tm
 @pytest.mark.parametrize("rounds", [2, pytest.param(30, marks=pytest.mark.torture)], ids=["short", "long"])
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_eight_processes_open_a_fresh_database(
-    helper: Helper, kind: str, tmp_path: Path, postgres_database: Callable[[], str], rounds: int
+    helper: Helper, kind: str, tmp_path: Path, postgres: PostgresServer, rounds: int
 ) -> None:
     """The tables are made once; all eight go on."""
     for number in range(rounds):
-        url = postgres_database() if kind == "postgres" else f"sqlite:///{tmp_path / f'fresh-{number}.db'}"
+        is_file = kind == "sqlite"
+        url = f"sqlite:///{tmp_path / f'fresh-{number}.db'}" if is_file else new_database(postgres, tables=False)
         assert helper.run(workers.first_use, tmp_path, [{"url": url, "at": time.time() + 0.2}] * 8)
         for log in tmp_path.glob("*.log"):
             log.unlink()

@@ -18,7 +18,7 @@ from arc_common.testing.store_contract import counted
 from arc_common.testing.summary_store_contract import a_fact, a_leaf, a_view
 from tests.arc_common.stores import workers
 from tests.arc_common.stores.workers import Helper
-from tests.conftest import new_database
+from tests.databases import new_database
 from tests.servers import PostgresServer
 
 SHARED = SessionKey("shared")

@@ -16,7 +16,7 @@ from arc_common.stores.sql import SqlStore
 from arc_common.testing.store_contract import counted
 from tests.arc_common.stores import workers
 from tests.arc_common.stores.workers import Helper
-from tests.conftest import new_database
+from tests.databases import new_database
 from tests.servers import PostgresServer
 
 KEY = SessionKey("long", user_id="user")

@@ -15,7 +15,7 @@ from arc_common.testing.store_contract import counted
 from arc_common.testing.summary_store_contract import a_fact, a_leaf, a_view
 from tests.arc_common.stores.probes import Wire, counted_syncs, wire
 from tests.arc_common.stores.test_costs import driver_connection, pooled_store
-from tests.conftest import new_database
+from tests.databases import new_database, sqlite_url
 from tests.servers import PostgresServer
 
 KEY = SessionKey("session", user_id="user")
@@ -90,7 +90,7 @@ def test_round_trips(on_the_wire: tuple[SqlStore, Wire], call: Callable[[SqlStor
 def test_a_commit_and_an_early_edit_are_one_sync_each(tmp_path: Path) -> None:
     """Also with all that they undo; reading syncs nothing."""
     with counted_syncs() as syncs:
-        store = SqlStore(f"sqlite:///{tmp_path / 'arc.db'}")
+        store = SqlStore(sqlite_url(tmp_path))
         fill(store, leaves=8)
         syncs.clear()
         store.append(KEY, [counted("m2", "changed")])
@@ -114,7 +114,7 @@ SORTED_IN_MEMORY = {"facts_of_ids", "facts_of_keys", "facts_of_keys_without", "l
 @pytest.mark.parametrize("name", READING)
 def test_reads_go_by_index(tmp_path: Path, name: str) -> None:
     """No statement scans a table; only a few rows are ever sorted."""
-    store = SqlStore(f"sqlite:///{tmp_path / 'arc.db'}")
+    store = SqlStore(sqlite_url(tmp_path))
     fill(store, leaves=2)
     names = {
         "caller_id": "c", "session_id": "s", "user_id": "u", "row_limit": 1, "after": 1, "keys": "[]", "leaf": 1,
@@ -159,7 +159,7 @@ def test_a_state_reads_as_many_rows_as_it_returns(tmp_path: Path, leaves: int) -
 
 def test_a_state_is_one_moment(tmp_path: Path) -> None:
     """What another connection commits between its two selects is in neither."""
-    url = f"sqlite:///{tmp_path / 'arc.db'}"
+    url = sqlite_url(tmp_path)
     store, other = pooled_store(tmp_path / "arc.db"), SqlStore(url)
     fill(store, leaves=2)
     done: list[str] = []

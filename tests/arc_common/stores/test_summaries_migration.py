@@ -53,9 +53,9 @@ def old_database(url: str) -> Engine:
     return engine
 
 
-def test_an_old_conversation_gets_summaries(database: str) -> None:
+def test_an_old_conversation_gets_summaries(empty_database: str) -> None:
     """All that was stored is there after the first use of this version, and takes summaries at once."""
-    engine = old_database(database)
+    engine = old_database(empty_database)
     store = SqlStore(engine)
     state = store.summaries.state(KEY, limit=9)
     assert current_revision(engine) == HEAD
@@ -71,9 +71,9 @@ def test_an_old_conversation_gets_summaries(database: str) -> None:
     engine.dispose()
 
 
-def test_and_back(database: str) -> None:
+def test_and_back(empty_database: str) -> None:
     """The conversation survives the way back; the columns and tables are gone."""
-    engine = old_database(database)
+    engine = old_database(empty_database)
     before = sorted(column["name"] for column in inspect(engine).get_columns("arc_sessions"))
     migrate(engine, "0002")
     migrate(engine, "0001")

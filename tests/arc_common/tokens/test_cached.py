@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from arc_common import ArcSettings, CalibratedTokenCounter, ContextEngine, HeuristicTokenCounter, Message, Session
 from arc_common.tokens.cached import CachedTokenCounter
+from tests.databases import sqlite_url
 
 
 class Watched(HeuristicTokenCounter):
@@ -96,7 +97,7 @@ def test_at_ten_thousand_messages_only_new_text_is_counted():
 
 def test_an_engine_that_has_just_started_counts_only_what_it_shows(tmp_path):
     """Messages have their counts with them; of two hundred facts those are counted that are shown."""
-    url = f"sqlite:///{tmp_path}/arc.db"
+    url = sqlite_url(tmp_path)
     with ContextEngine.open(url, token_counter=Watched()) as engine:
         long_session(engine).context("a first question")
     watched = Watched()

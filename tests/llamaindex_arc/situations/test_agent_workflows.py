@@ -12,6 +12,7 @@ from workflows.context import JsonSerializer, PickleSerializer
 from workflows.events import HumanResponseEvent, InputRequiredEvent
 
 from llamaindex_arc import ArcChatMemoryBuffer, open_engine
+from tests.databases import sqlite_url
 from tests.llamaindex_arc.helpers import said, user
 from tests.llamaindex_arc.scripted_agents import (
     ADD,
@@ -142,7 +143,7 @@ async def test_a_person_in_the_middle(make: MakeAgent, serializer: Any, shared: 
 
     In the database, too: what is saved leads back to the engine while that is open.
     """
-    url = f"sqlite:///{tmp_path / 'c.db'}" if shared else None
+    url = sqlite_url(tmp_path, "c.db") if shared else None
     with open_engine(url) if url else open_engine() as engine:
         memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s")
         script = Script(calls(("hitl", {})), "HITL successful")
