@@ -14,8 +14,9 @@ WORKERS ?= 2
 demo: $(VENV)/installed-demo
 	@$(BIN)/arc demo
 
+# The tests start many processes: without bytecode each would compile arc anew.
 test: $(VENV)/installed-dev lint
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not torture" --durations=10
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not torture" --durations=10
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

@@ -57,7 +57,18 @@ class OwnThread:
             connection.close()
 
 
-def filled(url: str, messages: int) -> None:
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> dict[int, bytes]:
+    """Files with conversations of 100, 1,000 and 10,000 messages."""
+    files = {}
+    for messages in (100, 1_000, 10_000):
+        path = tmp_path_factory.mktemp("filled") / "arc.db"
+        fill(f"sqlite:///{path}", messages)
+        files[messages] = path.read_bytes()
+    return files
+
+
+def fill(url: str, messages: int) -> None:
     """A conversation of so many messages with its leaves, blocks and facts."""
     store = SqlStore(url, options=SqlOptions(synchronous="normal"))
     for first in range(1, messages + 1, 1_000):
@@ -91,8 +102,11 @@ def lived(session: Session, own: OwnThread, turns: int) -> list[tuple[int, int]]
     return costs
 
 
+@pytest.mark.xdist_group("turn costs")  # the files are made once
 @pytest.mark.parametrize("recalls", [False, True], ids=["alone", "with recall"])
-def test_statements_and_rows_of_a_turn_do_not_depend_on_the_length(tmp_path: Path, *, recalls: bool) -> None:
+def test_statements_and_rows_of_a_turn_do_not_depend_on_the_length(
+    filled: dict[int, bytes], tmp_path: Path, *, recalls: bool
+) -> None:
     """At message 100, 1,000 and 10,000 a turn runs the same four statements and reads as much, adopting turns too.
 
     Two of them count memories and documents: whether another process has added the first is not guessed.
@@ -100,10 +114,10 @@ def test_statements_and_rows_of_a_turn_do_not_depend_on_the_length(tmp_path: Pat
     logarithm.
     """
     seen: dict[int, list[tuple[int, int]]] = {}
-    for messages in (100, 1_000, 10_000):
-        url = f"sqlite:///{tmp_path / f'{messages}.db'}"
-        filled(url, messages)
-        own = OwnThread(url)
+    for messages, file in filled.items():
+        path = tmp_path / f"{messages}.db"
+        path.write_bytes(file)
+        own = OwnThread(f"sqlite:///{path}")
         settings = ArcSettings(
             storage={"synchronous": "normal"}, summary={"high_water_tokens": 0}, recall={"enabled": recalls}
         )
