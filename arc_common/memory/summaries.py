@@ -158,11 +158,15 @@ class SummaryWriter:
             or self._next_higher(cover, boundary=state.view.boundary if state.view else 0) is not None
         )
 
-    def leaf_by_rules(self, key: SessionKey, *, epoch: int) -> bool:
-        """Write the oldest leaf without a summary, with neither model nor lease; return whether it was written."""
+    def leaf_by_rules(self, key: SessionKey, *, epoch: int) -> bool | None:
+        """Write the oldest leaf without a summary, with neither model nor lease.
+
+        Returns:
+            Whether it was written; `None` if there is no such leaf.
+        """
         empty = next((one for one in takewhile(_is_empty, self._unfinished(key)) if one.level == 0), None)
         plan = Plan(0, empty.start, empty.end) if empty else self._next_leaf(key, self._cover(key, epoch=epoch))
-        return plan is not None and self._leaf_by_rules(key, plan, epoch=epoch)
+        return None if plan is None else self._leaf_by_rules(key, plan, epoch=epoch)
 
     def forget(self, key: SessionKey) -> None:
         """Drop the segments kept of this session."""

@@ -252,7 +252,9 @@ class TurnReader:
         reach = self._reach(material, verbatim, boundary=boundary, room=room, any_maker=False)
         notes: list[str] = []
         if not fits and not _fits(verbatim, reach, self._limit(room)):
-            material, reach, notes = self._caught_up(key, state, verbatim, reach, room=room, may_write=not stale)
+            material, reach, notes = self._caught_up(
+                key, state, verbatim, material, reach, room=room, may_write=not stale
+            )
             if not _fits(verbatim, reach, self._limit(room)):
                 self._background.schedule(key)
                 notes.append(BEHIND)
@@ -265,6 +267,7 @@ class TurnReader:
         key: SessionKey,
         state: SessionState,
         verbatim: Sequence[Outline],
+        material: Material,
         reach: int,
         *,
         room: int,
@@ -273,13 +276,12 @@ class TurnReader:
         """Write one leaf by rules, wait for the model if the backlog is small, and find how far to adopt."""
         boundary = _boundary(state)
 
-        def look() -> tuple[Material, int]:
-            material = self._prepared(key, self._store.state(key, limit=0))
-            return material, self._reach(material, verbatim, boundary=boundary, room=room, any_maker=True)
+        def furthest_of(found: Material) -> int:
+            return self._reach(found, verbatim, boundary=boundary, room=room, any_maker=True)
 
-        if may_write:
-            self._writer.leaf_by_rules(key, epoch=state.epoch)
-        material, furthest = look()
+        if may_write and self._writer.leaf_by_rules(key, epoch=state.epoch) is not None:
+            material = self._prepared(key, self._store.state(key, limit=0))
+        furthest = furthest_of(material)
         if furthest == reach:
             return material, reach, []
         notes: list[str] = []
@@ -288,7 +290,8 @@ class TurnReader:
             with self._writer.courtesy.waiting():
                 self._background.write(key, timeout=self._settings.summary.synchronous_timeout_seconds)
             notes.append(WAITED)
-            material, furthest = look()
+            material = self._prepared(key, self._store.state(key, limit=0))
+            furthest = furthest_of(material)
         if self._writer.has_model and material.by_rules(behind=boundary, up_to=furthest):
             notes.append(BY_RULES)
         return material, furthest, notes
