@@ -140,6 +140,7 @@ class Reader:
         if not query.strip() or not room:
             return replace(loaded, layers=replace(loaded.layers, recalled=()))
         layers, notes = self._recollections(query, loaded, is_whole=True, room=room)
+        layers = replace(layers, recalled=tuple(fact for fact in layers.recalled if fact.id not in layers.fact_ids))
         costs = Costs(self._runtime.context_counter, {})
         layers = layers.recollecting(lambda line: costs.corrected(line.tokens) + 1, room)
         return replace(loaded, layers=layers, notes=(*loaded.notes, *notes))

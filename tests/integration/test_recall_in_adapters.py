@@ -54,6 +54,8 @@ def test_llamaindex_buffer(engine: ContextEngine) -> None:
     assert blocks(text) == ["memories", "artifacts", "recalled"]
     assert "Marabou" in text
     assert "Jeju" in text
+    lines = [line for line in text.splitlines() if line.startswith("- ")]
+    assert len(lines) == len(set(lines))
     assert blocks(memory.get()[0].content or "") == []
 
 
