@@ -88,8 +88,12 @@ class Reader:
             limited = limits.max_turns is not None or limits.max_messages is not None
             limits = replace(limits, max_tokens=None if limits.max_tokens is None else most)
         available = max(most - limits.reserved, 0)
+
+        def question(read: Sequence[Message]) -> str:
+            return query if query.strip() else _unanswered([*read, *following])
+
         with timed(runtime.observer, "context.load"):
-            loaded = self._summarised(self._view_room(available), query=query)[0] if limits.layers else None
+            loaded = self._summarised(self._view_room(available), question)[0] if limits.layers else None
             if loaded is None and self._log is not None:
                 loaded = self._log.load(
                     max_turns=limits.max_turns,
@@ -100,7 +104,7 @@ class Reader:
         if loaded is None:
             return []
         if limits.layers:
-            loaded = self._recollected_in_view(loaded, query, room=available // 4)
+            loaded = self._recollected_in_view(loaded, question(loaded.messages), room=available // 4)
             said = [*loaded.messages, *following]
             asked = not said or said[-1].role is Role.ASSISTANT  # then the question comes behind the view
             note = idle_note(runtime, Request(query=Message(Role.USER, query)) if asked else Request(), said)
@@ -181,9 +185,12 @@ class Reader:
             given = as_messages(history or ())
             counts = message_tokens_batch(self._runtime.context_counter, given)
             return LoadedHistory(tuple(given), dict(zip(map(id, given), counts, strict=True)), LeftOut(0, 0))
-        query = request.query.text if request.query else None
-        room = history_room(request, costs)
-        summarised, notes = self._summarised(room, query=query)
+
+        def question(read: Sequence[Message]) -> str:
+            asked = request.query or current_turn(read).user
+            return asked.text if asked else ""
+
+        summarised, notes = self._summarised(history_room(request, costs), question)
         if summarised is not None:
             return summarised
         plain = self._log.load(
@@ -208,12 +215,14 @@ class Reader:
         layers, notes = self._recollections(query.text if query else "", loaded, is_whole=is_whole, room=room)
         return replace(loaded, layers=layers, notes=(*loaded.notes, *notes))
 
-    def _summarised(self, room: HistoryRoom, *, query: str | None = "") -> tuple[LoadedHistory | None, tuple[str, ...]]:
+    def _summarised(
+        self, room: HistoryRoom, question: Callable[[Sequence[Message]], str]
+    ) -> tuple[LoadedHistory | None, tuple[str, ...]]:
         """The history with facts and summary; `None` while summaries are not at work here, and what went wrong.
 
         Args:
             room: The tokens that there are for verbatim messages.
-            query: What facts are recalled for; `None` for the newest user message.
+            question: Gives, for the messages that were read, what facts are recalled for.
         """
         memory = self._runtime.memory
         if memory is None or self._key is None or self._log is None:
@@ -230,14 +239,12 @@ class Reader:
         if state is None or (state.view is None and state.message_count <= trigger):
             return None, remembered.notes
         read = self._with_question(state.messages)
-        if query is None:
-            asked = current_turn([stored.message for stored in read]).user
-            query = asked.text if asked else ""
+        messages = tuple(stored.message for stored in read)
         loaded = LoadedHistory(
-            messages=tuple(stored.message for stored in read),
+            messages=messages,
             tokens=self._log.raw_tokens(read),
             unread=LeftOut(max(state.message_count - (state.view.covered if state.view else 0) - len(read), 0), 0),
-            layers=memory.layers(self._key, state, query),
+            layers=memory.layers(self._key, state, question(messages)),
             summarised=True,
             notes=remembered.notes,
         )
@@ -271,6 +278,13 @@ class Reader:
         self._runtime.receipts.keep(self._key, receipt)
         if _log.isEnabledFor(logging.DEBUG):
             _log.debug("session %r: %s", self._key.session_id, receipt.to_json())
+
+
+def _unanswered(said: Sequence[Message]) -> str:
+    """Return the newest user message's text while it waits for an answer; results of tools may follow it."""
+    if not said or said[-1].role not in (Role.USER, Role.TOOL):
+        return ""
+    return next((message.text for message in reversed(said) if message.role is Role.USER), "")
 
 
 def idle_note(runtime: Runtime, request: Request, messages: Sequence[Message]) -> str:

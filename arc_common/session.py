@@ -182,8 +182,9 @@ class Session:
             following: Messages behind the stored ones that aren't stored themselves.
             count: Counts a message; by default the engine's counter does, once, when the message is stored.
             layers: Whether facts and summary stand in front, in place of the messages that they were made from.
-            query: What the user asks, where it is known: behind facts and summary stands what comes back for it, within
-                the budget's ceiling for memories and a quarter of the limit. None of it without layers.
+            query: What the user asks; by default the newest user message, while it waits for an answer. Behind facts
+                and summary stands what comes back for it, within the budget's ceiling for memories and a quarter of
+                the limit. None of it without layers.
 
         Raises:
             BudgetExceededError: With `keep_newest`: the newest user message, with the system messages at the start, is

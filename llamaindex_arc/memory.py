@@ -198,7 +198,8 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         - Begins with the user, as providers ask for; a greeting is there until then, and always in `get_all`.
 
         Args:
-            input: What the user asks: memories, earlier messages and what tools brought come back for it.
+            input: What the user asks: memories, earlier messages and what tools brought come back for it. By default
+                the newest user message, while it waits for an answer: most engines and agents give none.
             initial_token_count: Tokens of the limit that are taken already; more than the limit is no error.
             **kwargs: Not used.
 

@@ -1,6 +1,7 @@
 """What comes back for a question reaches the model through each adapter, and through none without a question."""
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,12 +11,14 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import RunnableLambda
-from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.base.llms.types import ChatMessage, MessageRole
+from llama_index.core.chat_engine import SimpleChatEngine
 from pydantic import Field
 
 from arc_common import ArcSettings, ContextEngine, HeuristicTokenCounter, Message
-from langchain_arc import ArcContext, ArcMemoryMiddleware, with_arc_memory
+from langchain_arc import ArcChatMessageHistory, ArcContext, ArcMemoryMiddleware, with_arc_memory
 from llamaindex_arc import ArcChatMemoryBuffer
+from tests.llamaindex_arc.scripted_agents import ADD, WARNINGS, Script, add, agent_of, calls, workflow_of
 
 QUESTION = "What is my boat called?"
 BEGIN = datetime(2026, 3, 1, 9, tzinfo=UTC)
@@ -48,7 +51,7 @@ def blocks(text: str) -> list[str]:
 
 
 def test_llamaindex_buffer(engine: ContextEngine) -> None:
-    """`get(input)` brings it behind facts and summary, within the limit; `get()` brings none."""
+    """`get(input)` brings it behind facts and summary, within the limit; `get()` behind an answer brings none."""
     memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s", user_id="mina", token_limit=3_000)
     text = memory.get(input=f"{QUESTION} now")[0].content or ""
     assert blocks(text) == ["memories", "artifacts", "recalled"]
@@ -69,6 +72,64 @@ def test_llamaindex_buffer_with_facts_beside_the_user(engine: ContextEngine) -> 
     assert "recalled" in blocks(next(m for m in view if m.role.value == "user").content or "")
     memory.set(view)
     assert [message.content for message in memory.get_all()] == before
+
+
+def asked_by_agent(make: Callable[..., Any]) -> Callable[[ArcChatMemoryBuffer], list[list[ChatMessage]]]:
+    def ask(memory: ArcChatMemoryBuffer) -> list[list[ChatMessage]]:
+        async def run(script: Script) -> None:
+            await make(script, add).run(user_msg=QUESTION, memory=memory)
+
+        script = Script(calls(ADD), "Marabou.")
+        asyncio.run(run(script))
+        return script.seen
+
+    return ask
+
+
+def asked_by_chat_engine(memory: ArcChatMemoryBuffer) -> list[list[ChatMessage]]:
+    script = Script("Marabou.")
+    SimpleChatEngine.from_defaults(llm=script.llm, memory=memory, system_prompt="Be kind.").chat(QUESTION)
+    return script.seen
+
+
+ASKED = {
+    "FunctionAgent": asked_by_agent(agent_of),
+    "AgentWorkflow": asked_by_agent(workflow_of),
+    "SimpleChatEngine": asked_by_chat_engine,
+}
+
+
+@pytest.mark.filterwarnings(*(mark.args[0] for mark in WARNINGS))
+@pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
+def test_llamaindex_engines_and_agents(
+    engine: ContextEngine, ask: Callable[[ArcChatMemoryBuffer], list[list[ChatMessage]]]
+) -> None:
+    """They store the question and call `get()` without it: each request has what comes back for it, nothing twice."""
+    memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s", user_id="mina", token_limit=3_000)
+    for request in ask(memory):
+        texts = [message.content or "" for message in request]
+        leading = "\n".join(texts[:2])
+        assert blocks(leading) == ["memories", "artifacts", "recalled"]
+        recalled = leading.partition("<arc:recalled>\n")[2]
+        assert "user: The boat that I rented is called Marabou." in recalled
+        asked = [message.content or "" for message in request if message.role is MessageRole.USER]
+        assert not any(text in leading for text in asked)
+        assert asked.count(QUESTION) == 1
+
+
+@pytest.mark.parametrize(
+    ("newest", "expected"),
+    [
+        ([Message("user", QUESTION)], True),
+        ([Message("user", QUESTION), Message("assistant", "I do not know.")], False),
+    ],
+    ids=["question", "answered"],
+)
+def test_langchain_history(engine: ContextEngine, newest: Sequence[Message], expected: bool) -> None:
+    """It brings something back for a question that waits for its answer."""
+    engine.session("s", user_id="mina").append(newest)
+    view = ArcChatMessageHistory("s", engine=engine, user_id="mina").messages
+    assert ("recalled" in blocks(str(view[0].content))) is expected
 
 
 def test_a_tiny_buffer_stays_within_its_limit(engine: ContextEngine) -> None:
