@@ -79,13 +79,17 @@ class Driver(Protocol):
         """Give up, in a fork's child, what belongs to the parent."""
 
 
+_WRITING = "BEGIN IMMEDIATE"
+
+
 class SqliteDriver:
     """SQLite through `sqlite3`.
 
     - Writers begin IMMEDIATE: a transaction that starts by reading fails at once when another writes first
       (1,511 of 1,600 concurrent appends did).
     - Transactions are begun and ended by name, so a connection's `isolation_level` is neither used nor changed.
-    - A database in memory lives on one connection, which callers take in turns.
+    - A database in memory lives on one connection, which callers take in turns. Writers of a file take turns, too,
+      before they ask SQLite for its lock: SQLite polls for it, at intervals of up to 100 ms.
     - For an engine without a pool, connections are kept here, because taking and returning one are then single steps
       that no interrupt can split.
     """
@@ -95,6 +99,7 @@ class SqliteDriver:
         self._options = options or SqlOptions()
         self._idle: deque[PoolProxiedConnection] = deque()
         self._turn = RLock() if isinstance(engine.pool, StaticPool) else None
+        self._writing = RLock()
 
     def read(self, call: Call) -> list[Row]:
         """Run one reading statement; alone it is its own snapshot."""
@@ -121,14 +126,15 @@ class SqliteDriver:
 
     def transaction(self) -> AbstractContextManager[Transaction]:
         """Begin IMMEDIATE."""
-        return self._begin("BEGIN IMMEDIATE")
+        return self._begin(_WRITING)
 
     def reading(self) -> AbstractContextManager[Transaction]:
         """Begin; the first statement fixes the moment."""
         return self._begin("BEGIN")
 
     def _begin(self, begin: str | None) -> "_SqliteTransaction":
-        return _InTurn(self, begin, self._turn) if self._turn else _SqliteTransaction(self, begin)
+        turn = self._turn or (self._writing if begin == _WRITING else None)
+        return _InTurn(self, begin, turn) if turn else _SqliteTransaction(self, begin)
 
     def connect(self) -> PoolProxiedConnection:
         """Return a connection for one caller, or the shared one for the caller whose turn it is."""
@@ -235,7 +241,7 @@ class _SqliteTransaction:
 
 
 class _InTurn(_SqliteTransaction):
-    """A transaction on a connection that callers take in turns."""
+    """A transaction that this process's callers take in turns."""
 
     _takes_turn = False
 
