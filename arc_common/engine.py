@@ -247,6 +247,24 @@ class ContextEngine:
         """What operators need."""
         return Admin(self._runtime)
 
+    def flush(self, timeout: float | None = None) -> bool:
+        """Wait for the background work of this process: summaries, the index for recall, long-term memories.
+
+        `close` drops work that has not begun, and the next process that uses the session makes up for it. Call this
+        before it where the work must be done now, as in a script.
+
+        Args:
+            timeout: Seconds; `None` waits as long as it takes.
+
+        Returns:
+            Whether all work ended in time. Work that failed has ended, too: it was logged and counted.
+        """
+        return self._runtime.wait(timeout)
+
+    async def aflush(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - as the form without `a` has it
+        """Async form of `flush`."""
+        return await asyncio.to_thread(self.flush, timeout)
+
     def close(self) -> None:
         """Finish what is under way and give back all resources. Safe to call twice."""
         self._runtime.workers.close()

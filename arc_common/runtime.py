@@ -1,5 +1,6 @@
 """What an engine's sessions share."""
 
+import time
 from collections.abc import Callable, MutableMapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -230,6 +231,16 @@ class Runtime:
     def reply(self) -> AbstractContextManager[None]:
         """For the time of a reply: background work gives way to it."""
         return nullcontext() if self.hierarchy is None else self.hierarchy.reply()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until no background work waits or runs; return whether that happened within `timeout` seconds."""
+        until = None if timeout is None else time.monotonic() + timeout
+
+        def wait_for_each() -> bool:
+            left = None if until is None else max(until - time.monotonic(), 0)
+            return all(part.wait(left) for part in (self.hierarchy, self.own_recall, self.own_long_term) if part)
+
+        return wait_for_each() and wait_for_each()  # the second time for work that the first one led to
 
     def forget(self, key: SessionKey) -> None:
         """Drop what this process keeps of a session whose messages were removed."""

@@ -191,8 +191,10 @@ class LongTermMemory:
         return self.keeper.forget(_plain(key), message_ids)
 
     def wait(self, timeout: float | None = None, *, key: SessionKey | None = None) -> bool:
-        """Wait until nothing (of this session) is being read; whether that was reached within `timeout` seconds."""
-        return self.queue.wait(timeout, key=None if key is None else _plain(key))
+        """Wait until nothing (of this session) is being read; return whether that was so within `timeout` seconds."""
+        if key is not None:
+            return self.queue.wait(timeout, key=_plain(key))
+        return self.queue.wait(timeout) and self.keeper.wait(timeout)
 
     def close(self) -> None:
         """Give what runs a moment to end, and write what searches noted. What waits is read at its next use."""

@@ -131,6 +131,10 @@ class HierarchicalMemory:
         for kept in (self._tails, self._views, self._indexes, self._turns, self._writer):
             kept.forget(key)
 
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until no summary is being written; return whether that happened within `timeout` seconds."""
+        return self._upkeep.wait(timeout)
+
     def close(self) -> None:
         """Drop what waits and stop what runs; what a model says after that is not stored. What was adopted is."""
         self._writer.stop()

@@ -136,6 +136,10 @@ class MemoryKeeper:
         self._touches.flush()
         return self._store
 
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until what searches noted is written; return whether that was so within `timeout` seconds."""
+        return self._touches.wait(timeout)
+
     def delete(self, scope: Scope, ids: Sequence[str]) -> int:
         """Remove memories; how many were there. What they had taken the place of stays history.
 

@@ -225,6 +225,10 @@ class SessionRecall:
         self.forget(key)
         self._index.remove_session(key)
 
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until nothing is being indexed; return whether that happened within `timeout` seconds."""
+        return self.queue.wait(timeout)
+
     def close(self) -> None:
         """Stop indexing; what is left undone is made up for when the session is used again."""
         self.queue.close()

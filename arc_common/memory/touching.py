@@ -53,6 +53,10 @@ class Touches:
                 self._count(error)
         self._queue.wait(1.0)
 
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until all notes are written; return whether that was so within `timeout` seconds."""
+        return self._queue.wait(timeout)
+
     def close(self) -> None:
         """Write what was noted, and end."""
         self.flush()

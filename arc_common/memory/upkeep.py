@@ -115,6 +115,10 @@ class Upkeep:
         _log.warning("session %r is still being summarised by another process", key.session_id)
         self._observer.count("summary.lease_held")
 
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until no work waits or runs; return whether that happened, each within `timeout` seconds."""
+        return self.queue.wait(timeout) and self._quick.wait(timeout)
+
     def close(self) -> None:
         """Drop what waits and stop what runs."""
         self._quick.close()
