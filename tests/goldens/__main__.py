@@ -1,0 +1,20 @@
+"""Records the goldens anew: `python -W ignore -m tests.goldens`. Say in the commit why requests changed."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from tests.goldens.conversations import LANGUAGES
+from tests.goldens.recordings import write
+from tests.goldens.windows import WAYS, Turn, build, turns
+
+for language in LANGUAGES:
+    with tempfile.TemporaryDirectory() as folder:
+        filled = Path(folder) / "filled.db"
+        build(f"sqlite:///{filled}", language)
+        for way, (_, budgets) in WAYS.items():
+            asked: dict[int, list[Turn]] = {}
+            for budget in budgets:
+                copied = shutil.copy(filled, Path(folder) / f"{way}-{budget}.db")
+                asked[budget] = turns(f"sqlite:///{copied}", language, way, budget)
+            write(language, way, asked)

@@ -1,0 +1,63 @@
+"""Requests and receipts are what they were when the goldens were recorded, on SQLite and on PostgreSQL."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+import pytest
+from sqlalchemy import make_url
+
+from tests.goldens.conversations import LANGUAGES
+from tests.goldens.recordings import differences
+from tests.goldens.windows import WAYS, Turn, build, turns
+from tests.servers import PostgresServer
+
+ON_POSTGRES = {"arc": 4_000, "langchain-middleware": 1_000, "llamaindex-buffer": 2_000}
+"""Budgets: a turn there takes two and a half times as long as on SQLite."""
+RECORD = "To accept this, record anew: python -W ignore -m tests.goldens"
+
+
+def check(language: str, way: str, budget: int, shown: list[Turn]) -> None:
+    found = differences(language, way, budget, shown)
+    assert not found, f"{found}\n{RECORD}"
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Gives the SQLite file of a language, filled once."""
+    folder = tmp_path_factory.mktemp("goldens")
+
+    def file(language: str) -> Path:
+        path = folder / f"{language}.db"
+        if not path.exists():
+            build(f"sqlite:///{path}", language)
+        return path
+
+    return file
+
+
+@pytest.mark.xdist_group("goldens")
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_requests_on_sqlite(filled: Callable[[str], Path], tmp_path: Path, language: str, way: str) -> None:
+    """Two turns at each budget."""
+    _, budgets = WAYS[way]
+    for budget in budgets:
+        copied = shutil.copy(filled(language), tmp_path / f"{budget}.db")
+        check(language, way, budget, turns(f"sqlite:///{copied}", language, way, budget))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_same_requests_on_postgres(
+    postgres: PostgresServer, postgres_database: Callable[[], str], language: str
+) -> None:
+    """Against the same goldens, at one budget for each way."""
+    filled = postgres_database()
+    build(filled, language)
+    source = make_url(filled).database
+    for way, budget in ON_POSTGRES.items():
+        copied = f"{source}_{way.replace('-', '_')}"
+        with psycopg.connect(postgres.dsn(), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {copied} TEMPLATE {source} STRATEGY wal_log")
+        check(language, way, budget, turns(postgres.url(copied), language, way, budget))
