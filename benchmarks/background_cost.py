@@ -47,8 +47,7 @@ def cpu_seconds(conversations: Sequence[Sequence[Message]], enabled: Sequence[st
             for place in range(0, len(messages), 2):
                 session.append(messages[place : place + 2])
             session.summarize()
-            if (long_term := engine._runtime.long_term) is not None:  # noqa: SLF001 - sessions wait for the others
-                long_term.wait()
+            engine.flush()
         return time.process_time() - begin
 
 

@@ -327,7 +327,7 @@ def arc(
     asking = engine.session("asking", user_id="user")
     for session_id, _ in conversation.sessions:
         engine.session(session_id, user_id="user").recall("anything")  # all of it is indexed
-    engine._runtime.recall.queue.wait(3_600)  # noqa: SLF001 - so that what is measured has its vectors
+    engine.flush(3_600)  # so that what is measured has its vectors
 
     def ask(question: Question) -> tuple[Sequence[str], Mapping[int, tuple[frozenset[str], str]]]:
         found = [one.message.id or "" for one in asking.recall(question.text, top_k=MOST)]

@@ -33,9 +33,7 @@ def engine(model: ReplyingChatModel) -> Iterator[ContextEngine]:
 
 def asked_as(engine: ContextEngine, model: ReplyingChatModel) -> list[str]:
     """The modes in which the model was asked."""
-    long_term = engine._runtime.long_term
-    assert long_term is not None
-    assert long_term.wait(30)
+    assert engine.flush(30)
     instructions = {render_extraction_request((), mode=mode)[0].text: mode for mode in MODES}
     return [instructions[request[0].text] for request in model.requests]
 

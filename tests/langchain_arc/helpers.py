@@ -71,9 +71,7 @@ def said(engine: Any, session_id: str = "s") -> list[tuple[str, str]]:
 
 def settle(engine: ContextEngine) -> None:
     """Wait until every summary that is due is written."""
-    memory = engine._runtime.memory
-    assert memory is not None
-    assert memory.queue.wait(30)
+    assert engine.flush(30)
 
 
 def anthropic_request(messages: Sequence[BaseMessage]) -> dict[str, Any]:

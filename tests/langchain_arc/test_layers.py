@@ -232,7 +232,7 @@ with open_engine(settings=ArcSettings(summary=SummarySettings(llm_model="openai:
     print("opened")
     session = engine.session("s")
     session.append([Message(role, f"{role} says {n}") for n in range(15) for role in ("user", "assistant")])
-    engine._runtime.memory.queue.wait(30)
+    engine.flush(30)
     print(session.summary().narrative)
 """
 

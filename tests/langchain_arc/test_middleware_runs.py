@@ -1,6 +1,7 @@
 """`ArcMemoryMiddleware` where runs do not go straight: reviews, sub-agents, forks, other middleware, failures."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,14 +24,14 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command, interrupt
 from pydantic import BaseModel, Field
 
-from arc_common import BudgetExceededError, ContextEngine, Message, StoreUnavailableError, TokenBudget
-from arc_common.stores.in_memory import InMemoryStore
+from arc_common import BudgetExceededError, ContextEngine, Message, TokenBudget
 from arc_common.testing import CountingObserver
 from langchain_arc import open_engine
 from langchain_arc.middleware import ArcMemoryMiddleware
 from tests.langchain_arc.helpers import said
 from tests.langchain_arc.scripted_agents import ScriptedToolModel, call
 from tests.langchain_arc.test_middleware import ask, config, multiply, shown
+from tests.support.databases import unreadable, unwritable
 
 
 def asking(*, name: str = "multiply", call_id: str = "c1", **args: Any) -> AIMessage:
@@ -183,42 +184,24 @@ async def test_two_runs_of_one_conversation_at_once(engine: ContextEngine) -> No
     assert len(stored) == 24
 
 
-class Unreliable(InMemoryStore):
-    """A store that can stop reading or writing."""
-
-    reading = writing = True
-
-    def tail(self, *args: Any, **kwargs: Any) -> Any:
-        if not self.reading:
-            raise StoreUnavailableError("no reading")
-        return super().tail(*args, **kwargs)
-
-    def append(self, *args: Any, **kwargs: Any) -> Any:
-        if not self.writing:
-            raise StoreUnavailableError("no writing")
-        return super().append(*args, **kwargs)
-
-
 @pytest.mark.parametrize("way", ["invoke", "ainvoke", "astream"])
 @pytest.mark.parametrize("failing", ["reading", "writing"])
-async def test_a_store_that_fails(failing: str, way: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_store_that_fails(tmp_path: Path, failing: str, way: str, caplog: pytest.LogCaptureFixture) -> None:
     """The agent goes on with its own state, cut to the budget; the failure is logged, counted and healed later."""
-    observer = CountingObserver()
-    with open_engine(observer=observer) as engine:
-        store = Unreliable()
-        engine._runtime.conversations = store
+    observer, url = CountingObserver(), f"sqlite:///{tmp_path}/arc.db"
+    fault = {"reading": unreadable, "writing": unwritable}[failing]
+    with open_engine(url, observer=observer) as engine:
         model = ScriptedToolModel()
         memory = ArcMemoryMiddleware(engine, budget=TokenBudget(300, 100))
         agent = create_agent(model, [multiply], middleware=[memory], checkpointer=InMemorySaver())
         await ask(agent, "zero " * 20, way)
-        setattr(store, failing, False)
-        for n in range(8):
-            await ask(agent, f"turn {n} " * 10, way)
+        with fault(url, "arc_messages"):
+            for n in range(8):
+                await ask(agent, f"turn {n} " * 10, way)
         assert all(request[-1].type == "human" for request in model.requests)
         assert len(model.requests[-1]) < 9  # of 17 messages in the state
-        assert observer.counts[{"reading": "context.errors", "writing": "save.errors"}[failing]] >= 8
-        assert "no " + failing in caplog.text
-        setattr(store, failing, True)
+        assert observer.counts["context.errors"] + observer.counts["save.errors"] >= 8
+        assert {"reading": "no such table", "writing": "disk full"}[failing] in caplog.text
         await ask(agent, "at last", way)
         assert len(said(engine)) == 20
 

@@ -213,19 +213,23 @@ def test_an_engine_with_langchains_models(tmp_path: Any) -> None:
     counter, clock_ids = HeuristicTokenCounter(), iter(["id1", "id2"])
     with open_engine(
         sqlite_url(tmp_path),
-        llm=GenericFakeChatModel(messages=iter(["hi"])),
+        llm=GenericFakeChatModel(messages=iter(['[{"content": "User lives in Busan.", "importance": 0.9}]'])),
         embeddings=DeterministicFakeEmbedding(size=4),
         token_counter=counter,
         new_id=lambda: next(clock_ids),
     ) as engine:
         assert isinstance(engine, ContextEngine)
-        assert engine._runtime.chat_model.complete([Message("user", "hello")]) == "hi"
-        assert len(engine._runtime.embedder.embed(["a"])[0]) == 4
         assert engine.token_counter is counter
         assert engine.session("s").append(Message("user", "hello"))[0].id == "id1"
+        engine.documents.add(["The harbour opens at nine."])
+        (found,) = engine.documents.search("harbour")
+        assert "vector" in found.score_parts
+        (memory,) = engine.memories(user_id="ann").extract("I live in Busan: the User lives in Busan.")
+        assert memory.text == "User lives in Busan."
     echo = Echo()
     with open_engine(llm=echo) as engine:
-        assert engine._runtime.chat_model is echo
+        engine.memories(user_id="ann").extract("I live in Busan.")
+        assert echo.shown
 
 
 def test_a_wrong_address() -> None:

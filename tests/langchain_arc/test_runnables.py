@@ -2,6 +2,8 @@
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,14 +21,14 @@ from arc_common import (
     ContextEngine,
     InvalidInputError,
     Message,
-    StoreUnavailableError,
+    StoreError,
     TokenBudget,
 )
 from arc_common.testing import CountingObserver
 from langchain_arc import ArcContext, open_engine, with_arc_memory
 from tests.langchain_arc.helpers import WAYS, echo_model, run, said
 from tests.langchain_arc.scripted_agents import ScriptedToolModel, call
-from tests.langchain_arc.test_middleware_runs import Unreliable
+from tests.support.databases import unreadable, unwritable
 
 PROMPT = ChatPromptTemplate.from_messages([MessagesPlaceholder("history"), ("human", "{question}")])
 KEYS = {"input_messages_key": "question", "history_messages_key": "history"}
@@ -159,30 +161,33 @@ async def test_of_several_iterations_the_last_one_is_stored(engine: ContextEngin
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("failing_part", ["reading", "writing"])
-async def test_a_store_that_fails_before_the_chain_runs(failing_part: str, way: str) -> None:
+async def test_a_store_that_fails_before_the_chain_runs(tmp_path: Path, failing_part: str, way: str) -> None:
     """It stops the turn, or the chain runs without what could not be read or stored; both are counted."""
-    observer = CountingObserver()
-    with open_engine(observer=observer) as engine:
-        store = Unreliable()
-        engine._runtime.conversations = store
-        setattr(store, failing_part, False)
-        with pytest.raises(StoreUnavailableError):
-            await run(way, with_arc_memory(echo_model(), engine), "hello")
-        await run(way, with_arc_memory(echo_model(), engine, on_store_error="continue"), "hello")
+    observer, url = CountingObserver(), f"sqlite:///{tmp_path}/arc.db"
+    fault = {"reading": unreadable, "writing": unwritable}[failing_part]
+    with open_engine(url, observer=observer) as engine:
+        await run("invoke", with_arc_memory(echo_model(), engine), "before")
+        with fault(url, "arc_messages"):
+            with pytest.raises(StoreError):
+                await run(way, with_arc_memory(echo_model(), engine), "hello")
+            await run(way, with_arc_memory(echo_model(), engine, on_store_error="continue"), "hello")
         assert observer.counts[{"reading": "context.errors", "writing": "save.errors"}[failing_part]] >= 1
 
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke", "stream", "astream"])
-async def test_an_answer_that_can_not_be_stored_comes_back(way: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_answer_that_can_not_be_stored_comes_back(
+    tmp_path: Path, way: str, caplog: pytest.LogCaptureFixture
+) -> None:
     """It is logged, counted and handed on, whatever the policy is."""
     lost: list[Any] = []
-    observer = CountingObserver()
-    with open_engine(observer=observer, on_save_error=lambda error, messages: lost.append(messages)) as engine:
-        store = Unreliable()
-        engine._runtime.conversations = store
+    observer, url = CountingObserver(), f"sqlite:///{tmp_path}/arc.db"
+    with (
+        ExitStack() as faults,
+        open_engine(url, observer=observer, on_save_error=lambda error, messages: lost.append(messages)) as engine,
+    ):
 
         def breaking(messages: Any) -> AIMessage:
-            store.writing = False
+            faults.enter_context(unwritable(url, "arc_messages"))
             return AIMessage("six")
 
         await run(way, with_arc_memory(RunnableLambda(breaking), engine), "2 x 3?")

@@ -125,6 +125,4 @@ def _run(database: Path, statement: str) -> None:
 
 def settle(engine: ContextEngine) -> None:
     """Wait until every summary that is due is written."""
-    memory = engine._runtime.memory
-    assert memory is not None
-    assert memory.queue.wait(30)
+    assert engine.flush(30)

@@ -185,9 +185,7 @@ def test_what_leaves_the_queue_is_remembered(engine: ContextEngine, memory_of: M
     """In the background, without a model too; the next session knows it."""
     block = ArcLongTermBlock(engine, user_id="ann")
     put(memory_of("one", block), [user("I am allergic to peanuts."), assistant("Noted."), *hobbies()])
-    long_term = engine._runtime.long_term
-    assert long_term is not None
-    assert long_term.wait(30)
+    assert engine.flush(30)
     assert "peanuts" in shown(memory_of("two", block), "Am I allergic to anything?")
     assert "peanuts" not in shown(memory_of("two", ArcLongTermBlock(engine, user_id="eve")), "Am I allergic?")
 
@@ -206,9 +204,7 @@ def test_without_a_user_what_leaves_the_queue_is_remembered_too(engine: ContextE
     """Who puts the block into a `Memory` asked for memories; those of one session stay in it."""
     block = ArcLongTermBlock(engine)
     put(memory_of("one", block), [user("I am allergic to peanuts."), assistant("Noted."), *hobbies()])
-    long_term = engine._runtime.long_term
-    assert long_term is not None
-    assert long_term.wait(30)
+    assert engine.flush(30)
     assert "peanuts" in shown(memory_of("one", block), "Am I allergic to anything?")
     assert "peanuts" not in shown(memory_of("two", block), "Am I allergic to anything?")
     assert engine.memories().list() == []
@@ -260,9 +256,7 @@ def test_both_blocks_of_a_memory_share_the_budget(memory_of: MakeMemory, tokens:
         said = [user(f"Then the code of the locker in hall {n} was {n}55{n}. " + "So it is. " * 9) for n in range(40)]
         memory = memory_of("one", *blocks)
         put(memory, [one for message in said for one in (message, assistant("Noted."))])
-        long_term = engine._runtime.long_term
-        assert long_term is not None
-        assert long_term.wait(30)
+        assert engine.flush(30)
         text = shown(memory, "What was the code of the locker in which hall?")
         remembered, recalled = (
             asyncio.run(one.aget([user("code of the locker in which hall?")], session_id="one")) for one in blocks

@@ -1,15 +1,16 @@
 """`ArcChatMemoryBuffer` where its store fails or it is used wrongly: the reply goes on, nothing is lost or doubled."""
 
 import logging
+import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import create_engine
 
 from arc_common.engine import ContextEngine
 from arc_common.exceptions import InvalidInputError, SessionNotFoundError, StoreError, StoreUnavailableError
-from arc_common.protocols import StoredMessage
-from arc_common.stores.in_memory import InMemoryStore
+from arc_common.settings import ArcSettings
 from llamaindex_arc import open_engine
 from tests.databases import sqlite_url
 from tests.llamaindex_arc.helpers import (
@@ -64,29 +65,45 @@ def test_a_put_that_fails_does_not_break_the_reply(
         assert said(memory_over(engine).get_all()) == ["q0", "a0", "q1", "a1", "q2", "a2"]
 
 
-class UnsureStore(InMemoryStore):
-    """Stores, and then says that it could not: what a connection that breaks during a commit looks like."""
+class UnsureConnection(sqlite3.Connection):
+    """Commits, and then says that it could not, as a connection does that breaks in between."""
 
     unsure = False
 
-    def append(self, *args: Any, **kwargs: Any) -> list[StoredMessage]:
-        stored = super().append(*args, **kwargs)
-        if self.unsure:
-            raise StoreUnavailableError("the connection broke")
-        return stored
+    def commit(self) -> None:
+        super().commit()
+        self._break()
+
+    def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
+        cursor = super().execute(sql, *parameters)
+        if sql == "COMMIT":
+            self._break()
+        return cursor
+
+    def _break(self) -> None:
+        if UnsureConnection.unsure:
+            raise sqlite3.OperationalError("disk I/O error")
 
 
 @forms
-def test_a_message_that_was_stored_after_all_is_not_stored_twice(engine: ContextEngine, through_async: bool) -> None:
+def test_a_message_that_was_stored_after_all_is_not_stored_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, through_async: bool
+) -> None:
     """When nobody knows whether a put went through, trying again does no harm."""
-    store = UnsureStore()
-    engine._runtime.conversations = store
-    memory = Both(memory_over(engine), through_async=through_async)
-    store.unsure = True
-    memory.put(user("q"))
-    store.unsure = False
-    memory.put(assistant("a"))
-    assert said(memory.get_all()) == ["q", "a"]
+    reported: list[Exception] = []
+    database = create_engine(f"sqlite:///{tmp_path / 'c.db'}", connect_args={"factory": UnsureConnection})
+    settings = ArcSettings(summary={"enabled": False}, recall={"enabled": False})
+    with open_engine(database, settings=settings, on_save_error=lambda error, _: reported.append(error)) as engine:
+        memory = Both(memory_over(engine), through_async=through_async)
+        assert memory.get_all() == []
+        with monkeypatch.context() as patch:
+            patch.setattr(UnsureConnection, "unsure", True)
+            memory.put(user("q"))
+        assert len(reported) == 1
+        assert said(memory_over(engine).get_all()) == ["q"]
+        memory.put(assistant("a"))
+        assert said(memory.get_all()) == ["q", "a"]
+    database.dispose()
 
 
 @pytest.mark.parametrize("forget", ["reset", "set"])

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +17,6 @@ from llama_index.core.llms.mock import MockFunctionCallingLLM
 from arc_common.exceptions import ConfigurationError, InvalidInputError
 from arc_common.messages import Message, Role
 from arc_common.protocols import ChatModel, Embedder, QueryEmbedder
-from arc_common.retrieval import HybridIndex
 from llamaindex_arc import ArcLLM, LlamaIndexChatModel, LlamaIndexEmbedder, open_engine
 from tests.counters import Ones
 from tests.llamaindex_arc.helpers import Numbered, system, user
@@ -105,12 +105,13 @@ class Words(Letters):
     """Another."""
 
 
-def test_models_that_do_not_say_which_they_are_are_told_apart(caplog: pytest.LogCaptureFixture) -> None:
+def test_models_that_do_not_say_which_they_are_are_told_apart(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """By their class, where LlamaIndex has one name for all of them; and the log asks for a name."""
-    with open_engine(embed_model=Letters()) as engine:
+    url = f"sqlite:///{tmp_path}/arc.db"
+    with open_engine(url, embed_model=Letters()) as engine:
         engine.documents.add("a text")
-        index = HybridIndex(engine._runtime.index_store, embedder=LlamaIndexEmbedder(Words()))
-        assert index.search("a text")
+    with open_engine(url, embed_model=Words()) as engine:
+        assert engine.documents.search("a text")
     assert f"the stored vectors are from {__name__}.Letters, not from {__name__}.Words" in caplog.text
     assert LlamaIndexEmbedder(Letters()).name == f"{__name__}.Letters"
     assert LlamaIndexEmbedder(Letters(model_name="m")).name == f"{__name__}.Letters/m"
@@ -198,22 +199,27 @@ def test_is_named_as_llama_index_names_models() -> None:
 @pytest.mark.parametrize("models", ["llama_index", "arc", "none"])
 def test_open_engine_takes_both_kinds_of_models(models: str) -> None:
     """LlamaIndex's models are wrapped, arc's are taken as they are, and none is needed."""
-    chat_model, embedder = Numbered(), Unembedded()
+    chat_model, answered = Numbered(), []
+
+    def answer(messages: Sequence[ChatMessage], **_: Any) -> ChatMessage:
+        answered.append(messages)
+        return ChatMessage("[]", role=MessageRole.ASSISTANT)
+
+    llm = MockFunctionCallingLLM(response_generator=answer)
     kinds: dict[str, dict[str, Any]] = {
-        "llama_index": {"llm": MockLLM(), "embed_model": MockEmbedding(embed_dim=3)},
-        "arc": {"llm": chat_model, "embed_model": embedder},
+        "llama_index": {"llm": llm, "embed_model": MockEmbedding(embed_dim=3)},
+        "arc": {"llm": chat_model, "embed_model": LlamaIndexEmbedder(Letters())},
         "none": {},
     }
     counter = Ones()
     with open_engine(token_counter=counter, **kinds[models]) as engine:
-        runtime = engine._runtime
         assert engine.token_counter is counter
-        if models == "llama_index":
-            assert isinstance(runtime.chat_model, LlamaIndexChatModel)
-            assert isinstance(runtime.embedder, LlamaIndexEmbedder)
-        else:
-            assert runtime.chat_model is (chat_model if models == "arc" else None)
-            assert runtime.embedder is (embedder if models == "arc" else None)
+        engine.documents.add(["The harbour opens at nine."])
+        (found,) = engine.documents.search("harbour")
+        assert ("vector" in found.score_parts) is (models != "none")
+        engine.memories(user_id="ann").extract("I live in Busan.")
+    assert bool(chat_model.seen) is (models == "arc")
+    assert len(answered) == (1 if models == "llama_index" else 0)
 
 
 @pytest.mark.parametrize(
