@@ -1,13 +1,14 @@
 """Databases as they are behind an engine: their rows, and faults in them. Plain SQL, on SQLite and PostgreSQL."""
 
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import create_engine, text
+from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.pool import NullPool
 
-__all__ = ["indexed", "rows", "run", "unreadable", "unwritable"]
+__all__ = ["indexed", "observed", "rows", "run", "unreadable", "unwritable"]
 
 _INDEXED = """
     SELECT texts.text FROM arc_index_entries entries
@@ -16,6 +17,17 @@ _INDEXED = """
     WHERE scopes.kind = :kind AND scopes.user_id = :user_id AND scopes.session_id = :session_id
     ORDER BY entries.id
 """
+
+
+def observed(url: str, before: Callable[[str], None]) -> Engine:
+    """Open a SQLite database that calls `before` with each statement first; what it raises, the statement raises."""
+
+    class Connection(sqlite3.Connection):
+        def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
+            before(sql)
+            return super().execute(sql, *parameters)
+
+    return create_engine(url, connect_args={"factory": Connection})
 
 
 def rows(url: str, statement: str, **values: Any) -> list[tuple[Any, ...]]:

@@ -41,8 +41,7 @@ def lived(url: str) -> Counter[str]:
         session = engine.session("s", user_id="ann")
         session.append([message for number in range(TURNS) for message in told(number)])
         session.summarize()
-        assert engine._runtime.long_term is not None
-        assert engine._runtime.long_term.wait(60)
+        assert engine.flush(60)
         assert len(session.facts()) > TURNS / 2
         assert len(engine.memories(user_id="ann").list()) > TURNS / 2
     database.dispose()

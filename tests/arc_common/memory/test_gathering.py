@@ -87,7 +87,7 @@ def test_words_leave_with_the_message_that_said_them(opened, by_model, how):
     session = engine.session("s", user_id="ann")
     if how == "edit":
         session.append([Message("user", "Never mind that.", id=message.id)])
-        assert engine._runtime.long_term.wait(LONG, key=KEY)
+        assert engine.flush(LONG)
     elif how == "remove":
         session.remove([message.id])
     else:
@@ -150,7 +150,7 @@ def test_user_messages_without_answers_are_read_in_the_end(opened):
     session = engine.session("s", user_id="ann")
     for number in range(8):
         engine._runtime.long_term.schedule(KEY, session.append(Message("user", f"note {number}")))
-    assert engine._runtime.long_term.wait(LONG)
+    assert engine.flush(LONG)
     assert len(model.requests) == 1
 
 
@@ -351,7 +351,7 @@ def test_memories_of_a_turn_are_cheap_where_there_are_none(watched, opened):
     engine, store = watched()
     for _ in range(5):
         assert memories_of_turn(engine._runtime, KEY, "hiking") == []
-    assert engine._runtime.long_term.wait(LONG)
+    assert engine.flush(LONG)
     assert store.asked == {"count": 5, "read_to": 1, "unread": 1}
     assert memories_of_turn(engine._runtime, None, "hiking") == memories_of_turn(engine._runtime, KEY, " ") == []
     assert store.asked["count"] == 5

@@ -1,14 +1,14 @@
 """How far sessions were read for memories: over restarts, failures, edits and other processes."""
 
+import sqlite3
+from itertools import count
+
 import pytest
 
 from arc_common import ContextEngine, Message
-from arc_common.exceptions import StoreUnavailableError
-from arc_common.indexing import Scope
-from arc_common.protocols import SessionKey
 from arc_common.settings import ArcSettings
 from arc_common.testing import CountingObserver, ReplyingChatModel, SlowChatModel
-from tests.databases import sqlite_url
+from tests.support.databases import indexed, observed, rows, unwritable
 
 LONG = 20.0
 """Seconds that nothing here takes."""
@@ -18,14 +18,23 @@ BUSAN = '[{"content": "The user lives in Busan.", "importance": 0.9}]'
 
 
 @pytest.fixture
-def opened(tmp_path):
+def url(tmp_path):
+    return f"sqlite:///{tmp_path}/arc.db"
+
+
+@pytest.fixture
+def opened(url):
     """Opens engines on one database, as processes do that come one after another or stand side by side."""
     engines = []
 
-    def open_engine(model=None, **parts):
-        settings = ArcSettings(summary={"enabled": False}, recall={"enabled": False}, model_calls={"attempts": 1})
-        url = sqlite_url(tmp_path)
-        engines.append(ContextEngine.open(url, chat_model=model, settings=settings, **parts))
+    def open_engine(model=None, *, reads=True, database=None, **parts):
+        settings = ArcSettings(
+            summary={"enabled": False},
+            recall={"enabled": False},
+            model_calls={"attempts": 1},
+            memory={"enabled": reads},
+        )
+        engines.append(ContextEngine.open(database or url, chat_model=model, settings=settings, **parts))
         return engines[-1]
 
     yield open_engine
@@ -34,7 +43,7 @@ def opened(tmp_path):
 
 
 def settle(engine):
-    assert engine._runtime.long_term.wait(LONG)
+    assert engine.flush(LONG)
 
 
 def say(engine, *messages, session="s"):
@@ -55,7 +64,7 @@ def shown(engine, question):
 
 
 @pytest.mark.parametrize("reopens", [True, False])
-def test_an_edit_takes_the_old_words_out_of_prompts(opened, reopens):
+def test_an_edit_takes_the_old_words_out_of_prompts(opened, url, reopens):
     """Also after a restart, and by a process that has not read them."""
     first = opened()
     say(first, Message("user", "My passport number is M1234567.", id="m1"), "Noted.")
@@ -67,11 +76,11 @@ def test_an_edit_takes_the_old_words_out_of_prompts(opened, reopens):
     say(second, Message("user", "[removed]", id="m1"))
     for engine in [second] if reopens else [first, second]:
         assert "M1234567" not in shown(engine, "What is my passport number?")
-    assert second._runtime.index_store.count(Scope("default", "ann"), "memory") == 0
+    assert indexed(url, "memory", user_id="ann") == []
 
 
 @pytest.mark.parametrize("end", ["remove", "clear", "delete"])
-def test_what_another_process_removes_leaves_prompts(opened, end):
+def test_what_another_process_removes_leaves_prompts(opened, url, end):
     """At once, and from the index."""
     first = opened()
     say(first, Message("user", "My passport number is M1234567.", id="m1"), "Noted.")
@@ -83,7 +92,7 @@ def test_what_another_process_removes_leaves_prompts(opened, end):
     for engine in (first, second):
         settle(engine)
         assert "M1234567" not in shown(engine, "What is my passport number?")
-    assert second._runtime.index_store.count(Scope("default", "ann"), "memory") == 0
+    assert indexed(url, "memory", user_id="ann") == []
 
 
 def test_the_new_words_of_an_edit_are_remembered(opened):
@@ -121,31 +130,29 @@ def test_an_edit_while_a_model_reads_the_old_words(opened):
     assert texts(engine) == []
 
 
-def test_an_edit_behind_which_the_store_fails(opened):
+def test_an_edit_behind_which_the_store_fails(opened, url):
     """What rested on the old words went with it; the new ones are read with the session's next work."""
-    observer = CountingObserver()
-    engine = opened(observer=observer)
+    observer, begun = CountingObserver(), count()
+    is_edit = False
+
+    def before(sql):
+        if is_edit and sql == "BEGIN IMMEDIATE" and next(begun) in (1, 2):  # what follows the edit's own transaction
+            raise sqlite3.OperationalError("disk I/O error")
+
+    database = observed(url, before)
+    engine = opened(observer=observer, database=database)
     say(engine, Message("user", "I love hiking in the mountains.", id="m1"), "Great!")
     settle(engine)
-    keeper = engine._runtime.long_term.keeper
-    forget, failures = keeper._store.forget_messages, iter([StoreUnavailableError("down")] * 2)
-
-    def failing(key, ids):
-        for error in failures:
-            raise error
-        return forget(key, ids)
-
-    keeper._store.forget_messages = failing
-    try:
-        say(engine, Message("user", "I love sailing on lakes.", id="m1"))
-        settle(engine)
-        assert texts(engine) == []
-        assert observer.counts["memory.extraction.errors"] == 2
-        say(engine, "hm")
-        settle(engine)
-    finally:
-        del keeper._store.forget_messages
+    is_edit = True
+    say(engine, Message("user", "I love sailing on lakes.", id="m1"))
+    settle(engine)
+    assert texts(engine) == []
+    assert observer.counts["memory.extraction.errors"] == 2
+    say(engine, "hm")
+    settle(engine)
     assert texts(engine) == ["I love sailing on lakes."]
+    engine.close()
+    database.dispose()
 
 
 def test_what_a_process_did_not_read_the_next_one_does(opened):
@@ -154,8 +161,7 @@ def test_what_a_process_did_not_read_the_next_one_does(opened):
     with opened(model) as engine:
         say(engine, "I live in Seoul.", "Nice!")
         assert model.asked.wait(LONG)
-        engine._runtime.long_term.queue.close(timeout=0)
-        model.may_answer.set()
+    model.may_answer.set()
     later = opened(ReplyingChatModel([SEOUL]))
     say(later, "Hello again")
     settle(later)
@@ -164,8 +170,7 @@ def test_what_a_process_did_not_read_the_next_one_does(opened):
 
 def test_a_turn_has_read_what_other_sessions_left(opened):
     """Those of the same user; a question is enough."""
-    with opened() as engine:
-        engine._runtime.long_term.queue.close()
+    with opened(reads=False) as engine:
         for number, place in enumerate(["the mountains", "deserts"]):
             say(engine, f"I love hiking in {place}.", "Great!", session=f"s{number}")
         engine.session("s9", user_id="eve").append([Message("user", "I love tea."), Message("assistant", "k")])
@@ -189,26 +194,16 @@ def test_short_runs_lose_nothing(opened, runs):
     assert texts(last) == sorted(f"I love {thing}." for thing in things)
 
 
-def test_what_a_store_refused_is_read_again(opened):
+def test_what_a_store_refused_is_read_again(opened, url):
     """At the session's next use."""
     engine = opened()
-    keeper = engine._runtime.long_term.keeper
-    commit, failures = keeper._store.commit, iter([StoreUnavailableError("down")])
-
-    def failing(*given, **others):
-        for error in failures:
-            raise error
-        return commit(*given, **others)
-
-    keeper._store.commit = failing
-    try:
+    assert texts(engine) == []
+    with unwritable(url, "arc_memories"):
         say(engine, "I love hiking in the mountains.", "Great!")
         settle(engine)
         assert texts(engine) == []
-        say(engine, "Anything else?", "No.")
-        settle(engine)
-    finally:
-        del keeper._store.commit
+    say(engine, "Anything else?", "No.")
+    settle(engine)
     assert texts(engine) == ["I love hiking in the mountains."]
 
 
@@ -241,19 +236,18 @@ def test_a_memory_that_was_deleted_does_not_come_back(opened):
 
 def test_a_cap_on_the_session_is_no_obstacle(tmp_path):
     """Messages that left before they were read are passed over, also where they leave a wide gap."""
-    url = sqlite_url(tmp_path)
-    settings = ArcSettings(storage={"max_messages_per_session": 4}, summary={"enabled": False})
-    with ContextEngine.open(url, settings=settings) as engine:
+    url = f"sqlite:///{tmp_path}/arc.db"
+    caps = {"storage": {"max_messages_per_session": 4}, "summary": {"enabled": False}}
+    with ContextEngine.open(url, settings=ArcSettings(**caps, memory={"enabled": False})) as engine:
         session = engine.session("s", user_id="ann")
-        engine._runtime.long_term.queue.close()
         for number in range(150):
             session.append([Message("user", f"hm {number}"), Message("assistant", "ok")])
         session.append([Message("user", "I love tea."), Message("assistant", "ok")])
-    with ContextEngine.open(url, settings=settings) as engine:
+    with ContextEngine.open(url, settings=ArcSettings(**caps)) as engine:
         engine.session("s", user_id="ann").append([Message("user", "hello")])
         settle(engine)
         assert texts(engine) == ["I love tea."]
-        assert engine._runtime.store.memories.read_to(SessionKey("s", user_id="ann")) == 302
+        assert rows(url, "SELECT remembered FROM arc_sessions") == [(302,)]
 
 
 def test_two_processes_that_read_the_same_store_it_once(opened):
@@ -276,8 +270,7 @@ def test_new_words_that_come_while_the_old_ones_are_read(opened, deleted):
     engine = opened(model)
     say(engine, Message("user", "I live in Seoul.", id="m1"), "Nice!")
     assert model.asked.wait(LONG)
-    with opened() as other:
-        other._runtime.long_term.queue.close()
+    with opened(reads=False) as other:
         if deleted:
             other.session("s", user_id="ann").delete()
         say(other, Message("user", "I live in Busan.", id="m1"), "Nice!")

@@ -6,9 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from arc_common import ContextEngine, Message
-from arc_common.indexing import Scope
 from arc_common.memories import MemoryStatus
-from arc_common.protocols import SessionKey
 from arc_common.settings import ArcSettings
 from arc_common.testing import ReplyingChatModel
 from tests.databases import sqlite_url
@@ -59,7 +57,7 @@ def test_in_the_background_too(opened):
     engine.memories(user_id="ann").add(CAT)
     session = engine.session("s", user_id="ann")
     session.save_turn(GONE, "I'm so sorry.")
-    assert engine._runtime.long_term.wait(20, key=SessionKey("s", user_id="ann"))
+    assert engine.flush(20)
     assert holding(engine) == {GONE}
 
 
@@ -140,7 +138,8 @@ def test_nothing_is_looked_for_where_rules_read(opened):
     """Nobody would be asked; and nothing is added to a request where nothing is known."""
     engine, _ = opened()
     engine.memories(user_id="ann").add(CAT)
-    assert engine._runtime.long_term._known(engine.memories(user_id="ann").scope, [Message("user", "Biscuit")]) == ()
+    engine.memories(user_id="ann").extract("Biscuit is ill.")
+    assert holding(engine) == {CAT, "Biscuit is ill"}
     engine, model = opened([])
     engine.memories(user_id="cid").extract("Biscuit is ill.")
     assert "arc:known" not in model.requests[0][-1].text
@@ -172,7 +171,7 @@ def test_what_joins_a_memory_that_is_there_ends_others_too(opened, again, replac
     assert holding(engine) == {again}
     assert (after.id, ann.get(before[0].id).superseded_by) == (before[1].id, before[1].id)
     assert [one.memory.text for one in ann.search("Biscuit the cat")] == [again]
-    assert engine._runtime.index_store.count(Scope("default", "ann"), "memory") == 1
+    assert [one.memory.text for one in ann.search(CAT)] == [again]
 
 
 def test_a_clock_that_went_back_within_a_session(opened):
@@ -182,7 +181,7 @@ def test_a_clock_that_went_back_within_a_session(opened):
     for number, (text, time) in enumerate([(CAT, noon), (GONE, noon - timedelta(minutes=5))]):
         session.append([Message("user", text, id=f"u{number}", created_at=time)])
         session.append([Message("assistant", "I see.", id=f"a{number}", created_at=time)])
-        assert engine._runtime.long_term.wait(20, key=SessionKey("s", user_id="ann"))
+        assert engine.flush(20)
     assert holding(engine) == {GONE}
 
 
@@ -193,7 +192,7 @@ def test_what_another_session_says_later_stays(opened):
     for name, text, time in (("t", CAT, noon), ("s", GONE, noon - timedelta(minutes=5))):
         said = [Message("user", text, created_at=time), Message("assistant", "I see.", created_at=time)]
         engine.session(name, user_id="ann").append(said)
-        assert engine._runtime.long_term.wait(20, key=SessionKey(name, user_id="ann"))
+        assert engine.flush(20)
     assert holding(engine) == {CAT, GONE}
 
 
@@ -228,7 +227,7 @@ def test_what_a_user_said_earlier_outranks_an_assistants_later_words(opened):
     for name, time, user, assistant in turns:
         said = [Message("user", user, created_at=time), Message("assistant", assistant, created_at=time)]
         engine.session(name, user_id="ann").append(said)
-        assert engine._runtime.long_term.wait(20, key=SessionKey(name, user_id="ann"))
+        assert engine.flush(20)
     assert holding(engine) == {"The user lives in Seoul."}
 
 
@@ -240,5 +239,5 @@ def test_saying_it_again_is_saying_it_later(opened):
         time = datetime(2026, month, 1, tzinfo=UTC)
         said = [Message("user", text, created_at=time), Message("assistant", "I see.", created_at=time)]
         engine.session(name, user_id="ann").append(said)
-        assert engine._runtime.long_term.wait(20, key=SessionKey(name, user_id="ann"))
+        assert engine.flush(20)
     assert holding(engine) == {seoul}
