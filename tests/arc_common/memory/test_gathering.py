@@ -2,40 +2,47 @@
 
 import json
 import os
+import re
+import sqlite3
 import time
-from collections import Counter
+from threading import Event, Thread
+from types import SimpleNamespace
 
 import pytest
 
 from arc_common import ContextEngine, Message
-from arc_common.exceptions import StoreError
 from arc_common.indexing import Scope
-from arc_common.memory.gathering import long_term_memory, scope_of
 from arc_common.protocols import SessionKey
-from arc_common.remembered import memories_of_session, memories_of_turn
 from arc_common.settings import ArcSettings
 from arc_common.testing import CountingObserver, FailingChatModel, ReplyingChatModel, SlowChatModel
-from tests.databases import sqlite_url
+from tests.support.databases import indexed, observed, rows
 
 LONG = 20.0
 """Seconds that nothing here takes."""
 
 KEY = SessionKey("s", user_id="ann")
+MEMORY = re.compile(r"^- \[[A-Z]+\] (.+) \(importance: ", re.MULTILINE)
 SEOUL = '[{"content": "The user lives in Seoul.", "importance": 0.9}]'
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def opened(request, tmp_path):
+@pytest.fixture
+def url(tmp_path):
+    return f"sqlite:///{tmp_path}/arc.db"
+
+
+@pytest.fixture
+def opened(url):
     """Opens engines; summaries are off, so that only memories ask the model."""
     engines = []
 
-    def open_engine(model=None, observer=None, embedder=None, **knobs):
-        url = None if request.param == "memory" else sqlite_url(tmp_path)
+    def open_engine(model=None, observer=None, embedder=None, database=None, **knobs):
         settings = ArcSettings(
             memory=knobs, summary={"enabled": False}, recall={"enabled": False}, model_calls={"attempts": 1}
         )
         engines.append(
-            ContextEngine.open(url, chat_model=model, embedder=embedder, observer=observer, settings=settings)
+            ContextEngine.open(
+                database or url, chat_model=model, embedder=embedder, observer=observer, settings=settings
+            )
         )
         return engines[-1]
 
@@ -49,10 +56,14 @@ def saved(engine, *texts, key=KEY):
     roles = ["user", "assistant"]
     session = engine.session(key.session_id, user_id=key.user_id, caller_id=key.caller_id)
     stored = session.append([Message(roles[n % 2], text) for n, text in enumerate(texts)])
-    service = engine._runtime.long_term
-    service.schedule(key, stored)
-    assert service.wait(LONG, key=key)
+    assert engine.flush(LONG)
     return stored
+
+
+def shown(engine, query, key=KEY):
+    """The memories that a turn shows."""
+    session = engine.session(key and key.session_id, user_id=key and key.user_id)
+    return MEMORY.findall(session.context(query).messages[-1].text)
 
 
 def texts(engine, **whose):
@@ -72,7 +83,7 @@ X = "works in the largest university hospital of the city of Busan"
 
 @pytest.mark.parametrize("by_model", [True, False], ids=["model", "rules"])
 @pytest.mark.parametrize("how", ["delete", "remove", "edit"])
-def test_words_leave_with_the_message_that_said_them(opened, by_model, how):
+def test_words_leave_with_the_message_that_said_them(opened, url, by_model, how):
     """Of two that say the same the one that is left says it in its own words, and is found by these alone."""
     short, long = f"The user {X}.", f"The user {X} as a nurse."
     answers = [json.dumps([{"type": "fact", "content": text, "importance": 0.8}]) for text in (short, long)]
@@ -95,8 +106,7 @@ def test_words_leave_with_the_message_that_said_them(opened, by_model, how):
     (left,) = engine.memories(user_id="ann").list()
     assert "nurse" not in repr(left)
     assert {session_id for session_id, _ in left.sources} == {"other"}
-    (entry,) = engine._runtime.index_store.fetch(Scope("default", "ann"), "memory", [left.id])
-    assert entry.text == left.text
+    assert indexed(url, "memory", user_id="ann") == [left.text]
     assert [one.memory for one in engine.memories(user_id="ann").search("the hospital of Busan")] == [left]
 
 
@@ -134,10 +144,10 @@ def test_a_message_is_read_once_and_with_its_answer(opened):
     stored = saved(engine, "I live in Seoul.")
     assert not model.requests
     answered = engine.session("s", user_id="ann").append(Message("assistant", "Nice!"))
-    service = engine._runtime.long_term
-    service.schedule(KEY, answered)
-    service.schedule(KEY, [*stored, *answered])
-    assert service.wait(LONG)
+    engine.session("s", user_id="ann").append([*stored, *answered])
+    assert engine.flush(LONG)
+    engine.session("s", user_id="ann").append([*stored, *answered])
+    assert engine.flush(LONG)
     assert len(model.requests) == 1
     assert "I live in Seoul." in model.requests[0][1].text
     assert "Nice!" in model.requests[0][1].text
@@ -149,7 +159,7 @@ def test_user_messages_without_answers_are_read_in_the_end(opened):
     engine = opened(model)
     session = engine.session("s", user_id="ann")
     for number in range(8):
-        engine._runtime.long_term.schedule(KEY, session.append(Message("user", f"note {number}")))
+        session.append(Message("user", f"note {number}"))
     assert engine.flush(LONG)
     assert len(model.requests) == 1
 
@@ -159,36 +169,33 @@ def test_what_comes_meanwhile_is_one_request(opened):
     inner = ReplyingChatModel(["[]"])
     model = SlowChatModel(inner)
     engine = opened(model)
-    session, service = engine.session("s", user_id="ann"), engine._runtime.long_term
-    service.schedule(KEY, session.append([Message("user", "first"), Message("assistant", "ok")]))
+    session = engine.session("s", user_id="ann")
+    session.append([Message("user", "first"), Message("assistant", "ok")])
     assert model.asked.wait(LONG)
     for number in range(5):
-        service.schedule(KEY, session.append([Message("user", f"then {number}"), Message("assistant", "ok")]))
+        session.append([Message("user", f"then {number}"), Message("assistant", "ok")])
     model.may_answer.set()
-    assert service.wait(LONG)
+    assert engine.flush(LONG)
     assert len(inner.requests) == 2
     assert all(f"then {number}" in inner.requests[1][1].text for number in range(5))
 
 
 @pytest.mark.parametrize("end", ["delete", "clear", "remove"])
-def test_what_was_removed_meanwhile_does_not_come_back(opened, end):
+def test_what_was_removed_meanwhile_does_not_come_back(opened, url, end):
     """The session, or the message, went while the model was at work."""
     model, observer = SlowChatModel(ReplyingChatModel([SEOUL])), CountingObserver()
     engine = opened(model, observer)
-    session, service = engine.session("s", user_id="ann"), engine._runtime.long_term
+    session = engine.session("s", user_id="ann")
     stored = session.append([Message("user", "I live in Seoul."), Message("assistant", "Nice!")])
-    service.schedule(KEY, stored)
     assert model.asked.wait(LONG)
     if end == "remove":
         session.remove([stored[0].id])
-        service.forget(KEY, [stored[0].id])
     else:
         getattr(session, end)()
-        service.forget(KEY)
     model.may_answer.set()
-    assert service.wait(LONG)
+    assert engine.flush(LONG)
     assert texts(engine, user_id="ann") == []
-    assert engine._runtime.index_store.count(Scope("default", "ann"), "memory") == 0
+    assert indexed(url, "memory", user_id="ann") == []
     assert not observer.counts["memory.saved.count"]
 
 
@@ -196,10 +203,8 @@ def test_a_message_that_was_edited_is_read_anew(opened):
     """What rested on its old words alone goes; its new words are remembered."""
     engine = opened()
     stored = saved(engine, "I love hiking in the mountains.", "Great!")
-    edited = engine.session("s", user_id="ann").append(Message("user", "I love sailing on lakes.", id=stored[0].id))
-    service = engine._runtime.long_term
-    service.schedule(KEY, edited)
-    assert service.wait(LONG)
+    engine.session("s", user_id="ann").append(Message("user", "I love sailing on lakes.", id=stored[0].id))
+    assert engine.flush(LONG)
     assert texts(engine, user_id="ann") == ["I love sailing on lakes."]
 
 
@@ -207,12 +212,11 @@ def test_what_waits_of_a_session_that_is_removed_is_not_read(opened):
     """Its messages are dropped."""
     model = ReplyingChatModel([SEOUL])
     engine = opened(model)
-    session, service = engine.session("s", user_id="ann"), engine._runtime.long_term
-    service.schedule(KEY, session.append(Message("user", "I live in Seoul.")))
+    session = engine.session("s", user_id="ann")
+    session.append(Message("user", "I live in Seoul."))
     session.delete()
-    service.forget(KEY)
-    service.schedule(KEY, session.append(Message("assistant", "Nice!")))
-    assert service.wait(LONG)
+    session.append(Message("assistant", "Nice!"))
+    assert engine.flush(LONG)
     assert texts(engine, user_id="ann") == []
 
 
@@ -239,86 +243,77 @@ def test_an_embedder_that_fails_costs_vectors(opened):
     """Memories are stored and found by words."""
     engine = opened(embedder=BrokenEmbedder())
     saved(engine, "I love hiking in the mountains.", "Great!")
-    assert memories_of_turn(engine._runtime, KEY, "mountains")
-
-
-class Watched:
-    """A store of memories that notes what it is asked for, and is down while `broken`."""
-
-    def __init__(self, memories):
-        self._memories, self.asked, self.broken = memories, Counter(), False
-        self.before_commit = lambda: None
-
-    def commit(self, scope, change, *, version, index=None):
-        self.before_commit()
-        return self._memories.commit(scope, change, version=version, index=index)
-
-    def __getattr__(self, name):
-        self.asked[name] += 1
-        if self.broken:
-            raise StoreError("down")
-        return getattr(self._memories, name)
+    assert shown(engine, "mountains")
 
 
 @pytest.fixture
-def watched(opened):
-    """Opens an engine whose memories are in a watched store."""
+def watched(opened, url):
+    """Opens an engine on a database whose statements on memories are noted, and fail while it is `broken`."""
+    databases = []
 
     def open_engine(observer=None):
-        engine = opened(observer=observer)
-        runtime = engine._runtime
-        store = Watched(runtime.store.memories)
-        runtime.own_long_term = long_term_memory(
-            store,
-            conversations=runtime.store,
-            index_store=lambda: runtime.index_store,
-            chat_model=None,
-            embedder=None,
-            settings=runtime.settings,
-            observer=runtime.observer,
-            clock=runtime.clock,
-        )
-        return engine, store
+        state = SimpleNamespace(statements=[], broken=False, before=lambda sql: None)
 
-    return open_engine
+        def before(sql):
+            state.before(sql)
+            if "arc_memories" in sql:
+                state.statements.append(sql)
+                if state.broken:
+                    raise sqlite3.OperationalError("disk I/O error")
+
+        databases.append(observed(url, before))
+        return opened(observer=observer, database=databases[-1]), state
+
+    yield open_engine
+    for database in databases:
+        database.dispose()
 
 
 def test_a_store_that_fails_is_counted(watched):
     """And logged; nothing is raised."""
     observer = CountingObserver()
-    engine, store = watched(observer)
-    store.broken = True
+    engine, state = watched(observer)
+    engine.memories(user_id="ann").list()
+    state.broken = True
     saved(engine, "I love hiking in the mountains.", "Great!")
     assert observer.counts["memory.extraction.errors"] >= 1
 
 
-def test_what_was_removed_at_the_last_moment_does_not_come_back(watched):
+def test_what_was_removed_at_the_last_moment_does_not_come_back(watched, opened, url):
     """By another process, after its message had been looked for and before its memory was stored."""
-    engine, store = watched()
+    engine, state = watched()
+    other, background = opened(), []
 
-    def delete():
-        engine._runtime.store.delete(KEY)
-        store.forget_session(KEY)
+    def delete(sql):
+        if background and sql == "BEGIN IMMEDIATE" and background.pop():
+            other.session("s", user_id="ann").delete()
 
-    store.before_commit = delete
-    saved(engine, "I love hiking in the mountains.", "Great!")
+    session = engine.session("s", user_id="ann")
+    session.append(Message("user", "I love hiking in the mountains."))
+    assert engine.flush(LONG)
+    state.before = delete
+    background.extend([True, False])  # the first transaction appends the answer, the next one stores the memory
+    session.append(Message("assistant", "Great!"))
+    assert engine.flush(LONG)
+    assert background == []
+    assert not session.exists()
     assert texts(engine, user_id="ann") == []
-    assert engine._runtime.index_store.count(Scope("default", "ann"), "memory") == 0
+    assert indexed(url, "memory", user_id="ann") == []
 
 
-def test_closing_while_a_model_is_at_work(opened):
+def test_closing_while_a_model_is_at_work(opened, url):
     """What it says then is not stored, and nobody waits for it long."""
     model = SlowChatModel(ReplyingChatModel([SEOUL]))
     engine = opened(model)
-    stored = engine.session("s", user_id="ann").append([Message("user", "I live in Seoul."), Message("assistant", "k")])
-    service = engine._runtime.long_term
-    service.schedule(KEY, stored)
+    engine.session("s", user_id="ann").append([Message("user", "I live in Seoul."), Message("assistant", "k")])
     assert model.asked.wait(LONG)
-    service.queue.close(timeout=0)
+    begin = time.monotonic()
+    engine.close()
+    assert time.monotonic() - begin < LONG / 2
     model.may_answer.set()
     assert model.answered.wait(LONG)
     time.sleep(0.05)
-    assert texts(engine, user_id="ann") == []
+    assert rows(url, "SELECT * FROM arc_memories") == []
 
 
 @pytest.mark.parametrize(
@@ -335,59 +330,70 @@ def test_closing_while_a_model_is_at_work(opened):
 def test_whose_memories_a_session_has(opened, scope, user, expected):
     """As the setting says; without a user, its own rather than everybody's."""
     key = SessionKey("s", user_id=user)
-    assert scope_of(key, ArcSettings(memory={"scope": scope})) == expected
     engine = opened(scope=scope)
     saved(engine, "I love hiking in the mountains.", "Great!", key=key)
-    assert memories_of_session(engine._runtime, key).scope == expected
-    assert [one.memory.text for one in memories_of_turn(engine._runtime, key, "hiking")] == [
-        "I love hiking in the mountains."
-    ]
+    engine.session("s", user_id=user).remember()  # by itself, one of nobody is not read
+    assert engine.flush(LONG)
+    assert shown(engine, "hiking", key) == ["The user said: I love hiking in the mountains."]
     whose = {"user_id": expected.user_id, "session_id": expected.session_id}
     assert texts(engine, **whose) == ["I love hiking in the mountains."]
 
 
 def test_memories_of_a_turn_are_cheap_where_there_are_none(watched, opened):
-    """One count a turn, and how far the session was read at its first; off, or without a question, not even that."""
-    engine, store = watched()
-    for _ in range(5):
-        assert memories_of_turn(engine._runtime, KEY, "hiking") == []
+    """One count a turn; off, not even that."""
+    engine, state = watched()
+    assert shown(engine, "hiking") == []
     assert engine.flush(LONG)
-    assert store.asked == {"count": 5, "read_to": 1, "unread": 1}
-    assert memories_of_turn(engine._runtime, None, "hiking") == memories_of_turn(engine._runtime, KEY, " ") == []
-    assert store.asked["count"] == 5
+    state.statements.clear()
+    for _ in range(5):
+        assert shown(engine, "hiking") == []
+    assert len(state.statements) == 5
+    assert shown(engine, "hiking", None) == []
+    assert engine.flush(LONG)
+    assert len(state.statements) == 5
     engine.memories(user_id="ann").add("User likes hiking")
-    assert len(memories_of_turn(engine._runtime, KEY, "hiking")) == 1
-    assert store.asked["count"] == 5
+    assert shown(engine, "hiking") == ["User likes hiking"]
     off = opened(enabled=False)
-    off.memories(user_id="ann").add("User likes hiking")
-    assert memories_of_turn(off._runtime, KEY, "hiking") == []
+    assert shown(off, "hiking") == []
 
 
 def test_memories_of_a_turn_never_raise(watched):
     """The turn goes on without them, counted."""
     observer = CountingObserver()
-    engine, store = watched(observer)
+    engine, state = watched(observer)
     engine.memories(user_id="ann").add("User likes hiking")
-    store.broken = True
-    assert memories_of_turn(engine._runtime, KEY, "hiking") == []
+    state.broken = True
+    assert shown(engine, "hiking") == []
     assert observer.counts["memory.errors"] == 1
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_gathers_too(opened):
-    """Also when another thread of the parent held the locks."""
+    """Also when another thread of the parent is at work on memories."""
     engine = opened()
-    engine.memories(user_id="ann").add("User keeps bees")
-    service = engine._runtime.long_term
-    with service._lock, service.keeper._lock, service.keeper._touches._lock:
-        child = os.fork()
-        if child == 0:
-            code = 1
-            try:
-                saved(engine, "I love hiking in the mountains.", "Great!")
-                found = memories_of_turn(engine._runtime, KEY, "hiking")
-                code = 0 if len(found) == 1 and service.wait(LONG) else 2
-            finally:
-                os._exit(code)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    ann = engine.memories(user_id="ann")
+    ann.add("User keeps bees")
+    ended = Event()
+
+    def work():
+        while not ended.is_set():
+            ann.search("bees")
+
+    thread = Thread(target=work)
+    thread.start()
+    try:
+        for number in range(3):
+            child = os.fork()
+            if child == 0:
+                code = 1
+                try:
+                    key = SessionKey(f"s{number}", user_id=f"user{number}")
+                    saved(engine, "I love hiking in the mountains.", "Great!", key=key)
+                    code = 0 if len(shown(engine, "hiking", key)) == 1 else 2
+                finally:
+                    os._exit(code)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    finally:
+        ended.set()
+        thread.join()
