@@ -335,8 +335,8 @@ def _fact(clause: _Clause) -> ProposedFact:
 
 _WIDE_KEY = 6
 _ATTRIBUTE = re.compile(
-    r"\b(?:my|our|the|his|her|their|your)\s((?:[\w'-]{1,20}\s){0,3}?[\w'-]{1,20})(?:\s(?:is|are|was"
-    r"|were|has|will|number is)\b|'s\s)",
+    r"\b(?:my|our|the|his|her|their|your)\s(?:(?-i:new)\s)?((?:[\w'-]{1,20}\s){0,3}?[\w'-]{1,20})"
+    r"(?:(?:\snumber|(?<=mail)\saddress)?\s(?:is|are|was|were|has|will|(?:just\s)?changed)\b|'s\s)",
     re.IGNORECASE,
 )
 _TOPIC = re.compile(

@@ -10,6 +10,7 @@ from arc_common.tokens.features import features
 __all__ = ["CalibratedTokenCounter"]
 
 _RELATIVE_ERROR = 0.13
+"""As much at 500 tokens as at 16,000 (1.12 both): what a kind of text costs more, more of it costs, too."""
 
 
 class CalibratedTokenCounter:

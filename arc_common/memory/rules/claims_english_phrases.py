@@ -151,6 +151,7 @@ PHRASES = tuple(
     (re.compile(pattern, re.IGNORECASE), short)
     for pattern, short in (
         (r"\bhalf an hour\b", "30 minutes"),
+        (r"\b(e-?mail) address\b", r"\1"),
         (r"\bgot ((?:my|our|the|his|her) [\w-]+(?: [\w-]+)?) (?:off|out|removed)\b", r"removed \1"),
         (
             (

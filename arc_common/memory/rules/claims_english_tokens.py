@@ -210,5 +210,5 @@ def _name(text: str) -> list[Word]:
 
 @lru_cache(4096)
 def stem_of(word: str) -> str:
-    """The stem of a word, spelled in one way."""
-    return "".join(analyze(_SAME.get(word, word))[-1:])
+    """The stem of a word, spelled in one way; an e-mail address has none shorter than itself."""
+    return word if "@" in word else "".join(analyze(_SAME.get(word, word))[-1:])

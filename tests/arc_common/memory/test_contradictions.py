@@ -98,6 +98,9 @@ def test_no_text_contradicts_itself_and_the_order_makes_no_difference(name):
         ("", "User lives in Seoul"),
         ("I live in Seoul", "저는 서울에 살아요"),
         ("My rent is 900 euros", "My rent is due on the 1st"),
+        ("My email is ann@mail.com", "My work email is ann@office.com"),
+        ("My email is ann@mail.com", "My wife's new email is eve@mail.com"),
+        ("I got an email from ann@mail.com", "I got an email from eve@mail.com"),
         ("User lives in Seoul", "User moved to the front row"),
         ("사용자는 서울에 산다", "사용자는 부산으로 이사할 계획이다"),
         ("사용자는 삼성전자에 다닌다", "사용자는 헬스장에 다닌다"),
@@ -115,6 +118,8 @@ def test_what_is_no_contradiction(old, new):
         ("User: I live in Seoul.", "The user moved to Busan."),
         ("User prefers tea over coffee", "User prefers coffee over tea"),
         ("User switched from Jira to Linear", "User uses Jira"),
+        ("My email is ann@mail.com", "My new email is ann.lee@mail.com"),
+        ("My email address is ann@mail.com", "My email changed to ann@mail.org"),
     ],
 )
 def test_what_is_one(old, new):

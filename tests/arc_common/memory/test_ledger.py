@@ -220,6 +220,26 @@ def test_a_note_in_korean_is_found_before_its_particle() -> None:
             id="back again",
         ),
         pytest.param(
+            ["My email is ann@mail.com.", "My new email is ann.lee@mail.com."],
+            ["My new email is ann.lee@mail.com"],
+            id="new one",
+        ),
+        pytest.param(
+            ["My email address is ann@mail.com.", "My email changed to lee@mail.com."],
+            ["My email changed to lee@mail.com"],
+            id="changed to",
+        ),
+        pytest.param(
+            ["My phone number is 555-1111.", "My phone number has changed to 555-2222."],
+            ["My phone number has changed to 555-2222"],
+            id="has changed to",
+        ),
+        pytest.param(
+            ["My cat is Miso.", "My new cat is Rex."],
+            ["My cat is Miso", "My new cat is Rex"],
+            id="one more",
+        ),
+        pytest.param(
             [
                 "I have a cat called Miso.",
                 "I have a dog called Rex.",
