@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,14 +13,15 @@ from hypothesis import strategies as st
 from arc_common import ArcSettings, ContextEngine, ContextWindow, HeuristicTokenCounter, Message, Session, TokenBudget
 from arc_common.context_window import Item
 from arc_common.tokens.budget import DEFAULT_SECTIONS
+from tests.support.databases import unreadable
 
 BEGIN = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
 
-def engine_with(**knobs: Any) -> ContextEngine:
-    """An engine in memory that counts fast, adopts summaries by the number of messages, and takes no note of time."""
+def engine_with(url: str | None = None, **knobs: Any) -> ContextEngine:
+    """An engine that counts fast, adopts summaries by the number of messages, and takes no note of time."""
     knobs = {"summary": {"high_water_tokens": 0}, "conversation": {"resume_note_days": None}, **knobs}
-    return ContextEngine.open(token_counter=HeuristicTokenCounter(), settings=ArcSettings(**knobs))
+    return ContextEngine.open(url, token_counter=HeuristicTokenCounter(), settings=ArcSettings(**knobs))
 
 
 def talk(session: Session, texts: Sequence[str], *, first: int = 0) -> None:
@@ -286,18 +288,14 @@ class TestMessages:
             assert all("Pelican" not in one.message.text for one in session.recall("boat Pelican"))
 
 
-def test_a_failing_index_breaks_no_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_index_breaks_no_turn(tmp_path: Path) -> None:
     """The turn goes on without, and the receipt says so."""
-    with engine_with() as engine:
+    url = f"sqlite:///{tmp_path}/arc.db"
+    with engine_with(url) as engine:
         session = engine.session("s")
         long_talk(session)
-        store = engine._runtime.index_store
-
-        def away(*_: object, **__: object) -> None:
-            raise ConnectionError("away")
-
-        monkeypatch.setattr(store, "lexical", away)
-        window = session.context("What is my boat called?")
+        with unreadable(url, "arc_index_entries"):
+            window = session.context("What is my boat called?")
         assert not recalled(window)
         assert any("messages were not recalled" in note for note in window.receipt.notes)
 

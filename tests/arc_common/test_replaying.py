@@ -1,5 +1,7 @@
 """A stored turn shown again: as the model was shown it, and without changing anything."""
 
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
@@ -169,16 +171,27 @@ def test_a_long_rest_is_noted_as_it_was(placement):
         assert "last active" not in str(engine.admin.replay("s", 1).window.messages)
 
 
-def test_nothing_is_changed(engine):
+def everything(tmp_path):
+    """All that the database holds, if there is one."""
+    path = tmp_path / "arc.db"
+    if not path.exists():
+        return None
+    with closing(sqlite3.connect(path)) as connection:
+        return list(connection.iterdump())
+
+
+def test_nothing_is_changed(engine, tmp_path):
     """No view is adopted, no receipt kept, nothing written."""
     session = engine.session("s")
     for n in range(30):
         session.save_turn(f"Question {n}: order ORD-{n:04}?", f"Answer {n}.")
     session.summarize()
     assert NOT_ADOPTED in engine.admin.replay("s").window.receipt.notes
-    before = engine.admin.debug("s"), engine._runtime.hierarchy.inspect(session._key), session.messages()
+    assert engine.flush()
+    before = engine.admin.debug("s"), session.messages(), everything(tmp_path)
     first = [engine.admin.replay("s", n) for n in (None, 1, 15)]
-    assert (engine.admin.debug("s"), engine._runtime.hierarchy.inspect(session._key), session.messages()) == before
+    assert engine.flush()
+    assert (engine.admin.debug("s"), session.messages(), everything(tmp_path)) == before
     assert [engine.admin.replay("s", n) for n in (None, 1, 15)] == first
     assert before[0].receipt is None
 

@@ -1,10 +1,13 @@
 """Settings act where they say they do."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
-from sqlalchemy import create_engine, event, text
+from sqlalchemy import create_engine, event
 
 from arc_common import ArcSettings, ContextEngine, Document, TiktokenCounter
 from tests.databases import sqlite_url
+from tests.support.databases import rows
 
 
 @pytest.mark.parametrize(
@@ -30,23 +33,36 @@ def test_sqlite_is_treated_as_the_settings_say(tmp_path, storage, pragma, value)
     database.dispose()
 
 
-def test_the_pool_is_as_large_as_the_settings_say():
-    """And a server is not waited for longer."""
-    settings = ArcSettings(storage={"pool_size": 3, "pool_timeout_seconds": 2, "connect_timeout_seconds": 1.2})
-    with ContextEngine.open("postgresql://nobody@127.0.0.1:1/none", settings=settings) as engine:
-        pool = engine._runtime.conversations.engine.pool
-        assert (pool.size(), pool.timeout()) == (3, 2)
+def test_the_pool_is_as_large_as_the_settings_say(postgres_database):
+    """However many use the engine at once."""
+    url = postgres_database()
+    with ContextEngine.open(url, settings=ArcSettings(storage={"pool_size": 3})) as engine:
+        with ThreadPoolExecutor(12) as pool:
+            list(pool.map(lambda n: engine.session(f"s{n}").save_turn("hi", "hello"), range(60)))
+        assert engine.flush(60)
+        ((connections,),) = rows(
+            url,
+            "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()",
+        )
+        assert 1 <= connections <= 3
 
 
-@pytest.mark.parametrize(("index_cache_bytes", "is_kept"), [(0, False), (2**30, True)], ids=["nothing", "all"])
-def test_the_index_keeps_in_memory_what_the_settings_allow(tmp_path, index_cache_bytes, is_kept):
-    """Over SQLite; what is found is the same."""
-    settings = ArcSettings(storage={"index_cache_bytes": index_cache_bytes})
-    with ContextEngine.open(sqlite_url(tmp_path), embedder=Counting(), settings=settings) as engine:
-        engine.documents.add([f"{'a' * n} text" for n in range(30)])
-        assert engine.documents.search("a" * 7 + " text", top_k=1)[0].document.text == "a" * 7 + " text"
-        copies = engine._runtime.conversations.index._finder._copies
-        assert any(copy.vectors is not None for copy in copies._copies.values()) is is_kept
+def test_the_index_keeps_in_memory_what_the_settings_allow(tmp_path):
+    """Over SQLite, where a second search reads less then; what is found is the same."""
+    counts = {}
+    for index_cache_bytes in (0, 2**30):
+        read = []
+        database = create_engine(f"sqlite:///{tmp_path}/{index_cache_bytes}.db")
+        event.listen(database, "connect", lambda connection, _, read=read: connection.set_trace_callback(read.append))
+        settings = ArcSettings(storage={"index_cache_bytes": index_cache_bytes})
+        with ContextEngine.open(database, embedder=Counting(), settings=settings) as engine:
+            engine.documents.add([f"{'a' * n} text" for n in range(30)])
+            for _ in range(2):
+                read.clear()
+                assert engine.documents.search("a" * 7 + " text", top_k=1)[0].document.text == "a" * 7 + " text"
+            counts[index_cache_bytes] = sum("arc_index_vectors" in sql for sql in read)
+        database.dispose()
+    assert counts[2**30] < counts[0]
 
 
 def test_postgres_walks_a_graph_from_the_number_that_the_settings_say(postgres_database):
@@ -54,11 +70,11 @@ def test_postgres_walks_a_graph_from_the_number_that_the_settings_say(postgres_d
     graphs = {}
     for index_graph_from in (10, 10_000):
         settings = ArcSettings(storage={"index_graph_from": index_graph_from})
-        with ContextEngine.open(postgres_database(), embedder=Counting(), settings=settings) as engine:
+        url = postgres_database()
+        with ContextEngine.open(url, embedder=Counting(), settings=settings) as engine:
             engine.documents.add([f"{'a' * n} text" for n in range(30)])
-            with engine._runtime.conversations.engine.connect() as connection:
-                found = connection.execute(text("SELECT indexdef FROM pg_indexes WHERE indexdef LIKE '%hnsw%'"))
-                graphs[index_graph_from] = len(found.all())
+            found = rows(url, "SELECT indexdef FROM pg_indexes WHERE indexdef LIKE '%hnsw%'")
+            graphs[index_graph_from] = len(found)
     assert graphs == {10: 1, 10_000: 0}
 
 

@@ -15,7 +15,6 @@ from llama_index.core.schema import QueryBundle
 import langchain_arc
 import llamaindex_arc
 from arc_common import ContextEngine, Session
-from arc_common.session_artifacts import artifacts_of_turn
 from tests.integration.leak_world import QUESTION, Letters, Level, Party, memories_of
 from tests.langchain_arc.scripted_agents import ScriptedToolModel
 
@@ -98,9 +97,6 @@ for _name, _run in SESSION_READS.items():
     reads(f"Session.{_name}", reaches=("session",))(_run)
 reads("Session.context", reaches=EVERY)(calls(session_of, "context", QUESTION))
 reads("Session.context history", reaches=EVERY)(calls(session_of, "context"))
-reads("artifacts_of_turn", reaches=("session",))(
-    lambda engine, party: artifacts_of_turn(engine._runtime, session_of(engine, party)._key, QUESTION)
-)
 reads("Session.exists, Session.id", reaches=())(
     lambda engine, party: [session_of(engine, party).exists(), session_of(engine, party).id]
 )
@@ -109,6 +105,7 @@ no_reads(
     "Session.stream_turn Session.report_save_error Session.remember",
     because="writes, or gives back what it was given",
 )
+no_reads("ContextEngine.flush", because="waits, and gives back no more than whether it did")
 no_reads(
     "ContextEngine.session ContextEngine.documents_of ContextEngine.admin ContextEngine.rag",
     because="hands out what has cases of its own",

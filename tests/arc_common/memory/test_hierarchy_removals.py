@@ -1,5 +1,6 @@
 """What is edited, removed or cleared leaves prompt, summary and facts, also while a model is still at it."""
 
+import time
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -9,6 +10,7 @@ from sqlalchemy import create_engine
 
 from arc_common.context_window import ContextWindow
 from arc_common.engine import ContextEngine
+from arc_common.exceptions import EngineClosedError
 from arc_common.messages import Message, Role
 from arc_common.session import Session
 from arc_common.tokens.counters import HeuristicTokenCounter
@@ -80,6 +82,14 @@ def test_what_was_removed_while_a_summary_is_made(how: str, url: str | None, ope
         assert "VC-4711" not in everything(session, session.context())
 
 
+def is_closed(engine: ContextEngine) -> bool:
+    try:
+        engine.session("s").exists()
+    except EngineClosedError:
+        return True
+    return False
+
+
 def test_closed_while_a_summary_is_made(tmp_path: Path, opened: Any) -> None:
     """What the model says afterwards is not stored, though somebody else's engine still has the database open."""
     database = create_engine(sqlite_url(tmp_path))
@@ -89,12 +99,12 @@ def test_closed_while_a_summary_is_made(tmp_path: Path, opened: Any) -> None:
     assert model.asked.wait(LONG)
     closing = Thread(target=engine.close)
     closing.start()
-    hierarchy = engine._runtime.hierarchy
-    while not hierarchy.queue.stopping:
-        pass
+    while not is_closed(engine):
+        time.sleep(0.001)
+    time.sleep(0.2)
     model.may_answer.set()
     closing.join(LONG)
-    assert hierarchy.queue.wait(LONG)
+    assert engine.flush(LONG)
     with ContextEngine.open(database, token_counter=HeuristicTokenCounter(), settings=settings_with()) as other:
         summary = other.session("s").summary()
     assert summary is not None

@@ -183,7 +183,7 @@ def test_a_clock_that_was_set_back_within_a_session(opened, clock, *, at_once):
     first, last = (f'{{"content": "The user lives in {city}.", "importance": 0.9}}' for city in ("Seoul", "Busan"))
     model = ReplyingChatModel([f"[{last}, {first}]"] if at_once else [f"[{first}]", f"[{last}]"])
     engine = opened(model)
-    session, service = engine.session("s", user_id="ann"), engine._runtime.long_term
+    session = engine.session("s", user_id="ann")
     one = Message("user", "I live in Seoul.", created_at=NOW)
     other = Message("user", "I live in Busan.", created_at=NOW - timedelta(hours=2))
     if at_once:
@@ -191,6 +191,6 @@ def test_a_clock_that_was_set_back_within_a_session(opened, clock, *, at_once):
     else:
         for message in (one, other):
             session.append([message, Message("assistant", "ok")])
-            assert service.wait(20)
-    assert service.wait(20)
+            assert engine.flush(20)
+    assert engine.flush(20)
     assert texts(engine.memories(user_id="ann")) == ["The user lives in Busan."]

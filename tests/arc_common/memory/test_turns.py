@@ -15,6 +15,7 @@ from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.counters import HeuristicTokenCounter
 from tests.arc_common.memory.summarising import settings_with, turn
 from tests.databases import sqlite_url
+from tests.support.databases import rows
 
 
 class Model:
@@ -41,13 +42,13 @@ class Model:
         return json.dumps({"facts": facts, "narrative": narrative})
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def open_session(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Session]]:
+@pytest.fixture
+def open_session(tmp_path: Path) -> Iterator[Callable[..., Session]]:
     """Opens a session whose engine is closed at the end."""
     engines: list[ContextEngine] = []
 
     def open_it(model: Model | None, *, conversation: dict[str, Any] | None = None, **summary: Any) -> Session:
-        url = None if request.param == "memory" else sqlite_url(tmp_path)
+        url = sqlite_url(tmp_path)
         settings = settings_with(summary=summary, conversation=conversation or {})
         engine = ContextEngine.open(url, chat_model=model, token_counter=HeuristicTokenCounter(), settings=settings)
         engines.append(engine)
@@ -127,64 +128,48 @@ def test_inventions_are_shown_to_nobody(open_session: Callable[..., Session]) ->
     assert window.messages[-1].text.count("Titanic") == 1
     assert not [request for request in model.requests if "Titanic" in request]
     assert not [fact for fact in session.facts(include_superseded=True) if fact.value == "Titanic"]
-    memory = session._runtime.memory
-    assert memory is not None
-    assert session._key is not None
-    marked = [fact for fact in memory.facts(session._key, include_ungrounded=True) if fact.value == "Titanic"]
+    marked = [fact for fact in session.facts(include_ungrounded=True) if fact.value == "Titanic"]
     assert len(marked) == 5
     assert not any(fact.grounded or fact.holds for fact in marked)
     assert all(session.find(fact.sources) for fact in marked)
 
 
-def test_a_summary_longer_than_its_ceiling(open_session: Callable[..., Session]) -> None:
+def test_a_summary_longer_than_its_ceiling(open_session: Callable[..., Session], tmp_path: Path) -> None:
     """It is known how many of its parts are left out, the oldest, and how long they are."""
     session = open_session(Model(), max_narrative_tokens=25, eras_enabled=False)
     talk(session, 1, 40)
     session.summarize()
-    session.context("And now?")
-    memory, key = session._runtime.memory, session._key
-    assert memory is not None
-    assert key is not None
-    state = memory.read(key, room=10_000, budget=TokenBudget(10_000, 0)).state
-    assert state is not None
-    assert state.view is not None
-    segments = [one for one in memory.inspect(key).segments if one.end <= state.view.boundary]
-    left_out = memory.layers(key, state, "").not_narrated
-    assert left_out.count == len(segments) - len(state.view.narrative.splitlines()) > 0
-    assert left_out.tokens == sum(one.tokens for one in segments[: left_out.count]) > 0
+    window = session.context("And now?")
+    (narrative,) = [section for section in window.sections if section.name == "narrative"]
+    left_out = window.receipt.rest["summary beyond its ceiling"]
+    first = session.messages().index(next(message for message in session.messages() if message in window.messages))
+    written = rows(
+        f"sqlite:///{tmp_path / 'arc.db'}", "SELECT * FROM arc_summaries WHERE end_seq <= :first", first=first
+    )
+    assert left_out.count == len(written) - len(narrative.items) > 0
+    assert left_out.tokens > 0
 
 
 def test_what_is_written_is_adopted_before_the_room_runs_out(open_session: Callable[..., Session]) -> None:
-    """Above the soft room as many as free two thirds of it leave at once; fewer wait for the limit."""
-    session = open_session(None)
-    memory, key = session._runtime.memory, session._key
-    assert memory is not None
-    assert key is not None
-
-    def boundary(*, room: int, soft_room: int, more: int = 0) -> int:
-        session.summarize()
-        read = memory.read(
-            key, room=room, soft_room=lambda _: soft_room, budget=TokenBudget(20_000, 0), more_room=lambda _: more
-        )
-        return read.state.view.boundary
-
+    """Near the limit as many as free two thirds of it leave at once; fewer wait."""
+    session = open_session(None, high_water_tokens=100_000)
+    tight = TokenBudget(3_000, 0)
     talk(session, 1, 12)
-    first = boundary(room=10_000, soft_room=10_000)
-    talk(session, 13, 22)  # of these 34 messages 16 could leave
-    assert boundary(room=10_000, soft_room=50) == first
-    assert boundary(room=50, soft_room=50, more=9_000) == first  # the view that holds leaves that much
-    assert boundary(room=50, soft_room=50) > first
+    session.summarize()
+    first = shown(session)
+    talk(session, 13, 22)  # of these messages 16 could leave
+    session.summarize()
+    assert shown(session)[0] == first[0]
     talk(session, 23, 60)
-    second = boundary(room=10_000, soft_room=10_000)
-    assert boundary(room=10_000, soft_room=50) > second
+    session.summarize()
+    assert shown(session)[0] == first[0]
+    assert int(shown(session, budget=tight)[0][1:]) > 1
+    assert len(shown(session)) == len(shown(session, budget=tight))  # what left stays away
 
 
 def test_recent_messages_that_there_is_no_room_for_are_summarised(open_session: Callable[..., Session]) -> None:
     """Ten of 400 tokens don't fit 4,000: each message is in the request or in a summary, and each turn has some."""
     session = open_session(None)
-    memory, key = session._runtime.memory, session._key
-    assert memory is not None
-    assert key is not None
     said: list[str] = []
     for number in range(1, 31):
         turn = [
@@ -193,10 +178,11 @@ def test_recent_messages_that_there_is_no_room_for_are_summarised(open_session: 
         said += [message.id or "" for message in session.append(turn)]
         session.summarize()
         seen = shown(session, budget=TokenBudget(4_000, 0))
-        view = memory.inspect(key).view
+        summary = session.summary()
         if number > 10:  # with fewer than trigger_message_count no summary takes their place
-            assert view is not None
-            assert seen == said[view.covered :]
+            assert summary is not None
+            assert seen == said[-len(seen) :]
+            assert len(said) - len(seen) <= summary.summarized_up_to
             assert len(seen) >= 2
 
 
@@ -206,9 +192,6 @@ def test_in_a_small_window_no_message_is_left_without_a_summary(
 ) -> None:
     """Rules summarise what there is no room for, however few messages that are: they cost no call."""
     session = open_session(None)
-    memory, key = session._runtime.memory, session._key
-    assert memory is not None
-    assert key is not None
     said: list[str] = []
     for number in range(1, 61):
         turn = [
@@ -217,10 +200,11 @@ def test_in_a_small_window_no_message_is_left_without_a_summary(
         said += [message.id or "" for message in session.append(turn)]
         session.summarize()
         seen = shown(session, budget=TokenBudget(tokens, 0))
-        view = memory.inspect(key).view
+        summary = session.summary()
         if number > 15:  # with fewer messages than trigger_message_count no summary takes their place
-            assert view is not None
-            assert seen == said[view.covered :]
+            assert summary is not None
+            assert seen == said[-len(seen) :]
+            assert len(said) - len(seen) <= summary.summarized_up_to
             assert seen
 
 
