@@ -1,17 +1,21 @@
 """Artifacts of a session: kept, found in its turns, gone with it, never another's."""
 
+import json
 import sqlite3
-from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from sqlalchemy import create_engine, event
 
 from arc_common import ArcSettings, ContextEngine, InvalidInputError, SessionNotFoundError
-from arc_common.assembly import RecalledLine
-from arc_common.session_artifacts import artifacts_of_turn
+from arc_common.prompts import parse_fences
 from arc_common.testing import CountingObserver
-from tests.databases import sqlite_url
+from tests.support.databases import indexed, rows, unreadable
 
+METADATA = """
+    SELECT entries.metadata FROM arc_index_entries entries
+    JOIN arc_index_scopes scopes ON scopes.id = entries.scope WHERE scopes.kind = 'artifact'
+"""
 WEATHER = "Cookies. Seoul is sunny. The high in Seoul is 21 degrees. Subscribe. Busan has rain."
 
 
@@ -26,25 +30,32 @@ def clock():
     return tell
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def engine(request, tmp_path, clock):
-    url = None if request.param == "memory" else sqlite_url(tmp_path)
+@pytest.fixture
+def url(tmp_path):
+    return f"sqlite:///{tmp_path}/arc.db"
+
+
+@pytest.fixture
+def engine(url, clock):
     with ContextEngine.open(url, settings=ArcSettings(), clock=clock) as opened:
         yield opened
 
 
-def of_turn(session, query, **given):
-    return artifacts_of_turn(session._runtime, session._key, query, **given)
+def of_turn(session, query):
+    """The lines of artifacts that a turn shows."""
+    shown = dict(parse_fences(session.context(query).messages[-1].text)[1])
+    return [line for line in shown.get("artifacts", "").splitlines() if line.startswith("- [")]
 
 
-def test_what_was_looked_up_comes_back_when_it_is_asked_for(engine):
+def test_what_was_looked_up_comes_back_when_it_is_asked_for(engine, url):
     """As excerpts with their source and day; not for another question."""
     session = engine.session("s", user_id="ann")
     artifact_id = session.add_artifact(WEATHER, source="weather.example", metadata={"tool": "web_search"})
     (found,) = of_turn(session, "How sunny is Seoul, how many degrees?")
-    assert found.line == "- [weather.example, 2026-03-01] Seoul is sunny. The high in Seoul is 21 degrees."
-    metadata = dict(found.artifact.metadata)
-    assert metadata.pop("created_at") == found.artifact.created_at.isoformat()
+    assert found == "- [weather.example, 2026-03-01] Seoul is sunny. The high in Seoul is 21 degrees."
+    ((text,),) = rows(url, METADATA)
+    metadata = json.loads(text)
+    assert metadata.pop("created_at").startswith("2026-03-01T")
     assert metadata == {
         "tool": "web_search",
         "session_id": "s",
@@ -53,33 +64,31 @@ def test_what_was_looked_up_comes_back_when_it_is_asked_for(engine):
         "artifact_id": artifact_id,
     }
     assert of_turn(session, "Who founded the bakery?") == []
-    assert of_turn(session, " ") == []
 
 
-def test_the_same_again_is_the_same(engine):
+def test_the_same_again_is_the_same(engine, url):
     """With a new time; another text or source is another artifact."""
     session = engine.session("s")
     first = session.add_artifact(WEATHER, source="a")
-    (before,) = of_turn(session, "degrees in Seoul")
+    ((before,),) = rows(url, METADATA)
     assert session.add_artifact(WEATHER, source=" a\n") == first
-    (after,) = of_turn(session, "degrees in Seoul")
-    assert after.artifact.id == before.artifact.id
-    assert after.artifact.created_at > before.artifact.created_at
+    assert len(of_turn(session, "degrees in Seoul")) == 1
+    ((after,),) = rows(url, METADATA)
+    assert json.loads(after)["created_at"] > json.loads(before)["created_at"]
     assert session.add_artifact(WEATHER, source="b") != first
 
 
-def test_long_content_is_cut_and_each_part_is_found(engine):
+def test_long_content_is_cut_and_each_part_is_found(engine, url):
     """With its place; no part larger than the settings say."""
     text = " ".join(f"Room {n} of the hotel is painted in colour c{n}." for n in range(400))
     session = engine.session("s")
     session.add_artifact(text, source="hotel.example")
     (found, *_) = of_turn(session, "In which colour is room 377 painted?")
-    assert "colour c377." in found.line
-    assert found.artifact.metadata["chunk_index"] > 5
-    assert engine.token_counter.count(found.artifact.text) <= engine.settings.rag.chunk_size
-    kept = engine._runtime.index_store.scan(_scope(session), "artifact", limit=1_000)
-    parts = sorted(kept, key=lambda entry: entry.metadata["chunk_index"])
-    assert " ".join(part.text for part in parts) == text  # none says what another says
+    assert "colour c377." in found
+    parts = indexed(url, "artifact", session_id="s")
+    assert len(parts) > 5
+    assert all(engine.token_counter.count(part) <= engine.settings.rag.chunk_size for part in parts)
+    assert " ".join(parts) == text  # none says what another says
 
 
 def test_no_session_sees_another_ones(engine):
@@ -90,9 +99,8 @@ def test_no_session_sees_another_ones(engine):
         session.add_artifact(f"The secret of {name} {user} {caller}.", source="web")
     for name, user, caller in keys:
         session = engine.session(name, user_id=user, caller_id=caller)
-        assert [one.artifact.text for one in of_turn(session, "the secret")] == [
-            f"The secret of {name} {user} {caller}."
-        ]
+        (line,) = of_turn(session, "the secret")
+        assert line.endswith(f"The secret of {name} {user} {caller}.")
 
 
 def test_another_users_session_takes_nothing(engine):
@@ -127,16 +135,6 @@ def test_nothing_of_it_is_left_in_the_file(tmp_path):
     content = path.read_bytes()
     assert b"xylophoneplum" not in content
     assert b"quincecorner" not in content
-
-
-def test_facts_compete_for_the_places(engine):
-    """Those that the caller brings are artifacts of the kind facts, and are shown as facts are."""
-    session = engine.session("s")
-    session.add_artifact(WEATHER, source="web")
-    facts = [RecalledLine(f"f{n}", f"- Seoul trip: day {n}", 8) for n in range(5)]
-    found = of_turn(session, "Seoul trip sunny", facts=facts)
-    assert [one.line for one in found] == ["- Seoul trip: day 0", "- Seoul trip: day 1", "- Seoul trip: day 2"]
-    assert [one.artifact.kind for one in of_turn(session, "Seoul degrees", facts=facts[:1])] == ["tools", "facts"]
 
 
 def test_settings_switch_them_off_and_bound_them(clock):
@@ -180,20 +178,14 @@ def test_settings_switch_them_off_and_bound_them(clock):
     ],
     ids=str,
 )
-def test_what_can_not_be_kept_is_refused(engine, given, field):
+def test_what_can_not_be_kept_is_refused(engine, url, given, field):
     """And nothing is written."""
     session = engine.session("s")
     arguments = {"content": "Long text. " * 2_000, "source": "web", **given}
     with pytest.raises(InvalidInputError, match=field):
         session.add_artifact(arguments.pop("content"), **arguments)
     assert of_turn(session, "long text") == []
-    assert engine._runtime.index_store.count(_scope(session), "artifact") == 0
-
-
-def _scope(session):
-    from arc_common.indexing import Scope
-
-    return Scope(session._key.caller_id, session._key.user_id, session._key.session_id)
+    assert indexed(url, "artifact", session_id="s") == []
 
 
 def test_a_session_without_an_id_keeps_nothing(engine):
@@ -204,44 +196,30 @@ def test_a_session_without_an_id_keeps_nothing(engine):
     assert of_turn(session, "text") == []
 
 
-def test_an_index_that_fails_leaves_the_turn_its_facts():
+def test_an_index_that_fails_leaves_the_turn_without_them(url):
     """Counted, never raised."""
-
-    class Down:
-        def __getattr__(self, name):
-            raise ConnectionError("down")
-
     observer = CountingObserver()
-    with ContextEngine.open(settings=ArcSettings(), observer=observer) as engine:
+    with ContextEngine.open(url, settings=ArcSettings(), observer=observer) as engine:
         session = engine.session("s")
         session.add_artifact(WEATHER, source="web")
-        session._runtime.conversations._index = Down()
-        facts = [RecalledLine("f", "- tea: green", 4)]
-        assert [one.line for one in of_turn(session, "degrees in Seoul", facts=facts)] == ["- tea: green"]
-        session._runtime.conversations._index = None
+        with unreadable(url, "arc_index_entries"):
+            assert of_turn(session, "degrees in Seoul") == []
     assert observer.counts["artifacts.errors"] == 1
 
 
-def test_a_session_without_artifacts_is_looked_up_once(engine):
+def test_a_session_without_artifacts_is_looked_up_once(url):
     """Later turns don't ask the index; adding one is seen at once."""
-    session = engine.session("s")
-    asked = Counter()
-
-    class Asked:
-        def __init__(self, store):
-            self._store = store
-
-        def __getattr__(self, name):
-            asked[name] += 1
-            return getattr(self._store, name)
-
-    conversations = session._runtime.conversations
-    conversations._index = Asked(conversations.index)
-    for _ in range(5):
-        assert of_turn(session, "degrees in Seoul") == []
-    assert asked == {"count": 1}
-    session.add_artifact(WEATHER, source="web")
-    assert len(of_turn(session, "degrees in Seoul")) == 1
+    statements = []
+    database = create_engine(url)
+    event.listen(database, "connect", lambda connection, _: connection.set_trace_callback(statements.append))
+    with ContextEngine.open(database, settings=ArcSettings()) as engine:
+        session = engine.session("s")
+        for _ in range(5):
+            assert of_turn(session, "degrees in Seoul") == []
+        assert sum("'artifact'" in sql for sql in statements) == 1
+        session.add_artifact(WEATHER, source="web")
+        assert len(of_turn(session, "degrees in Seoul")) == 1
+    database.dispose()
 
 
 async def test_the_async_form_does_the_same(engine):
