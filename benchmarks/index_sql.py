@@ -202,13 +202,13 @@ def on_sqlite(data: Data, folder: Path, strangers: int) -> None:
     if strangers:
         times = _taking_turns(runs, len(data.words), process_time)
         _show(f"the same beside {strangers:,} of other tenants", times, _BARE)
-    print(f"recall@{TOP_K} of its vectors: {_recall(data, vectors, None):.3f}")
+    print(f"recall@{TOP_K} of its vectors: {recall_of(data, vectors, None):.3f}")
     for share in SHARES:
         for asked, passing in _filters(data, share):
             first = _clocked(lambda asked=asked: _dense(store, data, 0, asked), process_time)  # type: ignore[misc]
             runs = {"arc": lambda n, asked=asked: _dense(store, data, n, asked)}
             times = _taking_turns(runs, len(data.words), process_time)
-            recall = _recall(data, runs["arc"], passing)
+            recall = recall_of(data, runs["arc"], passing)
             print(f"  {asked}: recall {recall:.3f}, {median(times['arc']):.2f} ms, the first time {first:.0f} ms")
     store.close()
     bare.close()
@@ -233,11 +233,11 @@ def on_postgres(data: Data, url: str) -> None:
         walks = "SELECT near, aside FROM arc_index_walks WHERE caller_id = %s AND near[1] > 0 AND near[1] <= %s"
         near, aside = bare.execute(walks, [SCOPE.caller_id, _MOST_EF]).fetchone() or ([_MOST_EF], [])  # or none finds
         print(f"PostgreSQL, {len(data.texts):,} × {dimension}, top {TOP_K}; measured widths {near} and {aside}")
-        _show_postgres(data, _filtered(store, data, bare, None, ef=round(near[0])), None, "all")
+        show_postgres(data, _filtered(store, data, bare, None, ef=round(near[0])), None, "all")
         for share in SHARES:
             for asked, passing in _filters(data, share):
                 runs = _filtered(store, data, bare, asked, ef=round(near[0]))
-                _show_postgres(data, runs, passing, str(asked))
+                show_postgres(data, runs, passing, str(asked))
     store.close()
 
 
@@ -291,18 +291,18 @@ def _filtered(
     }
 
 
-def _show_postgres(
+def show_postgres(
     data: Data, runs: dict[str, Callable[[int], Any]], passing: NDArray[np.bool_] | None, what: str
 ) -> None:
     for run in runs.values():
         for n in range(_SETTLED):
             run(n % len(data.words))
-    recall = {name: _recall(data, run, passing) for name, run in runs.items()}
+    recall = {name: recall_of(data, run, passing) for name, run in runs.items()}
     walking = [name for name in runs if name.startswith("bare SQL")]
     enough = next((name for name in walking if recall[name] >= _RECALL), walking[0])
     runs = {name: run for name, run in runs.items() if name in ("arc", walking[0], enough, "bare exact")}
     times = _one_by_one(runs, len(data.words))
-    recall = {name: _recall(data, run, passing) for name, run in runs.items()}  # by the plans that were timed
+    recall = {name: recall_of(data, run, passing) for name, run in runs.items()}  # by the plans that were timed
     fewest = {name: min(len(run(n)) for n in range(len(data.words))) for name, run in runs.items()}
     cells = (
         f"{name} {median(taken):.2f} ms, recall {recall[name]:.3f}, {fewest[name]} rows"
@@ -366,7 +366,7 @@ def _filters(data: Data, share: float) -> Iterator[tuple[dict[str, Any], NDArray
     yield {"rank": {"$lt": first}}, ranks < first
 
 
-def _recall(data: Data, search: Callable[[int], Sequence[Any]], passing: NDArray[np.bool_] | None) -> float:
+def recall_of(data: Data, search: Callable[[int], Sequence[Any]], passing: NDArray[np.bool_] | None) -> float:
     """Of the ten nearest that pass, or of as many as there are, how many are found; 1 where there are none."""
     found = 0
     wanted = min(TOP_K, len(data.texts) if passing is None else int(passing.sum()))

@@ -45,9 +45,9 @@ def test_recall_is_of_as_many_as_pass(comparing: ModuleType, passing: int) -> No
         scores = data.vectors @ data.queries[n]
         return [(f"{place:07}", scores[place]) for place in np.argsort(-scores).tolist() if passes[place]]
 
-    assert comparing._recall(data, search, passes) == 1
+    assert comparing.recall_of(data, search, passes) == 1
     half = min(passing, comparing.TOP_K) // 2
-    assert comparing._recall(data, lambda n: search(n)[:half], passes) == (0.5 if passing else 1)
+    assert comparing.recall_of(data, lambda n: search(n)[:half], passes) == (0.5 if passing else 1)
 
 
 def test_bare_sql_is_one_that_does_the_job(comparing: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,7 +66,7 @@ def test_bare_sql_is_one_that_does_the_job(comparing: ModuleType, capsys: pytest
         "bare SQL 340": search,
         "bare exact": search,
     }
-    comparing._show_postgres(data, runs, None, "all")
+    comparing.show_postgres(data, runs, None, "all")
     shown = capsys.readouterr().out
     assert [name in shown for name in runs] == [True, True, False, True, False, True]
     assert "recall 0.500, 5 rows" in shown

@@ -129,7 +129,8 @@ def test_a_bundle_stays_as_it_is(query: str, strings: list[str], is_embedded: bo
     assert bundle == before
 
 
-FOUND = hybrid(use_embedding=True)
+INDEX = index_of(collection(), embedder=Words())
+FOUND = ArcRetriever(INDEX, use_embedding=True)
 
 
 def test_other_sources_of_arc() -> None:
@@ -204,18 +205,18 @@ def test_class() -> None:
     ("field", "arguments"),
     [
         ("index", {}),
-        ("index", {"index": FOUND._index, "engine": SimpleNamespace()}),
+        ("index", {"index": INDEX, "engine": SimpleNamespace()}),
         ("index", {"index": "http://index"}),
-        ("similarity_top_k", {"index": FOUND._index, "similarity_top_k": 0}),
-        ("filters", {"index": FOUND._index, "filters": {"a": {"$like": "x"}}}),
+        ("similarity_top_k", {"index": INDEX, "similarity_top_k": 0}),
+        ("filters", {"index": INDEX, "filters": {"a": {"$like": "x"}}}),
         ("mode", {"index": Recording(), "mode": "dense"}),
-        ("mode", {"index": FOUND._index, "mode": "fuzzy"}),
+        ("mode", {"index": INDEX, "mode": "fuzzy"}),
         ("similarity_threshold", {"index": Recording(), "similarity_threshold": 0.5}),
-        ("similarity_threshold", {"index": FOUND._index, "similarity_threshold": 7}),
-        ("similarity_threshold", {"index": FOUND._index, "similarity_threshold": "0.7"}),
+        ("similarity_threshold", {"index": INDEX, "similarity_threshold": 7}),
+        ("similarity_threshold", {"index": INDEX, "similarity_threshold": "0.7"}),
         ("engine", {"engine": SimpleNamespace()}),
-        ("objects", {"index": FOUND._index, "objects": 5}),
-        ("objects", {"index": FOUND._index, "objects": [5]}),
+        ("objects", {"index": INDEX, "objects": 5}),
+        ("objects", {"index": INDEX, "objects": [5]}),
     ],
 )
 def test_wrong_arguments_are_refused(field: str, arguments: dict[str, Any]) -> None:

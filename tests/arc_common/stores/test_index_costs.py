@@ -9,6 +9,7 @@ from sqlalchemy import create_engine, event
 
 from arc_common.filters import Condition, Not
 from arc_common.indexing import IndexEntry, Scope
+from arc_common.stores.options import SqlOptions
 from arc_common.stores.sql import SqlStore
 from arc_common.testing.index_contract import an_entry
 from tests.arc_common.stores.probes import Wire, wire
@@ -148,15 +149,14 @@ def test_other_tenants_cost_nothing_on_sqlite(tmp_path: Path) -> None:
 
 def test_a_scope_too_large_for_memory_is_searched_page_by_page(tmp_path: Path) -> None:
     """With the same answers as one that is kept."""
-    from arc_common.stores.index_sql import SqlIndexStore
-
-    store = SqlStore(sqlite_url(tmp_path))
+    url = f"sqlite:///{tmp_path / 'arc.db'}"
+    store, small = SqlStore(url), SqlStore(url, options=SqlOptions(index_cache_bytes=100))
     filled(store.index, SCOPE)
-    small = SqlIndexStore(store._database, cache_bytes=100)
     for filters in (None, PARTS, RANGE):
         asked = {"embedder": "test", "filters": filters, "limit": 7}
         expected = store.index.dense(SCOPE, "document", VECTOR, **asked)  # type: ignore[arg-type]
-        found = small.dense(SCOPE, "document", VECTOR, **asked)  # type: ignore[arg-type]
+        found = small.index.dense(SCOPE, "document", VECTOR, **asked)  # type: ignore[arg-type]
         assert found == expected
         assert len(found) == 7
     store.close()
+    small.close()
