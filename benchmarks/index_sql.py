@@ -294,6 +294,7 @@ def _filtered(
 def show_postgres(
     data: Data, runs: dict[str, Callable[[int], Any]], passing: NDArray[np.bool_] | None, what: str
 ) -> None:
+    """Print the recall and the times of searches on PostgreSQL."""
     for run in runs.values():
         for n in range(_SETTLED):
             run(n % len(data.words))
