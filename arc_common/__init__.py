@@ -3,10 +3,11 @@
 from typing import TYPE_CHECKING, Any
 
 from arc_common._version import __version__
-from arc_common.admin import SessionDebug
-from arc_common.context_window import ContextWindow, Item, LeftOut, Omission, Receipt, Section
+from arc_common.context import ContextWindow, Item, LeftOut, Omission, Receipt, Section
 from arc_common.documents import Document, ScoredDocument
-from arc_common.engine import ContextEngine
+from arc_common.engine.admin import SessionDebug
+from arc_common.engine.context_engine import ContextEngine
+from arc_common.engine.session import Session
 from arc_common.exceptions import (
     ArcError,
     BudgetExceededError,
@@ -26,8 +27,7 @@ from arc_common.facts import Fact, FactCategory
 from arc_common.memories import Memory, MemoryStatus, MemoryType, ScoredMemory
 from arc_common.messages import ContentPart, Message, Origin, Role, ToolCall
 from arc_common.protocols import Conversation, ConversationPage
-from arc_common.session import Session
-from arc_common.summaries import ConversationSummary, ScoredMessage
+from arc_common.protocols.summaries import ConversationSummary, ScoredMessage
 from arc_common.tokens.budget import SectionBudget, TokenBudget
 from arc_common.tokens.counters import CalibratedTokenCounter, HeuristicTokenCounter, TiktokenCounter
 

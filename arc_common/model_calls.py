@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
+from arc_common.concurrency import started
 from arc_common.exceptions import ModelCallError
 from arc_common.messages import Message
 from arc_common.observability import Observer, timed
 from arc_common.protocols import ChatModel
-from arc_common.workers import started
 
 if TYPE_CHECKING:
     from arc_common.settings import ArcSettings

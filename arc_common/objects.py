@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import AnyUrl, BaseModel
 
-from arc_common.codec import Extension
+from arc_common.serialization import Extension
 
 __all__ = ["OBJECTS"]
 

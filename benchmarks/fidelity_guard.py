@@ -22,7 +22,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from arc_common.memory.extraction import extract_facts
+from arc_common.memory.facts.extraction import extract_facts
 from arc_common.messages import Message, Role
 from arc_common.tokens.tiktoken_counter import TiktokenCounter
 from tests.arc_common.memory.conversations import FACT_SETS, PlantedFact, build_conversation, load_facts

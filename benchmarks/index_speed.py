@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from arc_common.indexing import IndexEntry, Scope
+from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.ranking import best_places
 from arc_common.retrieval import BM25, InMemoryIndexStore
 

@@ -37,9 +37,9 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from arc_common.filters import parse_filter
-from arc_common.indexing import IndexEntry, Scope
+from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.retrieval import HybridIndex
-from arc_common.stores.sql import SqlStore
+from arc_common.stores.conversations import SqlStore
 
 SCOPE = Scope("benchmark")
 TOP_K = 10

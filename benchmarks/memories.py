@@ -27,14 +27,14 @@ from rapidfuzz.distance import Levenshtein
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from arc_common import ArcSettings
-from arc_common.indexing import IndexEntry, Scope
 from arc_common.memories import ProposedMemory
-from arc_common.memory.keeping import MemoryKeeper
-from arc_common.memory_stores import MemoryChange
+from arc_common.memory.long_term.storage import MemoryKeeper
 from arc_common.observability import SilentObserver
+from arc_common.protocols.memories import MemoryChange
+from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.retrieval import HybridIndex
 from arc_common.stores import InMemoryStore
-from arc_common.stores.sql import SqlStore
+from arc_common.stores.conversations import SqlStore
 
 SCOPE = Scope("benchmark", "user")
 ROUNDS = 100

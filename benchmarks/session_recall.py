@@ -21,8 +21,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from arc_common.memory.extraction import extract_facts
-from arc_common.memory.recall import rank, recall
+from arc_common.memory.facts.extraction import extract_facts
+from arc_common.memory.recall.ranking import rank, recall
 from arc_common.messages import Message, Role
 from tests.arc_common.memory.conversations import FACT_SETS, build_conversation, load_facts
 

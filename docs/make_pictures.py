@@ -20,9 +20,9 @@ from PIL import Image
 from render_demo import DARK, as_html
 
 from arc_common import ArcSettings, ContextEngine, Document, ScoredDocument, TokenBudget
-from arc_common.context_window import ContextWindow
-from arc_common.context_window.html import render_html
-from arc_common.demo.script import support_script
+from arc_common.cli.demo.script import support_script
+from arc_common.context import ContextWindow
+from arc_common.context.display_html import render_html
 
 TURNS = 30
 WIDTH = 100

@@ -5,10 +5,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from arc_common.context_window import ContextWindow
+from arc_common.context import ContextWindow
+from arc_common.engine.session import Session
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.messages import Message, Role
-from arc_common.session import Session
 from arc_common.tokens.budget import TokenBudget
 from langchain_arc.states import behind, names_of, said, unsaved
 from langchain_arc.storing import stored_form

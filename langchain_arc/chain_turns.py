@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from arc_common.engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine
+from arc_common.engine.session import Session
 from arc_common.exceptions import BudgetExceededError, MissingDependencyError, StoreError
 from arc_common.messages import Message, Role, same_content
-from arc_common.session import Session
 from arc_common.tokens.budget import usable_tokens
 from langchain_arc.chain_values import input_messages, output_messages, picked
 from langchain_arc.fitting import arc_tokens

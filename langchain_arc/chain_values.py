@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from arc_common.engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine
+from arc_common.engine.session import Session
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
-from arc_common.session import Session
 from langchain_arc.storing import checked_engine
 
 try:

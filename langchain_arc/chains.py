@@ -5,10 +5,10 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, 
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Literal
 
-from arc_common.engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine
+from arc_common.engine.session import Session
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
-from arc_common.session import Session
-from arc_common.tokens.window import check_limits
+from arc_common.tokens.selection import check_limits
 from langchain_arc.chain_turns import CUT_SHORT, ChainTurn, TurnOptions
 from langchain_arc.chain_values import SessionSource
 

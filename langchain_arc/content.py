@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from arc_common.codec import dumps, loads
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import ContentPart, PartType
+from arc_common.serialization import dumps, loads
 
 __all__ = ["block_of", "part_of", "storable_copy"]
 

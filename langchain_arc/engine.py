@@ -6,12 +6,12 @@ from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from arc_common.engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine
+from arc_common.engine.runtime import SaveErrorHandler
 from arc_common.exceptions import MissingDependencyError
 from arc_common.messages import Message
 from arc_common.observability import Observer
 from arc_common.protocols import ChatModel, Embedder, TokenCounter
-from arc_common.runtime import SaveErrorHandler
 from langchain_arc.models import LangChainChatModel, LangChainEmbedder
 
 try:

@@ -16,8 +16,8 @@ from arc_common.tokens.call_ids import with_distinct_call_ids
 from arc_common.tokens.compression.shortening import shortened
 from arc_common.tokens.correction import corrected
 from arc_common.tokens.counters import default_token_counter
-from arc_common.tokens.counting import REQUEST_OVERHEAD, message_tokens_batch
-from arc_common.tokens.window import check_limits, current_turn, says_something, select_window
+from arc_common.tokens.message_tokens import REQUEST_OVERHEAD, message_tokens_batch
+from arc_common.tokens.selection import check_limits, current_turn, says_something, select_window
 from langchain_arc.content import block_of
 from langchain_arc.messages import to_arc, with_ids_of
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
-from arc_common.engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.messages import Message
-from arc_common.tokens.window import check_limits
+from arc_common.tokens.selection import check_limits
 from langchain_arc.messages import from_arc
 from langchain_arc.replays import new_messages, taken_meanwhile
 from langchain_arc.storing import checked_engine, ids_of, stored_batch

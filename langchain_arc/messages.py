@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from arc_common.codec import Extension, dumps, loads
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.messages import ARC_MARK, Message, Origin, Role, ToolCall
 from arc_common.objects import OBJECTS
+from arc_common.serialization import Extension, dumps, loads
 from arc_common.tokens.call_ids import renamed_ids
 from langchain_arc.content import block_of, part_of, storable_copy
 

@@ -5,9 +5,9 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from arc_common.engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine
+from arc_common.engine.session import Session
 from arc_common.exceptions import InvalidInputError, MissingDependencyError, StoreError
-from arc_common.session import Session
 from arc_common.tokens.budget import TokenBudget
 from langchain_arc.agent_requests import budget_of, fitted, parts_of, shown
 from langchain_arc.agent_sessions import save_state, window_until

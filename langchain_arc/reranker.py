@@ -12,8 +12,7 @@ from arc_common.documents import Document, ScoredDocument, checked_items, finite
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.protocols import Reranker, TokenCounter
 from arc_common.rerankers import SimpleScoreReranker
-from arc_common.rerankers.guarded import reranked_if_possible
-from arc_common.rerankers.ranking import (
+from arc_common.rerankers.base import (
     DEFAULT_TOP_K,
     best_first,
     check_min_score,
@@ -21,6 +20,7 @@ from arc_common.rerankers.ranking import (
     checked_request,
     rescored,
 )
+from arc_common.rerankers.guarded import reranked_if_possible
 from arc_common.tokens.budget import usable_tokens
 from arc_common.tokens.counters import default_token_counter
 from langchain_arc.documents import (

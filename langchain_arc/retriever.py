@@ -6,14 +6,14 @@ from typing import Any, TypeAlias
 
 from pydantic import Field
 
-from arc_common.corpus import Corpus
 from arc_common.documents import ScoredDocument, usable_documents
-from arc_common.engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine
+from arc_common.engine.documents import Corpus
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.filters import AllOf, Filter
 from arc_common.protocols import Retriever
 from arc_common.rag import RagPipeline, RagQuery
-from arc_common.rerankers.ranking import best_first
+from arc_common.rerankers.base import best_first
 from arc_common.retrieval.checks import check_search
 from arc_common.retrieval.index import HybridIndex, SearchMode
 from langchain_arc.documents import scored_from_arc

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from arc_common.context_window import ContextWindow, Item
-from arc_common.engine import ContextEngine
+from arc_common.context import ContextWindow, Item
+from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.messages import Role
 from arc_common.prompts import render_artifacts, render_memory, render_memory_lines, render_recalled

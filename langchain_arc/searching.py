@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from arc_common.corpus import Corpus
+from arc_common.engine.documents import Corpus
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Filter, parse_filter
 from langchain_arc.storing import checked_engine

@@ -7,7 +7,7 @@ from typing import Any
 from arc_common.documents import ScoredDocument, finite_score, usable_items
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.filters import AllOf, AnyOf, Filter, matcher, parse_filter
-from arc_common.rerankers.ranking import check_top_k
+from arc_common.rerankers.base import check_top_k
 from langchain_arc.documents import document_to_arc, known_score
 from langchain_arc.filters import FilterStyle, Translator, style_of, translator_of
 

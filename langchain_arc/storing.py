@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from arc_common.documents import checked_items
-from arc_common.engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.memory.conversation import USAGE
 from arc_common.messages import Message

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from arc_common.engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine
+from arc_common.engine.session import Session
 from arc_common.exceptions import ArcError, InvalidInputError, MissingDependencyError, NotFoundError
 from arc_common.memories import MAX_MEMORY_CHARACTERS, Memory
 from arc_common.messages import Role
-from arc_common.session import Session
 from langchain_arc.storing import checked_engine
 
 try:
@@ -23,7 +23,7 @@ except ImportError as error:
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime
 
-    from arc_common.remembered import Memories
+    from arc_common.engine.memories import Memories
 
 __all__ = ["memory_tools"]
 

@@ -8,13 +8,13 @@ from itertools import repeat
 from types import NoneType
 from typing import Any
 
-from arc_common.corpus import Corpus
 from arc_common.documents import Document as ArcDocument
 from arc_common.documents import ScoredDocument, checked_items
-from arc_common.engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine
+from arc_common.engine.documents import Corpus
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
-from arc_common.indexing import IndexEntry, IndexStore, Scope, unit_vector
 from arc_common.protocols import Embedder
+from arc_common.protocols.search_index import IndexEntry, IndexStore, Scope, unit_vector
 from arc_common.rerankers import DiversityReranker, vector_mmr
 from arc_common.retrieval.index import HybridIndex, SearchMode
 from langchain_arc.documents import document_from_arc, document_to_arc

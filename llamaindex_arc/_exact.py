@@ -6,8 +6,8 @@ what a subclass adds.
 
 from llama_index.core.base.llms.types import ChatMessage
 
-from arc_common.codec import dumps, loads
 from arc_common.objects import OBJECTS
+from arc_common.serialization import dumps, loads
 
 __all__ = ["from_exact", "to_exact"]
 

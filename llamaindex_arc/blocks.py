@@ -5,16 +5,16 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import ClassVar, Unpack
 
-from arc_common.engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine
+from arc_common.engine.session import Session
 from arc_common.exceptions import MissingDependencyError
 from arc_common.facts import Fact
-from arc_common.memory.extraction import extract_facts
-from arc_common.memory.ledger import pinned
-from arc_common.memory.rule_based import RuleBasedSummarizer
+from arc_common.memory.facts.extraction import extract_facts
+from arc_common.memory.facts.ledger import pinned
+from arc_common.memory.summaries.rule_based import RuleBasedSummarizer
 from arc_common.messages import Message
 from arc_common.prompts import render_memory
-from arc_common.session import Session
-from arc_common.summaries import ConversationSummary
+from arc_common.protocols.summaries import ConversationSummary
 from llamaindex_arc.session_blocks import BlockOptions, SessionBlock
 
 try:

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any, NoReturn, Self
 
-from arc_common.engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine
+from arc_common.engine.session import Session
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.messages import Message, same_content
-from arc_common.session import Session
 from llamaindex_arc.engine import open_engine
 from llamaindex_arc.messages import from_arc, to_arc
 from llamaindex_arc.placement import without_memory

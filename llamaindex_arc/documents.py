@@ -7,10 +7,10 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
-from arc_common.codec import dumps, loads
 from arc_common.documents import Document
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.objects import OBJECTS
+from arc_common.serialization import dumps, loads
 
 try:
     from llama_index.core.schema import (

@@ -5,12 +5,12 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from arc_common.engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine
+from arc_common.engine.runtime import SaveErrorHandler
 from arc_common.exceptions import ConfigurationError, MissingDependencyError
 from arc_common.messages import Message
 from arc_common.observability import Observer
 from arc_common.protocols import ChatModel, Embedder, TokenCounter
-from arc_common.runtime import SaveErrorHandler
 from llamaindex_arc.models import LlamaIndexChatModel, LlamaIndexEmbedder
 
 try:

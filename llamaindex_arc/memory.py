@@ -10,7 +10,8 @@ from uuid import uuid4
 
 from typing_extensions import override
 
-from arc_common.engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine
+from arc_common.engine.session import Session
 from arc_common.exceptions import (
     BudgetExceededError,
     EngineClosedError,
@@ -19,9 +20,8 @@ from arc_common.exceptions import (
     StoreError,
 )
 from arc_common.messages import Message, Role
-from arc_common.session import Session
 from arc_common.tokens.budget import usable_tokens
-from arc_common.tokens.counting import message_tokens
+from arc_common.tokens.message_tokens import message_tokens
 from llamaindex_arc.chat_store import ArcChatStore
 from llamaindex_arc.messages import from_arc, to_arc
 from llamaindex_arc.open_engines import engine_named, name_of

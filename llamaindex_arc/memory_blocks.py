@@ -10,7 +10,9 @@ from weakref import WeakKeyDictionary
 
 from cachetools import LRUCache
 
-from arc_common.engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine
+from arc_common.engine.recall import message_line
+from arc_common.engine.session import Session
 from arc_common.exceptions import (
     EngineClosedError,
     InvalidInputError,
@@ -22,8 +24,6 @@ from arc_common.messages import Message
 from arc_common.prompts import render_fence, render_recalled
 from arc_common.prompts.memories import render_memories
 from arc_common.protocols import SessionKey
-from arc_common.recollection import message_line
-from arc_common.session import Session
 from llamaindex_arc.session_blocks import BlockOptions, SessionBlock
 
 try:
@@ -145,7 +145,7 @@ def _memories(block: SessionBlock, session: Session, messages: Sequence[ChatMess
     Of two blocks of one turn the second shows those of the first, as far as they are still there, in no more tokens:
     with what is stored between the two they would take more than the budget together.
     """
-    from arc_common.memory.gathering import scope_of  # noqa: PLC0415 - brings the settings, which take 0.2 s
+    from arc_common.memory.long_term.service import scope_of  # noqa: PLC0415 - brings the settings, which take 0.2 s
 
     question = _question(messages)
     engine, settings = block.engine, block.engine.settings

@@ -14,10 +14,10 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
-from arc_common.codec import dumps, loads
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.messages import ARC_MARK, ContentPart, Message, Origin, PartType, Role, ToolCall
 from arc_common.prompts import holds_memory
+from arc_common.serialization import dumps, loads
 from arc_common.tokens.call_ids import renamed_ids
 
 try:

@@ -8,7 +8,7 @@ from threading import Lock
 from uuid import uuid4
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from arc_common.engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine
 
 __all__ = ["engine_named", "name_of"]
 

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
-from arc_common.corpus import Corpus
 from arc_common.documents import ScoredDocument, checked_items, usable_documents
-from arc_common.engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine
+from arc_common.engine.documents import Corpus
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.filters import Filter
 from arc_common.protocols import Retriever

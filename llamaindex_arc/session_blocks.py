@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any, ClassVar, NoReturn, Self, TypedDict, Unpack
 
-from arc_common.engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine
+from arc_common.engine.session import Session
 from arc_common.exceptions import InvalidInputError, MissingDependencyError, StoreError
 from arc_common.messages import Message
-from arc_common.session import Session
 from llamaindex_arc._exact import to_exact
 from llamaindex_arc.engine import open_engine
 from llamaindex_arc.escaping import without_fields

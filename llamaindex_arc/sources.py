@@ -6,7 +6,7 @@ from typing import Any
 from arc_common.documents import ScoredDocument, finite_score, usable_items
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.filters import Filter, matcher, parse_filter
-from arc_common.rerankers.ranking import check_top_k
+from arc_common.rerankers.base import check_top_k
 from llamaindex_arc.documents import to_document
 from llamaindex_arc.filters import from_filter
 

@@ -12,7 +12,7 @@ from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.messages import Message, Role
 from arc_common.observability import Observer, SilentObserver
 from arc_common.protocols import ChatModel, QueryTransformer
-from arc_common.retrieval.transformers import (
+from arc_common.retrieval.query_transformers import (
     ConversationAwareQueryTransformer,
     HyDEQueryTransformer,
     RuleBasedConversationTransformer,

@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 
 from arc_common.protocols import SessionKey
-from arc_common.stores.sql import SqlStore
+from arc_common.stores.conversations import SqlStore
 from tests.servers import PostgresServer
 
 _numbers = count(1)

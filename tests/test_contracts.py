@@ -40,16 +40,16 @@ def test_the_contracts_hold(copy):
 @pytest.mark.parametrize(
     ("file", "line"),
     [
-        ("arc_common/messages.py", "import arc_common.session"),
-        ("arc_common/stores/rows.py", "import arc_common.memory.conversation"),
-        ("arc_common/tokens/window.py", "import arc_common.stores"),
-        ("arc_common/engine.py", "import langchain_core"),
+        ("arc_common/messages.py", "import arc_common.engine.session"),
+        ("arc_common/stores/conversations_rows.py", "import arc_common.memory.conversation"),
+        ("arc_common/tokens/selection.py", "import arc_common.stores"),
+        ("arc_common/engine/context_engine.py", "import langchain_core"),
         ("arc_common/prompts/context.py", "import llama_index.core"),
-        ("arc_common/engine.py", "import langchain_arc"),
+        ("arc_common/engine/context_engine.py", "import langchain_arc"),
         ("langchain_arc/engine.py", "import llama_index.core"),
         ("langchain_arc/engine.py", "import llamaindex_arc"),
         ("llamaindex_arc/engine.py", "import langchain_core"),
-        ("arc_common/unplaced.py", "import arc_common.session"),
+        ("arc_common/unplaced.py", "import arc_common.engine.session"),
     ],
     ids=lambda value: value,
 )

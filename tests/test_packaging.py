@@ -36,7 +36,7 @@ def test_it_holds_the_packages_and_nothing_else(wheel: zipfile.ZipFile) -> None:
     }
     assert sources <= names
     assert {f"{package}/py.typed" for package in PACKAGES} <= names
-    assert "arc_common/demo/support.toml" in names
+    assert "arc_common/cli/demo/support.toml" in names
     assert "arc_common/stores/migrations/env.py" in names
     migrations = [name for name in names if name.startswith("arc_common/stores/migrations/versions/0")]
     assert migrations
@@ -49,7 +49,7 @@ def test_its_metadata_name_licence_commands_and_extras(wheel: zipfile.ZipFile) -
     assert "MIT" in wheel.read(names["licenses/LICENSE"]).decode()
     entry_points = ConfigParser()
     entry_points.read_string(wheel.read(names["entry_points.txt"]).decode())
-    assert entry_points["console_scripts"]["arc"] == "arc_common.cli:main"
+    assert entry_points["console_scripts"]["arc"] == "arc_common.cli.commands:main"
     assert set(entry_points["arc.commands"]) == {"langchain", "llamaindex"}
     metadata = wheel.read(names["METADATA"]).decode()
     assert "Name: arc-context-engine\n" in metadata

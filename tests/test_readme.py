@@ -105,7 +105,7 @@ def run(example: Example, site: Path, folder: Path) -> subprocess.CompletedProce
     """Run it in the folder, in a Python that finds the site's packages and no others, every warning an error."""
     program, arguments = example.text, []
     if not example.is_python:
-        program, arguments = "from arc_common.cli import main; main()", shlex.split(example.text)[1:]
+        program, arguments = "from arc_common.cli.commands import main; main()", shlex.split(example.text)[1:]
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("ARC_", "PYTHON"))}
     return subprocess.run(
         [sys.executable, "-I", "-S", "-c", PREPARE + program, str(site), *arguments],

@@ -80,7 +80,7 @@ def demo(
     It needs no key and no network. With OPENAI_API_KEY, ANTHROPIC_API_KEY or GOOGLE_API_KEY set, and the provider's
     package installed, a real model answers the questions. A run that was stopped resumes where it stopped.
     """
-    from arc_common.demo.command import run_demo  # noqa: PLC0415 - see above
+    from arc_common.cli.demo.command import run_demo  # noqa: PLC0415 - see above
 
     console = Console()
     try:
@@ -140,7 +140,7 @@ def inspect(
 
     It reads only. System prompt, tools and documents are the application's own and not stored: not in it.
     """
-    from arc_common.inspection import inspect_session  # noqa: PLC0415 - see above
+    from arc_common.cli.inspect import inspect_session  # noqa: PLC0415 - see above
 
     inspect_session(
         Console(),
@@ -164,7 +164,7 @@ def upgrade(
     """Make the database's tables, or bring them up to date."""
     from arc_common.settings import ArcSettings  # noqa: PLC0415 - see above
     from arc_common.stores import migrate  # noqa: PLC0415 - see above
-    from arc_common.stores.connect import connect  # noqa: PLC0415 - see above
+    from arc_common.stores.connection import connect  # noqa: PLC0415 - see above
 
     address = url or ArcSettings().resolved_database_url
     if address is None:

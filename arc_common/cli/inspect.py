@@ -8,13 +8,13 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from arc_common.admin import SessionDebug
-from arc_common.context_window.shares import counted, excerpt
-from arc_common.context_window.terminal import render_terminal
-from arc_common.engine import ContextEngine
+from arc_common.context.display_terminal import render_terminal
+from arc_common.context.shares import counted, excerpt
+from arc_common.engine.admin import SessionDebug
+from arc_common.engine.context_engine import ContextEngine
+from arc_common.engine.replay import ReplayedTurn
 from arc_common.exceptions import ConfigurationError
 from arc_common.messages import Message
-from arc_common.replaying import ReplayedTurn
 from arc_common.settings import ArcSettings
 
 __all__ = ["inspect_session"]

@@ -1,24 +1,46 @@
-"""Puts a request together within its budget. Pure."""
+"""Puts a request together within its budget, and shows what the model sees, what it costs and what was left out."""
 
-from arc_common.assembly.build import build_context_window
-from arc_common.assembly.costs import Costs
-from arc_common.assembly.layers import NO_LAYERS, NOTHING, Layers, RecalledLine
-from arc_common.assembly.request import Request, as_documents
-from arc_common.assembly.sharing import HistoryRoom, history_room
-from arc_common.assembly.view import View, ViewLimits, build_view
+from arc_common.context.allocation import HistoryRoom, history_room
+from arc_common.context.builder import build_context_window
+from arc_common.context.context_window import (
+    NEAREST,
+    ContextWindow,
+    Item,
+    LeftOut,
+    MessageItems,
+    Omission,
+    Receipt,
+    Section,
+    receipt_of,
+    with_parts_of,
+)
+from arc_common.context.costs import Costs
+from arc_common.context.layers import NO_LAYERS, NOTHING, Layers, RecalledLine
+from arc_common.context.request import Request, as_documents
+from arc_common.context.view import View, ViewLimits, build_view
 
 __all__ = [
+    "NEAREST",
     "NOTHING",
     "NO_LAYERS",
+    "ContextWindow",
     "Costs",
     "HistoryRoom",
+    "Item",
     "Layers",
+    "LeftOut",
+    "MessageItems",
+    "Omission",
     "RecalledLine",
+    "Receipt",
     "Request",
+    "Section",
     "View",
     "ViewLimits",
     "as_documents",
     "build_context_window",
     "build_view",
     "history_room",
+    "receipt_of",
+    "with_parts_of",
 ]

@@ -4,15 +4,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from arc_common.assembly.costs import Costs
-from arc_common.assembly.draft import Draft
-from arc_common.assembly.layers import Layers
-from arc_common.assembly.request import Request, plain
-from arc_common.context_window import Item, MessageItems, Section, with_parts_of
+from arc_common.context.context_window import Item, MessageItems, Section, with_parts_of
+from arc_common.context.costs import Costs
+from arc_common.context.draft import Draft
+from arc_common.context.layers import Layers
+from arc_common.context.request import Request, plain
 from arc_common.messages import Exchange, Message
-from arc_common.summaries import View
+from arc_common.protocols.summaries import View
 from arc_common.tokens.budget import TokenBudget
-from arc_common.tokens.counting import REQUEST_OVERHEAD
+from arc_common.tokens.message_tokens import REQUEST_OVERHEAD
 
 __all__ = ["HistoryRoom", "Sharing", "history_room", "wishes"]
 

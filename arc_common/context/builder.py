@@ -4,12 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from arc_common.assembly.costs import Costs
-from arc_common.assembly.draft import Draft, RecalledKind, fact_items
-from arc_common.assembly.layers import NO_LAYERS, NOTHING, Layers, RecalledLine
-from arc_common.assembly.request import Request, plain
-from arc_common.assembly.sharing import Sharing, wishes
-from arc_common.context_window import (
+from arc_common.context.allocation import Sharing, wishes
+from arc_common.context.context_window import (
     ContextWindow,
     Item,
     LeftOut,
@@ -19,14 +15,18 @@ from arc_common.context_window import (
     receipt_of,
     with_parts_of,
 )
+from arc_common.context.costs import Costs
+from arc_common.context.draft import Draft, RecalledKind, fact_items
+from arc_common.context.layers import NO_LAYERS, NOTHING, Layers, RecalledLine
+from arc_common.context.request import Request, plain
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import BudgetExceededError, InvalidInputError
 from arc_common.messages import Exchange, Message, Role
 from arc_common.tokens.call_ids import with_distinct_call_ids
 from arc_common.tokens.compression.shortening import shortened
-from arc_common.tokens.counting import REQUEST_OVERHEAD
-from arc_common.tokens.filling import Changed, fit_exchanges
-from arc_common.tokens.window import OLDER, Dropped, current_turn, select_window
+from arc_common.tokens.greedy import Changed, fit_exchanges
+from arc_common.tokens.message_tokens import REQUEST_OVERHEAD
+from arc_common.tokens.selection import OLDER, Dropped, current_turn, select_window
 
 __all__ = ["build_context_window"]
 

@@ -225,13 +225,13 @@ class ContextWindow:
 
     def _repr_html_(self) -> str:
         """How notebooks show it: the budget by section, what is in each, and what was left out."""
-        from arc_common.context_window.html import render_html  # noqa: PLC0415 - only where it is looked at
+        from arc_common.context.display_html import render_html  # noqa: PLC0415 - only where it is looked at
 
         return render_html(self)
 
     def __rich__(self) -> "RenderableType":
         """How rich shows it on a terminal: `rich.print(window)`."""
-        from arc_common.context_window.terminal import render_terminal  # noqa: PLC0415 - rich takes a while to import
+        from arc_common.context.display_terminal import render_terminal  # noqa: PLC0415 - rich takes a while to import
 
         return render_terminal(self)
 

@@ -4,11 +4,11 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from arc_common.assembly.request import Request
+from arc_common.context.request import Request
 from arc_common.messages import Message
 from arc_common.protocols import TokenCounter
 from arc_common.tokens.correction import Correction
-from arc_common.tokens.counting import message_tokens, schema_tokens, tools_tokens
+from arc_common.tokens.message_tokens import message_tokens, schema_tokens, tools_tokens
 
 __all__ = ["Costs"]
 

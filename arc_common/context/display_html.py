@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from html import escape
 
-from arc_common.context_window import shares
-from arc_common.context_window.style import COLORS, STYLE
-from arc_common.context_window.values import ContextWindow, Item, Omission, Section
+from arc_common.context import shares
+from arc_common.context.context_window import ContextWindow, Item, Omission, Section
+from arc_common.context.style import COLORS, STYLE
 from arc_common.messages import Message
 
 __all__ = ["render_html"]

@@ -9,8 +9,8 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from arc_common.context_window import shares
-from arc_common.context_window.values import ContextWindow, Item, Section
+from arc_common.context import shares
+from arc_common.context.context_window import ContextWindow, Item, Section
 from arc_common.messages import Message
 
 __all__ = ["render_terminal"]

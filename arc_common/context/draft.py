@@ -5,10 +5,10 @@ from datetime import date
 from itertools import zip_longest
 from typing import Literal
 
-from arc_common.assembly.costs import Costs
-from arc_common.assembly.layers import Layers, RecalledLine
-from arc_common.assembly.request import Request, plain
-from arc_common.context_window import Item
+from arc_common.context.context_window import Item
+from arc_common.context.costs import Costs
+from arc_common.context.layers import Layers, RecalledLine
+from arc_common.context.request import Request, plain
 from arc_common.documents import Document, ScoredDocument
 from arc_common.messages import ARC_MARK, ContentPart, Message, Role
 from arc_common.prompts import render_artifacts, render_documents, render_memory, render_memory_lines, render_recalled

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from arc_common.context_window import LeftOut
+from arc_common.context.context_window import LeftOut
 
 __all__ = ["NOTHING", "NO_LAYERS", "Layers", "RecalledLine"]
 

@@ -4,10 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
-from arc_common.assembly.costs import Costs
-from arc_common.assembly.draft import memory_message
-from arc_common.assembly.layers import NO_LAYERS, NOTHING, Layers
-from arc_common.context_window import (
+from arc_common.context.context_window import (
     NEAREST,
     Item,
     LeftOut,
@@ -18,12 +15,15 @@ from arc_common.context_window import (
     receipt_of,
     with_parts_of,
 )
+from arc_common.context.costs import Costs
+from arc_common.context.draft import memory_message
+from arc_common.context.layers import NO_LAYERS, NOTHING, Layers
 from arc_common.exceptions import BudgetExceededError
 from arc_common.messages import Message, Role
 from arc_common.tokens.call_ids import with_distinct_call_ids
 from arc_common.tokens.compression.shortening import shortened
-from arc_common.tokens.filling import Changed, Fitted, fit_exchanges
-from arc_common.tokens.window import EMPTY, OLDER, Dropped, Selection, current_turn, says_something, select_window
+from arc_common.tokens.greedy import Changed, Fitted, fit_exchanges
+from arc_common.tokens.selection import EMPTY, OLDER, Dropped, Selection, current_turn, says_something, select_window
 
 __all__ = ["View", "ViewLimits", "build_view"]
 

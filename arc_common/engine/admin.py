@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
-from arc_common.context_window import Receipt
+from arc_common.context import Receipt
+from arc_common.engine.replay import ReplayedTurn, replay
+from arc_common.engine.runtime import Runtime
 from arc_common.exceptions import SessionNotFoundError
 from arc_common.protocols import Conversation, ConversationPage, SessionKey
-from arc_common.replaying import ReplayedTurn, replay
-from arc_common.runtime import Runtime
-from arc_common.summaries import ConversationSummary
+from arc_common.protocols.summaries import ConversationSummary
 from arc_common.tokens.budget import TokenBudget
 
 __all__ = ["Admin", "SessionDebug"]

@@ -7,17 +7,17 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from arc_common.artifacts import Artifact, ScoredArtifact
-from arc_common.assembly import RecalledLine
+from arc_common.context import RecalledLine
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import InvalidInputError
-from arc_common.indexing import Scope
 from arc_common.memory.artifacts import choose
 from arc_common.protocols import SessionKey
+from arc_common.protocols.search_index import Scope
 from arc_common.rag import Chunker
 from arc_common.retrieval import HybridIndex
 
 if TYPE_CHECKING:
-    from arc_common.runtime import Runtime
+    from arc_common.engine.runtime import Runtime
 
 __all__ = ["add_artifact", "artifacts_of_turn", "forget_artifacts"]
 

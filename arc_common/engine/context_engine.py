@@ -8,7 +8,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 from uuid import uuid4
 
-from arc_common.admin import Admin
+from arc_common.concurrency import Workers
+from arc_common.engine.admin import Admin
+from arc_common.engine.runtime import Runtime, SaveErrorHandler
+from arc_common.engine.session import Session
 from arc_common.exceptions import ConfigurationError, InvalidInputError
 from arc_common.observability import Observer, SilentObserver
 from arc_common.protocols import (
@@ -19,20 +22,17 @@ from arc_common.protocols import (
     SessionKey,
     TokenCounter,
 )
-from arc_common.runtime import Runtime, SaveErrorHandler
-from arc_common.session import Session
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.compression import Chain, CompressionStrategy, strategy
-from arc_common.workers import Workers
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from arc_common.corpus import Corpus
-    from arc_common.memory.hierarchy import HierarchicalMemory
+    from arc_common.engine.documents import Corpus
+    from arc_common.engine.memories import Memories
+    from arc_common.memory.summaries.service import HierarchicalMemory
     from arc_common.protocols import QueryTransformer, Reranker
     from arc_common.rag import RagPipeline
-    from arc_common.remembered import Memories
     from arc_common.settings import ArcSettings
 
 __all__ = ["ContextEngine"]
@@ -192,8 +192,8 @@ class ContextEngine:
         Raises:
             InvalidInputError: An id is empty or too long, or `require_scope` is set and no caller is named.
         """
-        from arc_common.corpus import Corpus  # noqa: PLC0415 - the index takes a while to import
-        from arc_common.indexing import Scope  # noqa: PLC0415 - the same
+        from arc_common.engine.documents import Corpus  # noqa: PLC0415 - the index takes a while to import
+        from arc_common.protocols.search_index import Scope  # noqa: PLC0415 - the same
 
         self._runtime.check_caller(caller_id)
         return Corpus(self._runtime, Scope(caller_id, user_id))
@@ -210,8 +210,8 @@ class ContextEngine:
         Raises:
             InvalidInputError: An id is empty or too long, or `require_scope` is set and no caller is named.
         """
-        from arc_common.indexing import Scope  # noqa: PLC0415 - the same
-        from arc_common.remembered import Memories  # noqa: PLC0415 - the index takes a while to import
+        from arc_common.engine.memories import Memories  # noqa: PLC0415 - the index takes a while to import
+        from arc_common.protocols.search_index import Scope  # noqa: PLC0415 - the same
 
         self._runtime.check_caller(caller_id)
         return Memories(self._runtime, Scope(caller_id, user_id, session_id))
@@ -232,7 +232,7 @@ class ContextEngine:
             reranker: Orders what was found; by default what `settings.rag.reranker` names.
             citations: Whether each document in the context has a number.
         """
-        from arc_common.retrieving import rag_pipeline  # noqa: PLC0415 - the index takes a while to import
+        from arc_common.engine.retrieval import rag_pipeline  # noqa: PLC0415 - the index takes a while to import
 
         return rag_pipeline(
             self._runtime,
@@ -334,8 +334,8 @@ def _open_store(
 
         _log.info("no database URL: conversations are kept in memory and end with the process")
         return InMemoryStore(max_sessions=settings.storage.max_sessions_in_memory, clock=clock), _SQLITE_THREADS
+    from arc_common.stores.conversations import SqlStore  # noqa: PLC0415 - SQLAlchemy takes 0.2 s to import
     from arc_common.stores.options import SqlOptions  # noqa: PLC0415 - the same
-    from arc_common.stores.sql import SqlStore  # noqa: PLC0415 - SQLAlchemy takes 0.2 s to import
 
     storage = settings.storage
     options = SqlOptions(
@@ -355,9 +355,9 @@ def _open_store(
 
 def _hierarchy(runtime: Runtime, model: ChatModel | None) -> "HierarchicalMemory | None":
     """What summarises, if the store can keep summaries."""
-    from arc_common.memory.hierarchy import HierarchicalMemory  # noqa: PLC0415 - 0.1 s that only an opened engine pays
-    from arc_common.memory.summaries import SummaryWriter  # noqa: PLC0415 - the same
-    from arc_common.memory.summarizer import ModelSummarizer  # noqa: PLC0415 - the same
+    from arc_common.memory.summaries.service import HierarchicalMemory  # noqa: PLC0415 - 0.1 s that only an opened engine pays
+    from arc_common.memory.summaries.summarizer import ModelSummarizer  # noqa: PLC0415 - the same
+    from arc_common.memory.summaries.writer import SummaryWriter  # noqa: PLC0415 - the same
 
     summaries = getattr(runtime.conversations, "summaries", None)
     if summaries is None:

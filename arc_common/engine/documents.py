@@ -3,18 +3,18 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from arc_common.assembly import as_documents
+from arc_common.context import as_documents
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Filter
-from arc_common.indexing import Scope
 from arc_common.messages import check_identifier
+from arc_common.protocols.search_index import Scope
 from arc_common.rag import Chunker
 from arc_common.retrieval import Found, HybridIndex
 from arc_common.retrieval.checks import checked_ids
 
 if TYPE_CHECKING:
-    from arc_common.runtime import Runtime
+    from arc_common.engine.runtime import Runtime
 
 __all__ = ["Corpus", "beside_each_other"]
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from arc_common.documents import checked_items
 from arc_common.exceptions import InvalidInputError, MemoryNotFoundError
-from arc_common.indexing import Scope
 from arc_common.memories import (
     Memory,
     MemorySource,
@@ -21,10 +20,11 @@ from arc_common.memories import (
 from arc_common.messages import Message, Role
 from arc_common.prompts.memories import InteractionMode, render_memories
 from arc_common.protocols import SessionKey
+from arc_common.protocols.search_index import Scope
 
 if TYPE_CHECKING:  # rapidfuzz and numpy, which importing arc must not cost
-    from arc_common.memory.gathering import LongTermMemory
-    from arc_common.runtime import Runtime
+    from arc_common.engine.runtime import Runtime
+    from arc_common.memory.long_term.service import LongTermMemory
 
 __all__ = ["Memories", "memories_of_session", "memories_of_turn"]
 

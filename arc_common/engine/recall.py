@@ -5,17 +5,17 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from arc_common.assembly import Layers, RecalledLine
+from arc_common.context import Layers, RecalledLine
+from arc_common.engine.artifacts import artifacts_of_turn
+from arc_common.engine.memories import memories_of_turn
 from arc_common.memory.artifacts import excerpts_of
 from arc_common.messages import Message, Role
 from arc_common.prompts.memories import render_memory_line
 from arc_common.protocols import SessionKey
-from arc_common.remembered import memories_of_turn
-from arc_common.session_artifacts import artifacts_of_turn
 
 if TYPE_CHECKING:
-    from arc_common.memory.session_recall import RecalledMessage
-    from arc_common.runtime import Runtime
+    from arc_common.engine.runtime import Runtime
+    from arc_common.memory.recall.service import RecalledMessage
 
 __all__ = ["message_line", "with_recollections"]
 

@@ -3,18 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from arc_common.assembly import NO_LAYERS, Costs, Layers, build_context_window
-from arc_common.context_window import ContextWindow
+from arc_common.context import NO_LAYERS, ContextWindow, Costs, Layers, build_context_window
+from arc_common.engine.recall import with_recollections
+from arc_common.engine.runtime import Runtime
+from arc_common.engine.turn import idle_note
 from arc_common.exceptions import InvalidInputError, SessionNotFoundError
 from arc_common.messages import Role
 from arc_common.protocols import SessionKey, StoredMessage
-from arc_common.reading import idle_note
-from arc_common.recollection import with_recollections
-from arc_common.runtime import Runtime
-from arc_common.summaries import View
+from arc_common.protocols.summaries import View
 from arc_common.tokens.budget import TokenBudget
-from arc_common.tokens.counting import message_tokens_batch
-from arc_common.tokens.window import says_something
+from arc_common.tokens.message_tokens import message_tokens_batch
+from arc_common.tokens.selection import says_something
 
 __all__ = ["ReplayedTurn", "replay"]
 

@@ -6,21 +6,21 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from arc_common.corpus import Corpus, beside_each_other
-from arc_common.indexing import Scope
+from arc_common.engine.documents import Corpus, beside_each_other
 from arc_common.messages import Message
 from arc_common.protocols import SessionKey
+from arc_common.protocols.search_index import Scope
 from arc_common.rag import ContextBuilder, Fusion, RagContext, RagPipeline, RagQuery
 from arc_common.rag.statistics import JointStatistics
 from arc_common.rerankers import BM25Reranker, DiversityReranker, KeywordWeightedReranker, SimpleScoreReranker
 from arc_common.retrieval import reciprocal_rank_fusion, score_fusion
-from arc_common.retrieval.follow_ups import last_turns
 from arc_common.retrieval.fusion import raw_score_fusion
-from arc_common.retrieval.transformers import RuleBasedConversationTransformer
+from arc_common.retrieval.query_transformers import RuleBasedConversationTransformer
+from arc_common.text.languages.coreference import last_turns
 
 if TYPE_CHECKING:
+    from arc_common.engine.runtime import Runtime
     from arc_common.protocols import QueryTransformer, Reranker, Retriever
-    from arc_common.runtime import Runtime
 
 __all__ = ["can_retrieve", "documents_of_turn", "rag_pipeline"]
 

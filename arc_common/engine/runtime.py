@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from cachetools import LRUCache, TTLCache
 
-from arc_common.assembly import Request
-from arc_common.context_window import Receipt
+from arc_common.concurrency import Workers
+from arc_common.context import Receipt, Request
 from arc_common.exceptions import EngineClosedError, InvalidInputError
 from arc_common.messages import Message
 from arc_common.observability import Observer
@@ -19,13 +19,12 @@ from arc_common.protocols import ChatModel, ConversationStore, Embedder, Retriev
 from arc_common.tokens.budget import DEFAULT_SECTIONS, TokenBudget
 from arc_common.tokens.cached import CachedTokenCounter
 from arc_common.tokens.compression import CompressionStrategy
-from arc_common.workers import Workers
 
 if TYPE_CHECKING:
-    from arc_common.indexing import IndexStore, Scope
-    from arc_common.memory.gathering import LongTermMemory
-    from arc_common.memory.hierarchy import HierarchicalMemory
-    from arc_common.memory.session_recall import SessionRecall
+    from arc_common.memory.long_term.service import LongTermMemory
+    from arc_common.memory.recall.service import SessionRecall
+    from arc_common.memory.summaries.service import HierarchicalMemory
+    from arc_common.protocols.search_index import IndexStore, Scope
     from arc_common.rag import RagPipeline
     from arc_common.settings import ArcSettings
 
@@ -142,8 +141,8 @@ class Runtime:
         store = self.store
         if self.own_recall is not None:
             return self.own_recall
-        from arc_common.memory.message_index import MessageIndex  # noqa: PLC0415 - at a session's first use
-        from arc_common.memory.session_recall import SessionRecall  # noqa: PLC0415 - the same
+        from arc_common.memory.recall.index import MessageIndex  # noqa: PLC0415 - at a session's first use
+        from arc_common.memory.recall.service import SessionRecall  # noqa: PLC0415 - the same
 
         with self.index_lock:
             if self.own_recall is None:
@@ -178,7 +177,7 @@ class Runtime:
         memories = getattr(self.store, "memories", None)
         if memories is None or self.own_long_term is not None:
             return self.own_long_term
-        from arc_common.memory.gathering import long_term_memory  # noqa: PLC0415 - at the first use of a session
+        from arc_common.memory.long_term.service import long_term_memory  # noqa: PLC0415 - at the first use of a session
 
         with self.index_lock:
             if self.own_long_term is None:

@@ -7,9 +7,11 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from arc_common.assembly import as_documents
-from arc_common.context_window import ContextWindow
+from arc_common.context import ContextWindow, as_documents
 from arc_common.documents import Document, ScoredDocument
+from arc_common.engine.artifacts import add_artifact, forget_artifacts
+from arc_common.engine.runtime import Runtime
+from arc_common.engine.turn import Reader, ViewLimits
 from arc_common.exceptions import EngineClosedError, InvalidInputError
 from arc_common.facts import Fact
 from arc_common.memory.conversation import ConversationLog, as_messages
@@ -17,12 +19,9 @@ from arc_common.memory.streaming import StreamedTurn
 from arc_common.messages import Message, Role
 from arc_common.observability import timed
 from arc_common.protocols import SessionKey
-from arc_common.reading import Reader, ViewLimits
-from arc_common.runtime import Runtime
-from arc_common.session_artifacts import add_artifact, forget_artifacts
-from arc_common.summaries import ConversationSummary, ScoredMessage
+from arc_common.protocols.summaries import ConversationSummary, ScoredMessage
 from arc_common.tokens.budget import TokenBudget
-from arc_common.tokens.window import check_limits
+from arc_common.tokens.selection import check_limits
 
 __all__ = ["Session"]
 

@@ -5,29 +5,31 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from arc_common.assembly import (
+from arc_common.context import (
+    ContextWindow,
     Costs,
     HistoryRoom,
     Layers,
+    LeftOut,
+    Receipt,
     Request,
     ViewLimits,
     build_context_window,
     build_view,
     history_room,
 )
-from arc_common.context_window import ContextWindow, LeftOut, Receipt
+from arc_common.engine.recall import with_recollections
+from arc_common.engine.retrieval import can_retrieve, documents_of_turn
+from arc_common.engine.runtime import Runtime
 from arc_common.memory.conversation import ConversationLog, LoadedHistory, as_messages, opens_a_turn
 from arc_common.messages import Message, Role
 from arc_common.observability import timed
 from arc_common.prompts import render_idle_note
 from arc_common.protocols import SessionKey, StoredMessage
 from arc_common.rag import RagContext
-from arc_common.recollection import with_recollections
-from arc_common.retrieving import can_retrieve, documents_of_turn
-from arc_common.runtime import Runtime
 from arc_common.tokens.budget import usable_tokens
-from arc_common.tokens.counting import message_tokens_batch
-from arc_common.tokens.window import current_turn
+from arc_common.tokens.message_tokens import message_tokens_batch
+from arc_common.tokens.selection import current_turn
 
 __all__ = ["Reader", "ViewLimits", "idle_note"]
 

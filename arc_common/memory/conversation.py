@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import takewhile
 
-from arc_common.assembly import NO_LAYERS, Layers
-from arc_common.context_window import LeftOut
+from arc_common.context import NO_LAYERS, Layers, LeftOut
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import Message, Role, exchanges_of
 from arc_common.protocols import ConversationStore, CountedMessage, SessionKey, StoredMessage, TokenCounter
 from arc_common.tokens.correction import Correcting, corrected
-from arc_common.tokens.counting import message_tokens_batch
-from arc_common.tokens.window import says_something
+from arc_common.tokens.message_tokens import message_tokens_batch
+from arc_common.tokens.selection import says_something
 
 __all__ = ["USAGE", "ConversationLog", "LoadedHistory", "as_messages", "opens_a_turn"]
 

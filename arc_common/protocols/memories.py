@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from arc_common.indexing import IndexEntry, IndexStore, Scope
 from arc_common.memories import Memory, MemoryOutline, MemoryStatus, MemoryType
 from arc_common.protocols import SessionKey
+from arc_common.protocols.search_index import IndexEntry, IndexStore, Scope
 from arc_common.text import analyze
 
 __all__ = ["Forgotten", "IndexChange", "MemoryChange", "MemoryStore", "MemoryUpdates", "memory_entry"]

@@ -175,7 +175,7 @@ class IndexReader(Protocol):
         """Entries that have at least one of the terms.
 
         - All of them, if they are no more than `limit`. Otherwise at least `limit` of them, among them those that
-          arc's BM25 (`arc_common.retrieval.lexical`) puts first; a backend may miss some of the last of these.
+          arc's BM25 (`arc_common.retrieval.bm25`) puts first; a backend may miss some of the last of these.
         - The statistics are those of all entries in scope and kind, whatever filters and ids say.
 
         Args:

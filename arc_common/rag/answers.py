@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 from arc_common.documents import ScoredDocument, checked_items, usable_documents
 from arc_common.filters import Filter
 from arc_common.protocols import Retriever
-from arc_common.rerankers.ranking import best_first, rescored
+from arc_common.rerankers.base import best_first, rescored
 from arc_common.retrieval.index import Found
 
 __all__ = ["NotingRetriever", "checked_queries", "found_by", "in_order"]

@@ -7,11 +7,11 @@ from itertools import accumulate
 
 from arc_common.documents import Document
 from arc_common.exceptions import InvalidInputError
-from arc_common.indexing import DOCUMENT_ID, chunk_prefix
 from arc_common.protocols import TokenCounter
-from arc_common.rag.graphemes import grapheme_break
+from arc_common.protocols.search_index import DOCUMENT_ID, chunk_prefix
 from arc_common.rag.passages import passages_of, soft_breaks
 from arc_common.rag.searching import furthest
+from arc_common.text.graphemes import grapheme_break
 
 __all__ = ["Chunk", "Chunker"]
 

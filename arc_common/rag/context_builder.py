@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, get_args
 
-from arc_common.context_window import Omission
+from arc_common.context import Omission
 from arc_common.documents import Document, ScoredDocument, checked_items
 from arc_common.exceptions import InvalidInputError
 from arc_common.prompts.passages import DOCUMENT_SEPARATOR, render_passage, render_passages

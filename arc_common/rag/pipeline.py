@@ -9,6 +9,7 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
+from arc_common.concurrency import Workers, started
 from arc_common.documents import ScoredDocument, checked_documents, checked_items
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Filter
@@ -17,11 +18,10 @@ from arc_common.observability import Observer, SilentObserver, timed
 from arc_common.protocols import QueryTransformer, Reranker, Retriever
 from arc_common.rag.answers import NotingRetriever, checked_queries, found_by, in_order
 from arc_common.rag.context_builder import ContextBuilder, RagContext
+from arc_common.rerankers.base import check_top_k
 from arc_common.rerankers.guarded import reranked
-from arc_common.rerankers.ranking import check_top_k
 from arc_common.retrieval.fusion import deduplicated, score_fusion
 from arc_common.retrieval.index import Found
-from arc_common.workers import Workers, started
 
 __all__ = ["Fusion", "RagPipeline", "RagQuery"]
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from arc_common.documents import ScoredDocument, checked_items, finite_score
 from arc_common.exceptions import InvalidInputError
-from arc_common.rerankers.ranking import (
+from arc_common.rerankers.base import (
     DEFAULT_TOP_K,
     best_first,
     check_min_score,

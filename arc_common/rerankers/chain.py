@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from arc_common.documents import ScoredDocument, checked_documents, checked_items
 from arc_common.exceptions import InvalidInputError
 from arc_common.protocols import Reranker
-from arc_common.rerankers.ranking import DEFAULT_TOP_K, check_top_k, checked_request
+from arc_common.rerankers.base import DEFAULT_TOP_K, check_top_k, checked_request
 
 __all__ = ["RerankerChain"]
 

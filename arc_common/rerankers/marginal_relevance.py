@@ -5,7 +5,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from arc_common.exceptions import InvalidInputError
-from arc_common.rerankers.ranking import check_share, check_top_k
+from arc_common.rerankers.base import check_share, check_top_k
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 from arc_common.documents import ScoredDocument
 from arc_common.exceptions import InvalidInputError
 from arc_common.protocols import Embedder, QueryEmbedder
-from arc_common.rerankers.marginal_relevance import jaccard_mmr, query_mmr, vector_mmr
-from arc_common.rerankers.ranking import (
+from arc_common.rerankers.base import (
     DEFAULT_TOP_K,
     check_min_score,
     check_share,
@@ -16,6 +15,7 @@ from arc_common.rerankers.ranking import (
     min_max,
     rescored,
 )
+from arc_common.rerankers.marginal_relevance import jaccard_mmr, query_mmr, vector_mmr
 from arc_common.rerankers.terms import Analyses, query_terms
 
 if TYPE_CHECKING:

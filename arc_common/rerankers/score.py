@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from arc_common.documents import ScoredDocument
-from arc_common.rerankers.ranking import DEFAULT_TOP_K, best_first, check_min_score, check_top_k, checked_request
+from arc_common.rerankers.base import DEFAULT_TOP_K, best_first, check_min_score, check_top_k, checked_request
 
 __all__ = ["SimpleScoreReranker"]
 

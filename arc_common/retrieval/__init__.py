@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
+from arc_common.retrieval.bm25 import BM25
 from arc_common.retrieval.fusion import Ranking, deduplicated, reciprocal_rank_fusion, score_fusion
 from arc_common.retrieval.index import Added, Found, HybridIndex
-from arc_common.retrieval.lexical import BM25
 
 if TYPE_CHECKING:
     from arc_common.retrieval.in_memory import InMemoryIndexStore

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from arc_common.exceptions import InvalidInputError
-from arc_common.indexing import LexicalCandidates
+from arc_common.protocols.search_index import LexicalCandidates
 
 if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must not cost
     import numpy as np

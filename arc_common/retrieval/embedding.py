@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from arc_common.exceptions import InvalidInputError
-from arc_common.indexing import IndexEntry, unit_vector
 from arc_common.observability import Observer
 from arc_common.protocols import Embedder, QueryEmbedder
+from arc_common.protocols.search_index import IndexEntry, unit_vector
 
 if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must not cost
     import numpy as np

@@ -8,7 +8,7 @@ from hashlib import sha256
 
 from arc_common.documents import Document
 from arc_common.exceptions import InvalidInputError
-from arc_common.indexing import EntryKind, IndexEntry
+from arc_common.protocols.search_index import EntryKind, IndexEntry
 from arc_common.text import analyze, han_characters
 
 __all__ = ["document_of", "entry_of", "one_embedding", "with_terms"]

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Filter
-from arc_common.indexing import EntryKind, IndexEntry, LexicalCandidates, Scope
-from arc_common.retrieval.lexical import BM25
+from arc_common.protocols.search_index import EntryKind, IndexEntry, LexicalCandidates, Scope
+from arc_common.retrieval.bm25 import BM25
 from arc_common.retrieval.shelf import Shelf, check_comparable
 
 __all__ = ["InMemoryIndexStore"]

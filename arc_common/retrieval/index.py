@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 from arc_common.documents import Document, ScoredDocument, checked_items
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Filter, parse_filter
-from arc_common.indexing import (
+from arc_common.observability import Observer, SilentObserver
+from arc_common.protocols import Embedder
+from arc_common.protocols.search_index import (
     KINDS,
     EntryKind,
     IndexEntry,
@@ -20,18 +22,16 @@ from arc_common.indexing import (
     Scope,
     unit_vector,
 )
-from arc_common.observability import Observer, SilentObserver
-from arc_common.protocols import Embedder
 from arc_common.ranking import best_places
 from arc_common.retrieval.agreement import credibility
+from arc_common.retrieval.bm25 import BM25
 from arc_common.retrieval.checks import SearchMode, check_search, checked_ids, checked_weights
 from arc_common.retrieval.embedding import GuardedEmbedder
 from arc_common.retrieval.entries import document_of, entry_of, one_embedding, with_terms
 from arc_common.retrieval.fusion import Ranking, fused_scores
 from arc_common.retrieval.legibility import legibility
-from arc_common.retrieval.lexical import BM25
 from arc_common.retrieval.lifting import lifted
-from arc_common.retrieval.several_scopes import SeveralScopes
+from arc_common.retrieval.multi_scope import SeveralScopes
 from arc_common.text import analyze_query, han_characters
 
 if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must not cost

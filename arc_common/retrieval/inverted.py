@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from arc_common.retrieval.lexical import BM25, inverse_document_frequencies
+from arc_common.retrieval.bm25 import BM25, inverse_document_frequencies
 
 __all__ = ["InvertedIndex"]
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from arc_common.filters import Filter
-from arc_common.indexing import EntryKind, IndexEntry, IndexReader, LexicalCandidates, Scope
+from arc_common.protocols.search_index import EntryKind, IndexEntry, IndexReader, LexicalCandidates, Scope
 from arc_common.ranking import best_places
-from arc_common.retrieval.lexical import inverse_document_frequencies
+from arc_common.retrieval.bm25 import inverse_document_frequencies
 
 if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must not cost
     import numpy as np

@@ -15,7 +15,7 @@ from arc_common.prompts.retrieval import (
     render_standalone_question_request,
 )
 from arc_common.protocols import ChatModel
-from arc_common.retrieval.follow_ups import is_standalone, last_turns, topic_words
+from arc_common.text.languages.coreference import is_standalone, last_turns, topic_words
 
 if TYPE_CHECKING:
     from arc_common.settings import ArcSettings

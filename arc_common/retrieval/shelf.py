@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Filter, matcher
-from arc_common.indexing import DOCUMENT_ID, IndexEntry, LexicalCandidates, chunk_prefix
+from arc_common.protocols.search_index import DOCUMENT_ID, IndexEntry, LexicalCandidates, chunk_prefix
 from arc_common.ranking import best_places
-from arc_common.retrieval.dense import VectorTable
+from arc_common.retrieval.bm25 import BM25
 from arc_common.retrieval.inverted import InvertedIndex
-from arc_common.retrieval.lexical import BM25
+from arc_common.retrieval.vectors import VectorTable
 
 __all__ = ["Shelf"]
 

@@ -1,6 +1,6 @@
 """Every knob of arc: its unit, its default, its bounds and its environment names."""
 
-from arc_common.settings.content import (
+from arc_common.settings.groups import (
     ArtifactSettings,
     BudgetSettings,
     ContextSettings,

@@ -7,8 +7,8 @@ from typing import Any
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource
 
+from arc_common.settings.declaration import PREFIX, Knob, environment_name, groups_of, knobs_of
 from arc_common.settings.errors import not_a_group, unknown_setting
-from arc_common.settings.knobs import PREFIX, Knob, environment_name, groups_of, knobs_of
 
 __all__ = ["EnvironmentSource"]
 

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from arc_common.exceptions import ConfigurationError
-from arc_common.settings.knobs import Knob, closest, environment_name, groups_of, knobs_of
+from arc_common.settings.declaration import Knob, closest, environment_name, groups_of, knobs_of
 from arc_common.settings.secret import HIDDEN, SecretUrl, hide_password, sounds_secret
 
 __all__ = ["configuration_error", "not_a_group", "unknown_setting"]

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
 from arc_common.settings.base import Group
-from arc_common.settings.knobs import EnvironmentAlias
+from arc_common.settings.declaration import EnvironmentAlias
 
 __all__ = [
     "ArtifactSettings",

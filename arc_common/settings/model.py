@@ -14,7 +14,10 @@ from pydantic_settings import (
 
 from arc_common.exceptions import ConfigurationError
 from arc_common.settings.base import Immutable, Url
-from arc_common.settings.content import (
+from arc_common.settings.declaration import PREFIX, knobs_of
+from arc_common.settings.environment import EnvironmentSource
+from arc_common.settings.errors import configuration_error
+from arc_common.settings.groups import (
     ArtifactSettings,
     BudgetSettings,
     ContextSettings,
@@ -25,9 +28,6 @@ from arc_common.settings.content import (
     RecallSettings,
     SummarySettings,
 )
-from arc_common.settings.environment import EnvironmentSource
-from arc_common.settings.errors import configuration_error
-from arc_common.settings.knobs import PREFIX, knobs_of
 from arc_common.settings.services import (
     ArchiveSettings,
     AwsSettings,

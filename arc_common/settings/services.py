@@ -9,7 +9,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import BeforeValidator, Field, SecretStr
 
 from arc_common.settings.base import Group, Url
-from arc_common.settings.knobs import EnvironmentAlias
+from arc_common.settings.declaration import EnvironmentAlias
 
 __all__ = [
     "ArchiveSettings",

@@ -7,15 +7,15 @@ from typing import Any
 
 from arc_common.exceptions import SessionNotFoundError
 from arc_common.protocols import CountedMessage, SessionKey, StoredMessage
+from arc_common.stores.append_lookup import Look, digest_of, look_from_rows, look_up_for, unchanged_session
+from arc_common.stores.append_plan import AppendPlan, plan_append
+from arc_common.stores.conversations_rows import message_row, to_microseconds
+from arc_common.stores.conversations_statements import REVISED_COLUMNS, statements_for
 from arc_common.stores.database import Database, scope
 from arc_common.stores.drivers import Call, Transaction
-from arc_common.stores.look_up import Look, digest_of, look_from_rows, look_up_for, unchanged_session
-from arc_common.stores.memories_sql import SqlMemories
-from arc_common.stores.plan import AppendPlan, plan_append
-from arc_common.stores.rows import message_row, to_microseconds
-from arc_common.stores.statements import REVISED_COLUMNS, statements_for
-from arc_common.stores.summary_edits import SummaryEdits
-from arc_common.stores.summary_plan import edited
+from arc_common.stores.memories import SqlMemories
+from arc_common.stores.summaries_edits import SummaryEdits
+from arc_common.stores.summaries_plan import edited
 
 __all__ = ["SqlAppend"]
 

@@ -30,13 +30,20 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql
 
 from arc_common.protocols import CountedMessage, StoredMessage
+from arc_common.stores.conversations_rows import MESSAGE_COLUMNS, message_row, stored_from_row
+from arc_common.stores.conversations_statements import (
+    LOCKED_COLUMNS,
+    Statement,
+    compiler_for,
+    one_of,
+    same_session,
+    this_row,
+)
 from arc_common.stores.drivers import Row
-from arc_common.stores.rows import MESSAGE_COLUMNS, message_row, stored_from_row
 from arc_common.stores.schema import facts, messages, sessions
-from arc_common.stores.statements import LOCKED_COLUMNS, Statement, compiler_for, one_of, same_session, this_row
-from arc_common.stores.summary_edits import touched
-from arc_common.stores.summary_plan import Touched
-from arc_common.stores.summary_statements import (
+from arc_common.stores.summaries_edits import touched
+from arc_common.stores.summaries_plan import Touched
+from arc_common.stores.summaries_statements import (
     MARK_COLUMNS,
     higher_over,
     leaves_citing,

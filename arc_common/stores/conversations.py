@@ -10,7 +10,18 @@ from sqlalchemy import Engine
 
 from arc_common.exceptions import SessionNotFoundError
 from arc_common.protocols import Conversation, ConversationPage, CountedMessage, SessionKey, StoredMessage
-from arc_common.stores.checks import (
+from arc_common.stores.append import SqlAppend
+from arc_common.stores.conversations_rows import conversation_from_row, stored_from_row, to_microseconds
+from arc_common.stores.conversations_statements import statements_for
+from arc_common.stores.database import Database, scope
+from arc_common.stores.drivers import Call, Row, Transaction
+from arc_common.stores.memories import SqlMemories
+from arc_common.stores.options import SqlOptions
+from arc_common.stores.search_index.statements import session_index_calls
+from arc_common.stores.summaries import SqlSummaries
+from arc_common.stores.summaries_edits import SummaryEdits
+from arc_common.stores.summaries_plan import Changed
+from arc_common.stores.validation import (
     checked_counts,
     checked_ids,
     checked_limit,
@@ -20,20 +31,9 @@ from arc_common.stores.checks import (
     page_position,
     page_token,
 )
-from arc_common.stores.database import Database, scope
-from arc_common.stores.drivers import Call, Row, Transaction
-from arc_common.stores.index_statements import session_index_calls
-from arc_common.stores.memories_sql import SqlMemories
-from arc_common.stores.options import SqlOptions
-from arc_common.stores.rows import conversation_from_row, stored_from_row, to_microseconds
-from arc_common.stores.sql_append import SqlAppend
-from arc_common.stores.statements import statements_for
-from arc_common.stores.summary_edits import SummaryEdits
-from arc_common.stores.summary_plan import Changed
-from arc_common.stores.summary_sql import SqlSummaries
 
 if TYPE_CHECKING:
-    from arc_common.stores.index_sql import SqlIndexStore
+    from arc_common.stores.search_index.store import SqlIndexStore
 
 __all__ = ["SqlStore"]
 
@@ -111,7 +111,7 @@ class SqlStore:
     def index(self) -> "SqlIndexStore":
         """The index of texts, in the same database. What it has of a session goes with the session."""
         if self._index is None:
-            from arc_common.stores.index_sql import SqlIndexStore  # noqa: PLC0415 - numpy takes a tenth of a second
+            from arc_common.stores.search_index.store import SqlIndexStore  # noqa: PLC0415 - numpy takes a tenth of a second
 
             self._index = SqlIndexStore(
                 self._database,

@@ -9,10 +9,10 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from arc_common.codec import dumps, loads
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import ContentPart, Message, Origin, ToolCall
 from arc_common.protocols import Conversation, CountedMessage, SessionKey, StoredMessage
+from arc_common.serialization import dumps, loads
 
 __all__ = [
     "CONVERSATION_COLUMNS",

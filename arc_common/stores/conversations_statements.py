@@ -33,7 +33,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Dialect
 
-from arc_common.stores.rows import CONVERSATION_COLUMNS, MESSAGE_COLUMNS
+from arc_common.stores.conversations_rows import CONVERSATION_COLUMNS, MESSAGE_COLUMNS
 from arc_common.stores.schema import messages, sessions
 
 __all__ = [

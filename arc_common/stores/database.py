@@ -8,10 +8,10 @@ from typing import Any
 
 from sqlalchemy import Engine
 
+from arc_common.forking import ForkGate
 from arc_common.protocols import SessionKey
-from arc_common.stores.connect import connect, driver_for
+from arc_common.stores.connection import connect, driver_for
 from arc_common.stores.drivers import Call, Row, Transaction
-from arc_common.stores.forking import ForkGate
 from arc_common.stores.migrate import ensure_schema
 from arc_common.stores.options import SqlOptions
 

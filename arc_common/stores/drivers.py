@@ -19,10 +19,10 @@ from sqlalchemy.pool import PoolProxiedConnection
 
 from arc_common.addresses import scrubbed
 from arc_common.exceptions import StoreError, StoreUnavailableError
+from arc_common.stores.conversations_statements import Statement
 from arc_common.stores.index_schema import SHOW_POSTINGS
 from arc_common.stores.options import SqlOptions
 from arc_common.stores.packing import send_packed
-from arc_common.stores.statements import Statement
 
 __all__ = ["FROZEN", "Call", "Driver", "PostgresDriver", "Row", "SqliteDriver", "Transaction"]
 

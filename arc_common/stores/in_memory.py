@@ -13,10 +13,16 @@ from typing import TYPE_CHECKING
 from cachetools import Cache, LRUCache
 
 from arc_common.exceptions import SessionNotFoundError
-from arc_common.indexing import Scope
+from arc_common.forking import ForkGate
 from arc_common.messages import Role
 from arc_common.protocols import Conversation, ConversationPage, CountedMessage, SessionKey, StoredMessage
-from arc_common.stores.checks import (
+from arc_common.protocols.search_index import Scope
+from arc_common.stores.append_plan import plan_append
+from arc_common.stores.conversations_rows import detached, to_microseconds
+from arc_common.stores.memories_in_memory import InMemoryMemories
+from arc_common.stores.summaries_in_memory import InMemorySummaries, Ledger
+from arc_common.stores.summaries_plan import Changed, edited
+from arc_common.stores.validation import (
     checked_counts,
     checked_ids,
     checked_limit,
@@ -26,12 +32,6 @@ from arc_common.stores.checks import (
     page_position,
     page_token,
 )
-from arc_common.stores.forking import ForkGate
-from arc_common.stores.memories_in_memory import InMemoryMemories
-from arc_common.stores.plan import plan_append
-from arc_common.stores.rows import detached, to_microseconds
-from arc_common.stores.summary_memory import InMemorySummaries, Ledger
-from arc_common.stores.summary_plan import Changed, edited
 
 if TYPE_CHECKING:
     from arc_common.retrieval.in_memory import InMemoryIndexStore

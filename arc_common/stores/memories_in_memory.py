@@ -9,13 +9,12 @@ from typing import Protocol
 
 from cachetools import LRUCache
 
-from arc_common.codec import dumps, loads
 from arc_common.exceptions import InvalidInputError, SessionNotFoundError
-from arc_common.indexing import IndexStore, Scope
 from arc_common.memories import Memory, MemoryOutline, MemoryStatus, MemoryType
-from arc_common.memory_stores import Forgotten, IndexChange, MemoryChange, MemoryUpdates, memory_entry
 from arc_common.protocols import SessionKey
-from arc_common.stores.checks import checked_ids, checked_limit, checked_place
+from arc_common.protocols.memories import Forgotten, IndexChange, MemoryChange, MemoryUpdates, memory_entry
+from arc_common.protocols.search_index import IndexStore, Scope
+from arc_common.serialization import dumps, loads
 from arc_common.stores.memories_plan import (
     NEWEST_SESSIONS,
     Loss,
@@ -25,6 +24,7 @@ from arc_common.stores.memories_plan import (
     is_within_reach,
     loss,
 )
+from arc_common.stores.validation import checked_ids, checked_limit, checked_place
 
 __all__ = ["InMemoryMemories"]
 

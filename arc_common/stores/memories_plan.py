@@ -3,13 +3,13 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from arc_common.codec import dumps
 from arc_common.exceptions import InvalidInputError
-from arc_common.indexing import Scope
 from arc_common.memories import Memory, MemorySource
-from arc_common.memory_stores import MemoryChange
 from arc_common.messages import check_identifier
 from arc_common.protocols import SessionKey
+from arc_common.protocols.memories import MemoryChange
+from arc_common.protocols.search_index import Scope
+from arc_common.serialization import dumps
 
 __all__ = [
     "NEWEST_SESSIONS", "Loss", "checked_change", "checked_memory_ids", "heir", "is_within_reach", "loss",

@@ -4,10 +4,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from arc_common.codec import loads
-from arc_common.indexing import Scope
 from arc_common.memories import Memory, MemoryOutline, MemorySource, MemoryStatus, MemoryType, Wording
-from arc_common.stores.rows import from_microseconds, to_microseconds
+from arc_common.protocols.search_index import Scope
+from arc_common.serialization import loads
+from arc_common.stores.conversations_rows import from_microseconds, to_microseconds
 
 __all__ = ["memory_from_row", "memory_row", "memory_scope", "outline_from_row", "source_rows"]
 

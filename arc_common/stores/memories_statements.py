@@ -28,9 +28,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
+from arc_common.stores.conversations_statements import Statement, compiler_for, one_of, same_session, same_user
 from arc_common.stores.memories_plan import NEWEST_SESSIONS
 from arc_common.stores.schema import memories, memory_scopes, memory_sources, sessions
-from arc_common.stores.statements import Statement, compiler_for, one_of, same_session, same_user
 
 __all__ = ["MEMORY_COLUMNS", "OUTLINE_COLUMNS", "MemoryStatements", "memory_statements_for"]
 

@@ -9,13 +9,13 @@ from arc_common.exceptions import SessionNotFoundError
 from arc_common.facts import Fact
 from arc_common.messages import Role
 from arc_common.protocols import SessionKey
-from arc_common.stores.checks import checked_limit, checked_place
+from arc_common.protocols.summaries import Commit, Lease, Outline, Segment, SegmentOutline, SessionState, View
+from arc_common.stores.conversations_rows import stored_from_row, to_microseconds
+from arc_common.stores.conversations_statements import Statement
 from arc_common.stores.database import Database, scope
 from arc_common.stores.drivers import Call, Row
-from arc_common.stores.rows import stored_from_row, to_microseconds
-from arc_common.stores.statements import Statement
-from arc_common.stores.summary_edits import taken_back
-from arc_common.stores.summary_plan import (
+from arc_common.stores.summaries_edits import taken_back
+from arc_common.stores.summaries_plan import (
     Mark,
     checked_commit,
     checked_fact_ids,
@@ -24,7 +24,7 @@ from arc_common.stores.summary_plan import (
     epoch_of,
     may_store,
 )
-from arc_common.stores.summary_rows import (
+from arc_common.stores.summaries_rows import (
     fact_from_row,
     fact_row,
     folded,
@@ -36,8 +36,8 @@ from arc_common.stores.summary_rows import (
     view_from_text,
     view_text,
 )
-from arc_common.stores.summary_statements import summary_statements_for
-from arc_common.summaries import Commit, Lease, Outline, Segment, SegmentOutline, SessionState, View
+from arc_common.stores.summaries_statements import summary_statements_for
+from arc_common.stores.validation import checked_limit, checked_place
 
 __all__ = ["SqlSummaries"]
 

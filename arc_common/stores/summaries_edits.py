@@ -3,12 +3,12 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from arc_common.protocols.summaries import View
 from arc_common.stores.database import Database
 from arc_common.stores.drivers import Call, Row, Transaction
-from arc_common.stores.summary_plan import Changed, Mark, Touched, inherited, rests_on, without_text
-from arc_common.stores.summary_rows import view_from_text, view_text
-from arc_common.stores.summary_statements import SummaryStatements, summary_statements_for
-from arc_common.summaries import View
+from arc_common.stores.summaries_plan import Changed, Mark, Touched, inherited, rests_on, without_text
+from arc_common.stores.summaries_rows import view_from_text, view_text
+from arc_common.stores.summaries_statements import SummaryStatements, summary_statements_for
 
 __all__ = ["SummaryEdits", "taken_back", "touched"]
 

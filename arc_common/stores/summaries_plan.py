@@ -7,8 +7,8 @@ from arc_common.exceptions import InvalidInputError
 from arc_common.facts import Fact
 from arc_common.messages import check_identifier
 from arc_common.protocols import StoredMessage
-from arc_common.stores.checks import checked_limit
-from arc_common.summaries import Commit, Segment, View
+from arc_common.protocols.summaries import Commit, Segment, View
+from arc_common.stores.validation import checked_limit
 
 __all__ = [
     "UNGROUNDED",

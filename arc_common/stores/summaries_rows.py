@@ -8,11 +8,11 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
-from arc_common.codec import dumps, loads
 from arc_common.facts import Fact, FactCategory
-from arc_common.stores.rows import from_microseconds, to_microseconds
-from arc_common.stores.summary_plan import UNGROUNDED
-from arc_common.summaries import Maker, Segment, SegmentOutline, View
+from arc_common.protocols.summaries import Maker, Segment, SegmentOutline, View
+from arc_common.serialization import dumps, loads
+from arc_common.stores.conversations_rows import from_microseconds, to_microseconds
+from arc_common.stores.summaries_plan import UNGROUNDED
 
 __all__ = [
     "EMPTY_SEGMENT",

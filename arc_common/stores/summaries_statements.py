@@ -32,8 +32,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
-from arc_common.stores.schema import IS_HOLDING, IS_UNCOVERED, IS_UNFINISHED, facts, messages, sessions, summaries
-from arc_common.stores.statements import (
+from arc_common.stores.conversations_statements import (
     Statement,
     compiler_for,
     one_of,
@@ -43,8 +42,9 @@ from arc_common.stores.statements import (
     session_row,
     this_row,
 )
-from arc_common.stores.summary_plan import UNGROUNDED
-from arc_common.stores.summary_rows import EMPTY_SEGMENT, FACT_COLUMNS, OUTLINE_COLUMNS, SEGMENT_COLUMNS
+from arc_common.stores.schema import IS_HOLDING, IS_UNCOVERED, IS_UNFINISHED, facts, messages, sessions, summaries
+from arc_common.stores.summaries_plan import UNGROUNDED
+from arc_common.stores.summaries_rows import EMPTY_SEGMENT, FACT_COLUMNS, OUTLINE_COLUMNS, SEGMENT_COLUMNS
 
 __all__ = [
     "MARK_COLUMNS",

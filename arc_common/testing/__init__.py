@@ -1,6 +1,6 @@
 """Fakes for tests of what is built on arc."""
 
-from arc_common.testing.models import FailingChatModel, ReplyingChatModel, SlowChatModel
+from arc_common.testing.fakes import FailingChatModel, ReplyingChatModel, SlowChatModel
 from arc_common.testing.observers import CountingObserver
 from arc_common.testing.scripted import ScriptedChatModel
 

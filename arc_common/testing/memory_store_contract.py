@@ -22,11 +22,11 @@ from uuid import uuid4
 import pytest
 
 from arc_common.exceptions import InvalidInputError
-from arc_common.indexing import Scope
 from arc_common.memories import Memory, MemoryOutline, MemorySource, MemoryStatus, MemoryType, Wording
-from arc_common.memory_stores import Forgotten, MemoryChange, MemoryStore
 from arc_common.messages import Message, Role
 from arc_common.protocols import ConversationStore, CountedMessage, SessionKey
+from arc_common.protocols.memories import Forgotten, MemoryChange, MemoryStore
+from arc_common.protocols.search_index import Scope
 
 __all__ = ["MemoryStoreContract", "a_memory"]
 

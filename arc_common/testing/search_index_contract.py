@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from arc_common.filters import Condition, parse_filter
-from arc_common.indexing import EntryKind, IndexEntry, IndexStore, Scope
-from arc_common.testing.index_filter_contract import IndexFilterContract
-from arc_common.testing.index_search_contract import IndexSearchContract, an_entry, matching
+from arc_common.protocols.search_index import EntryKind, IndexEntry, IndexStore, Scope
+from arc_common.testing.search_index_filter_contract import IndexFilterContract
+from arc_common.testing.search_index_search_contract import IndexSearchContract, an_entry, matching
 
 __all__ = ["IndexStoreContract", "an_entry"]
 

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from arc_common.filters import AllOf, AnyOf, Condition, Exists, Filter, Not, OneOf, matches, parse_filter
-from arc_common.indexing import IndexEntry, IndexStore, Scope
+from arc_common.protocols.search_index import IndexEntry, IndexStore, Scope
 
 __all__ = ["IndexFilterContract", "filters", "metadata"]
 

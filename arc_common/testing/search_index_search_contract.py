@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Condition, Filter, parse_filter
-from arc_common.indexing import IndexEntry, IndexStore, LexicalCandidates, Scope, unit_vector
+from arc_common.protocols.search_index import IndexEntry, IndexStore, LexicalCandidates, Scope, unit_vector
 from arc_common.ranking import best_places
+from arc_common.retrieval.bm25 import BM25
 from arc_common.retrieval.index import HybridIndex
-from arc_common.retrieval.lexical import BM25
 from arc_common.text import analyze
 
 __all__ = ["IndexSearchContract", "an_entry", "matching"]

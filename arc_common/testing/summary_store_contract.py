@@ -20,8 +20,8 @@ from arc_common.exceptions import InvalidInputError, SessionNotFoundError
 from arc_common.facts import Fact, FactCategory
 from arc_common.messages import Role
 from arc_common.protocols import ConversationStore, SessionKey, StoredMessage
-from arc_common.summaries import Commit, Outline, Segment, SegmentOutline, SessionState, SummaryStore, View
-from arc_common.testing.store_contract import START, counted, ids
+from arc_common.protocols.summaries import Commit, Outline, Segment, SegmentOutline, SessionState, SummaryStore, View
+from arc_common.testing.conversation_store_contract import START, counted, ids
 
 __all__ = ["Clock", "Store", "SummaryStoreContract", "a_fact", "a_leaf", "a_view"]
 

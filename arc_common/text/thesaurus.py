@@ -77,7 +77,7 @@ def _thesaurus() -> _Thesaurus:
 
 
 def _lines() -> Iterator[str]:
-    folder = files("arc_common.text").joinpath("thesaurus")
+    folder = files("arc_common.text.languages").joinpath("english_thesaurus")
     for file in sorted(folder.iterdir(), key=lambda file: file.name):
         for line in file.read_text(encoding="utf-8").replace("\n ", " ").splitlines():
             if line and not line.startswith("#"):

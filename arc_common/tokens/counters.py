@@ -1,7 +1,7 @@
 """The token counters, and which one the engine takes when none is given."""
 
 from arc_common.protocols import TokenCounter
-from arc_common.tokens.calibrated import CalibratedTokenCounter
+from arc_common.tokens.calibration import CalibratedTokenCounter
 from arc_common.tokens.correction import Correction, corrected
 from arc_common.tokens.heuristic import HeuristicTokenCounter
 from arc_common.tokens.tiktoken_counter import TiktokenCounter

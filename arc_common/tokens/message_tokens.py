@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
-from arc_common.codec import dumps
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import ContentPart, Message
 from arc_common.protocols import TokenCounter
+from arc_common.serialization import dumps
 
 __all__ = [
     "REQUEST_OVERHEAD",

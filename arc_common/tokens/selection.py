@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import Exchange, Message, Role, Turn, exchanges_of, turns_of
-from arc_common.tokens.filling import Changed, Fitted, Shorten, fit_turn
+from arc_common.tokens.greedy import Changed, Fitted, Shorten, fit_turn
 
 __all__ = [
     "CurrentTurn",

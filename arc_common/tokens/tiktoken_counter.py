@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from arc_common.exceptions import InvalidInputError
 from arc_common.protocols import TokenCounter
 from arc_common.tokens.budget import stated_error
-from arc_common.tokens.calibrated import CalibratedTokenCounter
+from arc_common.tokens.calibration import CalibratedTokenCounter
 from arc_common.tokens.correction import Correcting, Correction
-from arc_common.tokens.vocabulary import encoding_names, local_encoding, shared_download
+from arc_common.tokens.encodings import encoding_names, local_encoding, shared_download
 
 if TYPE_CHECKING:
     from tiktoken import Encoding

@@ -10,9 +10,9 @@ import time
 import pytest
 
 from arc_common import ContextEngine, EngineClosedError, Message
-from arc_common.admin import Admin
-from arc_common.session import Session
-from arc_common.workers import Workers
+from arc_common.concurrency import Workers
+from arc_common.engine.admin import Admin
+from arc_common.engine.session import Session
 from tests.databases import sqlite_url
 
 FACES = (Session, Admin)

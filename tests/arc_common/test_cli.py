@@ -11,7 +11,7 @@ from typing import TypeAlias
 import pytest
 
 from arc_common import __version__
-from arc_common.cli import main
+from arc_common.cli.commands import main
 from arc_common.settings import describe_settings
 
 Arc: TypeAlias = Callable[..., tuple[int, str, str]]
@@ -50,7 +50,7 @@ def test_help_names_every_command(arc: Arc) -> None:
 
 def test_help_comes_at_once() -> None:
     """It loads no SQLAlchemy, no pydantic and no framework: a second of processor time at most."""
-    command = [sys.executable, "-X", "importtime", "-c", "from arc_common.cli import main; main()", "--help"]
+    command = [sys.executable, "-X", "importtime", "-c", "from arc_common.cli.commands import main; main()", "--help"]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     log = subprocess.run(command, check=True, capture_output=True, text=True).stderr
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from arc_common import ContextEngine, Message, ToolCall
-from arc_common.cli import app, main
+from arc_common.cli.commands import app, main
 from arc_common.stores import migrate
 from tests.arc_common.context_window.windows import CONTROLS, MARKUP
 from tests.databases import new_database, sqlite_url
@@ -188,7 +188,7 @@ def test_older_tables_are_left_as_they_are(monkeypatch, capsys, postgres):
     """An operator who looks must not migrate a fleet's database."""
     url = new_database(postgres, tables=False)
     assert "arc db upgrade" in refused(monkeypatch, capsys, "s", "--url", url)
-    from arc_common.stores.connect import connect
+    from arc_common.stores.connection import connect
 
     engine, _ = connect(url)
     try:
@@ -200,7 +200,7 @@ def test_older_tables_are_left_as_they_are(monkeypatch, capsys, postgres):
 def test_on_a_colour_terminal_it_has_colours(file, tmp_path):
     """In a process of its own, as people start it."""
     words = ["inspect", "support-1", "--url", file]
-    program = "from arc_common.cli import main; main()"
+    program = "from arc_common.cli.commands import main; main()"
     colour = {"FORCE_COLOR": "1", "TERM": "xterm-256color", "COLUMNS": "60", "PATH": ""}
     sent = subprocess.run(
         [sys.executable, "-c", program, *words], check=True, capture_output=True, text=True, env=colour

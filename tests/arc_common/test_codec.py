@@ -18,8 +18,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from arc_common.codec import Extension, dumps, loads
 from arc_common.exceptions import InvalidInputError
+from arc_common.serialization import Extension, dumps, loads
 
 scalars = (
     st.none()

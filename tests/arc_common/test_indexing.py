@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arc_common.exceptions import InvalidInputError
-from arc_common.indexing import IndexEntry, Scope, unit_vector
+from arc_common.protocols.search_index import IndexEntry, Scope, unit_vector
 
 parts = st.sampled_from([None, "u", "v"])
 

@@ -12,7 +12,7 @@ from arc_common.exceptions import ModelCallError
 from arc_common.model_calls import GuardedChatModel
 from arc_common.protocols import ChatModel
 from arc_common.testing import CountingObserver
-from arc_common.testing.models import FailingChatModel, ReplyingChatModel, SlowChatModel
+from arc_common.testing.fakes import FailingChatModel, ReplyingChatModel, SlowChatModel
 
 ASK = [Message("user", "hello?")]
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arc_common import ArcSettings, ContextEngine, ContextWindow, HeuristicTokenCounter, Message, Session, TokenBudget
-from arc_common.context_window import Item
+from arc_common.context import Item
 from arc_common.tokens.budget import DEFAULT_SECTIONS
 from tests.support.databases import unreadable
 

@@ -6,8 +6,8 @@ import inspect
 import pytest
 
 from arc_common import ContextEngine, InvalidInputError, MemoryNotFoundError, Message
+from arc_common.engine.memories import Memories
 from arc_common.exceptions import SessionNotFoundError
-from arc_common.remembered import Memories
 from arc_common.settings import ArcSettings
 from arc_common.testing import ReplyingChatModel
 from tests.databases import sqlite_url

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from arc_common.engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine
+from arc_common.engine.session import Session
 from arc_common.exceptions import BudgetExceededError
 from arc_common.messages import Message, Role, ToolCall
-from arc_common.session import Session
 from arc_common.settings import ArcSettings
-from arc_common.tokens.counting import message_tokens
+from arc_common.tokens.message_tokens import message_tokens
 from tests.arc_common.test_session_window import Ones, tool_turn, turns
 
 

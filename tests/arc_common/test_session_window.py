@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import create_engine, event
 
-from arc_common.engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import BudgetExceededError, InvalidInputError
 from arc_common.messages import Message, Role, ToolCall, exchanges_of
 from arc_common.settings import ArcSettings
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.call_ids import with_distinct_call_ids
-from arc_common.tokens.window import says_something, select_window
+from arc_common.tokens.selection import says_something, select_window
 from tests.arc_common.strategies import conversations
 from tests.counters import Ones
 from tests.databases import sqlite_url

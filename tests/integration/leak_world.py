@@ -9,11 +9,11 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from arc_common import ArcSettings, ContextEngine, Document, Message
+from arc_common.engine.memories import Memories
 from arc_common.memories import ProposedMemory
-from arc_common.memory.keeping import MemoryKeeper
-from arc_common.remembered import Memories
+from arc_common.memory.long_term.storage import MemoryKeeper
 from arc_common.stores import InMemoryStore
-from arc_common.stores.sql import SqlStore
+from arc_common.stores.conversations import SqlStore
 
 __all__ = [
     "PARTIES",

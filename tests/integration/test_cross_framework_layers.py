@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
 import langchain_arc
 import llamaindex_arc
-from arc_common.engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine
 from langchain_arc import ArcChatMessageHistory
 from llamaindex_arc import ArcChatMemoryBuffer
 from tests.databases import sqlite_url

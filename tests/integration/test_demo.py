@@ -16,18 +16,18 @@ from typing import Any, TypeAlias
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, trim_messages
 
-from arc_common.cli import main
-from arc_common.demo.halves import find_halves
-from arc_common.demo.run import RECORDS, SESSION
-from arc_common.demo.script import support_script
-from arc_common.engine import ContextEngine
+from arc_common.cli.commands import main
+from arc_common.cli.demo.frameworks import find_halves
+from arc_common.cli.demo.run import RECORDS, SESSION
+from arc_common.cli.demo.script import support_script
+from arc_common.engine.context_engine import ContextEngine
 from arc_common.messages import Message, Role
-from arc_common.tokens.calibrated import CalibratedTokenCounter
-from arc_common.tokens.counting import REQUEST_OVERHEAD, message_tokens_batch
+from arc_common.tokens.calibration import CalibratedTokenCounter
+from arc_common.tokens.message_tokens import REQUEST_OVERHEAD, message_tokens_batch
 
 script = support_script()
 pytestmark = pytest.mark.xdist_group("demo")
-ARC = [sys.executable, "-c", "from arc_common.cli import main; main()"]
+ARC = [sys.executable, "-c", "from arc_common.cli.commands import main; main()"]
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY")
 
 

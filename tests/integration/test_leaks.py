@@ -10,10 +10,10 @@ import pytest
 import langchain_arc
 import llamaindex_arc
 from arc_common import ArcError, ContextEngine, Session
-from arc_common.admin import Admin
-from arc_common.corpus import Corpus
+from arc_common.engine.admin import Admin
+from arc_common.engine.documents import Corpus
+from arc_common.engine.memories import Memories
 from arc_common.rag import RagPipeline
-from arc_common.remembered import Memories
 from arc_common.retrieval import HybridIndex
 from tests.integration.leak_cases import EVERY, NO_READS, READS
 from tests.integration.leak_world import PARTIES, SETTINGS, Letters, Party, fill, intruders, marker, markers_in

@@ -8,11 +8,10 @@ from random import Random
 import pytest
 
 from arc_common import ArcSettings, BudgetExceededError, ContextEngine, Message, Role, TokenBudget
-from arc_common.assembly import Layers, RecalledLine
-from arc_common.context_window import Item, Receipt, Section
+from arc_common.context import Item, Layers, RecalledLine, Receipt, Section
 from arc_common.testing.conversations import random_conversation, random_text
 from arc_common.tokens.counters import default_token_counter
-from arc_common.tokens.counting import message_tokens
+from arc_common.tokens.message_tokens import message_tokens
 from tests.integration.window_cases import Case, case_of
 from tests.integration.window_rules import BrokenWindowError, built, check_account, check_tokens
 

@@ -6,8 +6,7 @@ from math import inf
 import pytest
 
 from arc_common import HeuristicTokenCounter, Message, Role, TokenBudget, ToolCall
-from arc_common.assembly import Request
-from arc_common.context_window import ContextWindow, Receipt
+from arc_common.context import ContextWindow, Receipt, Request
 from tests.integration.window_cases import Case, fixed_tokens, plain_tokens, told
 from tests.integration.window_rules import (
     BrokenWindowError,

@@ -18,9 +18,9 @@ from arc_common import (
     TiktokenCounter,
     TokenBudget,
 )
-from arc_common.assembly import NO_LAYERS, Layers, RecalledLine, Request
-from arc_common.codec import dumps
+from arc_common.context import NO_LAYERS, Layers, RecalledLine, Request
 from arc_common.protocols import TokenCounter
+from arc_common.serialization import dumps
 from arc_common.testing.conversations import random_conversation, random_text, running_turn
 
 TOOL = {

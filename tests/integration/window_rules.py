@@ -9,8 +9,7 @@ from math import inf
 from typing import Any
 
 from arc_common import ArcError, BudgetExceededError, ContentPart, ContextEngine, Message, Role
-from arc_common.assembly import NO_LAYERS, Costs, build_context_window
-from arc_common.context_window import ContextWindow, Receipt
+from arc_common.context import NO_LAYERS, ContextWindow, Costs, Receipt, build_context_window
 from arc_common.messages import Turn, exchanges_of, turns_of
 from arc_common.protocols import TokenCounter
 from arc_common.testing.providers import anthropic, gemini, openai

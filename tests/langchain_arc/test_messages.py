@@ -28,9 +28,9 @@ from langchain_core.messages import (
 )
 from pydantic import BaseModel
 
-from arc_common.codec import dumps
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import ContentPart, Message, Origin, Role, ToolCall
+from arc_common.serialization import dumps
 from langchain_arc.messages import from_arc, to_arc
 
 from . import strategies

@@ -18,7 +18,7 @@ from langchain_tests.integration_tests import VectorStoreIntegrationTests
 
 from arc_common import ContextEngine
 from arc_common.exceptions import InvalidInputError
-from arc_common.indexing import Scope
+from arc_common.protocols.search_index import Scope
 from arc_common.retrieval import InMemoryIndexStore
 from langchain_arc import ArcVectorStore, LangChainEmbedder, open_engine
 from langchain_arc.documents import document_from_arc

@@ -11,7 +11,7 @@ from llama_index.core.memory import BaseMemoryBlock, Memory
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
-from arc_common.engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine
 from llamaindex_arc import open_engine
 from tests.counters import Ones
 from tests.llamaindex_arc.helpers import NO_SUMMARIES

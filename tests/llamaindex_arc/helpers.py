@@ -13,7 +13,7 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
-from arc_common.engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine
 from arc_common.messages import Message
 from arc_common.settings import ArcSettings, SummarySettings
 from llamaindex_arc import ArcChatMemoryBuffer

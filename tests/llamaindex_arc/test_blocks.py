@@ -15,7 +15,7 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.memory import InsertMethod, Memory
 from llama_index.core.utils import get_tokenizer
 
-from arc_common.engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import InvalidInputError, SessionNotFoundError
 from llamaindex_arc import ArcFactsBlock, ArcNarrativeBlock, open_engine
 from tests.databases import sqlite_url

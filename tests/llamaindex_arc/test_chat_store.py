@@ -14,7 +14,7 @@ from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.storage.chat_store import BaseChatStore, SimpleChatStore
 
-from arc_common.engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import InvalidInputError, SessionNotFoundError
 from arc_common.messages import Message, Role
 from llamaindex_arc import ArcChatStore, open_engine

@@ -16,7 +16,7 @@ from llama_index.core.chat_engine import CondensePlusContextChatEngine, ContextC
 from llama_index.core.prompts.utils import format_string, get_template_vars
 from sqlalchemy import create_engine, event
 
-from arc_common.engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import ConfigurationError, InvalidInputError
 from arc_common.messages import Role
 from arc_common.settings import ArcSettings, SummarySettings

@@ -14,7 +14,7 @@ from llama_index.core.memory import Memory, VectorMemoryBlock
 from llama_index.core.schema import BaseNode
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQuery, VectorStoreQueryResult
 
-from arc_common.engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import SessionNotFoundError
 from arc_common.settings import ArcSettings
 from llamaindex_arc import ArcLongTermBlock, ArcRecallBlock, open_engine

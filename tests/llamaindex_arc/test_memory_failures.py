@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import create_engine
 
-from arc_common.engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import InvalidInputError, SessionNotFoundError, StoreError, StoreUnavailableError
 from arc_common.settings import ArcSettings
 from llamaindex_arc import open_engine

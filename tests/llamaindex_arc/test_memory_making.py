@@ -16,7 +16,7 @@ from llama_index.core.llms import MockLLM
 from llama_index.core.memory import BaseMemory, ChatMemoryBuffer
 from llama_index.core.storage.chat_store import SimpleChatStore
 
-from arc_common.engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import InvalidInputError
 from llamaindex_arc import ArcChatMemoryBuffer, ArcChatStore, open_engine
 from tests.counters import Ones

@@ -45,8 +45,8 @@ def test_imports_neither_the_other_framework_nor_what_it_may_not_need() -> None:
     output = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
     loaded = set(output.stdout.split())
     assert not {"langchain_core", "langchain", "langgraph", "langchain_arc", "pydantic_settings", "alembic"} & loaded
-    assert not {name for name in loaded if name.startswith(("arc_common.settings", "arc_common.stores.sql"))}
-    assert "arc_common.session" in loaded
+    assert not {name for name in loaded if name.startswith(("arc_common.settings", "arc_common.stores.conversations"))}
+    assert "arc_common.engine.session" in loaded
 
 
 def test_an_import_that_fails_says_why() -> None:

@@ -17,7 +17,7 @@ from llama_index.core.retrievers.fusion_retriever import FUSION_MODES
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 from arc_common.exceptions import InvalidInputError
-from arc_common.retrieval.transformers import HyDEQueryTransformer
+from arc_common.retrieval.query_transformers import HyDEQueryTransformer
 from arc_common.testing import CountingObserver
 from llamaindex_arc import ArcChatMemoryBuffer, ArcFusionRetriever, ArcLLM, ArcRetriever, open_engine
 from tests.llamaindex_arc.retrieval_helpers import (

@@ -8,7 +8,7 @@ from arc_common.exceptions import ConfigurationError
 from arc_common.messages import Message, Role
 from arc_common.prompts import parse_fences, parse_memory, render_fence
 from arc_common.protocols import ChatModel, TokenCounter
-from arc_common.tokens.counting import REQUEST_OVERHEAD, message_tokens_batch
+from arc_common.tokens.message_tokens import REQUEST_OVERHEAD, message_tokens_batch
 
 __all__ = ["PARTS", "Actor", "View"]
 

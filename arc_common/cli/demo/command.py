@@ -15,13 +15,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.text import Text
 from sqlalchemy import URL
 
-from arc_common.demo.display import Display
-from arc_common.demo.halves import Half, Missing, find_halves
-from arc_common.demo.run import SESSION, DemoRun
-from arc_common.demo.script import support_script
+from arc_common.cli.demo.display import Display
+from arc_common.cli.demo.frameworks import Half, Missing, find_halves
+from arc_common.cli.demo.run import SESSION, DemoRun
+from arc_common.cli.demo.script import support_script
 from arc_common.exceptions import ConfigurationError, InvalidInputError
 from arc_common.protocols import ChatModel
-from arc_common.settings.providers import PROVIDERS, provider_with_key
+from arc_common.settings.service_names import PROVIDERS, provider_with_key
 from arc_common.testing import ScriptedChatModel
 
 __all__ = ["run_demo"]

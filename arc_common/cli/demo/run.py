@@ -6,18 +6,18 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
 
-from arc_common.demo.actor import PARTS, Actor, View
-from arc_common.demo.halves import Half, Stage
-from arc_common.demo.script import Script, ScriptTurn
-from arc_common.engine import ContextEngine
+from arc_common.cli.demo.actor import PARTS, Actor, View
+from arc_common.cli.demo.frameworks import Half, Stage
+from arc_common.cli.demo.script import Script, ScriptTurn
+from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import ConfigurationError
 from arc_common.messages import Message, Role
 from arc_common.protocols import ChatModel
 from arc_common.settings import ArcSettings
-from arc_common.settings.content import BudgetSettings, ConversationSettings, RecallSettings, SummarySettings
+from arc_common.settings.groups import BudgetSettings, ConversationSettings, RecallSettings, SummarySettings
 from arc_common.settings.services import BackgroundSettings
 from arc_common.tokens.cached import CachedTokenCounter
-from arc_common.tokens.counting import REQUEST_OVERHEAD, message_tokens_batch
+from arc_common.tokens.message_tokens import REQUEST_OVERHEAD, message_tokens_batch
 
 __all__ = ["CONTEXT_WINDOW", "SESSION", "DemoRun", "TurnRecord", "demo_settings"]
 

@@ -65,7 +65,7 @@ class Script:
 @cache
 def support_script() -> Script:
     """The conversation with a furniture shop's support."""
-    data = tomllib.loads(files("arc_common.demo").joinpath("support.toml").read_text("utf-8"))
+    data = tomllib.loads(files("arc_common.cli.demo").joinpath("support.toml").read_text("utf-8"))
     turns = tuple(_turn(i, **turn) for i, turn in enumerate(data["turns"], 1))
     return Script(data["system"].strip(), data["handover"], turns)
 

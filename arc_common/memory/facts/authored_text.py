@@ -2,7 +2,7 @@
 
 import re
 
-from arc_common.memory.rules import english, korean
+from arc_common.text.languages import english, korean
 from arc_common.text.sentences import sentence_spans
 
 __all__ = ["own_words", "without_forgotten", "without_quoted"]

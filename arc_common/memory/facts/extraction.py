@@ -13,15 +13,15 @@ from functools import lru_cache
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.facts import FactCategory, ProposedFact
-from arc_common.memory.grounding import is_grounded, missing_facts
-from arc_common.memory.mood import Mood, Part, parts_of
-from arc_common.memory.own_words import own_words
-from arc_common.memory.rules.anchors import ANCHORS
-from arc_common.memory.rules.english import LISTENER, PROPER_NAME
-from arc_common.memory.rules.languages import CHINESE_JAPANESE, ENGLISH, KOREAN, Rules, rules_for
-from arc_common.memory.rules.signal import Found, Signal, find
-from arc_common.memory.rules.vocabulary import content_words, strip_particles
+from arc_common.memory.facts.authored_text import own_words
+from arc_common.memory.facts.fidelity import is_grounded, missing_facts
 from arc_common.messages import Message, Role
+from arc_common.text.languages.clauses import Mood, Part, parts_of
+from arc_common.text.languages.english import LISTENER, PROPER_NAME
+from arc_common.text.languages.fallback import ANCHORS
+from arc_common.text.languages.registry import CHINESE_JAPANESE, ENGLISH, KOREAN, Rules, rules_for
+from arc_common.text.languages.signal import Found, Signal, find
+from arc_common.text.languages.vocabulary import content_words, strip_particles
 from arc_common.text.sentences import clauses_of, rough_tokens, sentences_of
 
 __all__ = ["extract_facts", "is_grounded", "missing_facts", "parts_said"]

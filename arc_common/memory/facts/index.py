@@ -7,12 +7,12 @@ from threading import Lock
 
 from cachetools import LRUCache
 
-from arc_common.assembly import RecalledLine
+from arc_common.context import RecalledLine
 from arc_common.facts import Fact
-from arc_common.memory.recall import SessionIndex
-from arc_common.memory.seeking import seeks
+from arc_common.memory.recall.ranking import SessionIndex
 from arc_common.protocols import SessionKey
-from arc_common.summaries import SessionState, SummaryStore
+from arc_common.protocols.summaries import SessionState, SummaryStore
+from arc_common.text.languages.questions import seeks
 
 __all__ = ["FactIndex", "FactIndexes"]
 

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from arc_common.facts import Fact, ProposedFact
-from arc_common.memory.contradictions import contradicts
-from arc_common.summaries import Commit, Maker, Segment
+from arc_common.memory.long_term.contradictions import contradicts
+from arc_common.protocols.summaries import Commit, Maker, Segment
 from arc_common.text import analyze
 
 __all__ = ["folded", "merged", "pinned", "related"]

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from threading import Lock
 
-from arc_common.indexing import Scope
-from arc_common.memory.background import BackgroundQueue
-from arc_common.memory_stores import MemoryStore
+from arc_common.background import BackgroundQueue
 from arc_common.observability import Observer
+from arc_common.protocols.memories import MemoryStore
+from arc_common.protocols.search_index import Scope
 
 __all__ = ["Touches"]
 

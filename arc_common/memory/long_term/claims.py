@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from arc_common.memory.rules.claims_kinds import COUNTRIES, are_near, kind_of
+from arc_common.memory.long_term.claims_kinds import COUNTRIES, are_near, kind_of
 
 __all__ = ["Claim", "Mark", "are_compatible", "changed", "ended", "owned", "placed", "said", "valued"]
 

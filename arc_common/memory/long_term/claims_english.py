@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from arc_common.memory.rules.claims import Claim, Mark, changed, ended, valued
-from arc_common.memory.rules.claims_english_clauses import (
+from arc_common.memory.long_term.claims import Claim, Mark, changed, ended, valued
+from arc_common.memory.long_term.claims_english_clauses import (
     ROLES,
     Clause,
     clause_of,
@@ -15,7 +15,7 @@ from arc_common.memory.rules.claims_english_clauses import (
     stems_of,
     until,
 )
-from arc_common.memory.rules.claims_english_phrases import (
+from arc_common.memory.long_term.claims_english_phrases import (
     CAUSED,
     CHANGES,
     DISLIKES,
@@ -28,10 +28,17 @@ from arc_common.memory.rules.claims_english_phrases import (
     PAST,
     SWAPS,
 )
-from arc_common.memory.rules.claims_english_states import says, states
-from arc_common.memory.rules.claims_english_tokens import Word, clauses_of, words_of
-from arc_common.memory.rules.claims_english_words import DWELLINGS, FILLERS, LIGHT, OCCUPATIONS, PLACES, PREPOSITIONS
-from arc_common.memory.rules.claims_kinds import MOMENTS, WHEN, kind_of
+from arc_common.memory.long_term.claims_english_states import says, states
+from arc_common.memory.long_term.claims_english_tokens import Word, clauses_of, words_of
+from arc_common.memory.long_term.claims_english_words import (
+    DWELLINGS,
+    FILLERS,
+    LIGHT,
+    OCCUPATIONS,
+    PLACES,
+    PREPOSITIONS,
+)
+from arc_common.memory.long_term.claims_kinds import MOMENTS, WHEN, kind_of
 
 __all__ = ["claims_of", "is_negated"]
 

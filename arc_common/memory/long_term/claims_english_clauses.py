@@ -3,9 +3,9 @@
 import re
 from itertools import pairwise
 
-from arc_common.memory.rules.claims_english_phrases import CHANGES
-from arc_common.memory.rules.claims_english_tokens import Word
-from arc_common.memory.rules.claims_english_words import (
+from arc_common.memory.long_term.claims_english_phrases import CHANGES
+from arc_common.memory.long_term.claims_english_tokens import Word
+from arc_common.memory.long_term.claims_english_words import (
     AUXILIARIES,
     ENGAGES,
     FILLERS,

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from arc_common.memory.rules.claims import Claim, changed, ended, owned, placed, said, valued
-from arc_common.memory.rules.claims_english_clauses import (
+from arc_common.memory.long_term.claims import Claim, changed, ended, owned, placed, said, valued
+from arc_common.memory.long_term.claims_english_clauses import (
     ROLES,
     Clause,
     modifiers_of,
@@ -14,9 +14,9 @@ from arc_common.memory.rules.claims_english_clauses import (
     tokens_of,
     until,
 )
-from arc_common.memory.rules.claims_english_phrases import ADDITIVE, INTENDED, LEARNS, NOW, RATHER
-from arc_common.memory.rules.claims_english_tokens import Word
-from arc_common.memory.rules.claims_english_words import (
+from arc_common.memory.long_term.claims_english_phrases import ADDITIVE, INTENDED, LEARNS, NOW, RATHER
+from arc_common.memory.long_term.claims_english_tokens import Word
+from arc_common.memory.long_term.claims_english_words import (
     ATTRIBUTES,
     AUXILIARIES,
     CLASSES,
@@ -33,8 +33,8 @@ from arc_common.memory.rules.claims_english_words import (
     STATES,
     VERBS,
 )
-from arc_common.memory.rules.claims_kinds import MOMENTS, OF_THINGS, STATUS, WHEN, kind_of
-from arc_common.memory.rules.vocabulary import word_set
+from arc_common.memory.long_term.claims_kinds import MOMENTS, OF_THINGS, STATUS, WHEN, kind_of
+from arc_common.text.languages.vocabulary import word_set
 
 __all__ = ["says", "states"]
 

@@ -5,8 +5,8 @@ import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 
-from arc_common.memory.rules.claims_english_phrases import CONTRACTIONS, PHRASES, TAIL
-from arc_common.memory.rules.claims_english_words import (
+from arc_common.memory.long_term.claims_english_phrases import CONTRACTIONS, PHRASES, TAIL
+from arc_common.memory.long_term.claims_english_words import (
     ATTRIBUTES,
     AUXILIARIES,
     FILLERS,
@@ -15,9 +15,9 @@ from arc_common.memory.rules.claims_english_words import (
     SUBJECTS,
     VERBS,
 )
-from arc_common.memory.rules.claims_kinds import KIND_OF_WORD, NUMBER_WORDS, UNITS, amount, clock
-from arc_common.memory.rules.vocabulary import word_set
+from arc_common.memory.long_term.claims_kinds import KIND_OF_WORD, NUMBER_WORDS, UNITS, amount, clock
 from arc_common.text import analyze
+from arc_common.text.languages.vocabulary import word_set
 from arc_common.text.words import BASE_FORMS
 
 __all__ = ["Word", "clauses_of", "words_of"]

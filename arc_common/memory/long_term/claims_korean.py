@@ -4,12 +4,12 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from arc_common.memory.rules.claims import Claim, Mark, changed, ended, valued
-from arc_common.memory.rules.claims_kinds import OF_THINGS, WHEN, kind_of
-from arc_common.memory.rules.claims_korean_clauses import PLACES, VERBAL_NOUN, Clause, engages, noun_of
-from arc_common.memory.rules.claims_korean_states import moved, says, states
-from arc_common.memory.rules.claims_korean_tokens import Word, clauses_of, stem_of_verb, words_of
-from arc_common.memory.rules.claims_korean_words import (
+from arc_common.memory.long_term.claims import Claim, Mark, changed, ended, valued
+from arc_common.memory.long_term.claims_kinds import OF_THINGS, WHEN, kind_of
+from arc_common.memory.long_term.claims_korean_clauses import PLACES, VERBAL_NOUN, Clause, engages, noun_of
+from arc_common.memory.long_term.claims_korean_states import moved, says, states
+from arc_common.memory.long_term.claims_korean_tokens import Word, clauses_of, stem_of_verb, words_of
+from arc_common.memory.long_term.claims_korean_words import (
     CHANGES,
     DISLIKES,
     ENDS,

@@ -2,9 +2,9 @@
 
 import re
 
-from arc_common.memory.rules.claims_kinds import KIND_OF_WORD
-from arc_common.memory.rules.claims_korean_tokens import Word, bare, stem_of_verb, words_of
-from arc_common.memory.rules.claims_korean_words import COPULA, ENGAGES, JOINS, PEOPLE, SAME, USER
+from arc_common.memory.long_term.claims_kinds import KIND_OF_WORD
+from arc_common.memory.long_term.claims_korean_tokens import Word, bare, stem_of_verb, words_of
+from arc_common.memory.long_term.claims_korean_words import COPULA, ENGAGES, JOINS, PEOPLE, SAME, USER
 
 __all__ = ["PLACES", "VERBAL_NOUN", "Clause", "engages", "is_verb", "noun_of"]
 

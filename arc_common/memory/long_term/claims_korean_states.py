@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterator
 
-from arc_common.memory.rules.claims import Claim, changed, ended, owned, placed, said, valued
-from arc_common.memory.rules.claims_kinds import OF_THINGS, STATUS, WHEN, kind_of
-from arc_common.memory.rules.claims_korean_clauses import PLACES, VERBAL_NOUN, Clause, is_verb, noun_of
-from arc_common.memory.rules.claims_korean_tokens import Word, bare, stem_of_verb
-from arc_common.memory.rules.claims_korean_words import (
+from arc_common.memory.long_term.claims import Claim, changed, ended, owned, placed, said, valued
+from arc_common.memory.long_term.claims_kinds import OF_THINGS, STATUS, WHEN, kind_of
+from arc_common.memory.long_term.claims_korean_clauses import PLACES, VERBAL_NOUN, Clause, is_verb, noun_of
+from arc_common.memory.long_term.claims_korean_tokens import Word, bare, stem_of_verb
+from arc_common.memory.long_term.claims_korean_words import (
     CHANGES,
     CLASSES,
     COPULA,

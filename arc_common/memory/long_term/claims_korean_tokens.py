@@ -5,8 +5,8 @@ import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 
-from arc_common.memory.rules.claims_kinds import KIND_OF_WORD, NUMBER_WORDS, amount, clock
-from arc_common.memory.rules.claims_korean_words import ADVERBS, USER
+from arc_common.memory.long_term.claims_kinds import KIND_OF_WORD, NUMBER_WORDS, amount, clock
+from arc_common.memory.long_term.claims_korean_words import ADVERBS, USER
 
 __all__ = ["Word", "bare", "clauses_of", "stem_of_verb", "words_of"]
 

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 
-from arc_common.memory.rules import claims_english, claims_korean
-from arc_common.memory.rules import claims_english_phrases as english
-from arc_common.memory.rules import claims_english_words as english_words
-from arc_common.memory.rules import claims_korean_words as korean
-from arc_common.memory.rules.claims import Claim, Mark, are_compatible
-from arc_common.memory.rules.claims_english_tokens import stem_of
-from arc_common.memory.rules.claims_kinds import kind_of
+from arc_common.memory.long_term import claims_english, claims_korean
+from arc_common.memory.long_term import claims_english_phrases as english
+from arc_common.memory.long_term import claims_english_words as english_words
+from arc_common.memory.long_term import claims_korean_words as korean
+from arc_common.memory.long_term.claims import Claim, Mark, are_compatible
+from arc_common.memory.long_term.claims_english_tokens import stem_of
+from arc_common.memory.long_term.claims_kinds import kind_of
 from arc_common.text.sentences import sentences_of
 
 __all__ = ["Claim", "claims_of", "conflict", "contradicts", "is_negated", "may_end"]

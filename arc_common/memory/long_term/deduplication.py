@@ -7,9 +7,9 @@ from functools import lru_cache
 
 from rapidfuzz.distance import Indel, Levenshtein
 
-from arc_common.memory.contradictions import is_negated
-from arc_common.memory.rules.vocabulary import is_common, strip_particles, word_set
+from arc_common.memory.long_term.contradictions import is_negated
 from arc_common.text import analyze
+from arc_common.text.languages.vocabulary import is_common, strip_particles, word_set
 from arc_common.text.words import BASE_FORMS
 
 __all__ = ["folded", "may_be_the_same", "similarity"]

@@ -4,10 +4,10 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import pairwise
 
 from arc_common.memories import Memory, MemoryOutline, MemoryStatus
-from arc_common.memory.contradictions import Claim, claims_of, conflict
-from arc_common.memory.likeness import folded
-from arc_common.memory.similar_texts import SimilarTexts
-from arc_common.memory_stores import MemoryUpdates
+from arc_common.memory.long_term.contradictions import Claim, claims_of, conflict
+from arc_common.memory.long_term.deduplication import folded
+from arc_common.memory.long_term.similar_texts import SimilarTexts
+from arc_common.protocols.memories import MemoryUpdates
 
 __all__ = ["Holdings"]
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from arc_common.documents import ScoredDocument
 from arc_common.exceptions import InvalidInputError, StoreError
-from arc_common.indexing import IndexEntry, IndexStore, Scope
 from arc_common.memories import Memory
-from arc_common.memory_stores import IndexChange, MemoryStore, memory_entry
 from arc_common.observability import Observer
 from arc_common.protocols import Embedder
+from arc_common.protocols.memories import IndexChange, MemoryStore, memory_entry
+from arc_common.protocols.search_index import IndexEntry, IndexStore, Scope
 from arc_common.retrieval import HybridIndex
 from arc_common.retrieval.embedding import GuardedEmbedder
 from arc_common.settings import ArcSettings

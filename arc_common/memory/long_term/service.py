@@ -9,20 +9,20 @@ from threading import Lock
 
 from cachetools import LRUCache
 
+from arc_common.background import BackgroundQueue
 from arc_common.exceptions import InvalidInputError, SessionNotFoundError, StoreError
-from arc_common.indexing import IndexStore, Scope
 from arc_common.memories import Memory, ProposedMemory
-from arc_common.memory.background import BackgroundQueue
-from arc_common.memory.keeping import MemoryKeeper
-from arc_common.memory.long_term import Outcome
-from arc_common.memory.memory_extraction import Extractor, as_said
-from arc_common.memory.summaries import content_hash
-from arc_common.memory.unread import MOST_WITHOUT_ANSWER, due, unread
-from arc_common.memory_stores import MemoryStore
+from arc_common.memory.long_term.extraction import Extractor, as_said
+from arc_common.memory.long_term.pending import MOST_WITHOUT_ANSWER, due, unread
+from arc_common.memory.long_term.policy import Outcome
+from arc_common.memory.long_term.storage import MemoryKeeper
+from arc_common.memory.summaries.writer import content_hash
 from arc_common.messages import Message, Role
 from arc_common.observability import Observer
 from arc_common.prompts.memories import InteractionMode
 from arc_common.protocols import ChatModel, ConversationStore, Embedder, SessionKey, StoredMessage
+from arc_common.protocols.memories import MemoryStore
+from arc_common.protocols.search_index import IndexStore, Scope
 from arc_common.settings import ArcSettings
 
 __all__ = ["LongTermMemory", "long_term_memory", "scope_of"]

@@ -8,15 +8,15 @@ from threading import Lock
 from cachetools import LRUCache
 
 from arc_common.exceptions import InvalidInputError
-from arc_common.indexing import IndexStore, Scope
 from arc_common.memories import Memory, MemoryStatus, ProposedMemory, ScoredMemory
-from arc_common.memory.long_term import ranked
-from arc_common.memory.memory_index import MemoryIndex
-from arc_common.memory.memory_writing import Added, MemoryWriter
-from arc_common.memory.touching import Touches
-from arc_common.memory_stores import MemoryStore
+from arc_common.memory.long_term.access import Touches
+from arc_common.memory.long_term.index import MemoryIndex
+from arc_common.memory.long_term.policy import ranked
+from arc_common.memory.long_term.writer import Added, MemoryWriter
 from arc_common.observability import Observer
 from arc_common.protocols import Embedder, SessionKey
+from arc_common.protocols.memories import MemoryStore
+from arc_common.protocols.search_index import IndexStore, Scope
 from arc_common.settings import ArcSettings
 
 __all__ = ["MemoryKeeper"]

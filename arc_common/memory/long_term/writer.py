@@ -10,13 +10,13 @@ from uuid import uuid4
 from cachetools import LRUCache
 
 from arc_common.exceptions import InvalidInputError, StoreError
-from arc_common.indexing import IndexEntry, Scope
 from arc_common.memories import Memory, MemoryOutline, MemoryStatus, ProposedMemory
-from arc_common.memory.holdings import Holdings
-from arc_common.memory.long_term import Decision, Outcome, approved, decide, is_firm, leaving, merged, placed
-from arc_common.memory.memory_index import MemoryIndex
-from arc_common.memory_stores import IndexChange, MemoryChange, MemoryStore
+from arc_common.memory.long_term.holdings import Holdings
+from arc_common.memory.long_term.index import MemoryIndex
+from arc_common.memory.long_term.policy import Decision, Outcome, approved, decide, is_firm, leaving, merged, placed
 from arc_common.observability import Observer
+from arc_common.protocols.memories import IndexChange, MemoryChange, MemoryStore
+from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.settings import MemorySettings
 
 __all__ = ["Added", "MemoryWriter"]

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from cachetools import LRUCache
 
 from arc_common.exceptions import SessionNotFoundError
-from arc_common.indexing import IndexEntry, IndexStore, Scope, unit_vector
-from arc_common.memory.windows import NEIGHBOURS, neighbour_weights
+from arc_common.memory.recall.neighbours import NEIGHBOURS, neighbour_weights
 from arc_common.messages import Message, Role
 from arc_common.observability import Observer
 from arc_common.protocols import ConversationStore, Embedder, SessionKey, StoredMessage
+from arc_common.protocols.search_index import IndexEntry, IndexStore, Scope, unit_vector
 from arc_common.retrieval.embedding import GuardedEmbedder
 from arc_common.text import analyze
 

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from arc_common.indexing import LexicalCandidates
-from arc_common.memory.asking import Asked, Counts, window_norms
-from arc_common.memory.message_index import MessageIndex, MessagePlace
+from arc_common.memory.recall.index import MessageIndex, MessagePlace
 from arc_common.protocols import SessionKey
+from arc_common.protocols.search_index import LexicalCandidates
 from arc_common.ranking import best_places
+from arc_common.retrieval.query_terms import Asked, Counts, window_norms
 
 if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must not cost
     import numpy as np

@@ -8,20 +8,20 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Protocol
 
+from arc_common.background import BackgroundQueue
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import SessionNotFoundError, StoreError
 from arc_common.facts import Fact
-from arc_common.memory.background import BackgroundQueue
-from arc_common.memory.message_index import MessageIndex, MessagePlace
-from arc_common.memory.message_search import find_messages
-from arc_common.memory.recall import MOST_READ_ANEW, Recalled, Stated, rank_found, said_by_words, stated_anew
-from arc_common.memory.seeking import seeks
-from arc_common.memory.windows import NEIGHBOURS
+from arc_common.memory.recall.index import MessageIndex, MessagePlace
+from arc_common.memory.recall.neighbours import NEIGHBOURS
+from arc_common.memory.recall.ranking import MOST_READ_ANEW, Recalled, Stated, rank_found, said_by_words, stated_anew
+from arc_common.memory.recall.search import find_messages
 from arc_common.messages import Role
 from arc_common.observability import Observer
 from arc_common.protocols import ConversationStore, SessionKey, StoredMessage
+from arc_common.protocols.summaries import ScoredMessage
 from arc_common.rerankers import DiversityReranker
-from arc_common.summaries import ScoredMessage
+from arc_common.text.languages.questions import seeks
 
 __all__ = ["FactSearch", "RecalledMessage", "SessionRecall"]
 

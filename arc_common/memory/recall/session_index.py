@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from threading import Lock
 
 from arc_common.exceptions import InvalidInputError
-from arc_common.memory.asking import Asked, Counts, terms_of, window_norms
-from arc_common.memory.windows import NEIGHBOURS, neighbour_weights
+from arc_common.memory.recall.neighbours import NEIGHBOURS, neighbour_weights
+from arc_common.retrieval.query_terms import Asked, Counts, terms_of, window_norms
 from arc_common.text import analyze
 
 __all__ = ["Ranked", "SessionIndex"]

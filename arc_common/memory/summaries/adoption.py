@@ -6,11 +6,11 @@ from datetime import datetime
 from itertools import takewhile
 
 from arc_common.facts import Fact
-from arc_common.memory.fact_index import FactIndex
-from arc_common.memory.ledger import pinned
-from arc_common.memory.segments import ERA, Placed, boundary_after, shown_narratives
+from arc_common.memory.facts.index import FactIndex
+from arc_common.memory.facts.ledger import pinned
+from arc_common.memory.summaries.segments import ERA, Placed, boundary_after, shown_narratives
 from arc_common.prompts import ERA_MARK
-from arc_common.summaries import Segment, SessionState, View
+from arc_common.protocols.summaries import Segment, SessionState, View
 
 __all__ = ["Material", "Shown", "adopted", "composed", "narrated"]
 

@@ -8,7 +8,7 @@ from threading import Condition, Lock, Thread
 from uuid import uuid4
 
 from arc_common.protocols import SessionKey
-from arc_common.summaries import Lease, SummaryStore
+from arc_common.protocols.summaries import Lease, SummaryStore
 
 __all__ = ["HeldLease", "SessionLeases"]
 

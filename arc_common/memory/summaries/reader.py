@@ -9,17 +9,17 @@ from typing import Protocol
 
 from cachetools import LRUCache
 
-from arc_common.memory.adoption import Material, adopted
-from arc_common.memory.fact_index import FactIndexes
-from arc_common.memory.segments import Placed, first_to_stay
-from arc_common.memory.summaries import SummaryWriter
-from arc_common.memory.tail import Tail, TailReader
-from arc_common.memory.views import AdoptedViews
+from arc_common.memory.facts.index import FactIndexes
+from arc_common.memory.summaries.adopted import AdoptedViews
+from arc_common.memory.summaries.adoption import Material, adopted
+from arc_common.memory.summaries.segments import Placed, first_to_stay
+from arc_common.memory.summaries.tail import Tail, TailReader
+from arc_common.memory.summaries.writer import SummaryWriter
 from arc_common.messages import Role
 from arc_common.observability import Observer
 from arc_common.protocols import ConversationStore, SessionKey, StoredMessage, TokenCounter
+from arc_common.protocols.summaries import Outline, SessionState, SummaryStore
 from arc_common.settings import ArcSettings
-from arc_common.summaries import Outline, SessionState, SummaryStore
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.correction import Correcting
 

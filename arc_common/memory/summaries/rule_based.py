@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.facts import ProposedFact
-from arc_common.memory.extraction import extract_facts
-from arc_common.memory.rules.languages import rules_for
-from arc_common.memory.rules.vocabulary import content_words, strip_particles
+from arc_common.memory.facts.extraction import extract_facts
 from arc_common.messages import Message, Role
 from arc_common.protocols import TokenCounter
+from arc_common.text.languages.registry import rules_for
+from arc_common.text.languages.vocabulary import content_words, strip_particles
 from arc_common.text.sentences import rough_tokens, sentences_of
 
 __all__ = ["RuleBasedSummarizer", "RuleBasedSummary"]

@@ -13,7 +13,7 @@ from itertools import accumulate, groupby
 from typing import Protocol
 
 from arc_common.messages import Role
-from arc_common.summaries import Outline, Segment
+from arc_common.protocols.summaries import Outline, Segment
 
 __all__ = [
     "BLOCK_LEAVES",

@@ -7,24 +7,23 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
 
-from arc_common.assembly import NO_LAYERS, Layers
-from arc_common.context_window import LeftOut
+from arc_common.background import BackgroundQueue
+from arc_common.context import NO_LAYERS, Layers, LeftOut
 from arc_common.exceptions import SessionNotFoundError
 from arc_common.facts import Fact
-from arc_common.memory.adoption import narrated
-from arc_common.memory.background import BackgroundQueue
-from arc_common.memory.fact_index import FactIndexes
-from arc_common.memory.segments import shown_narratives
-from arc_common.memory.summaries import SummaryWriter
-from arc_common.memory.tail import TailReader
-from arc_common.memory.turns import Remembered, TurnReader
-from arc_common.memory.upkeep import Upkeep
-from arc_common.memory.views import AdoptedViews
+from arc_common.memory.facts.index import FactIndexes
+from arc_common.memory.summaries.adopted import AdoptedViews
+from arc_common.memory.summaries.adoption import narrated
+from arc_common.memory.summaries.background import Upkeep
+from arc_common.memory.summaries.reader import Remembered, TurnReader
+from arc_common.memory.summaries.segments import shown_narratives
+from arc_common.memory.summaries.tail import TailReader
+from arc_common.memory.summaries.writer import SummaryWriter
 from arc_common.messages import Message, Role
 from arc_common.observability import Observer
 from arc_common.protocols import ConversationStore, SessionKey, TokenCounter
+from arc_common.protocols.summaries import ConversationSummary, SessionState, SummaryInspection, SummaryStore, View
 from arc_common.settings import ArcSettings
-from arc_common.summaries import ConversationSummary, SessionState, SummaryInspection, SummaryStore, View
 from arc_common.tokens.budget import TokenBudget
 
 __all__ = ["HierarchicalMemory", "Remembered"]

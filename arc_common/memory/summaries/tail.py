@@ -8,7 +8,7 @@ from threading import Lock
 from cachetools import LRUCache
 
 from arc_common.protocols import SessionKey, StoredMessage
-from arc_common.summaries import SessionState, SummaryStore, View
+from arc_common.protocols.summaries import SessionState, SummaryStore, View
 
 __all__ = ["Tail", "TailReader"]
 

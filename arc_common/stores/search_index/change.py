@@ -4,10 +4,10 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from arc_common.indexing import DOCUMENT_ID, EntryKind, IndexEntry, Scope, chunk_prefix
+from arc_common.protocols.search_index import DOCUMENT_ID, EntryKind, IndexEntry, Scope, chunk_prefix
 from arc_common.stores.database import Database
 from arc_common.stores.drivers import Call, Row
-from arc_common.stores.index_rows import (
+from arc_common.stores.search_index.rows import (
     Held,
     Known,
     changed,
@@ -18,12 +18,12 @@ from arc_common.stores.index_rows import (
     text_row,
     value_rows,
 )
-from arc_common.stores.index_statements import index_statements_for
-from arc_common.stores.index_tokens import Tokens, new_salt
+from arc_common.stores.search_index.statements import index_statements_for
+from arc_common.stores.search_index.tokens import Tokens, new_salt
 
 if TYPE_CHECKING:
-    from arc_common.stores.index_postgres import PostgresIndex
-    from arc_common.stores.index_sqlite import SqliteIndex
+    from arc_common.stores.search_index.postgres import PostgresIndex
+    from arc_common.stores.search_index.sqlite import SqliteIndex
 
 __all__ = ["EntriesChange"]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from arc_common.filters import AllOf, AnyOf, Comparison, Condition, Exists, Filter, Not, OneOf, Scalar
-from arc_common.stores.index_tokens import Tokens
+from arc_common.stores.search_index.tokens import Tokens
 
 __all__ = ["SIGNS", "All", "Either", "HasLabel", "Neither", "Ordered", "Wanted", "wanted_for"]
 

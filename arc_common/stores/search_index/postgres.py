@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 
 from arc_common.exceptions import InvalidInputError, StoreError
 from arc_common.filters import Filter
-from arc_common.indexing import LexicalCandidates
-from arc_common.retrieval.lexical import BM25
+from arc_common.protocols.search_index import LexicalCandidates
+from arc_common.retrieval.bm25 import BM25
 from arc_common.retrieval.shelf import check_comparable
 from arc_common.stores.database import Database
 from arc_common.stores.drivers import Call, Row
-from arc_common.stores.index_filters import wanted_for
-from arc_common.stores.index_postgres_filters import PostgresCondition, condition_for
-from arc_common.stores.index_postgres_keeping import PostgresKeeping
-from arc_common.stores.index_postgres_measuring import QUESTIONS, measured
-from arc_common.stores.index_postgres_plan import DEPTHS, Graph, Reach, Walk, index_name, walks_for
-from arc_common.stores.index_postgres_statements import (
+from arc_common.stores.packing import PackedVector
+from arc_common.stores.search_index.filters import wanted_for
+from arc_common.stores.search_index.postgres_filters import PostgresCondition, condition_for
+from arc_common.stores.search_index.postgres_measuring import QUESTIONS, measured
+from arc_common.stores.search_index.postgres_plan import DEPTHS, Graph, Reach, Walk, index_name, walks_for
+from arc_common.stores.search_index.postgres_statements import (
     count_statement,
     exact_statement,
     lexical_statement,
@@ -31,10 +31,10 @@ from arc_common.stores.index_postgres_statements import (
     scan_statement,
     walking_statement,
 )
-from arc_common.stores.index_rows import Held, candidates
-from arc_common.stores.index_statements import index_statements_for
-from arc_common.stores.index_tokens import Tokens, number_of
-from arc_common.stores.packing import PackedVector
+from arc_common.stores.search_index.postgres_tables import PostgresKeeping
+from arc_common.stores.search_index.rows import Held, candidates
+from arc_common.stores.search_index.statements import index_statements_for
+from arc_common.stores.search_index.tokens import Tokens, number_of
 
 __all__ = ["PostgresIndex"]
 

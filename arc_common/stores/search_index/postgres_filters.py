@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from arc_common.stores.index_filters import SIGNS, All, Either, HasLabel, Neither, Ordered, Wanted
 from arc_common.stores.index_schema import PREFIX
-from arc_common.stores.index_tokens import canonical_number, number_of
+from arc_common.stores.search_index.filters import SIGNS, All, Either, HasLabel, Neither, Ordered, Wanted
+from arc_common.stores.search_index.tokens import canonical_number, number_of
 
 __all__ = ["PostgresCondition", "condition_for"]
 

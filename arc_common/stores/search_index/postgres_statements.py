@@ -7,10 +7,10 @@ from functools import lru_cache
 
 from sqlalchemy import text
 
-from arc_common.stores.index_postgres_plan import indexed_as
+from arc_common.stores.conversations_statements import Statement, compiler_for
 from arc_common.stores.index_schema import index_tables
-from arc_common.stores.index_statements import whole_entries
-from arc_common.stores.statements import Statement, compiler_for
+from arc_common.stores.search_index.postgres_plan import indexed_as
+from arc_common.stores.search_index.statements import whole_entries
 
 __all__ = [
     "count_statement", "exact_statement", "lexical_statement", "plain_statement", "sample_statement", "scan_statement",

@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arc_common.exceptions import ConfigurationError, StoreError
-from arc_common.indexing import IndexEntry
+from arc_common.protocols.search_index import IndexEntry
 from arc_common.stores.database import Database
 from arc_common.stores.drivers import Call, Row
-from arc_common.stores.index_postgres_plan import index_ddl, index_name, indexed_as
-from arc_common.stores.index_postgres_statements import ddl_statement, plain_statement
-from arc_common.stores.index_rows import Held, Known
-from arc_common.stores.index_tokens import Tokens, canonical_number, number_of
 from arc_common.stores.packing import PackedVector
+from arc_common.stores.search_index.postgres_plan import index_ddl, index_name, indexed_as
+from arc_common.stores.search_index.postgres_statements import ddl_statement, plain_statement
+from arc_common.stores.search_index.rows import Held, Known
+from arc_common.stores.search_index.tokens import Tokens, canonical_number, number_of
 
 __all__ = ["PostgresKeeping"]
 

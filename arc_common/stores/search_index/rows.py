@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arc_common.exceptions import InvalidInputError
-from arc_common.indexing import EntryKind, IndexEntry, LexicalCandidates, Scope
+from arc_common.protocols.search_index import EntryKind, IndexEntry, LexicalCandidates, Scope
 from arc_common.retrieval.shelf import check_comparable
 from arc_common.stores.index_schema import PREFIX
-from arc_common.stores.index_statements import SCOPE_COLUMNS
-from arc_common.stores.index_tokens import Tokens, number_of
+from arc_common.stores.search_index.statements import SCOPE_COLUMNS
+from arc_common.stores.search_index.tokens import Tokens, number_of
 
 __all__ = [
     "Held",

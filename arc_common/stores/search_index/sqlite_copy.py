@@ -12,7 +12,7 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-from arc_common.retrieval.dense import VectorTable
+from arc_common.retrieval.vectors import VectorTable
 
 __all__ = ["Copies", "ScopeCopy"]
 

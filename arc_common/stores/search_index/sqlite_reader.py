@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arc_common.filters import Condition, Filter
-from arc_common.retrieval.dense import VectorTable
+from arc_common.retrieval.vectors import VectorTable
 from arc_common.stores.drivers import Transaction
-from arc_common.stores.index_copy import ScopeCopy
-from arc_common.stores.index_filters import All, Either, HasLabel, Neither, Ordered, Wanted, wanted_for
-from arc_common.stores.index_rows import Held
 from arc_common.stores.index_schema import PREFIX
-from arc_common.stores.index_sqlite_statements import comparing_statement, sqlite_index_statements
-from arc_common.stores.index_tokens import Tokens, number_of
-from arc_common.stores.index_words import Posting, posted
+from arc_common.stores.search_index.filters import All, Either, HasLabel, Neither, Ordered, Wanted, wanted_for
+from arc_common.stores.search_index.rows import Held
+from arc_common.stores.search_index.sqlite_copy import ScopeCopy
+from arc_common.stores.search_index.sqlite_statements import comparing_statement, sqlite_index_statements
+from arc_common.stores.search_index.tokens import Tokens, number_of
+from arc_common.stores.search_index.words import Posting, posted
 
 __all__ = ["SqliteReader"]
 

@@ -9,8 +9,8 @@ from functools import cache
 from sqlalchemy import text
 
 from arc_common.filters import Comparison
-from arc_common.stores.index_filters import SIGNS
-from arc_common.stores.statements import Statement, compiler_for
+from arc_common.stores.conversations_statements import Statement, compiler_for
+from arc_common.stores.search_index.filters import SIGNS
 
 __all__ = ["SqliteIndexStatements", "comparing_statement", "sqlite_index_statements"]
 

@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arc_common.filters import Filter
-from arc_common.indexing import EntryKind, IndexEntry, LexicalCandidates, Scope
-from arc_common.retrieval.lexical import BM25
-from arc_common.stores.checks import checked_limit
+from arc_common.protocols.search_index import EntryKind, IndexEntry, LexicalCandidates, Scope
+from arc_common.retrieval.bm25 import BM25
 from arc_common.stores.database import Database
 from arc_common.stores.drivers import Call
-from arc_common.stores.index_change import EntriesChange
-from arc_common.stores.index_rows import (
+from arc_common.stores.search_index.change import EntriesChange
+from arc_common.stores.search_index.rows import (
     Held,
     changed,
     checked_ids,
@@ -26,12 +25,13 @@ from arc_common.stores.index_rows import (
     terms_of,
     whole_entry,
 )
-from arc_common.stores.index_statements import index_statements_for
-from arc_common.stores.index_tokens import Tokens
+from arc_common.stores.search_index.statements import index_statements_for
+from arc_common.stores.search_index.tokens import Tokens
+from arc_common.stores.validation import checked_limit
 
 if TYPE_CHECKING:
-    from arc_common.stores.index_postgres import PostgresIndex
-    from arc_common.stores.index_sqlite import SqliteIndex
+    from arc_common.stores.search_index.postgres import PostgresIndex
+    from arc_common.stores.search_index.sqlite import SqliteIndex
 
 __all__ = ["SqlIndexStore"]
 
@@ -275,9 +275,9 @@ class SqlIndexStore:
 
 def _finder_for(database: Database, bm25: BM25, cache_bytes: int, graph_from: int) -> "SqliteIndex | PostgresIndex":
     if database.dialect == "sqlite":
-        from arc_common.stores.index_sqlite import SqliteIndex  # noqa: PLC0415 - whichever is used
+        from arc_common.stores.search_index.sqlite import SqliteIndex  # noqa: PLC0415 - whichever is used
 
         return SqliteIndex(database, bm25=bm25, cache_bytes=cache_bytes)
-    from arc_common.stores.index_postgres import PostgresIndex  # noqa: PLC0415 - the same
+    from arc_common.stores.search_index.postgres import PostgresIndex  # noqa: PLC0415 - the same
 
     return PostgresIndex(database, bm25=bm25, graph_from=graph_from)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from arc_common.indexing import IndexEntry
-from arc_common.retrieval.lexical import BM25, inverse_document_frequencies
-from arc_common.stores.index_tokens import Tokens
+from arc_common.protocols.search_index import IndexEntry
+from arc_common.retrieval.bm25 import BM25, inverse_document_frequencies
+from arc_common.stores.search_index.tokens import Tokens
 
 __all__ = ["Posting", "best_by", "frequencies_at", "posted", "scores_of", "words_of"]
 

@@ -1,1 +1,1 @@
-"""Rules by language: what in a clause says that it states a fact."""
+"""Languages: the signals, question forms and words of each."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from arc_common.memory.rules.languages import Rules
+from arc_common.text.languages.registry import Rules
 from arc_common.text.sentences import clauses_of
 
 __all__ = ["Mood", "Part", "parts_of"]

@@ -10,7 +10,8 @@ from re import compile as pattern
 from typing import Literal
 
 from arc_common.messages import Message, Role
-from arc_common.retrieval.pointers import (
+from arc_common.text.analyzer import analyze, analyze_query
+from arc_common.text.languages.pointers import (
     ASKING,
     AT_HOME_BESIDE_A_NAME,
     DEFINING,
@@ -21,7 +22,6 @@ from arc_common.retrieval.pointers import (
     OPENING,
     POINTER,
 )
-from arc_common.text import analyze, analyze_query
 
 __all__ = ["is_standalone", "last_turns", "topic_words"]
 

@@ -2,7 +2,7 @@
 
 import re
 
-from arc_common.memory.rules.signal import Hinted
+from arc_common.text.languages.signal import Hinted
 
 __all__ = [
     "ASKING",

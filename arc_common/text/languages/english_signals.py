@@ -7,7 +7,7 @@ for a few closed classes of words (kinship, units, number words); what the claus
 import re
 
 from arc_common.facts import FactCategory
-from arc_common.memory.rules.signal import Signal
+from arc_common.text.languages.signal import Signal
 
 __all__ = ["ASSISTANT", "SIGNALS"]
 

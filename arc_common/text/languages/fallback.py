@@ -3,7 +3,7 @@
 import re
 
 from arc_common.facts import FactCategory
-from arc_common.memory.rules.signal import Signal
+from arc_common.text.languages.signal import Signal
 
 __all__ = ["ANCHORS", "CODE", "NUMBER"]
 

@@ -6,7 +6,7 @@ other way round a few tokens are spent. What is written in a script that arc has
 
 import re
 
-from arc_common.memory.rules.languages import rules_for
+from arc_common.text.languages.registry import rules_for
 from arc_common.text.sentences import clauses_of, sentences_of
 
 __all__ = ["seeks"]

@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from arc_common.memory.rules import chinese_japanese, english, english_signals, korean, korean_signals
-from arc_common.memory.rules.signal import Hinted, Signal
+from arc_common.text.languages import chinese_japanese, english, english_signals, korean, korean_signals
+from arc_common.text.languages.signal import Hinted, Signal
 
 __all__ = ["CHINESE_JAPANESE", "ENGLISH", "KOREAN", "Rules", "rules_for"]
 

@@ -7,8 +7,8 @@ from typing import Protocol, runtime_checkable
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import Message
-from arc_common.tokens.filling import Changed
-from arc_common.tokens.window import Dropped
+from arc_common.tokens.greedy import Changed
+from arc_common.tokens.selection import Dropped
 
 __all__ = [
     "BaseStrategy",

@@ -13,7 +13,7 @@ from arc_common.tokens.compression.base import (
     CompressionStrategy,
     CountOnce,
 )
-from arc_common.tokens.window import Dropped
+from arc_common.tokens.selection import Dropped
 
 __all__ = ["Chain"]
 

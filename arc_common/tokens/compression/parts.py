@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from arc_common.messages import Exchange, Message, Role, Turn, exchanges_of, turns_of
 from arc_common.tokens.compression.base import Compression, CountOnce
-from arc_common.tokens.window import NO_USER, ORPHANED, UNANSWERED, Dropped
+from arc_common.tokens.selection import NO_USER, ORPHANED, UNANSWERED, Dropped
 
 __all__ = ["Parts", "Place", "keep_only", "newest_that_fit", "parts_of"]
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 from arc_common.messages import Message
 from arc_common.tokens.compression.base import BaseStrategy, Compression, CountOnce, check_whole_number
 from arc_common.tokens.compression.parts import keep_only, newest_that_fit, parts_of
-from arc_common.tokens.window import OLDER
+from arc_common.tokens.selection import OLDER
 
 __all__ = ["RollingWindow"]
 

@@ -11,7 +11,7 @@ from arc_common.prompts import render_fence
 from arc_common.tokens.compression.base import BaseStrategy, Changed, Compression, CountOnce, check_whole_number
 from arc_common.tokens.compression.parts import Parts, Place, keep_only, newest_that_fit, parts_of
 from arc_common.tokens.compression.truncation import longest_head
-from arc_common.tokens.window import OLDER, Dropped
+from arc_common.tokens.selection import OLDER, Dropped
 
 __all__ = ["SUMMARY_HEADING", "Summarize"]
 

@@ -12,7 +12,7 @@ from arc_common.tokens.compression.base import (
     change_until_it_fits,
     check_whole_number,
 )
-from arc_common.tokens.compression.cutting import MARKER
+from arc_common.tokens.compression.cuts import MARKER
 from arc_common.tokens.compression.truncation import truncated
 
 __all__ = ["Truncate"]

@@ -7,7 +7,7 @@ from typing import TypeVar
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import ContentPart, Message
 from arc_common.tokens.compression.base import check_whole_number
-from arc_common.tokens.compression.cutting import MARKER, CuttableText
+from arc_common.tokens.compression.cuts import MARKER, CuttableText
 
 __all__ = ["longest_head", "truncated"]
 

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arc_common import Document, HeuristicTokenCounter, Message, TokenBudget
-from arc_common.assembly import Costs, Layers, Request
-from arc_common.assembly.draft import Draft
-from arc_common.assembly.sharing import HistoryRoom, Sharing, wishes
-from arc_common.summaries import View
-from arc_common.tokens.counting import REQUEST_OVERHEAD
+from arc_common.context import Costs, Layers, Request
+from arc_common.context.allocation import HistoryRoom, Sharing, wishes
+from arc_common.context.draft import Draft
+from arc_common.protocols.summaries import View
+from arc_common.tokens.message_tokens import REQUEST_OVERHEAD
 
 QUERY = Message("user", "What does it cost?")
 

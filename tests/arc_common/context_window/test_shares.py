@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arc_common.context_window import Item, Section
-from arc_common.context_window.shares import (
+from arc_common.context import Item, Section
+from arc_common.context.shares import (
     about,
     counted,
     even_share,

@@ -5,7 +5,7 @@ from copy import deepcopy
 
 import pytest
 
-from arc_common.context_window import ContextWindow, Item, MessageItems, Omission, Receipt, Section
+from arc_common.context import ContextWindow, Item, MessageItems, Omission, Receipt, Section
 from arc_common.messages import Message, Role
 
 SAID = (Message(Role.USER, "hello", id="m0"), Message(Role.ASSISTANT, "hi", id="m1"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from arc_common.demo.run import TurnRecord
+from arc_common.cli.demo.run import TurnRecord
 from tests.arc_common.demo.halves import opened, played
 
 

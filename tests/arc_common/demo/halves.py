@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 
-from arc_common.demo.halves import Ask, Half, Stage
-from arc_common.demo.run import DemoRun, TurnRecord
-from arc_common.demo.script import Script, support_script
-from arc_common.engine import ContextEngine
+from arc_common.cli.demo.frameworks import Ask, Half, Stage
+from arc_common.cli.demo.run import DemoRun, TurnRecord
+from arc_common.cli.demo.script import Script, support_script
+from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import ConfigurationError
 from arc_common.protocols import ChatModel
 from arc_common.testing import ScriptedChatModel

@@ -8,8 +8,8 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from arc_common.demo.display import Display
-from arc_common.demo.run import TurnRecord
+from arc_common.cli.demo.display import Display
+from arc_common.cli.demo.run import TurnRecord
 from tests.arc_common.demo.halves import script
 
 pytestmark = pytest.mark.xdist_group("demo run")  # with `test_run`, which needs the same run

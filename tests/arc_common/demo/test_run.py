@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from arc_common.demo.run import CONTEXT_WINDOW, SESSION, DemoRun, TurnRecord
-from arc_common.engine import ContextEngine
+from arc_common.cli.demo.run import CONTEXT_WINDOW, SESSION, DemoRun, TurnRecord
+from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import ConfigurationError
 from arc_common.messages import Message, Role
 from tests.arc_common.demo.halves import FIRST, SECOND, opened, played, script

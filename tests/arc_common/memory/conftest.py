@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from arc_common.engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine
 from arc_common.tokens.counters import HeuristicTokenCounter
 from tests.arc_common.memory.summarising import Model, settings_with
 from tests.databases import sqlite_url

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from threading import Event, Lock
 from typing import Any
 
-from arc_common.context_window import ContextWindow
+from arc_common.context import ContextWindow
+from arc_common.engine.session import Session
 from arc_common.messages import Message, Role
-from arc_common.session import Session
 from arc_common.settings import ArcSettings
 
 LONG = 20.0

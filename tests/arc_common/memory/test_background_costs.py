@@ -8,11 +8,11 @@ from types import FrameType
 
 from sqlalchemy import create_engine, event
 
-from arc_common.engine import ContextEngine
-from arc_common.memory.mood import parts_of
+from arc_common.engine.context_engine import ContextEngine
 from arc_common.messages import Message, Role
 from arc_common.settings import ArcSettings
 from arc_common.text import analyze
+from arc_common.text.languages.clauses import parts_of
 from tests.databases import sqlite_url
 
 TURNS = 40

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, event
 
-from arc_common.context_window import ContextWindow
-from arc_common.engine import ContextEngine
+from arc_common.context import ContextWindow
+from arc_common.engine.context_engine import ContextEngine
+from arc_common.engine.session import Session
 from arc_common.protocols import SessionKey
-from arc_common.session import Session
 from arc_common.settings import ArcSettings
-from arc_common.stores.sql import SqlStore
+from arc_common.stores.conversations import SqlStore
 from arc_common.tokens.budget import TokenBudget
-from arc_common.tokens.window import OLDER
+from arc_common.tokens.selection import OLDER
 from tests.arc_common.memory.summarising import turn
 from tests.arc_common.memory.test_turn_costs import OwnThread
 from tests.databases import sqlite_url

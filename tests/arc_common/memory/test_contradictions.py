@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arc_common.memory.contradictions import claims_of, contradicts, is_negated
+from arc_common.memory.long_term.contradictions import claims_of, contradicts, is_negated
 
 DATA = Path(__file__).parent / "data"
 LEAST_PAIRS = {

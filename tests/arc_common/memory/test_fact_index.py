@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from arc_common.facts import Fact, FactCategory
-from arc_common.memory.fact_index import FactIndex
+from arc_common.memory.facts.index import FactIndex
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ import pytest
 from arc_common import ContextEngine, Message
 from arc_common.protocols import CountedMessage, SessionKey
 from arc_common.settings import ArcSettings
-from arc_common.stores.sql import SqlStore
+from arc_common.stores.conversations import SqlStore
 from arc_common.testing import ReplyingChatModel, SlowChatModel
 from tests.arc_common.memory.test_message_index import Letters
 from tests.support.databases import indexed, observed, rows

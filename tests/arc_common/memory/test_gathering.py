@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from arc_common import ContextEngine, Message
-from arc_common.indexing import Scope
 from arc_common.protocols import SessionKey
+from arc_common.protocols.search_index import Scope
 from arc_common.settings import ArcSettings
 from arc_common.testing import CountingObserver, FailingChatModel, ReplyingChatModel, SlowChatModel
 from tests.support.databases import indexed, observed, rows

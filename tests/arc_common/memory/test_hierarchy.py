@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from arc_common.context_window import ContextWindow
+from arc_common.context import ContextWindow
 from arc_common.messages import Message, Role
 from arc_common.testing import CountingObserver
 from tests.arc_common.memory.summarising import LONG, Model, ids, settings_with, shown, system, talk, turn, verbatim

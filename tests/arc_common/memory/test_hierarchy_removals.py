@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from sqlalchemy import create_engine
 
-from arc_common.context_window import ContextWindow
-from arc_common.engine import ContextEngine
+from arc_common.context import ContextWindow
+from arc_common.engine.context_engine import ContextEngine
+from arc_common.engine.session import Session
 from arc_common.exceptions import EngineClosedError
 from arc_common.messages import Message, Role
-from arc_common.session import Session
 from arc_common.tokens.counters import HeuristicTokenCounter
 from tests.arc_common.memory.summarising import LONG, Model, settings_with, shown, system, talk, turn
 from tests.databases import sqlite_url

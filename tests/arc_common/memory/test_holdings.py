@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
 from arc_common.memories import MemoryOutline, MemoryStatus
-from arc_common.memory.contradictions import contradicts
-from arc_common.memory.holdings import Holdings
-from arc_common.memory.likeness import folded
-from arc_common.memory_stores import MemoryUpdates
+from arc_common.memory.long_term.contradictions import contradicts
+from arc_common.memory.long_term.deduplication import folded
+from arc_common.memory.long_term.holdings import Holdings
+from arc_common.protocols.memories import MemoryUpdates
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -9,14 +9,14 @@ import pytest
 
 from arc_common import InvalidInputError
 from arc_common.exceptions import StoreError
-from arc_common.indexing import Scope
 from arc_common.memories import ProposedMemory
-from arc_common.memory.keeping import MemoryKeeper
-from arc_common.memory.long_term import Outcome
+from arc_common.memory.long_term.policy import Outcome
+from arc_common.memory.long_term.storage import MemoryKeeper
 from arc_common.protocols import SessionKey
+from arc_common.protocols.search_index import Scope
 from arc_common.settings import ArcSettings
 from arc_common.stores import InMemoryStore
-from arc_common.stores.sql import SqlStore
+from arc_common.stores.conversations import SqlStore
 from arc_common.testing import CountingObserver
 from tests.databases import sqlite_url
 

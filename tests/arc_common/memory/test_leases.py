@@ -9,9 +9,9 @@ from threading import Thread
 
 import pytest
 
-from arc_common.engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine
 from arc_common.protocols import SessionKey
-from arc_common.stores.sql import SqlStore
+from arc_common.stores.conversations import SqlStore
 from arc_common.testing import ReplyingChatModel, SlowChatModel
 from tests.arc_common.memory.summarising import LONG, settings_with, turn
 from tests.arc_common.stores.workers import ROOT

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from arc_common import ContextEngine
 from arc_common.facts import Fact, FactCategory, ProposedFact
-from arc_common.memory.ledger import folded, merged, pinned, related
+from arc_common.memory.facts.ledger import folded, merged, pinned, related
 from arc_common.messages import Message, Role
-from arc_common.summaries import Commit, Maker, Segment
+from arc_common.protocols.summaries import Commit, Maker, Segment
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

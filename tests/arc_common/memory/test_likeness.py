@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arc_common.memory.likeness import folded, may_be_the_same, similarity
+from arc_common.memory.long_term.deduplication import folded, may_be_the_same, similarity
 
 
 @pytest.mark.parametrize(

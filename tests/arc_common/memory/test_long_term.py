@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arc_common.memories import Memory, MemoryOutline, MemoryStatus, ProposedMemory, Wording
-from arc_common.memory.holdings import Holdings
-from arc_common.memory.long_term import (
+from arc_common.memory.long_term.holdings import Holdings
+from arc_common.memory.long_term.policy import (
     MOST_WORDINGS,
     Decision,
     Outcome,
@@ -19,7 +19,7 @@ from arc_common.memory.long_term import (
     ranked,
     recency,
 )
-from arc_common.memory_stores import MemoryUpdates
+from arc_common.protocols.memories import MemoryUpdates
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 

@@ -9,12 +9,12 @@ import pytest
 from sqlalchemy import create_engine
 
 from arc_common import ArcSettings
-from arc_common.indexing import Scope
 from arc_common.memories import ProposedMemory
-from arc_common.memory.keeping import MemoryKeeper
-from arc_common.memory.long_term import Outcome
+from arc_common.memory.long_term.policy import Outcome
+from arc_common.memory.long_term.storage import MemoryKeeper
 from arc_common.observability import SilentObserver
-from arc_common.stores.sql import SqlStore
+from arc_common.protocols.search_index import Scope
+from arc_common.stores.conversations import SqlStore
 from tests.arc_common.stores.probes import Wire, wire
 from tests.databases import new_database, sqlite_url
 from tests.servers import PostgresServer

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arc_common.indexing import IndexEntry, IndexStore
-from arc_common.memory.message_index import MessageIndex
-from arc_common.memory.message_search import find_messages
+from arc_common.memory.recall.index import MessageIndex
+from arc_common.memory.recall.search import find_messages
 from arc_common.observability import SilentObserver
 from arc_common.protocols import ConversationStore, Embedder, SessionKey
+from arc_common.protocols.search_index import IndexEntry, IndexStore
 from arc_common.retrieval.in_memory import InMemoryIndexStore
+from arc_common.stores.conversations import SqlStore
 from arc_common.stores.in_memory import InMemoryStore
-from arc_common.stores.sql import SqlStore
-from arc_common.testing.store_contract import counted
+from arc_common.testing.conversation_store_contract import counted
 from tests.databases import sqlite_url
 
 KEY = SessionKey("s", user_id="u")

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arc_common.memory.mood import Mood, parts_of
-from arc_common.memory.rules.languages import rules_for
+from arc_common.text.languages.clauses import Mood, parts_of
+from arc_common.text.languages.registry import rules_for
 
 WORDS = ["I", "asked", "if", ",", "what", "?", "since", "we", "는지", "몰라요"]
 

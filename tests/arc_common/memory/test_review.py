@@ -7,7 +7,7 @@ import pytest
 
 from arc_common import ContextEngine, InvalidInputError, MemoryNotFoundError, Message
 from arc_common.memories import MemoryStatus, ProposedMemory
-from arc_common.memory.long_term import Outcome
+from arc_common.memory.long_term.policy import Outcome
 from arc_common.settings import ArcSettings
 from arc_common.testing import ReplyingChatModel
 from tests.databases import sqlite_url

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arc_common.exceptions import InvalidInputError
-from arc_common.memory.rule_based import RuleBasedSummarizer
+from arc_common.memory.summaries.rule_based import RuleBasedSummarizer
 from arc_common.messages import Message, Role
 from arc_common.text.sentences import sentences_of
 from arc_common.tokens.heuristic import HeuristicTokenCounter

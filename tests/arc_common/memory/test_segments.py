@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arc_common.memory.segments import (
+from arc_common.memory.summaries.segments import (
     BLOCK_LEAVES,
     ERA_BLOCKS,
     Plan,
@@ -21,7 +21,7 @@ from arc_common.memory.segments import (
     shown_narratives,
 )
 from arc_common.messages import Role
-from arc_common.summaries import Outline, Segment
+from arc_common.protocols.summaries import Outline, Segment
 
 SIZE, MOST, RECENT = 16, 2_000, 10
 

@@ -4,7 +4,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
-from arc_common.memory.similar_texts import SimilarTexts
+from arc_common.memory.long_term.similar_texts import SimilarTexts
 
 PARTS = st.sampled_from(["a", "ab", "ba", "b ", "가나", "나가", "é", "!", "🎉"])
 TEXTS = st.builds(

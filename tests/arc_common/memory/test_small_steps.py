@@ -5,9 +5,9 @@ from collections import defaultdict
 from pathlib import Path
 from types import FrameType
 
-from arc_common.engine import ContextEngine
-from arc_common.memory.background import BackgroundQueue
-from arc_common.memory.courtesy import Courtesy
+from arc_common.background import BackgroundQueue
+from arc_common.courtesy import Courtesy
+from arc_common.engine.context_engine import ContextEngine
 from arc_common.messages import Message, Role
 from arc_common.settings import ArcSettings
 from tests.databases import sqlite_url

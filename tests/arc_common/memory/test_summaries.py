@@ -10,14 +10,14 @@ import pytest
 
 from arc_common.exceptions import SummaryFailedError
 from arc_common.facts import Fact, FactCategory, ProposedFact
-from arc_common.memory.summaries import SummaryWriter, content_hash
-from arc_common.memory.summarizer import SegmentSummary
+from arc_common.memory.summaries.summarizer import SegmentSummary
+from arc_common.memory.summaries.writer import SummaryWriter, content_hash
 from arc_common.messages import ContentPart, Message, Role, ToolCall, same_content
 from arc_common.observability import SilentObserver
 from arc_common.protocols import CountedMessage, SessionKey
+from arc_common.protocols.summaries import Lease, View
 from arc_common.settings import ArcSettings
 from arc_common.stores.in_memory import InMemoryStore
-from arc_common.summaries import Lease, View
 from arc_common.text.sentences import sentences_of
 from arc_common.tokens.counters import HeuristicTokenCounter
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from arc_common import ArcError, ArcSettings, HeuristicTokenCounter, Message
 from arc_common.exceptions import ModelCallError, SummaryFailedError
 from arc_common.facts import FactCategory, ProposedFact
-from arc_common.memory.summarizer import ModelSummarizer, cut_to_tokens, with_sources
+from arc_common.memory.summaries.summarizer import ModelSummarizer, cut_to_tokens, with_sources
 from arc_common.prompts import SummaryFormatError
 from arc_common.testing import CountingObserver
-from arc_common.testing.models import FailingChatModel, ReplyingChatModel
+from arc_common.testing.fakes import FailingChatModel, ReplyingChatModel
 
 CHAT = [
     Message("user", "My order is ORD-7731, ship it to Porto.", id="m0"),

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from arc_common.exceptions import SessionNotFoundError
-from arc_common.memory.tail import TailReader
+from arc_common.memory.summaries.tail import TailReader
 from arc_common.messages import Message, Role, ToolCall
 from arc_common.protocols import CountedMessage, SessionKey
+from arc_common.protocols.summaries import SessionState
 from arc_common.stores import InMemoryStore
-from arc_common.stores.sql import SqlStore
-from arc_common.summaries import SessionState
-from arc_common.testing.store_contract import START, counted
+from arc_common.stores.conversations import SqlStore
+from arc_common.testing.conversation_store_contract import START, counted
 from arc_common.testing.summary_store_contract import a_view
 
 KEY = SessionKey("session", user_id="user")

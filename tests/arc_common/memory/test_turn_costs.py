@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 from sqlalchemy import create_engine, event
 
-from arc_common.engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine
+from arc_common.engine.session import Session
 from arc_common.messages import Message, Role
 from arc_common.protocols import SessionKey
-from arc_common.session import Session
+from arc_common.protocols.summaries import Commit
 from arc_common.settings import ArcSettings
+from arc_common.stores.conversations import SqlStore
 from arc_common.stores.options import SqlOptions
-from arc_common.stores.sql import SqlStore
-from arc_common.summaries import Commit
-from arc_common.testing.store_contract import counted
+from arc_common.testing.conversation_store_contract import counted
 from arc_common.testing.summary_store_contract import a_fact, a_leaf
 from arc_common.tokens.counters import HeuristicTokenCounter
 from tests.support.databases import rows

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from arc_common.engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine
+from arc_common.engine.session import Session
 from arc_common.messages import Message, Role
-from arc_common.session import Session
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.counters import HeuristicTokenCounter
 from tests.arc_common.memory.summarising import settings_with, turn

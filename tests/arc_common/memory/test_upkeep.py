@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from arc_common.memory.hierarchy import HierarchicalMemory
-from arc_common.memory.summaries import SummaryWriter
+from arc_common.memory.summaries.service import HierarchicalMemory
+from arc_common.memory.summaries.writer import SummaryWriter
 from arc_common.messages import Role
 from arc_common.protocols import SessionKey
+from arc_common.protocols.summaries import SegmentOutline
 from arc_common.stores import InMemoryStore
-from arc_common.summaries import SegmentOutline
 from arc_common.testing import CountingObserver
-from arc_common.testing.store_contract import START, counted
+from arc_common.testing.conversation_store_contract import START, counted
 from arc_common.testing.summary_store_contract import Clock, a_view
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.counters import HeuristicTokenCounter

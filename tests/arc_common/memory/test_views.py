@@ -1,9 +1,9 @@
 """Views that turns adopted: one for all turns, stored behind them, gone with an edit."""
 
-from arc_common.memory.views import AdoptedViews
+from arc_common.memory.summaries.adopted import AdoptedViews
 from arc_common.protocols import SessionKey
 from arc_common.stores import InMemoryStore
-from arc_common.testing.store_contract import counted
+from arc_common.testing.conversation_store_contract import counted
 from arc_common.testing.summary_store_contract import a_view
 
 KEY = SessionKey("session", user_id="user")

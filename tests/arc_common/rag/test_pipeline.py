@@ -15,7 +15,7 @@ from arc_common import (
 )
 from arc_common.rag import ContextBuilder, RagContext, RagPipeline, RagQuery
 from arc_common.rerankers import BM25Reranker, KeywordWeightedReranker, SimpleScoreReranker
-from arc_common.retrieval.transformers import HyDEQueryTransformer, RuleBasedConversationTransformer
+from arc_common.retrieval.query_transformers import HyDEQueryTransformer, RuleBasedConversationTransformer
 from arc_common.testing import CountingObserver, ReplyingChatModel
 
 COUNTER = HeuristicTokenCounter()

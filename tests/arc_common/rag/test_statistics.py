@@ -1,7 +1,7 @@
 """Statistics of several scopes: those of one that holds all of it."""
 
 from arc_common import Document
-from arc_common.indexing import Scope
+from arc_common.protocols.search_index import Scope
 from arc_common.rag.statistics import JointStatistics
 from arc_common.retrieval import HybridIndex, InMemoryIndexStore
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arc_common.rerankers import SimpleScoreReranker
-from arc_common.rerankers.ranking import min_max
+from arc_common.rerankers.base import min_max
 from tests.arc_common.rerankers.documents import ids, scored, scores
 
 

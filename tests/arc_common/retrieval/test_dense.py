@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arc_common.indexing import unit_vector
-from arc_common.retrieval.dense import VectorTable, _highest
+from arc_common.protocols.search_index import unit_vector
+from arc_common.retrieval.vectors import VectorTable, _highest
 
 vectors = st.lists(st.integers(-2, 2), min_size=2, max_size=2).filter(any)
 changes = st.lists(st.tuples(st.integers(0, 40), st.one_of(st.none(), vectors)), max_size=40)
@@ -71,7 +71,7 @@ def test_a_search_leaves_what_another_found() -> None:
 
 def test_it_holds_little_more_than_its_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many there are: room for an eighth of the last block, and a few rows; found across blocks."""
-    monkeypatch.setattr("arc_common.retrieval.dense._BLOCK_BYTES", 4 * 4 * 1_000)
+    monkeypatch.setattr("arc_common.retrieval.vectors._BLOCK_BYTES", 4 * 4 * 1_000)
     table = VectorTable("e", 4)
     for row in range(4_500):
         table.put(row, unit_vector("v", [1, row, 0, 0]))

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arc_common import Message
-from arc_common.retrieval.follow_ups import is_standalone, last_turns, topic_words
 from arc_common.text import analyze
+from arc_common.text.languages.coreference import is_standalone, last_turns, topic_words
 
 LEANING = """
 How much does it cost?

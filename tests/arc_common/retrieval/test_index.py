@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from arc_common.documents import Document
 from arc_common.exceptions import InvalidInputError
-from arc_common.indexing import EntryKind, Scope
+from arc_common.protocols.search_index import EntryKind, Scope
 from arc_common.retrieval import Found, HybridIndex, InMemoryIndexStore
 from arc_common.testing import CountingObserver
 from arc_common.text import analyze

@@ -7,7 +7,7 @@ import pytest
 
 from arc_common.documents import Document
 from arc_common.exceptions import InvalidInputError
-from arc_common.indexing import IndexEntry, Scope
+from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.retrieval import HybridIndex, InMemoryIndexStore
 from arc_common.testing import CountingObserver
 from tests.arc_common.retrieval.animals import DOCUMENTS, WordEmbedder, ids

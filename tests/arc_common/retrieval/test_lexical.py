@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arc_common.exceptions import InvalidInputError
-from arc_common.indexing import LexicalCandidates
+from arc_common.protocols.search_index import LexicalCandidates
+from arc_common.retrieval.bm25 import BM25
 from arc_common.retrieval.inverted import InvertedIndex
-from arc_common.retrieval.lexical import BM25
 
 texts = st.dictionaries(st.sampled_from("abcde"), st.sampled_from([0.5, 1, 3]), max_size=4)
 changes = st.lists(st.tuples(st.integers(0, 9), st.one_of(st.none(), texts)), max_size=30)

@@ -6,7 +6,7 @@ from arc_common import ArcSettings, InvalidInputError, Message
 from arc_common.model_calls import GuardedChatModel
 from arc_common.observability import SilentObserver
 from arc_common.protocols import QueryTransformer
-from arc_common.retrieval.transformers import (
+from arc_common.retrieval.query_transformers import (
     ConversationAwareQueryTransformer,
     HyDEQueryTransformer,
     PassthroughQueryTransformer,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from arc_common.stores.sql import SqlStore
+from arc_common.stores.conversations import SqlStore
 from tests.arc_common.stores import workers
 from tests.arc_common.stores.workers import Helper
 from tests.databases import new_database, sqlite_url

@@ -5,8 +5,8 @@ import sys
 
 import numpy as np
 
-from arc_common.indexing import IndexEntry, Scope
-from arc_common.stores.sql import SqlStore
+from arc_common.protocols.search_index import IndexEntry, Scope
+from arc_common.stores.conversations import SqlStore
 
 SHARED = Scope("shared", "user")
 WORDS = ["red", "green", "blue", "grey"]

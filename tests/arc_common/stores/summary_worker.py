@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from arc_common.protocols import SessionKey
-from arc_common.stores.sql import SqlStore
-from arc_common.summaries import Commit, Lease
+from arc_common.protocols.summaries import Commit, Lease
+from arc_common.stores.conversations import SqlStore
 from arc_common.testing.summary_store_contract import Clock, a_fact, a_leaf
 from tests.arc_common.stores.workers import ROOT
 

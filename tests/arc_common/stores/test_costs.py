@@ -12,10 +12,10 @@ import pytest
 from sqlalchemy import create_engine
 
 from arc_common.protocols import SessionKey
-from arc_common.stores.look_up import look_up_for
-from arc_common.stores.sql import SqlStore
-from arc_common.stores.statements import statements_for
-from arc_common.testing.store_contract import counted
+from arc_common.stores.append_lookup import look_up_for
+from arc_common.stores.conversations import SqlStore
+from arc_common.stores.conversations_statements import statements_for
+from arc_common.testing.conversation_store_contract import counted
 from tests.arc_common.stores.probes import Wire, counted_syncs, wire
 from tests.databases import new_database, sqlite_url
 from tests.servers import PostgresServer

@@ -21,12 +21,12 @@ from sqlalchemy.orm import Session
 
 from arc_common.exceptions import ConfigurationError, StoreError, StoreUnavailableError
 from arc_common.protocols import SessionKey
+from arc_common.stores.conversations import SqlStore
 from arc_common.stores.drivers import SqliteDriver
 from arc_common.stores.index_schema import WORDS, index_tables
 from arc_common.stores.migrate import current_revision, upgrade
 from arc_common.stores.schema import HEAD, VERSION_TABLE, metadata
-from arc_common.stores.sql import SqlStore
-from arc_common.testing.store_contract import counted, ids
+from arc_common.testing.conversation_store_contract import counted, ids
 from tests.arc_common.stores import workers
 from tests.arc_common.stores.workers import Helper
 from tests.servers import PostgresServer, free_port

@@ -6,7 +6,7 @@ import pytest
 
 from arc_common.protocols import SessionKey
 from arc_common.stores import InMemoryStore
-from arc_common.testing.store_contract import ConversationStoreContract, counted
+from arc_common.testing.conversation_store_contract import ConversationStoreContract, counted
 
 
 class TestInMemoryStore(ConversationStoreContract):

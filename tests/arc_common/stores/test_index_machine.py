@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Condition, Exists, Filter, Not
-from arc_common.indexing import IndexEntry, IndexStore, Scope
+from arc_common.protocols.search_index import IndexEntry, IndexStore, Scope
 from arc_common.retrieval import InMemoryIndexStore
-from arc_common.stores.sql import SqlStore
-from arc_common.testing.index_search_contract import scored
+from arc_common.stores.conversations import SqlStore
+from arc_common.testing.search_index_search_contract import scored
 
 IDS = ["a", "é", "한"]
 TERMS = {"red": 1.0, "blue": 2.0, "없음": 0.5}

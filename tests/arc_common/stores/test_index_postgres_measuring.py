@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from arc_common.stores.index_postgres_measuring import measured, questions_aside
+from arc_common.stores.search_index.postgres_measuring import measured, questions_aside
 
 Vector = NDArray[np.float32]
 STORED = list(np.eye(100, dtype=np.float32))

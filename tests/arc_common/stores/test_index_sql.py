@@ -2,9 +2,9 @@
 
 import pytest
 
-from arc_common.indexing import IndexStore
-from arc_common.stores.sql import SqlStore
-from arc_common.testing.index_contract import IndexStoreContract
+from arc_common.protocols.search_index import IndexStore
+from arc_common.stores.conversations import SqlStore
+from arc_common.testing.search_index_contract import IndexStoreContract
 
 
 class TestSqlIndexStore(IndexStoreContract):

@@ -4,9 +4,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from arc_common.filters import Filter, matches
-from arc_common.stores.index_filters import All, Either, HasLabel, Neither, Ordered, Wanted, wanted_for
-from arc_common.stores.index_tokens import Tokens, canonical_number, new_salt, number_of
-from arc_common.testing.index_filter_contract import filters, metadata
+from arc_common.stores.search_index.filters import All, Either, HasLabel, Neither, Ordered, Wanted, wanted_for
+from arc_common.stores.search_index.tokens import Tokens, canonical_number, new_salt, number_of
+from arc_common.testing.search_index_filter_contract import filters, metadata
 
 TOKENS = Tokens(b"salt")
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from arc_common.memory_stores import MemoryStore
+from arc_common.protocols.memories import MemoryStore
 from arc_common.stores import InMemoryStore
-from arc_common.stores.sql import SqlStore
+from arc_common.stores.conversations import SqlStore
 from arc_common.testing.memory_store_contract import MemoryStoreContract
 
 

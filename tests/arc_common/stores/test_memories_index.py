@@ -5,13 +5,13 @@ from collections.abc import Iterator
 import pytest
 
 from arc_common.exceptions import InvalidInputError
-from arc_common.indexing import Scope
-from arc_common.memory_stores import IndexChange, MemoryChange
 from arc_common.protocols import SessionKey
+from arc_common.protocols.memories import IndexChange, MemoryChange
+from arc_common.protocols.search_index import Scope
 from arc_common.stores import InMemoryStore
-from arc_common.stores.sql import SqlStore
-from arc_common.testing.index_contract import an_entry
+from arc_common.stores.conversations import SqlStore
 from arc_common.testing.memory_store_contract import a_memory
+from arc_common.testing.search_index_contract import an_entry
 
 SCOPE = Scope("caller", "user")
 

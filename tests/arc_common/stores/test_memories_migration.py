@@ -2,11 +2,11 @@
 
 from sqlalchemy import inspect
 
-from arc_common.indexing import Scope
-from arc_common.memory_stores import MemoryChange
 from arc_common.protocols import SessionKey
+from arc_common.protocols.memories import MemoryChange
+from arc_common.protocols.search_index import Scope
+from arc_common.stores.conversations import SqlStore
 from arc_common.stores.migrate import current_revision
-from arc_common.stores.sql import SqlStore
 from arc_common.testing.memory_store_contract import a_memory
 from tests.arc_common.stores.test_index_sessions import rows
 from tests.arc_common.stores.test_summaries_migration import KEY, migrate, old_database

@@ -13,7 +13,7 @@ from sqlalchemy import text
 
 from arc_common import ArcSettings, ContextEngine, Message
 from arc_common.protocols import SessionKey
-from arc_common.stores.sql import SqlStore
+from arc_common.stores.conversations import SqlStore
 from tests.arc_common.stores import workers
 from tests.arc_common.stores.workers import Helper
 from tests.databases import new_database

@@ -11,10 +11,10 @@ import pytest
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.protocols import ConversationStore, CountedMessage, SessionKey
+from arc_common.protocols.summaries import Commit
+from arc_common.stores.conversations import SqlStore
 from arc_common.stores.in_memory import InMemoryStore
-from arc_common.stores.sql import SqlStore
-from arc_common.summaries import Commit
-from arc_common.testing.store_contract import counted
+from arc_common.testing.conversation_store_contract import counted
 from arc_common.testing.summary_store_contract import a_fact, a_leaf, a_view
 from tests.arc_common.stores import workers
 from tests.arc_common.stores.workers import Helper

@@ -12,8 +12,8 @@ import pytest
 from sqlalchemy import text
 
 from arc_common.protocols import SessionKey
-from arc_common.stores.sql import SqlStore
-from arc_common.testing.store_contract import counted
+from arc_common.stores.conversations import SqlStore
+from arc_common.testing.conversation_store_contract import counted
 from tests.arc_common.stores import workers
 from tests.arc_common.stores.workers import Helper
 from tests.databases import new_database

@@ -3,8 +3,8 @@
 import pytest
 
 from arc_common.protocols import ConversationStore
-from arc_common.stores.sql import SqlStore
-from arc_common.testing.store_contract import ConversationStoreContract
+from arc_common.stores.conversations import SqlStore
+from arc_common.testing.conversation_store_contract import ConversationStoreContract
 
 
 class TestSqlStore(ConversationStoreContract):

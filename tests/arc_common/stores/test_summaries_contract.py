@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from arc_common.stores import InMemoryStore
-from arc_common.stores.sql import SqlStore
+from arc_common.stores.conversations import SqlStore
 from arc_common.testing.summary_store_contract import Clock, SummaryStoreContract
 
 

@@ -8,10 +8,10 @@ from statistics import mode
 import pytest
 
 from arc_common.protocols import SessionKey
-from arc_common.stores.sql import SqlStore
-from arc_common.stores.summary_statements import SummaryStatements, summary_statements_for
-from arc_common.summaries import Commit
-from arc_common.testing.store_contract import counted
+from arc_common.protocols.summaries import Commit
+from arc_common.stores.conversations import SqlStore
+from arc_common.stores.summaries_statements import SummaryStatements, summary_statements_for
+from arc_common.testing.conversation_store_contract import counted
 from arc_common.testing.summary_store_contract import a_fact, a_leaf, a_view
 from tests.arc_common.stores.probes import Wire, counted_syncs, wire
 from tests.arc_common.stores.test_costs import driver_connection, pooled_store

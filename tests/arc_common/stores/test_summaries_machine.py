@@ -13,10 +13,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from arc_common.facts import Fact
 from arc_common.protocols import SessionKey
+from arc_common.protocols.summaries import Commit, Lease, Segment
 from arc_common.stores import InMemoryStore
-from arc_common.stores.sql import SqlStore
-from arc_common.summaries import Commit, Lease, Segment
-from arc_common.testing.store_contract import counted
+from arc_common.stores.conversations import SqlStore
+from arc_common.testing.conversation_store_contract import counted
 from arc_common.testing.summary_store_contract import Clock, Store, a_fact, a_leaf, a_view
 
 LEAF = 3

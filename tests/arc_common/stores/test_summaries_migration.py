@@ -8,11 +8,11 @@ from sqlalchemy import Engine, create_engine, inspect, text
 
 import arc_common.stores
 from arc_common.protocols import SessionKey
+from arc_common.protocols.summaries import Commit
+from arc_common.stores.conversations import SqlStore
 from arc_common.stores.migrate import current_revision
 from arc_common.stores.schema import HEAD
-from arc_common.stores.sql import SqlStore
-from arc_common.summaries import Commit
-from arc_common.testing.store_contract import counted
+from arc_common.testing.conversation_store_contract import counted
 from arc_common.testing.summary_store_contract import a_fact, a_leaf, a_view
 
 KEY = SessionKey("old", user_id="user")

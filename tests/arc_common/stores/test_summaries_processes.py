@@ -7,9 +7,9 @@ import pytest
 from sqlalchemy import create_engine, inspect, text
 
 from arc_common.protocols import ConversationStore
-from arc_common.stores.sql import SqlStore
-from arc_common.summaries import Commit
-from arc_common.testing.store_contract import counted
+from arc_common.protocols.summaries import Commit
+from arc_common.stores.conversations import SqlStore
+from arc_common.testing.conversation_store_contract import counted
 from arc_common.testing.summary_store_contract import a_fact, a_leaf, a_view
 from tests.arc_common.stores.summary_worker import KEY, worker
 

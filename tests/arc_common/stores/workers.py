@@ -28,8 +28,8 @@ from arc_common import ArcSettings, ContextEngine, Document
 from arc_common.exceptions import ArcError
 from arc_common.messages import Message, Role
 from arc_common.protocols import CountedMessage, SessionKey
-from arc_common.stores.sql import SqlStore
-from arc_common.summaries import Commit, Segment
+from arc_common.protocols.summaries import Commit, Segment
+from arc_common.stores.conversations import SqlStore
 from tests.servers import NOBODY, postgres_server
 
 ROOT = Path(__file__).parents[3]
@@ -356,7 +356,13 @@ def _run(request: dict[str, Any]) -> None:
 
 
 def _serve() -> None:
-    for name in ("alembic.context", "alembic.command", "psycopg", "arc_common.stores.index_sql", "arc_common.engine"):
+    for name in (
+        "alembic.context",
+        "alembic.command",
+        "psycopg",
+        "arc_common.stores.search_index.store",
+        "arc_common.engine.context_engine",
+    ):
         importlib.import_module(name)
     ContextEngine.open("sqlite://").close()  # imports what only an open engine needs
     for line in sys.stdin:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arc_common.text import alternatives, analyze
-from arc_common.text.concepts import _lines
+from arc_common.text.thesaurus import _lines
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from arc_common.protocols import TokenCounter
 from arc_common.tokens import features as features_module
-from arc_common.tokens.calibrated import CalibratedTokenCounter
+from arc_common.tokens.calibration import CalibratedTokenCounter
 from arc_common.tokens.coefficients import COEFFICIENTS
 from arc_common.tokens.counters import default_token_counter
+from arc_common.tokens.encodings import local_encoding
 from arc_common.tokens.features import features
-from arc_common.tokens.vocabulary import local_encoding
 
 COUNTER = CalibratedTokenCounter()
 ANY_TEXT = st.text(st.characters(), max_size=80) | st.text(

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import ContentPart, Message, ToolCall
-from arc_common.tokens.calibrated import CalibratedTokenCounter
-from arc_common.tokens.counting import (
+from arc_common.tokens.calibration import CalibratedTokenCounter
+from arc_common.tokens.message_tokens import (
     REQUEST_OVERHEAD,
     message_tokens,
     message_tokens_batch,

@@ -11,11 +11,11 @@ from statistics import median
 import pytest
 
 from arc_common import ContextEngine, Document, TokenBudget
+from arc_common.engine.session import Session
 from arc_common.messages import Message, Role
 from arc_common.rag import ContextBuilder
-from arc_common.session import Session
 from arc_common.settings import ArcSettings
-from arc_common.tokens import budget, filling, window
+from arc_common.tokens import budget, greedy, selection
 from arc_common.tokens.budget import usable_tokens
 from arc_common.tokens.counters import CalibratedTokenCounter, HeuristicTokenCounter, TiktokenCounter
 
@@ -29,7 +29,7 @@ EXACT = TiktokenCounter("o200k_base")
 
 def texts_by_kind(rng: random.Random) -> dict[str, list[str]]:
     """Texts of 60 languages as they are and decomposed, short messages, code, JSON, emoji and identifiers."""
-    code = [inspect.getsource(module) for module in (budget, filling, window)]
+    code = [inspect.getsource(module) for module in (budget, greedy, selection)]
     faces = "😀😂😅🙏👍🏽❤️🔥✅🎉🚀👩‍💻🇰🇷🇩🇪☀️🤔😭💡📦🧾"
     generated = {
         "code": [text[i : i + 700] for text in code for i in range(0, len(text), 700)],

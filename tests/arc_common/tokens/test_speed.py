@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
+from arc_common.tokens.encodings import local_encoding
 from arc_common.tokens.tiktoken_counter import TiktokenCounter
-from arc_common.tokens.vocabulary import local_encoding
 
 TEXTS = [
     f"{text} {number}"

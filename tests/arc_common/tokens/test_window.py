@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import Message, Role, ToolCall, exchanges_of
-from arc_common.tokens.window import last_messages, last_turns, says_something, select_window, within_tokens
+from arc_common.tokens.selection import last_messages, last_turns, says_something, select_window, within_tokens
 from tests.arc_common.strategies import conversations
 
 limits = st.none() | st.integers(0, 12)

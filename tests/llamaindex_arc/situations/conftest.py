@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from arc_common.engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine
 from llamaindex_arc import ArcChatMemoryBuffer, open_engine
 
 

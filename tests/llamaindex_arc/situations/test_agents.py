@@ -13,7 +13,7 @@ from llama_index.core.tools import FunctionTool
 from llama_index.core.workflow import Context
 from llama_index.core.workflow.errors import WorkflowRuntimeError
 
-from arc_common.engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine
 from llamaindex_arc import ArcChatMemoryBuffer
 from tests.llamaindex_arc.helpers import assistant, said, settle, system, user
 from tests.llamaindex_arc.scripted_agents import (

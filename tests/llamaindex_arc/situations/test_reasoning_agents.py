@@ -6,7 +6,7 @@ import pytest
 from llama_index.core.agent.workflow import AgentInput, AgentWorkflow, CodeActAgent
 from llama_index.core.base.llms.types import MessageRole
 
-from arc_common.engine import ContextEngine
+from arc_common.engine.context_engine import ContextEngine
 from llamaindex_arc import ArcChatMemoryBuffer
 from tests.llamaindex_arc.helpers import said, settle
 from tests.llamaindex_arc.scripted_agents import ANSWER, THOUGHT, WARNINGS, Script, calculator, roles

@@ -19,7 +19,7 @@ from arc_common.tokens.compression import (
     Truncate,
     strategy,
 )
-from arc_common.tokens.window import OLDER, Dropped
+from arc_common.tokens.selection import OLDER, Dropped
 from tests.arc_common.tokens.compression.named_messages import agent, characters, chat, failing, ids, one_each
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import Message, Role, exchanges_of
 from arc_common.tokens.compression import Chain, Compression, strategy
-from arc_common.tokens.window import NO_USER, ORPHANED, UNANSWERED
+from arc_common.tokens.selection import NO_USER, ORPHANED, UNANSWERED
 from tests.arc_common.tokens.compression.conversations import conversations, cost
 
 

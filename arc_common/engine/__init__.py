@@ -1,0 +1,1 @@
+"""The engine and what it hands out: sessions, documents, memories, administration."""

@@ -1,0 +1,1 @@
+"""Facts of a session: extraction, the ledger, the fidelity check and their index."""

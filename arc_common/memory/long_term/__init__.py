@@ -1,0 +1,1 @@
+"""Long-term memories of users and sessions."""

@@ -1,0 +1,1 @@
+"""Recall: finds earlier messages and facts of a session that a question needs."""

@@ -1,0 +1,1 @@
+"""Summaries of a session: segments, writers, adoption and background work."""
