@@ -29,7 +29,8 @@ from arc_common.messages import ContentPart, Message, Origin, Role, ToolCall
 from arc_common.protocols import Conversation, ConversationPage
 from arc_common.protocols.summaries import ConversationSummary, ScoredMessage
 from arc_common.tokens.budget import SectionBudget, TokenBudget
-from arc_common.tokens.counters import CalibratedTokenCounter, HeuristicTokenCounter, TiktokenCounter
+from arc_common.tokens.calibration import CalibratedTokenCounter
+from arc_common.tokens.counters import HeuristicTokenCounter, TiktokenCounter
 
 if TYPE_CHECKING:
     from arc_common.settings import ArcSettings

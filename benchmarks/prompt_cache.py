@@ -53,7 +53,7 @@ from sqlalchemy.pool import StaticPool
 
 from arc_common import ArcSettings, ContextEngine, Message, TiktokenCounter, TokenBudget
 from arc_common.tokens.budget import DEFAULT_SECTIONS
-from arc_common.tokens.encodings import local_encoding
+from arc_common.tokens.counters import local_encoding
 
 SYSTEM = (
     "You are the assistant of a small company. Answer in the language of the user, briefly and to the point. Use only "

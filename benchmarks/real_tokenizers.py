@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from arc_common.tokens.encodings import local_encoding
+from arc_common.tokens.counters import local_encoding
 
 __all__ = ["FITTED", "tokenizers"]
 

@@ -14,8 +14,8 @@ from time import perf_counter
 
 from token_corpora import corpora
 
-from arc_common.tokens.counters import CalibratedTokenCounter, HeuristicTokenCounter, TiktokenCounter
-from arc_common.tokens.encodings import local_encoding
+from arc_common.tokens.calibration import CalibratedTokenCounter
+from arc_common.tokens.counters import HeuristicTokenCounter, TiktokenCounter, local_encoding
 
 _SHOWN = (
     *("en", "chat_user", "chat_assistant_markdown", "ko", "zh", "ja", "tool_results", "tool_calls", "crosswoz"),

@@ -7,7 +7,7 @@ from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.messages import ARC_MARK, Message, Origin, Role, ToolCall
 from arc_common.objects import OBJECTS
 from arc_common.serialization import Extension, dumps, loads
-from arc_common.tokens.call_ids import renamed_ids
+from arc_common.tokens.selection import renamed_ids
 from langchain_arc.content import block_of, part_of, storable_copy
 
 try:

@@ -18,9 +18,9 @@ from arc_common.rerankers.base import (
     check_min_score,
     check_top_k,
     checked_request,
+    reranked_if_possible,
     rescored,
 )
-from arc_common.rerankers.guarded import reranked_if_possible
 from arc_common.tokens.budget import usable_tokens
 from arc_common.tokens.counters import default_token_counter
 from langchain_arc.documents import (

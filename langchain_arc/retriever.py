@@ -14,8 +14,7 @@ from arc_common.filters import AllOf, Filter
 from arc_common.protocols import Retriever
 from arc_common.rag import RagPipeline, RagQuery
 from arc_common.rerankers.base import best_first
-from arc_common.retrieval.checks import check_search
-from arc_common.retrieval.index import HybridIndex, SearchMode
+from arc_common.retrieval.index import HybridIndex, SearchMode, check_search
 from langchain_arc.documents import scored_from_arc
 from langchain_arc.searching import MetadataFilter, check_k, chosen_filter, documents_of
 

@@ -11,7 +11,7 @@ from arc_common.exceptions import MissingDependencyError
 from arc_common.facts import Fact
 from arc_common.memory.facts.extraction import extract_facts
 from arc_common.memory.facts.ledger import pinned
-from arc_common.memory.summaries.rule_based import RuleBasedSummarizer
+from arc_common.memory.summaries.summarizers import RuleBasedSummarizer
 from arc_common.messages import Message
 from arc_common.prompts import render_memory
 from arc_common.protocols.summaries import ConversationSummary

@@ -13,7 +13,7 @@ from arc_common.model_calls import GuardedChatModel
 from arc_common.observability import Observer, SilentObserver
 from arc_common.prompts.retrieval import parse_queries
 from arc_common.protocols import ChatModel, QueryTransformer
-from arc_common.rag.answers import checked_queries
+from arc_common.rag.context_builder import checked_queries
 from arc_common.retrieval.fusion import Ranking, fused_scores, reciprocal_ranks
 from llamaindex_arc.transforms import chat_model_of
 

@@ -11,8 +11,8 @@ from weakref import WeakKeyDictionary
 from cachetools import LRUCache
 
 from arc_common.engine.context_engine import ContextEngine
-from arc_common.engine.recall import message_line
 from arc_common.engine.session import Session
+from arc_common.engine.turn import message_line
 from arc_common.exceptions import (
     EngineClosedError,
     InvalidInputError,

@@ -18,7 +18,7 @@ from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.messages import ARC_MARK, ContentPart, Message, Origin, PartType, Role, ToolCall
 from arc_common.prompts import holds_memory
 from arc_common.serialization import dumps, loads
-from arc_common.tokens.call_ids import renamed_ids
+from arc_common.tokens.selection import renamed_ids
 
 try:
     from llama_index.core.base.llms.types import (

@@ -8,8 +8,14 @@ from typing import Any, Self, TypeAlias, TypeVar
 from arc_common.documents import Document, ScoredDocument, checked_items, finite_score
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.protocols import Reranker
-from arc_common.rerankers.base import DEFAULT_TOP_K, check_min_score, check_top_k, checked_request, rescored
-from arc_common.rerankers.guarded import reranked_if_possible
+from arc_common.rerankers.base import (
+    DEFAULT_TOP_K,
+    check_min_score,
+    check_top_k,
+    checked_request,
+    reranked_if_possible,
+    rescored,
+)
 from arc_common.rerankers.mmr import DiversityReranker
 from arc_common.rerankers.score import SimpleScoreReranker
 from llamaindex_arc.documents import source_of, to_document, to_node

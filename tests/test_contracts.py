@@ -41,7 +41,7 @@ def test_the_contracts_hold(copy):
     ("file", "line"),
     [
         ("arc_common/messages.py", "import arc_common.engine.session"),
-        ("arc_common/stores/conversations_rows.py", "import arc_common.memory.conversation"),
+        ("arc_common/stores/conversations_statements.py", "import arc_common.memory.conversation"),
         ("arc_common/tokens/selection.py", "import arc_common.stores"),
         ("arc_common/engine/context_engine.py", "import langchain_core"),
         ("arc_common/prompts/context.py", "import llama_index.core"),

@@ -14,8 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from arc_common._version import __version__
-from arc_common.addresses import hide_password
-from arc_common.exceptions import ArcError, ConfigurationError
+from arc_common.exceptions import ArcError, ConfigurationError, hide_password
 
 __all__ = ["main"]
 

@@ -15,7 +15,7 @@ from arc_common.context.context_window import (
     with_parts_of,
 )
 from arc_common.context.costs import Costs
-from arc_common.context.layers import NO_LAYERS, NOTHING, Layers, RecalledLine
+from arc_common.context.draft import NO_LAYERS, NOTHING, Layers, RecalledLine
 from arc_common.context.request import Request, as_documents
 from arc_common.context.view import View, ViewLimits, build_view
 

@@ -16,17 +16,22 @@ from arc_common.context.context_window import (
     with_parts_of,
 )
 from arc_common.context.costs import Costs
-from arc_common.context.draft import Draft, RecalledKind, fact_items
-from arc_common.context.layers import NO_LAYERS, NOTHING, Layers, RecalledLine
+from arc_common.context.draft import NO_LAYERS, NOTHING, Draft, Layers, RecalledKind, RecalledLine, fact_items
 from arc_common.context.request import Request, plain
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import BudgetExceededError, InvalidInputError
 from arc_common.messages import Exchange, Message, Role
-from arc_common.tokens.call_ids import with_distinct_call_ids
 from arc_common.tokens.compression.shortening import shortened
-from arc_common.tokens.greedy import Changed, fit_exchanges
 from arc_common.tokens.message_tokens import REQUEST_OVERHEAD
-from arc_common.tokens.selection import OLDER, Dropped, current_turn, select_window
+from arc_common.tokens.selection import (
+    OLDER,
+    Changed,
+    Dropped,
+    current_turn,
+    fit_exchanges,
+    select_window,
+    with_distinct_call_ids,
+)
 
 __all__ = ["build_context_window"]
 

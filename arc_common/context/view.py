@@ -16,14 +16,23 @@ from arc_common.context.context_window import (
     with_parts_of,
 )
 from arc_common.context.costs import Costs
-from arc_common.context.draft import memory_message
-from arc_common.context.layers import NO_LAYERS, NOTHING, Layers
+from arc_common.context.draft import NO_LAYERS, NOTHING, Layers, memory_message
 from arc_common.exceptions import BudgetExceededError
 from arc_common.messages import Message, Role
-from arc_common.tokens.call_ids import with_distinct_call_ids
 from arc_common.tokens.compression.shortening import shortened
-from arc_common.tokens.greedy import Changed, Fitted, fit_exchanges
-from arc_common.tokens.selection import EMPTY, OLDER, Dropped, Selection, current_turn, says_something, select_window
+from arc_common.tokens.selection import (
+    EMPTY,
+    OLDER,
+    Changed,
+    Dropped,
+    Fitted,
+    Selection,
+    current_turn,
+    fit_exchanges,
+    says_something,
+    select_window,
+    with_distinct_call_ids,
+)
 
 __all__ = ["View", "ViewLimits", "build_view"]
 

@@ -6,10 +6,10 @@ from datetime import datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from arc_common.artifacts import Artifact, ScoredArtifact
 from arc_common.context import RecalledLine
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import InvalidInputError
+from arc_common.memories import Artifact, ScoredArtifact
 from arc_common.memory.artifacts import choose
 from arc_common.protocols import SessionKey
 from arc_common.protocols.search_index import Scope

@@ -232,7 +232,7 @@ class ContextEngine:
             reranker: Orders what was found; by default what `settings.rag.reranker` names.
             citations: Whether each document in the context has a number.
         """
-        from arc_common.engine.retrieval import rag_pipeline  # noqa: PLC0415 - the index takes a while to import
+        from arc_common.engine.documents import rag_pipeline  # noqa: PLC0415 - the index takes a while to import
 
         return rag_pipeline(
             self._runtime,
@@ -335,7 +335,7 @@ def _open_store(
         _log.info("no database URL: conversations are kept in memory and end with the process")
         return InMemoryStore(max_sessions=settings.storage.max_sessions_in_memory, clock=clock), _SQLITE_THREADS
     from arc_common.stores.conversations import SqlStore  # noqa: PLC0415 - SQLAlchemy takes 0.2 s to import
-    from arc_common.stores.options import SqlOptions  # noqa: PLC0415 - the same
+    from arc_common.stores.drivers import SqlOptions  # noqa: PLC0415 - the same
 
     storage = settings.storage
     options = SqlOptions(
@@ -356,7 +356,7 @@ def _open_store(
 def _hierarchy(runtime: Runtime, model: ChatModel | None) -> "HierarchicalMemory | None":
     """What summarises, if the store can keep summaries."""
     from arc_common.memory.summaries.service import HierarchicalMemory  # noqa: PLC0415 - 0.1 s that only an opened engine pays
-    from arc_common.memory.summaries.summarizer import ModelSummarizer  # noqa: PLC0415 - the same
+    from arc_common.memory.summaries.summarizers import ModelSummarizer  # noqa: PLC0415 - the same
     from arc_common.memory.summaries.writer import SummaryWriter  # noqa: PLC0415 - the same
 
     summaries = getattr(runtime.conversations, "summaries", None)

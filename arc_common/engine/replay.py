@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from arc_common.context import NO_LAYERS, ContextWindow, Costs, Layers, build_context_window
-from arc_common.engine.recall import with_recollections
 from arc_common.engine.runtime import Runtime
-from arc_common.engine.turn import idle_note
+from arc_common.engine.turn import idle_note, with_recollections
 from arc_common.exceptions import InvalidInputError, SessionNotFoundError
 from arc_common.messages import Role
 from arc_common.protocols import SessionKey, StoredMessage

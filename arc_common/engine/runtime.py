@@ -17,8 +17,8 @@ from arc_common.messages import Message
 from arc_common.observability import Observer
 from arc_common.protocols import ChatModel, ConversationStore, Embedder, Retriever, SessionKey, TokenCounter
 from arc_common.tokens.budget import DEFAULT_SECTIONS, TokenBudget
-from arc_common.tokens.cached import CachedTokenCounter
 from arc_common.tokens.compression import CompressionStrategy
+from arc_common.tokens.counters import CachedTokenCounter
 
 if TYPE_CHECKING:
     from arc_common.memory.long_term.service import LongTermMemory

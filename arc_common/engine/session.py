@@ -7,15 +7,14 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from arc_common.context import ContextWindow, as_documents
+from arc_common.context import ContextWindow, ViewLimits, as_documents
 from arc_common.documents import Document, ScoredDocument
 from arc_common.engine.artifacts import add_artifact, forget_artifacts
 from arc_common.engine.runtime import Runtime
-from arc_common.engine.turn import Reader, ViewLimits
+from arc_common.engine.turn import Reader
 from arc_common.exceptions import EngineClosedError, InvalidInputError
 from arc_common.facts import Fact
-from arc_common.memory.conversation import ConversationLog, as_messages
-from arc_common.memory.streaming import StreamedTurn
+from arc_common.memory.conversation import ConversationLog, StreamedTurn, as_messages
 from arc_common.messages import Message, Role
 from arc_common.observability import timed
 from arc_common.protocols import SessionKey

@@ -5,8 +5,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from arc_common.artifacts import ScoredArtifact
 from arc_common.documents import Document, ScoredDocument
+from arc_common.memories import ScoredArtifact
 from arc_common.rerankers import BM25Reranker, KeywordWeightedReranker
 from arc_common.text import analyze, analyze_query
 from arc_common.text.sentences import MAX_SENTENCE, rough_tokens, sentences_of

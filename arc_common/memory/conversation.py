@@ -1,9 +1,12 @@
 """Saving a conversation's messages, and loading as many as a request can use."""
 
-from collections.abc import Callable, Iterable, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import takewhile
+from types import TracebackType
+from typing import Self
 
 from arc_common.context import NO_LAYERS, Layers, LeftOut
 from arc_common.exceptions import InvalidInputError
@@ -13,7 +16,76 @@ from arc_common.tokens.correction import Correcting, corrected
 from arc_common.tokens.message_tokens import message_tokens_batch
 from arc_common.tokens.selection import says_something
 
-__all__ = ["USAGE", "ConversationLog", "LoadedHistory", "as_messages", "opens_a_turn"]
+_CUT_SHORT = (GeneratorExit, KeyboardInterrupt, asyncio.CancelledError)
+
+
+class StreamedTurn:
+    """Collects a streamed answer and saves the turn when the block ends. Use it with `with` or `async with`.
+
+    - Of an answer in several iterations (a model that calls tools in between) only the last one's content is saved.
+    - A stream that is closed or cancelled is saved as far as it came, if anything came; the message's metadata says
+      so (`{"cut_short": True}`).
+    - When the block raises, the turn has failed and is not saved.
+    - Saving never raises: see `Session.save_turn`.
+
+    Args:
+        user: The user's message.
+        save: Saves the turn.
+        asave: Saves the turn from a coroutine, also when that is being cancelled.
+    """
+
+    def __init__(
+        self,
+        user: Message,
+        *,
+        save: Callable[[Message, Message], None],
+        asave: Callable[[Message, Message], Awaitable[None]],
+    ) -> None:
+        self._user = user
+        self._save = save
+        self._asave = asave
+        self._pieces: list[str] = []
+
+    @property
+    def text(self) -> str:
+        """What came so far in this iteration."""
+        return "".join(self._pieces)
+
+    def write(self, delta: str) -> None:
+        """Add a piece of the answer."""
+        self._pieces.append(delta)
+
+    def next_iteration(self) -> None:
+        """Begin the answer anew: what came so far led to tool calls."""
+        self._pieces.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        answer = self._answer(error)
+        if answer is not None:
+            self._save(self._user, answer)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        answer = self._answer(error)
+        if answer is not None:
+            await self._asave(self._user, answer)
+
+    def _answer(self, error: BaseException | None) -> Message | None:
+        if error is None:
+            return Message(Role.ASSISTANT, self.text)
+        if isinstance(error, _CUT_SHORT) and self._pieces:
+            return Message(Role.ASSISTANT, self.text, metadata={"cut_short": True})
+        return None
+
 
 USAGE = "usage"
 """The metadata key where adapters note what a provider reported: `{"output_tokens": 12, "reasoning_tokens": 0}`."""

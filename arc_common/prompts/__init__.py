@@ -6,6 +6,7 @@ template.
 
 from arc_common.prompts.context import (
     ARTIFACTS_HEADING,
+    DOCUMENT_SEPARATOR,
     DOCUMENTS_HEADING,
     ERA_MARK,
     MEMORY_HEADING,
@@ -14,6 +15,7 @@ from arc_common.prompts.context import (
     parse_fences,
     parse_memory,
     render_artifacts,
+    render_conversation,
     render_documents,
     render_fence,
     render_idle_note,
@@ -21,8 +23,6 @@ from arc_common.prompts.context import (
     render_memory_lines,
     render_recalled,
 )
-from arc_common.prompts.conversation import render_conversation
-from arc_common.prompts.passages import DOCUMENT_SEPARATOR
 from arc_common.prompts.summary import (
     ParsedSummary,
     SummaryFormatError,

@@ -1,32 +1,126 @@
 """The blocks that a model reads beside a conversation: documents, memory, recalled facts; and the fence around each."""
 
+import json
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
 from datetime import date
 
 from arc_common.documents import Document
-from arc_common.prompts.passages import defused_markers, render_passage, render_passages
+from arc_common.messages import ContentPart, Message, Role
 
-__all__ = [
-    "ARTIFACTS_HEADING",
-    "DOCUMENTS_HEADING",
-    "ERA_MARK",
-    "MEMORIES_CLOSING",
-    "MEMORIES_HEADING",
-    "MEMORY_HEADING",
-    "RECALLED_HEADING",
-    "holds_memory",
-    "parse_fences",
-    "parse_memory",
-    "render_artifacts",
-    "render_documents",
-    "render_fence",
-    "render_idle_note",
-    "render_memory",
-    "render_memory_lines",
-    "render_recalled",
-]
+_TOOL_RESULT_CHARACTERS = 600
+_ARGUMENT_CHARACTERS = 200
+
+
+def render_conversation(messages: Sequence[Message], *, max_characters: int) -> str:
+    """The messages, a line each: `[user]: …`, `[assistant]: …`, tool calls and results compactly.
+
+    - Further lines of a message are indented, so that no text can pretend to be another message.
+    - System messages are left out: they are the developer's, not the conversation's.
+    - Longer than `max_characters`, the longest messages lose their middles, as little as it takes; short ones stay.
+    """
+    said = [(_speaker(message), _content(message)) for message in messages if message.role is not Role.SYSTEM]
+    said = [(speaker, content) for speaker, content in said if content]
+    ceiling = _ceiling([len(content) for _, content in said], max_characters)
+    return "\n".join(
+        f"[{speaker}]: {_without_middle(content, ceiling)}".replace("\n", "\n    ") for speaker, content in said
+    )
+
+
+def _speaker(message: Message) -> str:
+    if message.role is Role.TOOL:
+        return f"result of {_one_line(message.name)}" if message.name else "tool result"
+    return message.role.value
+
+
+def _content(message: Message) -> str:
+    text = message.text.strip()
+    if message.role is Role.TOOL:
+        return _without_middle(text, _TOOL_RESULT_CHARACTERS)
+    parts = [text] if text else []
+    if message.content is not None and not isinstance(message.content, str):
+        parts += [shown for part in message.content if (shown := _thing(part))]
+    parts += [f"(calls {_one_line(call.name)}: {_arguments(call.arguments)})" for call in message.tool_calls]
+    return "\n".join(parts)
+
+
+def _thing(part: ContentPart) -> str:
+    if part.type not in ("image", "audio", "file"):
+        return ""
+    return f"({part.type}: {_one_line(part.name)})" if part.name else f"({part.type})"
+
+
+def _arguments(arguments: object) -> str:
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, default=str)
+    return _without_middle(_one_line(text), _ARGUMENT_CHARACTERS)
+
+
+def _one_line(text: str | None) -> str:
+    return " ".join((text or "").split())
+
+
+def _ceiling(lengths: Sequence[int], total: int) -> int:
+    """The most that each may have so that together they have no more than `total`: long ones give, short ones don't."""
+    left, count = total, len(lengths)
+    for length in sorted(lengths):
+        if length * count > left:
+            return left // count
+        left -= length
+        count -= 1
+    return max(lengths, default=0)
+
+
+def _without_middle(text: str, most: int) -> str:
+    if len(text) <= most:
+        return text
+    half = most // 2
+    return f"{text[:half]} … ({len(text) - 2 * half:,} characters left out) … {text[len(text) - half :]}"
+
+
+DOCUMENT_SEPARATOR = "\n\n---\n\n"
+"""Stands between two documents."""
+
+_MARKER = re.compile(r"<(/?arc:)", re.IGNORECASE)
+
+_BREAKS = "\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
+_BREAK = f"(?>\r\n|[{_BREAKS}])"
+_BLANK = f"(?:[^\\S{_BREAKS}]|[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff])*"
+"""What a reader does not see: white space within a line, and signs without width."""
+
+_SEPARATOR_LINE = re.compile(
+    f"(\\A|{_BREAK}{_BLANK}{_BREAK})({_BLANK})(?=---{_BLANK}(?:{_BREAK}{_BLANK}(?:{_BREAK}|\\Z)|\\Z))"
+)
+_SOURCE = f"[\\[［]{_BLANK}source{_BLANK}[:：]"
+_SOURCE_LINE = re.compile(f"(?:\\A|(?<=[{_BREAKS}]))(?={_BLANK}(?:\\[[0-9]+\\]{_BLANK})?{_SOURCE})", re.IGNORECASE)
+_SOURCE_WITHIN = re.compile(f"(?={_SOURCE})", re.IGNORECASE)
+
+
+def defused_markers(text: str) -> str:
+    """The text, in which nothing begins or ends one of arc's fences."""
+    return _MARKER.sub(r"&lt;\1", text)
+
+
+def render_passage(document: Document, *, number: int | None = None) -> str:
+    """One document as a model reads it: its number and source, if it has them, and its text.
+
+    - The source is one line: `[Source: …]`, behind `[1]` where there is a number.
+    - Arc's own markers in it are defused, and lines of the text that look like another document's beginning (a source
+      line, the separator) get a backslash in front, whatever kind of line break or white space makes them look so; so
+      does what looks like another source in the source.
+    - Time is linear in the text.
+    """
+    text = _SEPARATOR_LINE.sub(r"\1\2\\", defused_markers(document.text.strip()))
+    text = _SOURCE_LINE.sub(r"\\", text)
+    source = _SOURCE_WITHIN.sub(r"\\", defused_markers(" ".join((document.source or "").split())))
+    head = " ".join([*([f"[{number}]"] if number is not None else []), *([f"[Source: {source}]"] if source else [])])
+    return f"{head}\n{text}" if head else text
+
+
+def render_passages(passages: Sequence[str]) -> str:
+    """Rendered documents, one behind the other."""
+    return DOCUMENT_SEPARATOR.join(passages)
+
 
 DOCUMENTS_HEADING = "[Retrieved Context]"
 """Opens the block of documents."""

@@ -9,9 +9,8 @@ from typing import Any, Literal, get_args
 from arc_common.exceptions import InvalidInputError
 from arc_common.memories import MAX_MEMORY_CHARACTERS, SAID_BY, MemoryType, ProposedMemory, ScoredMemory
 from arc_common.messages import Message, Role
-from arc_common.prompts.context import MEMORIES_CLOSING, MEMORIES_HEADING, render_fence
-from arc_common.prompts.conversation import render_conversation
-from arc_common.prompts.json_answers import json_values
+from arc_common.prompts.context import MEMORIES_CLOSING, MEMORIES_HEADING, render_conversation, render_fence
+from arc_common.prompts.parsing import json_values
 
 __all__ = [
     "InteractionMode",

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 
 from arc_common.messages import Message, Role
-from arc_common.prompts.context import render_fence
-from arc_common.prompts.conversation import render_conversation
-from arc_common.prompts.text_answers import bare_lines, bare_text, cut_text, is_refusal
+from arc_common.prompts.context import render_conversation, render_fence
+from arc_common.prompts.parsing import bare_lines, bare_text, cut_text, is_refusal
 
 __all__ = [
     "parse_hypothetical_answer",

@@ -7,9 +7,8 @@ from typing import Any
 
 from arc_common.facts import Fact, FactCategory, ProposedFact
 from arc_common.messages import Message, Role
-from arc_common.prompts.context import render_fence
-from arc_common.prompts.conversation import render_conversation
-from arc_common.prompts.json_answers import json_values
+from arc_common.prompts.context import render_conversation, render_fence
+from arc_common.prompts.parsing import json_values
 
 __all__ = [
     "ParsedSummary",

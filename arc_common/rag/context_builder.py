@@ -1,24 +1,223 @@
 """ContextBuilder: documents packed into a number of tokens."""
 
-from collections.abc import Iterator, Sequence
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, get_args, runtime_checkable
 
 from arc_common.context import Omission
-from arc_common.documents import Document, ScoredDocument, checked_items
+from arc_common.documents import Document, ScoredDocument, checked_items, usable_documents
 from arc_common.exceptions import InvalidInputError
-from arc_common.prompts.passages import DOCUMENT_SEPARATOR, render_passage, render_passages
-from arc_common.protocols import TokenCounter
-from arc_common.rag.duplicates import SeenTexts
-from arc_common.rag.ordering import DocumentOrder, ordered
-from arc_common.rag.searching import furthest
+from arc_common.filters import Filter
+from arc_common.prompts.context import DOCUMENT_SEPARATOR, render_passage, render_passages
+from arc_common.protocols import Retriever, TokenCounter
+from arc_common.rerankers.base import best_first, rescored
+from arc_common.retrieval.index import Found
+from arc_common.text import analyze
 from arc_common.text.sentences import sentence_spans
 from arc_common.tokens.budget import usable_tokens
 
 if TYPE_CHECKING:
     from arc_common.settings import ArcSettings
 
-__all__ = ["ContextBuilder", "DocumentOrder", "RagContext"]
+
+@runtime_checkable
+class NotingRetriever(Protocol):
+    """A source that also says what a search had to do without, and how near to the question each document is."""
+
+    def retrieve_with_notes(
+        self,
+        query: str,
+        *,
+        top_k: int,
+        filters: Mapping[str, Any] | Filter | None = None,
+        cosines: bool = False,
+    ) -> Found:
+        """As `Retriever.retrieve`; with `cosines`, each document that has a vector has its cosine ("vector")."""
+
+
+def found_by(
+    source: Retriever,
+    query: str,
+    *,
+    top_k: int,
+    filters: Mapping[str, Any] | Filter | None,
+    cosines: bool,
+    on_bad: Callable[[str], None],
+) -> Found:
+    """Ask a source for a query; report and leave out answers that are not documents with scores.
+
+    Raises:
+        InvalidInputError: None of its answers is one. Its own exceptions pass through.
+    """
+    if isinstance(source, NotingRetriever):
+        return source.retrieve_with_notes(query, top_k=top_k, filters=filters, cosines=cosines)
+    answer = source.retrieve(query, top_k=top_k, filters=filters)
+    return Found(tuple(usable_documents("retrieved", answer, on_bad=on_bad)))
+
+
+def checked_queries(given: object) -> list[str]:
+    """Several texts. One text is none of that: its letters would be asked for.
+
+    Raises:
+        InvalidInputError: It isn't that.
+    """
+    return checked_items("queries", given, str, expected="a list of texts")
+
+
+def in_order(ranked: Sequence[ScoredDocument]) -> list[ScoredDocument]:
+    """The documents with scores that fall from first to last: their own, if these do; else made from their places.
+
+    A reranker says by its order what is best, and may leave the scores as they were. Those made are from 1 for the
+    first in equal steps towards 0; the former one stays in the parts.
+    """
+    if best_first([found.score for found in ranked], top_k=len(ranked)) == list(range(len(ranked))):
+        return list(ranked)
+    return [rescored(found, 1 - place / len(ranked), {}) for place, found in enumerate(ranked)]
+
+
+_SHINGLE = 3
+"""Terms in a row (Broder 1997)."""
+
+_LONGEST = 50_000
+"""Characters: longer texts are compared as a whole only."""
+
+_WORD = re.compile(
+    r"""(?:(?<!\w)[-−](?=\d))?             # a number below zero
+    \w+(?:['’]\w+|(?<=\d)[^\w\s](?=\d)\w+)*  # 3.5 is neither 3-5 nor 3:5
+    (?:[#−-](?!\w))?                      # C# is not C, and a rating of A- is not A
+    |[^\w\s]""",
+    re.VERBOSE,
+)
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_EMPTY_WORDS = frozenset(["a", "an", "the", "and", "also", "that", "which", "please", "`"])
+"""Words that a sentence may have or lack and say the same. No list of stop words is short enough: "not", "may" and
+"must", "before" and "after", "you" and "we" are on most of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Outline:
+    shingles: frozenset[tuple[str, ...]]
+    content: tuple[str, ...]
+
+
+class SeenTexts:
+    """Knows the texts that were added, and tells which of the next ones say the same.
+
+    - Copies are texts that differ in case, white space and forms of characters at most.
+    - Near copies are those whose shingles of three terms have a Jaccard similarity of `threshold` or more, and which
+      hold the same words, numbers and signs in the same order, but for articles and the like and for punctuation
+      between words: two invoices, two names, two doses, "may be kept" and "may not be kept" differ in nothing else, and
+      are no copies.
+
+    Args:
+        threshold: From 0 (exclusive) to 1; `None` compares whole texts only.
+    """
+
+    def __init__(self, *, threshold: float | None) -> None:
+        if threshold is not None and not (isinstance(threshold, int | float) and 0 < threshold <= 1):
+            raise InvalidInputError("threshold", threshold, "a share above 0, up to 1, or None")
+        self._threshold = threshold
+        self._texts: set[str] = set()
+        self._outlines: list[_Outline] = []
+
+    def has(self, text: str) -> bool:
+        """Whether a text that was added says the same."""
+        if _normalised(text) in self._texts:
+            return True
+        if self._threshold is None or not self._outlines or len(text) > _LONGEST:
+            return False
+        own = _outline(text)
+        return any(self._is_near(own, other) for other in self._outlines)
+
+    def add(self, text: str) -> None:
+        """Remember a text."""
+        self._texts.add(_normalised(text))
+        if self._threshold is not None and len(text) <= _LONGEST:
+            self._outlines.append(_outline(text))
+
+    def _is_near(self, one: _Outline, other: _Outline) -> bool:
+        fewer, more = sorted((len(one.shingles), len(other.shingles)))
+        if self._threshold is None or not fewer or fewer < self._threshold * more or one.content != other.content:
+            return False
+        shared = len(one.shingles & other.shingles)
+        return shared >= self._threshold * (fewer + more - shared)
+
+
+def _normalised(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def _outline(text: str) -> _Outline:
+    terms = analyze(text)
+    rows = max(1, len(terms) - _SHINGLE + 1) if terms else 0
+    return _Outline(
+        frozenset(tuple(terms[place : place + _SHINGLE]) for place in range(rows)),
+        _content(text),
+    )
+
+
+def _content(text: str) -> tuple[str, ...]:
+    """All that a text says, in its order: words and numbers, and what is no punctuation (currencies, arrows)."""
+    words = _WORD.findall(_THOUSANDS.sub("", _normalised(text)))
+    return tuple(word for word in words if word not in _EMPTY_WORDS and not _is_punctuation(word))
+
+
+def _is_punctuation(word: str) -> bool:
+    return len(word) == 1 and word != "%" and unicodedata.category(word)[0] == "P"
+
+
+DocumentOrder = Literal["score", "source", "lost-in-the-middle"]
+
+
+def ordered(documents: Sequence[ScoredDocument], order: DocumentOrder) -> list[int]:
+    """The places of documents, given best first, in the order in which they are shown.
+
+    - `score`: best first.
+    - `source`: those of one source together, by their places in it; sources in the order of their best document.
+    - `lost-in-the-middle`: the best at both ends and the weakest in the middle, where models read least carefully (Liu
+      et al. 2023): first, third, fifth … fourth, second.
+    """
+    places = range(len(documents))
+    if order == "lost-in-the-middle":
+        return [*places[::2], *reversed(places[1::2])]
+    if order == "source":
+        first: dict[object, int] = {}
+        for place, found in enumerate(documents):
+            first.setdefault(_source(found), place)
+        return sorted(places, key=lambda place: (first[_source(documents[place])], _position(documents[place]), place))
+    return list(places)
+
+
+def _source(found: ScoredDocument) -> object:
+    """What the document is a part of: its document, else its source, else itself."""
+    whole = found.document.metadata.get("document_id")
+    return whole if isinstance(whole, str) else found.document.source or id(found)
+
+
+def _position(found: ScoredDocument) -> float:
+    start: Any = found.document.metadata.get("chunk_start")
+    return start if isinstance(start, int | float) else float("inf")
+
+
+def furthest(first: int, stop: int, guess: int, *, fits: Callable[[int], bool]) -> int | None:
+    """The last place from `first` on, before `stop`, that fits, where what fits comes before what doesn't.
+
+    Looks near the guess first. The place found always fits, also where a few before it don't.
+    """
+    low, high = first - 1, stop  # low fits, high doesn't
+    step, place = 1, min(max(guess, first), stop - 1)
+    while high - low > 1:
+        if fits(place):
+            low, place = place, place + step
+        else:
+            high, place = place, place - step
+        step *= 2
+        if not low < place < high:
+            place = (low + high) // 2
+    return low if low >= first else None
+
 
 TOO_LARGE = "no room for it"
 DUPLICATE = "says what another document says"

@@ -16,14 +16,46 @@ from arc_common.filters import Filter
 from arc_common.messages import Message
 from arc_common.observability import Observer, SilentObserver, timed
 from arc_common.protocols import QueryTransformer, Reranker, Retriever
-from arc_common.rag.answers import NotingRetriever, checked_queries, found_by, in_order
-from arc_common.rag.context_builder import ContextBuilder, RagContext
-from arc_common.rerankers.base import check_top_k
-from arc_common.rerankers.guarded import reranked
+from arc_common.rag.context_builder import (
+    ContextBuilder,
+    NotingRetriever,
+    RagContext,
+    checked_queries,
+    found_by,
+    in_order,
+)
+from arc_common.rerankers.base import check_top_k, reranked
+from arc_common.rerankers.bm25 import TermStatistics
 from arc_common.retrieval.fusion import deduplicated, score_fusion
 from arc_common.retrieval.index import Found
 
-__all__ = ["Fusion", "RagPipeline", "RagQuery"]
+
+@dataclass(frozen=True, slots=True)
+class JointStatistics:
+    """The `TermStatistics` of several scopes as if they were one, asked anew each time.
+
+    Args:
+        parts: Of each scope.
+    """
+
+    parts: Sequence[TermStatistics]
+
+    @property
+    def document_count(self) -> int:
+        """Documents in all of them."""
+        return sum(part.document_count for part in self.parts)
+
+    @property
+    def average_length(self) -> float:
+        """Terms of a document, on average; 0 where there is none."""
+        sizes = [(part.document_count, part.average_length) for part in self.parts]
+        count = sum(size for size, _ in sizes)
+        return sum(size * length for size, length in sizes) / count if count else 0.0
+
+    def document_frequencies(self, terms: Sequence[str]) -> list[int]:
+        """How many documents have each of the terms, in their order."""
+        return [sum(one) for one in zip(*(part.document_frequencies(terms) for part in self.parts), strict=True)]
+
 
 _log = logging.getLogger("arc.rag")
 

@@ -1,10 +1,9 @@
 """Rerankers: the order in which retrieved documents are shown, and which of them are."""
 
+from arc_common.rerankers.base import RerankerChain
 from arc_common.rerankers.bm25 import BM25Reranker, TermStatistics
-from arc_common.rerankers.chain import RerankerChain
 from arc_common.rerankers.keyword import KeywordWeightedReranker
-from arc_common.rerankers.marginal_relevance import jaccard_mmr, query_mmr, vector_mmr
-from arc_common.rerankers.mmr import DiversityReranker
+from arc_common.rerankers.mmr import DiversityReranker, jaccard_mmr, query_mmr, vector_mmr
 from arc_common.rerankers.score import SimpleScoreReranker
 
 __all__ = [

@@ -1,22 +1,17 @@
 """What all rerankers share: scores on one scale, the order, and new values instead of changed ones."""
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from numbers import Real
+from typing import Self
 
-from arc_common.documents import ScoredDocument, checked_documents
+from arc_common.documents import ScoredDocument, checked_documents, checked_items
 from arc_common.exceptions import InvalidInputError
-
-__all__ = [
-    "DEFAULT_TOP_K",
-    "best_first",
-    "check_min_score",
-    "check_share",
-    "check_top_k",
-    "checked_request",
-    "min_max",
-    "rescored",
-]
+from arc_common.protocols import Reranker
+from arc_common.text import analyze, analyze_query
 
 DEFAULT_TOP_K = 5
 """Documents that a reranker leaves."""
@@ -117,3 +112,130 @@ def check_share(field: str, value: float) -> float:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
+
+
+class RerankerChain:
+    """Gives each reranker what the one before it left.
+
+    - Only the last one cuts to its number of documents. Those before it are asked for all that they let through, since
+      five documents leave nothing to diversify; `depths` narrows them where a later step is costly.
+    - Thresholds hold at every step; where nothing is left, no further step is asked.
+    - A step that answers with something else than documents is an error, not an empty result.
+
+    Args:
+        rerankers: At least one, in order.
+        depths: Documents that each step but the last leaves at most; all, if not given.
+    """
+
+    def __init__(self, rerankers: Sequence[Reranker], *, depths: Sequence[int] | None = None) -> None:
+        self._rerankers = tuple(rerankers) if isinstance(rerankers, Iterable) else ()
+        if not self._rerankers or not all(isinstance(reranker, Reranker) for reranker in self._rerankers):
+            raise InvalidInputError("rerankers", rerankers, "rerankers, at least one")
+        expected = f"{len(self._rerankers) - 1} numbers: one for each but the last"
+        given = None if depths is None else checked_items("depths", depths, int, expected=expected)
+        if given is not None and len(given) != len(self._rerankers) - 1:
+            raise InvalidInputError("depths", depths, expected)
+        self._depths = None if given is None else tuple(map(check_top_k, given))
+
+    def rerank(
+        self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None
+    ) -> list[ScoredDocument]:
+        """What the last one leaves, best first (see `Reranker`)."""
+        left, _ = checked_request(query, documents, top_k, usual=DEFAULT_TOP_K)
+        *before, last = self._rerankers
+        for step, reranker in enumerate(before):
+            if not left:
+                return []
+            depth = len(left) if self._depths is None else self._depths[step]
+            left = checked_documents("reranked", reranker.rerank(query, left, top_k=depth))
+        return checked_documents("reranked", last.rerank(query, left, top_k=top_k)) if left else []
+
+
+_MAX_TEXT = 4_000
+"""Characters of what is remembered: longer texts are no chunks."""
+
+
+class Analyses:
+    """What `analyze` says of texts. It belongs to one reranker, whose candidates come again from turn to turn.
+
+    - The last 1,024 texts of ordinary length are remembered, as long as the reranker lives: nothing that was erased
+      stays behind in a module.
+    - Safe to share between threads. A copy, pickled or not, begins with none.
+    """
+
+    def __init__(self) -> None:
+        self._remembered = lru_cache(maxsize=1 << 10)(analyze)
+
+    def __reduce__(self) -> tuple[type[Self], tuple[()]]:
+        return type(self), ()
+
+    def terms(self, text: str) -> Sequence[str]:
+        """The text's terms, in its order."""
+        return self._remembered(text) if len(text) <= _MAX_TEXT else analyze(text)
+
+
+def query_terms(query: str) -> list[str]:
+    """The terms that a query asks for, each once, without the words that only make it a question."""
+    return list(dict.fromkeys(analyze_query(query)))
+
+
+_log = logging.getLogger("arc.rag")
+
+
+def reranked(
+    reranker: Reranker,
+    query: str,
+    documents: Sequence[ScoredDocument],
+    *,
+    top_k: int | None,
+    on_bad: Callable[[str], None],
+) -> list[ScoredDocument]:
+    """Rerank documents; report and leave out those that the reranker was not given, or gives twice.
+
+    A document counts as given if it has the id or the text of one that was, or, without an id, its source and metadata.
+
+    Raises:
+        InvalidInputError: The answer is not documents, or has none of those given. The reranker's own exceptions pass
+            through.
+    """
+    answer = checked_documents("reranked", reranker.rerank(query, list(documents), top_k=top_k))
+    ids = {one.document.id for one in documents} - {None}
+    texts = {one.document.text for one in documents}
+    marks = [(one.document.source, one.document.metadata) for one in documents if one.document.id is None]
+
+    def was_given(found: ScoredDocument) -> bool:
+        document = found.document
+        if (document.id is not None and document.id in ids) or document.text in texts:
+            return True
+        is_marked = document.id is None and bool(document.source or document.metadata)
+        return is_marked and (document.source, document.metadata) in marks
+
+    # as often as it was given: documents without ids may have the same text
+    room = Counter(map(_name, documents))
+    kept = []
+    for found in answer:
+        name = _name(found)
+        if was_given(found) and room.setdefault(name, 1):
+            room[name] -= 1
+            kept.append(found)
+    if answer and not kept:
+        raise InvalidInputError("reranked", answer[0], "documents that the reranker was given")
+    if len(kept) < len(answer):
+        on_bad(f"rerank: {len(answer) - len(kept)} of {len(answer)} documents were left out: they were not given to it")
+    return kept
+
+
+def reranked_if_possible(
+    reranker: Reranker, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None
+) -> list[ScoredDocument]:
+    """Rerank documents as `reranked` does; if that fails, log it and return as many in the order given."""
+    try:
+        return reranked(reranker, query, documents, top_k=top_k, on_bad=_log.warning)
+    except Exception as error:  # noqa: BLE001 - a query goes on, whatever a reranker raises
+        _log.warning("documents keep their order: the reranker failed: %s", error, exc_info=True)
+        most = getattr(reranker, "top_k", None) if top_k is None else top_k
+        return list(documents[: most if isinstance(most, int) else None])
+
+
+def _name(found: ScoredDocument) -> tuple[str | None, str | None, str]:
+    return found.document.id, found.document.source, found.document.text

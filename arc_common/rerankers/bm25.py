@@ -9,13 +9,14 @@ from arc_common.documents import ScoredDocument, checked_items, finite_score
 from arc_common.exceptions import InvalidInputError
 from arc_common.rerankers.base import (
     DEFAULT_TOP_K,
+    Analyses,
     best_first,
     check_min_score,
     check_top_k,
     checked_request,
+    query_terms,
     rescored,
 )
-from arc_common.rerankers.terms import Analyses, query_terms
 from arc_common.text import analyze
 
 __all__ = ["BM25Reranker", "TermStatistics"]

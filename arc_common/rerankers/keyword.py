@@ -5,15 +5,16 @@ from collections.abc import Sequence
 from arc_common.documents import ScoredDocument
 from arc_common.rerankers.base import (
     DEFAULT_TOP_K,
+    Analyses,
     best_first,
     check_min_score,
     check_share,
     check_top_k,
     checked_request,
     min_max,
+    query_terms,
     rescored,
 )
-from arc_common.rerankers.terms import Analyses, query_terms
 
 __all__ = ["KeywordWeightedReranker"]
 

@@ -3,19 +3,99 @@
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from arc_common.documents import Document, ScoredDocument, checked_documents
 from arc_common.exceptions import InvalidInputError
 
-__all__ = [
-    "Ranking",
-    "deduplicated",
-    "fused_scores",
-    "raw_score_fusion",
-    "reciprocal_rank_fusion",
-    "reciprocal_ranks",
-    "score_fusion",
-]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+_EXPECTED = 0.5
+"""The agreement of an embedder that can read with words that answer all of the query. Medians of MiniLM and BM25: on
+abstracts .57, on encyclopedia paragraphs .66, on chats .39; on scripts it can't read, .01 (Korean) and .13 (Chinese).
+From .3 to .6 the fused order is about as good (nDCG@10 within .003)."""
+
+
+def credibility(scores: Mapping[str, float], witness: Mapping[str, float | None], *, answered: float) -> float:
+    """What scores should count beside those of another search: 1, and less where that one does not bear them out.
+
+    - A search that answers little of the query is no witness: the less is answered, the less agreement is asked for
+      (correlations fall with the reliability of either side: Spearman 1904).
+    - Few scores prove nothing: the standard error of the agreement is added to both, what is found and what is asked.
+    - Above 0 and at most 1, whatever is given; 1 where nothing was answered.
+
+    Args:
+        scores: What the search found, and how well.
+        witness: What the other one found; what it has not found, or without a score, is 0 there.
+        answered: How much of the query the witness's best answers, from 0 to 1.
+    """
+    if not scores:
+        return 1.0
+    error = 1 / math.sqrt(len(scores))
+    return min(1.0, (max(0.0, agreement(scores, witness)) + error) / (_EXPECTED * answered + error))
+
+
+def agreement(scores: Mapping[str, float], witness: Mapping[str, float | None]) -> float:
+    """The correlation (Pearson) of scores and the witness's scores, over all that have one of the former: −1 to 1.
+
+    - Over what one of them found, not both: what either found is chosen by its own scores, and would seem to disagree.
+    - 0 where either is the same for all. The same in whatever order the scores come.
+    """
+    keys = sorted(scores)
+    own, other = _centred([scores[key] for key in keys]), _centred([witness.get(key) or 0.0 for key in keys])
+    spread = math.sqrt(math.fsum(x * x for x in own)) * math.sqrt(math.fsum(y * y for y in other))
+    shared = math.fsum(x * y for x, y in zip(own, other, strict=True))
+    return min(1.0, max(-1.0, shared / spread)) if spread > 0 else 0.0
+
+
+def _centred(values: list[float]) -> list[float]:
+    """The values less their mean, the largest of them 1: squares of the largest floats are infinite."""
+    if len(set(values)) < 2:
+        return [0.0] * len(values)
+    largest = max(map(abs, values))
+    values = [value / largest for value in values]
+    mean = math.fsum(values) / len(values)
+    return [value - mean for value in values]
+
+
+_NEAREST = 5
+_COUNTS = 0.25
+"""How many neighbours a text has, and what one of cosine 1 counts beside the text itself. From 0.2 to 0.4 nDCG@10 of
+abstracts is .422 to .427 (.408 without), of one-line descriptions .363 to .367 (.358), of chat messages .542 to .545
+(.536), of paragraphs in three languages within .0001 of what it is without."""
+
+
+def lifted(
+    scores: Mapping[str, float], vectors: "Mapping[str, NDArray[np.float32]]", *, trust: float
+) -> dict[str, float]:
+    """The mean of each score and of the higher ones of the five texts nearest to it, which count ¼ of their cosines.
+
+    - No score falls, and none rises above the highest there is. What has no vector keeps its score.
+    - The same in whatever order scores come. Each vector is compared with each.
+
+    Args:
+        scores: Of each text.
+        vectors: Of those of the texts that have one, each of length 1 and all of one dimension.
+        trust: How far the vectors are to be believed, from 0 (nothing changes) to 1.
+    """
+    import numpy as np  # noqa: PLC0415 - see above
+
+    ids = sorted(entry_id for entry_id in scores if entry_id in vectors)
+    if not ids:
+        return dict(scores)
+    own = np.array([scores[entry_id] for entry_id in ids])
+    matrix = np.stack([vectors[entry_id] for entry_id in ids]).astype(np.float64)
+    cosines = matrix @ matrix.T
+    np.fill_diagonal(cosines, -np.inf)
+    nearest = np.argsort(-cosines, axis=1, kind="stable")[:, :_NEAREST]
+    weights = trust * _COUNTS * np.maximum(np.take_along_axis(cosines, nearest, axis=1), 0.0)
+    gains = np.maximum(own[nearest] - own[:, None], 0.0)
+    rise = (weights * gains).sum(axis=1) / (1 + (weights * (gains > 0)).sum(axis=1))
+    return {**scores, **dict(zip(ids, (own + rise).tolist(), strict=True))}
+
 
 RRF_K = 60
 """Of Cormack, Clarke & Büttcher (2009): how little the first place is worth more than the next ones."""

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from arc_common.documents import Document, ScoredDocument, checked_items
 from arc_common.exceptions import InvalidInputError
@@ -23,22 +23,52 @@ from arc_common.protocols.search_index import (
     unit_vector,
 )
 from arc_common.ranking import best_places
-from arc_common.retrieval.agreement import credibility
 from arc_common.retrieval.bm25 import BM25
-from arc_common.retrieval.checks import SearchMode, check_search, checked_ids, checked_weights
 from arc_common.retrieval.embedding import GuardedEmbedder
 from arc_common.retrieval.entries import document_of, entry_of, one_embedding, with_terms
-from arc_common.retrieval.fusion import Ranking, fused_scores
+from arc_common.retrieval.fusion import Ranking, credibility, fused_scores, lifted
 from arc_common.retrieval.legibility import legibility
-from arc_common.retrieval.lifting import lifted
 from arc_common.retrieval.multi_scope import SeveralScopes
 from arc_common.text import analyze_query, han_characters
 
-if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must not cost
+if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Added", "Found", "HybridIndex", "SearchMode"]
+
+SearchMode = Literal["hybrid", "lexical", "dense"]
+
+
+def checked_ids(ids: object) -> list[str]:
+    """Several texts."""
+    return checked_items("ids", ids, str, expected="a collection of ids")
+
+
+def checked_weights(weights: Mapping[str, float] | None) -> dict[str, float]:
+    """What each part counts, 1 by default."""
+    checked = {"bm25": 1.0, "vector": 1.0}
+    for name, weight in (weights or {}).items():
+        if name not in checked:
+            raise InvalidInputError("weights", name, "the parts 'bm25' and 'vector'")
+        if not isinstance(weight, int | float) or not 0 <= weight < math.inf:
+            raise InvalidInputError(f"weights[{name!r}]", weight, "a finite number from 0 on")
+        checked[name] = weight
+    if not any(checked.values()):
+        raise InvalidInputError("weights", weights, "at least one above zero")
+    return checked
+
+
+def check_search(query: object, top_k: object, threshold: object, mode: object) -> None:
+    """See that a search can be made so."""
+    if not isinstance(query, str):
+        raise InvalidInputError("query", query, "text")
+    if isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1:
+        raise InvalidInputError("top_k", top_k, "a whole number of at least 1")
+    if threshold is not None and not (isinstance(threshold, int | float) and -1 <= threshold <= 1):
+        raise InvalidInputError("threshold", threshold, "a cosine from -1 to 1, or None")
+    if not isinstance(mode, str) or mode not in get_args(SearchMode):
+        raise InvalidInputError("mode", mode, f"one of {', '.join(get_args(SearchMode))}")
+
 
 _CANDIDATES = 100
 """Of each part, at least: with 50, 100 and 200 the fused order was as good (nDCG@10 within .003)."""

@@ -1,29 +1,28 @@
 """Every knob of arc: its unit, its default, its bounds and its environment names."""
 
+from arc_common.exceptions import hide_password
+from arc_common.settings.base import SecretUrl
 from arc_common.settings.groups import (
+    ArchiveSettings,
     ArtifactSettings,
+    AwsSettings,
+    BackgroundSettings,
     BudgetSettings,
     ContextSettings,
     ConversationSettings,
+    EmbeddingSettings,
     FactSettings,
     MemorySettings,
+    ModelCallSettings,
     RagSettings,
     RecallSettings,
-    SummarySettings,
-)
-from arc_common.settings.model import ArcSettings, SettingDescription, describe_settings
-from arc_common.settings.secret import SecretUrl, hide_password
-from arc_common.settings.services import (
-    ArchiveSettings,
-    AwsSettings,
-    BackgroundSettings,
-    EmbeddingSettings,
-    ModelCallSettings,
     RedisSettings,
     StorageMode,
     StorageSettings,
+    SummarySettings,
     TokenSettings,
 )
+from arc_common.settings.model import ArcSettings, SettingDescription, describe_settings
 
 __all__ = [
     "ArcSettings",

@@ -1,14 +1,267 @@
 """What the groups of settings have in common."""
 
-from typing import Annotated, Any, TypeAlias
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Self, TypeAlias, Union, get_args, get_origin
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, SecretStr, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Secret, SecretStr, ValidationError
+from pydantic.fields import FieldInfo
 
-from arc_common.exceptions import ConfigurationError
-from arc_common.settings.errors import configuration_error
-from arc_common.settings.secret import ANEW, SecretUrl
+from arc_common.exceptions import HIDDEN, ConfigurationError, hide_password, sounds_secret
 
-__all__ = ["Group", "Immutable", "Url"]
+ANEW = "load the settings from the environment again where they are needed"
+"""The advice in errors about pickling."""
+
+
+class SecretUrl(Secret[str]):
+    """A URL whose password is never shown: not in `repr`, `str`, JSON or an f-string.
+
+    `get_secret_value()` gives the whole URL. One with a password can't be pickled.
+    """
+
+    def _display(self) -> str:
+        return hide_password(self.get_secret_value())
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str]]:
+        url = self.get_secret_value()
+        if hide_password(url) != url:
+            raise ConfigurationError(f"{self}: an address with a password can't be pickled; {ANEW}")
+        return type(self), (url,)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        return self
+
+
+PREFIX = "ARC_"
+_DELIMITER = "__"
+
+_WORDS: Mapping[Any, str] = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    tuple: "words, in the environment separated by commas",
+    SecretStr: "text, kept secret",
+    SecretUrl: "a URL with its scheme (sqlite:///arc.db)",
+}
+_BOUNDS = (("ge", "≥"), ("gt", ">"), ("le", "≤"), ("lt", "<"))
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentAlias:
+    """A further environment name of a knob, in its annotation; the knob's own `ARC_` name wins over it."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """One setting: where it stands in its model, and what the model says about it."""
+
+    path: tuple[str, ...]
+    field: FieldInfo
+
+    @property
+    def name(self) -> str:
+        """As it is written in Python: `summary.enabled`."""
+        return ".".join(self.path)
+
+    @property
+    def environment_names(self) -> tuple[str, ...]:
+        """The environment variables that set it, the one that wins first."""
+        aliases = [item.name for item in self.field.metadata if isinstance(item, EnvironmentAlias)]
+        return (environment_name(self.path), *aliases)
+
+    @property
+    def kind(self) -> Any:
+        """Its type, without `None`; of a tuple or a Literal the origin."""
+        kind = _kinds(self.field.annotation)[0]
+        return get_origin(kind) or kind
+
+    @property
+    def optional(self) -> bool:
+        """Whether `None` is allowed."""
+        return NoneType in _kinds(self.field.annotation)
+
+    @property
+    def secret(self) -> bool:
+        """Whether its value, or a part of it, must not be shown."""
+        return self.kind in (SecretStr, SecretUrl)
+
+    @property
+    def allowed(self) -> str:
+        """What it accepts, in words: "a whole number ≥ 1, or none"."""
+        if self.kind is Literal:
+            words = "one of " + ", ".join(repr(choice) for choice in get_args(_kinds(self.field.annotation)[0]))
+        else:
+            words = _WORDS.get(self.kind, "text")
+        choices = get_args(self.field.annotation)[:1] if self.kind is tuple else ()
+        if choices and get_origin(choices[0]) is Literal:
+            words = (
+                "words out of "
+                + ", ".join(map(repr, get_args(choices[0])))
+                + ", in the environment separated by commas"
+            )
+        limits = [
+            f"{sign} {limit:,}"
+            for attribute, sign in _BOUNDS
+            for item in self.field.metadata
+            if (limit := getattr(item, attribute, None)) is not None
+        ]
+        return words + (" " + " and ".join(limits) if limits else "") + (", or none" if self.optional else "")
+
+
+def _kinds(annotation: Any) -> list[Any]:
+    """The members of a union, or the type itself; `None` last."""
+    members = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+    bare = [get_args(member)[0] if get_origin(member) is Annotated else member for member in members]
+    return sorted(bare, key=lambda kind: kind is NoneType)
+
+
+def environment_name(path: Iterable[str]) -> str:
+    """`("summary", "enabled")` → `ARC_SUMMARY__ENABLED`."""
+    return PREFIX + _DELIMITER.join(path).upper()
+
+
+@cache
+def groups_of(model: type[BaseModel]) -> Mapping[str, type[BaseModel]]:
+    """The model's groups of knobs, by name."""
+    kinds = {name: field.annotation for name, field in model.model_fields.items()}
+    return {name: kind for name, kind in kinds.items() if isinstance(kind, type) and issubclass(kind, BaseModel)}
+
+
+@cache
+def knobs_of(model: type[BaseModel]) -> Mapping[tuple[str, ...], Knob]:
+    """Every knob of the model and of its groups, by path, in the order in which they are written."""
+    knobs: dict[tuple[str, ...], Knob] = {}
+    for name, field in model.model_fields.items():
+        group = groups_of(model).get(name)
+        inner = {(name, *path): knob.field for path, knob in knobs_of(group).items()} if group else {(name,): field}
+        knobs.update((path, Knob(path, of)) for path, of in inner.items())
+    return knobs
+
+
+def closest(name: str, names: Iterable[str]) -> str | None:
+    """The name that was probably meant, if one is near enough."""
+    found = difflib.get_close_matches(name, list(names), n=1, cutoff=0.7)
+    return found[0] if found else None
+
+
+_SHOWN = 120
+
+Path = tuple[str, ...]
+
+
+def configuration_error(
+    error: ValidationError, model: type[BaseModel], *, given: Mapping[str, Any], names: Mapping[Path, str]
+) -> ConfigurationError:
+    """Pydantic's complaint as arc's: one line for each setting that is wrong.
+
+    Args:
+        error: What pydantic found.
+        model: The settings model that was being made.
+        given: The constructor's arguments; a value that is among them is named as Python writes it.
+        names: For each path that the environment set, the variable that did.
+    """
+    lines = []
+    for found in error.errors(include_url=False):
+        path = tuple(str(step) for step in found["loc"])
+        origin = None if _is_given(given, path) else _origin(path, names)
+        knob = next((knobs_of(model)[path[:n]] for n in (2, 1) if path[:n] in knobs_of(model)), None)
+        if found["type"] == "extra_forbidden":
+            lines.append(str(unknown_setting(path, found["input"], model, origin=origin)))
+        elif knob is None:
+            lines.append(str(not_a_group(path, found["input"], model, origin=origin)))
+        else:
+            reason = found.get("ctx", {}).get("error")
+            lines.append(_line(knob, origin, found["input"], str(reason) if reason else knob.allowed))
+    return ConfigurationError("\n".join(lines))
+
+
+def unknown_setting(
+    path: Path, value: object, model: type[BaseModel], *, origin: str | None = None
+) -> ConfigurationError:
+    """There is no such setting. The value is shown only where it can't be a secret: beside a near name of a plain knob.
+
+    Args:
+        path: Where the setting would be.
+        value: What it was to be set to.
+        model: The settings model.
+        origin: The environment variable that names it, if it came from there.
+    """
+    in_environment = origin == environment_name(path)
+    name = environment_name(path) if in_environment else ".".join(path)
+    known: dict[str, bool] = {}  # each name that could have been meant, and whether its value is secret
+    for group_name, of in groups_of(model).items():
+        known[environment_name([group_name]) if in_environment else group_name] = _holds_secret(of)
+    for known_path, knob in knobs_of(model).items():
+        known[environment_name(known_path) if in_environment else knob.name] = knob.secret
+    meant = closest(name, known)
+    hint = f"; did you mean {meant}?" if meant else "."
+    group = groups_of(model).get(path[0]) if len(path) > 1 else None
+    harmless = (
+        meant is not None
+        and not known[meant]
+        and not (group and _holds_secret(group))
+        and not sounds_secret(f"{name} {value}")
+    )
+    whose = f"Settings of {path[0]}" if group else "Settings"
+    return ConfigurationError(
+        f"{_named(name, origin)}: no such setting (got {_shown(value, harmless)}){hint} "
+        f"{whose}: {', '.join((group or model).model_fields)}"
+    )
+
+
+def not_a_group(path: Path, value: object, model: type[BaseModel], *, origin: str | None = None) -> ConfigurationError:
+    """A whole group was set to something that is not a mapping (in the environment: a JSON object)."""
+    group = groups_of(model)[path[0]]
+    harmless = not _holds_secret(group) and not sounds_secret(str(value))
+    expected = "a JSON object" if origin else "a mapping"
+    return ConfigurationError(
+        f"{_named(path[0], origin)}: got {_shown(value, harmless)}, expected {expected} "
+        f"with some of {', '.join(group.model_fields)}"
+    )
+
+
+def _line(knob: Knob, origin: str | None, value: object, expected: str) -> str:
+    shown = hide_password(value) if knob.kind is SecretUrl and isinstance(value, str) else value
+    return f"{_named(knob.name, origin)}: got {_shown(shown, knob.kind is not SecretStr)}, expected {expected}"
+
+
+def _holds_secret(group: type[BaseModel]) -> bool:
+    return any(knob.secret for knob in knobs_of(group).values())
+
+
+def _named(name: str, origin: str | None) -> str:
+    """The variable that a user can correct, with the setting's name where the variable doesn't spell it."""
+    if origin is None or origin in (name, environment_name(name.split("."))):
+        return origin or name
+    return f"{origin} ({name})"
+
+
+def _shown(value: object, harmless: bool) -> str:
+    if not harmless:
+        return HIDDEN
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"
+
+
+def _is_given(given: Mapping[str, Any], path: Sequence[str]) -> bool:
+    inner: Any = given
+    for step in path:
+        if not isinstance(inner, Mapping) or step not in inner:
+            return False
+        inner = inner[step]
+    return True
+
+
+def _origin(path: Path, names: Mapping[Path, str]) -> str | None:
+    return next((names[path[:n]] for n in (2, 1) if path[:n] in names), None)
 
 
 def _with_scheme(url: SecretUrl) -> SecretUrl:

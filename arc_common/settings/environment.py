@@ -1,16 +1,42 @@
 """Reads the environment for a settings model: `ARC_GROUP__KNOB`, `ARC_GROUP` as JSON, and the knobs' aliases."""
 
 import json
+import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource
 
-from arc_common.settings.declaration import PREFIX, Knob, environment_name, groups_of, knobs_of
-from arc_common.settings.errors import not_a_group, unknown_setting
+from arc_common.settings.base import PREFIX, Knob, environment_name, groups_of, knobs_of, not_a_group, unknown_setting
 
-__all__ = ["EnvironmentSource"]
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """A model provider.
+
+    Args:
+        name: As it is written before the colon in "openai:gpt-5-mini".
+        keys: The environment variables, any of which holds its key.
+        model: The model that is taken when none is named: a small one.
+    """
+
+    name: str
+    keys: tuple[str, ...]
+    model: str
+
+
+PROVIDERS = (
+    Provider("openai", ("OPENAI_API_KEY",), "gpt-5-mini"),
+    Provider("anthropic", ("ANTHROPIC_API_KEY",), "claude-haiku-4-5"),
+    Provider("google", ("GOOGLE_API_KEY", "GEMINI_API_KEY"), "gemini-2.5-flash"),
+)
+
+
+def provider_with_key() -> Provider | None:
+    """The first provider whose key is set and not empty."""
+    return next((provider for provider in PROVIDERS if any(map(os.environ.get, provider.keys))), None)
 
 
 class EnvironmentSource(PydanticBaseSettingsSource):

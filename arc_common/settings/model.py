@@ -13,30 +13,26 @@ from pydantic_settings import (
 )
 
 from arc_common.exceptions import ConfigurationError
-from arc_common.settings.base import Immutable, Url
-from arc_common.settings.declaration import PREFIX, knobs_of
+from arc_common.settings.base import PREFIX, Immutable, Url, configuration_error, knobs_of
 from arc_common.settings.environment import EnvironmentSource
-from arc_common.settings.errors import configuration_error
 from arc_common.settings.groups import (
+    ArchiveSettings,
     ArtifactSettings,
+    AwsSettings,
+    BackgroundSettings,
     BudgetSettings,
     ContextSettings,
     ConversationSettings,
+    EmbeddingSettings,
     FactSettings,
     MemorySettings,
+    ModelCallSettings,
     RagSettings,
     RecallSettings,
-    SummarySettings,
-)
-from arc_common.settings.services import (
-    ArchiveSettings,
-    AwsSettings,
-    BackgroundSettings,
-    EmbeddingSettings,
-    ModelCallSettings,
     RedisSettings,
     StorageMode,
     StorageSettings,
+    SummarySettings,
     TokenSettings,
 )
 from arc_common.settings.unused import NOT_USED_YET

@@ -8,23 +8,84 @@ import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from struct import pack
 from threading import RLock
 from time import monotonic, sleep
 from types import TracebackType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 from sqlalchemy import Engine, NullPool, StaticPool
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import PoolProxiedConnection
 
-from arc_common.addresses import scrubbed
-from arc_common.exceptions import StoreError, StoreUnavailableError
+from arc_common.exceptions import StoreError, StoreUnavailableError, scrubbed
 from arc_common.stores.conversations_statements import Statement
-from arc_common.stores.index_schema import SHOW_POSTINGS
-from arc_common.stores.options import SqlOptions
-from arc_common.stores.packing import send_packed
+from arc_common.stores.schema import SHOW_POSTINGS
 
-__all__ = ["FROZEN", "Call", "Driver", "PostgresDriver", "Row", "SqliteDriver", "Transaction"]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class SqlOptions:
+    """The knobs of SQL storage. Those of the pool apply to PostgreSQL only, and not to an `Engine` that was passed in.
+
+    Args:
+        pool_size: Connections to PostgreSQL.
+        pool_timeout_seconds: The longest wait for a free connection to PostgreSQL; SQLite files have no limit.
+        connect_timeout_seconds: The longest wait for a database server.
+        busy_timeout_seconds: The longest wait for another SQLite writer (with eight writers 2 s were seen).
+        synchronous: SQLite's mode: "full" has each commit on the disk, "normal" may lose the last ones with the power.
+        secure_delete: Whether SQLite overwrites what is deleted.
+        index_cache_bytes: What the index over SQLite keeps in memory (see `SqlIndexStore`).
+        index_graph_from: From how many vectors on PostgreSQL's index walks a graph (see `SqlIndexStore`).
+    """
+
+    pool_size: int = 16
+    pool_timeout_seconds: float = 30.0
+    connect_timeout_seconds: float = 10.0
+    busy_timeout_seconds: float = 30.0
+    synchronous: Literal["full", "normal"] = "full"
+    secure_delete: bool = True
+    index_cache_bytes: int = 2**30
+    index_graph_from: int = 5_000
+
+
+class PackedVector(bytes):
+    """A vector in pgvector's binary form (its `vector_recv`): dimension, two bytes of zero, floats of four bytes."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, vector: "NDArray[np.float32]") -> Self:
+        """Pack a vector of shape (dimension,)."""
+        return cls(pack(">HH", len(vector), 0) + vector.astype(">f4").tobytes())
+
+    def unpacked(self) -> "NDArray[np.float32]":
+        """The vector, of shape (dimension,)."""
+        import numpy as np  # noqa: PLC0415 - it takes a tenth of a second, which importing arc must not cost
+
+        return np.frombuffer(self, dtype=">f4", offset=4).astype(np.float32)
+
+
+def send_packed(connection: Any) -> None:
+    """Let a psycopg connection send packed vectors as they are.
+
+    No type is named: the server takes that of the place where it stands, so the extension may come later.
+    """
+    from psycopg.adapt import Dumper  # noqa: PLC0415 - an optional dependency
+    from psycopg.pq import Format  # noqa: PLC0415
+
+    class PackedVectorDumper(Dumper):
+        format = Format.BINARY
+
+        def dump(self, obj: PackedVector) -> PackedVector:
+            return obj
+
+    connection.adapters.register_dumper(PackedVector, PackedVectorDumper)
+
 
 Row = Sequence[Any]
 Call = tuple[Statement, Mapping[str, Any] | Iterable[Mapping[str, Any]]]

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from cachetools import Cache, LRUCache
 
+from arc_common.concurrency import ForkGate
 from arc_common.exceptions import SessionNotFoundError
-from arc_common.forking import ForkGate
 from arc_common.messages import Role
 from arc_common.protocols import Conversation, ConversationPage, CountedMessage, SessionKey, StoredMessage
 from arc_common.protocols.search_index import Scope
 from arc_common.stores.append_plan import plan_append
-from arc_common.stores.conversations_rows import detached, to_microseconds
+from arc_common.stores.conversations_statements import detached, to_microseconds
 from arc_common.stores.memories_in_memory import InMemoryMemories
 from arc_common.stores.summaries_in_memory import InMemorySummaries, Ledger
 from arc_common.stores.summaries_plan import Changed, edited

@@ -11,18 +11,26 @@ from arc_common.protocols import SessionKey
 from arc_common.protocols.memories import Forgotten, IndexChange, MemoryChange, MemoryUpdates, memory_entry
 from arc_common.protocols.search_index import IndexStore, Scope
 from arc_common.serialization import dumps
-from arc_common.stores.conversations_rows import to_microseconds
-from arc_common.stores.database import Database
-from arc_common.stores.database import scope as session_scope
+from arc_common.stores.connection import Database
+from arc_common.stores.connection import scope as session_scope
+from arc_common.stores.conversations_statements import to_microseconds
 from arc_common.stores.drivers import Call, Transaction
-from arc_common.stores.memories_plan import checked_change, checked_memory_ids, heir, loss
-from arc_common.stores.memories_rows import memory_from_row, memory_row, memory_scope, outline_from_row, source_rows
-from arc_common.stores.memories_statements import memory_statements_for
+from arc_common.stores.memories_statements import (
+    checked_change,
+    checked_memory_ids,
+    heir,
+    loss,
+    memory_from_row,
+    memory_row,
+    memory_scope,
+    memory_statements_for,
+    outline_from_row,
+    source_rows,
+)
 from arc_common.stores.validation import checked_ids, checked_limit, checked_place
 
 if TYPE_CHECKING:
-    from arc_common.stores.search_index.change import EntriesChange
-    from arc_common.stores.search_index.store import SqlIndexStore
+    from arc_common.stores.search_index.store import EntriesChange, SqlIndexStore
 
 __all__ = ["SqlMemories"]
 

@@ -15,7 +15,7 @@ from arc_common.protocols import SessionKey
 from arc_common.protocols.memories import Forgotten, IndexChange, MemoryChange, MemoryUpdates, memory_entry
 from arc_common.protocols.search_index import IndexStore, Scope
 from arc_common.serialization import dumps, loads
-from arc_common.stores.memories_plan import (
+from arc_common.stores.memories_statements import (
     NEWEST_SESSIONS,
     Loss,
     checked_change,

@@ -4,7 +4,8 @@ All of them take named parameters and filter by `caller_id`. Those that read fin
 take `scope`, the row that is locked.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -28,11 +29,195 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
-from arc_common.stores.conversations_statements import Statement, compiler_for, one_of, same_session, same_user
-from arc_common.stores.memories_plan import NEWEST_SESSIONS
+from arc_common.exceptions import InvalidInputError
+from arc_common.memories import Memory, MemoryOutline, MemorySource, MemoryStatus, MemoryType, Wording
+from arc_common.messages import check_identifier
+from arc_common.protocols import SessionKey
+from arc_common.protocols.memories import MemoryChange
+from arc_common.protocols.search_index import Scope
+from arc_common.serialization import dumps, loads
+from arc_common.stores.conversations_statements import (
+    Statement,
+    compiler_for,
+    from_microseconds,
+    one_of,
+    same_session,
+    same_user,
+    to_microseconds,
+)
 from arc_common.stores.schema import memories, memory_scopes, memory_sources, sessions
 
-__all__ = ["MEMORY_COLUMNS", "OUTLINE_COLUMNS", "MemoryStatements", "memory_statements_for"]
+NEWEST_SESSIONS = 64
+"""So many sessions of a scope are looked at for messages that nobody has read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What a scope loses with some sources.
+
+    Args:
+        removed: Memories that go, by id, each with what had taken its place.
+        changed: Memories that stay, with the sources and the words that they have left.
+        reworded: The ids of those of them that have another text.
+    """
+
+    removed: Mapping[str, str | None]
+    changed: tuple[Memory, ...]
+    reworded: frozenset[str] = frozenset()
+
+
+def is_within_reach(scope: Scope, key: SessionKey) -> bool:
+    """Whether memories of this scope may come from the session: it is the session's own, its user's or its caller's."""
+    return (
+        scope.caller_id == key.caller_id
+        and scope.user_id in (None, key.user_id)
+        and scope.session_id in (None, key.session_id)
+    )
+
+
+def loss(
+    memories: Iterable[Memory], key: SessionKey, message_ids: Collection[str] | None, *, is_own: bool = False
+) -> Loss:
+    """What happens to memories when a session, or some of its messages, are gone.
+
+    Args:
+        memories: Those of one scope that have a source in it; of its own scope, all.
+        key: The session.
+        message_ids: The messages; `None` for all of the session.
+        is_own: Whether the scope is the session's own: with the session all of it goes.
+    """
+    removed: dict[str, str | None] = {}
+    changed = []
+    reworded = set()
+
+    def is_gone(source: MemorySource) -> bool:
+        return source[0] == key.session_id and (message_ids is None or source[1] in message_ids)
+
+    for memory in memories:
+        left = None if is_own and message_ids is None else memory.without(is_gone)
+        if left is None:
+            removed[memory.id] = memory.superseded_by
+        elif left is not memory:
+            changed.append(left)
+            reworded |= {left.id} if left.text != memory.text else set()
+    return Loss(removed, tuple(changed), frozenset(reworded))
+
+
+def heir(superseded_by: str | None, removed: Mapping[str, str | None]) -> str | None:
+    """What stands in a memory's place when some of those that did are removed; `None` if it holds again."""
+    seen: set[str] = set()
+    while superseded_by is not None and superseded_by in removed and superseded_by not in seen:
+        seen.add(superseded_by)
+        superseded_by = removed[superseded_by]
+    return None if superseded_by in seen else superseded_by
+
+
+def checked_change(change: MemoryChange) -> list[str | None]:
+    """The metadata of the memories that are put, as text, if all of the change can be stored.
+
+    Raises:
+        InvalidInputError: It can't, or two memories have one id, or one is put and removed.
+    """
+    ids = [memory.id for memory in change.put]
+    for memory_id in change.removed:
+        check_identifier("memory.id", memory_id)
+    twice = {memory_id for memory_id in ids if ids.count(memory_id) > 1} if len(set(ids)) < len(ids) else set()
+    if both := twice | (set(ids) & set(change.removed)):
+        raise InvalidInputError("memory.id", min(both), "an id that occurs once in a change")
+    return [dumps(dict(memory.metadata), field="memory.metadata") if memory.metadata else None for memory in change.put]
+
+
+def checked_memory_ids(ids: Sequence[str]) -> list[str]:
+    """Each of the ids once, in their order.
+
+    Raises:
+        InvalidInputError: One could not be a memory's, or they are one text instead of several.
+    """
+    if isinstance(ids, str):
+        raise InvalidInputError("ids", ids, "a sequence of ids")
+    return list(dict.fromkeys(check_identifier("ids", memory_id) for memory_id in ids))
+
+
+def memory_scope(scope: Scope) -> dict[str, str]:
+    """The parameters that name a scope."""
+    return {"caller_id": scope.caller_id, "session_id": scope.session_id or "", "user_id": scope.user_id or ""}
+
+
+def memory_row(memory: Memory, metadata: str | None) -> dict[str, Any]:
+    """The columns of a memory, apart from its place and version."""
+    accessed = memory.last_accessed_at
+    return {
+        "memory_id": memory.id,
+        "text": memory.text,
+        "type": memory.type.value,
+        "importance": memory.importance,
+        "status": memory.status.value,
+        "superseded_by": memory.superseded_by,
+        "created_at": to_microseconds(memory.created_at),
+        "valid_from": to_microseconds(memory.valid_from),
+        "last_accessed_at": None if accessed is None else to_microseconds(accessed),
+        "sources": json.dumps(_sources_of(memory), ensure_ascii=False, separators=(",", ":")),
+        "metadata": metadata,
+    }
+
+
+def source_rows(memory: Memory) -> list[dict[str, str]]:
+    """The sessions that a memory comes from, apart from its place."""
+    sessions = dict.fromkeys(session_id for session_id, _ in memory.sources)
+    return [{"memory_id": memory.id, "session_id": session_id} for session_id in sessions]
+
+
+def memory_from_row(row: Sequence[Any]) -> Memory:
+    """Read a row of `MEMORY_COLUMNS`."""
+    memory_id, text, created, valid, kind, importance, status, superseded_by, accessed, sources, metadata = row
+    named, wordings = _sources_from(json.loads(sources))
+    return Memory(
+        id=memory_id,
+        text=text,
+        created_at=from_microseconds(created),
+        valid_from=from_microseconds(valid),
+        type=MemoryType(kind),
+        importance=importance,
+        status=MemoryStatus(status),
+        sources=named,
+        superseded_by=superseded_by,
+        last_accessed_at=None if accessed is None else from_microseconds(accessed),
+        metadata=loads(metadata) if metadata else {},
+        wordings=wordings,
+    )
+
+
+def _sources_of(memory: Memory) -> Sequence[Any]:
+    """Pairs of ids; of a memory that was said in several ways, objects with the words of each."""
+    if not memory.wordings:
+        return memory.sources
+    return [{"text": one.text, "said_by": one.said_by, "sources": one.sources} for one in memory.wordings]
+
+
+def _sources_from(stored: Sequence[Any]) -> tuple[tuple[MemorySource, ...], tuple[Wording, ...]]:
+    if not stored or not isinstance(stored[0], dict):
+        return _pairs(stored), ()
+    wordings = tuple(Wording(one["text"], _pairs(one["sources"]), one["said_by"]) for one in stored)
+    return tuple(dict.fromkeys(source for one in wordings for source in one.sources)), wordings
+
+
+def _pairs(stored: Sequence[Any]) -> tuple[MemorySource, ...]:
+    return tuple((session_id, message_id) for session_id, message_id in stored)
+
+
+def outline_from_row(row: Sequence[Any]) -> MemoryOutline:
+    """Read a row of `OUTLINE_COLUMNS`."""
+    memory_id, text, importance, status, superseded_by, valid, accessed = row
+    return MemoryOutline(
+        memory_id,
+        text,
+        importance,
+        MemoryStatus(status),
+        superseded_by,
+        from_microseconds(valid),
+        None if accessed is None else from_microseconds(accessed),
+    )
+
 
 MEMORY_COLUMNS = (
     "memory_id", "text", "created_at", "valid_from", "type", "importance", "status", "superseded_by",

@@ -9,8 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, column, select, table, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from arc_common.addresses import hide_password, scrubbed
-from arc_common.exceptions import ConfigurationError, StoreUnavailableError
+from arc_common.exceptions import ConfigurationError, StoreUnavailableError, hide_password, scrubbed
 from arc_common.stores.schema import HEAD, VERSION_TABLE
 
 __all__ = ["current_revision", "ensure_schema", "upgrade"]

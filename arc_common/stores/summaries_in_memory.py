@@ -10,7 +10,7 @@ from arc_common.exceptions import StoreError
 from arc_common.facts import Fact
 from arc_common.protocols import SessionKey, StoredMessage
 from arc_common.protocols.summaries import Commit, Lease, Outline, Segment, SegmentOutline, SessionState, View
-from arc_common.stores.conversations_rows import detached, to_microseconds
+from arc_common.stores.conversations_statements import detached, to_microseconds
 from arc_common.stores.summaries_plan import (
     UNGROUNDED,
     Changed,
@@ -25,7 +25,7 @@ from arc_common.stores.summaries_plan import (
     rests_on,
     without_text,
 )
-from arc_common.stores.summaries_rows import folded, folded_key
+from arc_common.stores.summaries_statements import folded, folded_key
 from arc_common.stores.validation import checked_limit, checked_place
 
 __all__ = ["InMemorySummaries", "Ledger"]

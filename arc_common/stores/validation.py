@@ -7,7 +7,7 @@ from datetime import datetime
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import Message, Role, check_identifier
 from arc_common.protocols import CountedMessage
-from arc_common.stores.conversations_rows import message_row, to_microseconds
+from arc_common.stores.conversations_statements import message_row, to_microseconds
 
 __all__ = [
     "checked_counts",

@@ -1,19 +1,386 @@
 """The token counters, and which one the engine takes when none is given."""
 
-from arc_common.protocols import TokenCounter
-from arc_common.tokens.calibration import CalibratedTokenCounter
-from arc_common.tokens.correction import Correction, corrected
-from arc_common.tokens.heuristic import HeuristicTokenCounter
-from arc_common.tokens.tiktoken_counter import TiktokenCounter
+import base64
+import hashlib
+import importlib
+import importlib.util
+import logging
+import re
+from collections.abc import Callable, Sequence
+from functools import cached_property, lru_cache
+from pathlib import Path
+from threading import Event, Lock, Thread
+from time import monotonic
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "CalibratedTokenCounter",
-    "Correction",
-    "HeuristicTokenCounter",
-    "TiktokenCounter",
-    "corrected",
-    "default_token_counter",
-]
+from cachetools import LRUCache
+
+from arc_common.exceptions import InvalidInputError
+from arc_common.protocols import TokenCounter
+from arc_common.tokens.budget import stated_error
+from arc_common.tokens.calibration import CalibratedTokenCounter
+from arc_common.tokens.correction import Correcting, Correction
+
+if TYPE_CHECKING:
+    from tiktoken import Encoding
+
+
+_MOST_CHARACTERS = 4_000_000
+"""Of the texts remembered, together: some eight megabytes."""
+
+
+class CachedTokenCounter:
+    """Counts as another counter does, each text once as long as it is remembered. Thread-safe.
+
+    Raw counts, as the other's; its correction shows through, and learning is left to it.
+
+    Args:
+        counter: The other counter.
+        max_characters: The most characters of text that are remembered; the least recently counted leave.
+    """
+
+    def __init__(self, counter: TokenCounter, *, max_characters: int = _MOST_CHARACTERS) -> None:
+        self._counter = counter
+        self._lock = Lock()
+        self._counts: LRUCache[str, tuple[int, int]] = LRUCache(max_characters, getsizeof=lambda known: known[1])
+
+    @property
+    def name(self) -> str:
+        """The other counter's."""
+        return self._counter.name
+
+    @property
+    def correction(self) -> Correction:
+        """The correction that the other has in use, if it has one."""
+        return self._counter.correction if isinstance(self._counter, Correcting) else Correction()
+
+    @property
+    def relative_error(self) -> float:
+        """The wrapped counter's error; 0.0 if it states none."""
+        return stated_error(self._counter)
+
+    def count(self, text: str) -> int:
+        """The tokens of one text; 0 for `""`."""
+        return self.count_batch((text,))[0]
+
+    def count_batch(self, texts: Sequence[str]) -> list[int]:
+        """The tokens of each text, in their order."""
+        with self._lock:
+            known = {text: self._counts[text][0] for text in texts if text in self._counts}
+        new = list(dict.fromkeys(text for text in texts if text not in known))
+        if new:
+            known.update(zip(new, self._counter.count_batch(new), strict=True))
+            with self._lock:
+                for text in new:
+                    if len(text) <= self._counts.maxsize:
+                        self._counts[text] = known[text], len(text)
+        return [known[text] for text in texts]
+
+
+_ALPHANUMERIC_ASCII = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+_LATIN = re.compile(
+    "["
+    "0-9A-Za-z\u00aa\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02af"  # ASCII, Latin-1, Extended-A and -B, IPA
+    "\u1e00-\u1eff\u2c60-\u2c7f\ua722-\ua787\ua78b-\ua7ff\uab30-\uab5a"  # Extended Additional, -C, -D, -E
+    "]+"
+)
+_CJK = re.compile(
+    "["
+    "\u4e00-\u9fff\u3400-\u4dbf\uf900-\ufaff\U00020000-\U000323af"  # Han, extensions A to H, compatibility forms
+    "\uac00-\ud7af\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\ud7b0-\ud7ff"  # Hangul syllables and letters
+    "\u3040-\u309f\u30a0-\u30ff\u31f0-\u31ff\U0001aff0-\U0001b16f"  # kana and their extensions
+    "\u2e80-\u2fdf\u3100-\u312f\u31a0-\u31ef"  # radicals, Bopomofo, strokes
+    "\u2ff0-\u2fff\u3000-\u303f\u3190-\u319f\u3200-\u33ff\ufe30-\ufe4f\uff00-\uffef"  # punctuation, full width
+    "]+"
+)
+_EMOJI = re.compile("[\U0001f300-\U0001faff\u2600-\u27bf]+")
+
+
+class HeuristicTokenCounter:
+    """Estimates tokens by character class: the simplest rule that does not treat Korean like English.
+
+    - Latin letters and the digits 0–9 cost 1/4 token each, CJK characters (with their punctuation and full-width forms)
+      2/3, emoji 1, and everything else (punctuation, white space, other scripts) 1/3; the sum is rounded up, once.
+    - `"hello"` is 2, `"안녕하세요"` 4, `"🎉"` 1, `""` 0.
+    - It states no error, so no part of a limit is kept free. In other scripts, codes and emoji, there can be five times
+      as many real tokens.
+    - Exact arithmetic: joining two texts costs at most what they cost apart, and at least that less one.
+    - Any text is accepted, lone surrogates and NUL included. Time is linear in the length.
+    """
+
+    @property
+    def name(self) -> str:
+        """`heuristic/1`."""
+        return "heuristic/1"
+
+    def count(self, text: str) -> int:
+        """The tokens of one text; 0 for `""`."""
+        if text.isascii():
+            other = len(text.encode().translate(None, delete=_ALPHANUMERIC_ASCII))
+            twelfths = 3 * (len(text) - other) + 4 * other
+        else:
+            latin, cjk, emoji = (sum(map(len, chars.findall(text))) for chars in (_LATIN, _CJK, _EMOJI))
+            twelfths = 3 * latin + 8 * cjk + 12 * emoji + 4 * (len(text) - latin - cjk - emoji)
+        return -(-twelfths // 12)
+
+    def count_batch(self, texts: Sequence[str]) -> list[int]:
+        """The tokens of each text, in their order."""
+        return [self.count(text) for text in texts]
+
+
+class _NotOnThisMachineError(Exception):
+    pass
+
+
+@lru_cache(maxsize=8)  # an encoding takes 0.3 s to build and tens of megabytes
+def local_encoding(name: str, cache_dir: Path | None) -> "Encoding | None":
+    """One of OpenAI's encodings, built from a vocabulary file in `cache_dir` or in llama-index-core's folder.
+
+    - Reads neither network nor environment, and imports nothing of llama-index-core.
+    - The file must have the hash that tiktoken expects, so the encoding equals the one that tiktoken would load.
+
+    Returns:
+        The encoding, or `None` if there is no such file or the encoding is not one of OpenAI's.
+    """
+    from tiktoken import Encoding  # noqa: PLC0415 - not needed to import arc
+
+    folders = [folder for folder in (cache_dir, _shipped_folder()) if folder is not None]
+
+    def load(url: str, expected_hash: str | None = None) -> dict[bytes, int]:
+        file_name = hashlib.sha1(url.encode(), usedforsecurity=False).hexdigest()  # as tiktoken names its cache files
+        for folder in folders:
+            try:
+                data = (folder / file_name).read_bytes()
+            except OSError:
+                continue
+            if hashlib.sha256(data).hexdigest() == expected_hash:
+                return {base64.b64decode(token): int(rank) for token, rank in map(bytes.split, data.splitlines())}
+        raise _NotOnThisMachineError
+
+    constructor = _constructors(load).get(name)
+    if constructor is None:
+        return None
+    try:
+        return Encoding(**constructor())
+    except _NotOnThisMachineError:
+        return None
+
+
+def encoding_names() -> list[str]:
+    """The encodings that tiktoken defines."""
+    return sorted(_openai().ENCODING_CONSTRUCTORS)
+
+
+def _openai() -> Any:
+    return importlib.import_module("tiktoken_ext.openai_public")  # it has no types
+
+
+def _constructors(load: Callable[..., dict[bytes, int]]) -> dict[str, Callable[[], dict[str, Any]]]:
+    """The definitions that tiktoken has (pattern, special tokens, file, hash), reading their files by `load`.
+
+    tiktoken offers no way to name a file: it reads its folder from the environment, and fetches what is not there.
+    So its functions are run over a copy of their module's names in which the loader is ours; the module stays as it is.
+    """
+    openai_public = _openai()
+    names = vars(openai_public) | {"load_tiktoken_bpe": load, "data_gym_to_mergeable_bpe_ranks": _no_such_file}
+    for name, value in vars(openai_public).items():
+        if isinstance(value, FunctionType) and value.__module__ == openai_public.__name__:
+            names[name] = FunctionType(value.__code__, names, name)
+    return {name: names[function.__name__] for name, function in openai_public.ENCODING_CONSTRUCTORS.items()}
+
+
+def _no_such_file(**_: object) -> dict[bytes, int]:
+    raise _NotOnThisMachineError  # gpt2 has another file format; tiktoken loads that one itself
+
+
+def _shipped_folder() -> Path | None:
+    """The vocabularies inside llama-index-core, if it is installed; finding them imports only its empty namespace."""
+    try:
+        spec = importlib.util.find_spec("llama_index.core")
+    except ModuleNotFoundError:
+        return None
+    return Path(spec.origin).parent / "_static" / "tiktoken_cache" if spec and spec.origin else None
+
+
+class Download:
+    """tiktoken's own loading of an encoding (its cache folder, then the network), in a thread that may hang for ever.
+
+    `requests` is called by tiktoken without a timeout, so a network that swallows packets blocks it without end: the
+    thread is a daemon, and callers wait only as long as they like.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._done = Event()
+        self._started = monotonic()
+        self._encoding: Encoding | None = None
+        self._error: Exception | None = None
+        self._reported = False
+        self._lock = Lock()
+        Thread(target=self._run, name=f"arc-vocabulary-{name}", daemon=True).start()
+
+    def _run(self) -> None:
+        from tiktoken import Encoding  # noqa: PLC0415 - not needed to import arc
+
+        try:  # not tiktoken.get_encoding: it holds a lock of the whole process while it downloads
+            self._encoding = Encoding(**_openai().ENCODING_CONSTRUCTORS[self._name]())
+        except Exception as error:  # noqa: BLE001 - requests, OS and hash errors all mean: no vocabulary
+            self._error = error
+        finally:
+            self._done.set()
+
+    def result(self, timeout: float) -> "Encoding | None":
+        """The encoding if it is there within `timeout` seconds of the download's start."""
+        self._done.wait(max(0.0, self._started + timeout - monotonic()))
+        return self._encoding
+
+    @property
+    def problem(self) -> str:
+        """Why there is no encoding, for a log line."""
+        return f"{type(self._error).__name__}: {self._error}" if self._error else "not answered in time"
+
+    def first_to_report(self) -> bool:
+        """True once: for the caller who should log the problem."""
+        with self._lock:
+            first, self._reported = not self._reported, True
+            return first
+
+
+@lru_cache(maxsize=32)
+def shared_download(name: str) -> Download:
+    """The process's one download of this encoding, started by the first call."""
+    return Download(name)
+
+
+_log = logging.getLogger("arc.tokens")
+
+_LONG = 65_536
+_PIECE = re.compile(rf".{{0,{_LONG}}}\S(?= )|.{{1,{_LONG}}}", re.DOTALL)
+"""A long text in pieces. No token reaches from a character into the space behind it, so cutting there is exact."""
+
+
+class TiktokenCounter:
+    """Counts with one of tiktoken's encodings; falls back to an estimate when its vocabulary can't be had.
+
+    - Nothing is read or fetched before the first use of `name` or of a count; which of the two ways counts is
+      decided then, once, so `name` always names what really counted: `tiktoken/o200k_base` or the fallback's name.
+    - The vocabulary is looked for in `cache_dir` and in the folder that llama-index-core ships, then in the way
+      tiktoken has: its own cache folder, then a download that is waited for at most `timeout` seconds. The fallback is
+      logged as a warning once per process and encoding. A download that ends later serves counters made after it.
+    - Text that looks like a special token ("<|endoftext|>") is counted as the text it is; lone surrogates are counted
+      as replacement characters.
+    - Texts of more than 65,536 characters are counted in pieces cut before a space, which changes nothing; a run of
+      that many characters without a space may count a few tokens more. (tiktoken panics on a million spaces; a million
+      times "a" takes it 0.5 s.)
+
+    Args:
+        name: An encoding ("o200k_base") or an OpenAI model ("gpt-4o").
+        cache_dir: A folder laid out like tiktoken's own cache, looked into first.
+        timeout: The longest wait for a download, in seconds.
+        fallback: What counts without a vocabulary; a `CalibratedTokenCounter` if not given.
+
+    Raises:
+        InvalidInputError: tiktoken knows neither an encoding nor a model of this name, or `timeout` is negative.
+    """
+
+    def __init__(
+        self,
+        name: str = "o200k_base",
+        *,
+        cache_dir: str | Path | None = None,
+        timeout: float = 5.0,
+        fallback: TokenCounter | None = None,
+    ) -> None:
+        if not timeout >= 0:
+            raise InvalidInputError("timeout", timeout, "seconds, 0 or more")
+        self._encoding_name = _encoding_name(name)
+        self._cache_dir = None if cache_dir is None else Path(cache_dir)
+        self._timeout = timeout
+        self._fallback = fallback or CalibratedTokenCounter()
+        self._lock = Lock()
+
+    @property
+    def name(self) -> str:
+        """`tiktoken/` and the encoding, or the fallback's name."""
+        return f"tiktoken/{self._encoding_name}" if self._encoding else self._fallback.name
+
+    def count(self, text: str) -> int:
+        """The tokens of one text; 0 for `""`."""
+        return self.count_batch((text,))[0]
+
+    def count_batch(self, texts: Sequence[str]) -> list[int]:
+        """The tokens of each text, in their order. Sequential: tiktoken's threaded batch is slower on two cores."""
+        encoding = self._encoding
+        if encoding is None:
+            return self._fallback.count_batch(texts)
+        encode = encoding.encode_ordinary
+        return [
+            len(encode(text)) if len(text) <= _LONG else sum(len(encode(piece)) for piece in _PIECE.findall(text))
+            for text in texts
+        ]
+
+    @property
+    def relative_error(self) -> float:
+        """0.0 for exact counts; the fallback's error while the fallback counts."""
+        return 0.0 if self._encoding else stated_error(self._fallback)
+
+    @property
+    def correction(self) -> Correction:
+        """The fallback's correction while it counts; none for exact counts."""
+        estimator = self._estimator
+        return estimator.correction if estimator else Correction()
+
+    def observe(self, estimated_tokens: int, reported_tokens: int) -> None:
+        """Let the fallback learn from reported usage while it counts."""
+        if estimator := self._estimator:
+            estimator.observe(estimated_tokens, reported_tokens)
+
+    def adopt_correction(self) -> Correction:
+        """Put what the fallback learned to use while it counts."""
+        estimator = self._estimator
+        return estimator.adopt_correction() if estimator else Correction()
+
+    @property
+    def _estimator(self) -> Correcting | None:
+        if self._encoding is None and isinstance(self._fallback, Correcting):
+            return self._fallback
+        return None
+
+    @cached_property
+    def _encoding(self) -> "Encoding | None":
+        with self._lock:
+            if "_encoding" in self.__dict__:  # another thread was here first: both must see one decision
+                return self.__dict__["_encoding"]  # type: ignore[no-any-return]  # the dict that cached_property fills
+            found = local_encoding(self._encoding_name, self._cache_dir)
+            if found is None:
+                download = shared_download(self._encoding_name)
+                found = download.result(self._timeout)
+                if found is None and download.first_to_report():
+                    _log.warning(
+                        "No vocabulary for %s (%s): counting by %s instead. Put the file into tiktoken's cache folder "
+                        "(TIKTOKEN_CACHE_DIR), or install llama-index-core, which ships it.",
+                        self._encoding_name,
+                        download.problem,
+                        self._fallback.name,
+                    )
+            self.__dict__["_encoding"] = found
+            return found
+
+
+def _encoding_name(name: object) -> str:
+    from tiktoken.model import MODEL_TO_ENCODING, encoding_name_for_model  # noqa: PLC0415 - not needed to import arc
+
+    if isinstance(name, str):
+        if name in encoding_names():
+            return name
+        try:
+            return encoding_name_for_model(name)
+        except KeyError:
+            pass
+    encodings, models = ", ".join(encoding_names()), ", ".join(MODEL_TO_ENCODING)
+    raise InvalidInputError("name", name, f"an encoding ({encodings}) or a model that tiktoken knows ({models})")
 
 
 def default_token_counter() -> TokenCounter:

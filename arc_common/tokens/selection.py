@@ -1,24 +1,324 @@
 """Which messages of a conversation a model gets to see: the newest whole turns within limits. Pure."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import Exchange, Message, Role, Turn, exchanges_of, turns_of
-from arc_common.tokens.greedy import Changed, Fitted, Shorten, fit_turn
 
-__all__ = [
-    "CurrentTurn",
-    "Dropped",
-    "Selection",
-    "check_limits",
-    "current_turn",
-    "last_messages",
-    "last_turns",
-    "says_something",
-    "select_window",
-    "within_tokens",
-]
+_LONGEST = 32
+"""Characters kept of an id that gets a number: OpenAI takes 40."""
+
+_ID_KEYS = ("call_id", "tool_call_id", "tool_use_id", "tool_id", "id")
+"""The keys that hold a call's id at OpenAI, LangChain, Anthropic and LlamaIndex; `call_id` precedes an item's `id`."""
+_ARGUMENT_KEYS = ("args", "arguments", "input", "tool_kwargs")
+"""Ids in arguments are data and stay as they are."""
+
+
+def with_distinct_call_ids(messages: Sequence[Message]) -> list[Message]:
+    """The messages with another id for each call whose id an earlier call has, and for its result.
+
+    Some models number their calls anew in each answer (`search:0`, `search:1`); Anthropic refuses a request in which a
+    call's id comes twice ("`tool_use` ids must be unique"), OpenAI a message in which it does.
+
+    - The first call of an id keeps it, so that what comes later changes nothing before it.
+    - Results follow the call that they answer, as `exchanges_of` pairs them. Calls without ids stay so.
+    - Ids in foreign blocks are renamed, too. `origin` stays as it is: the adapters rename the ids in messages made from
+      it.
+    - Messages that need no other id are the same objects.
+    """
+    given = [call.id for message in messages for call in message.tool_calls if call.id is not None]
+    taken = set(given)
+    if len(given) == len(taken):
+        return list(messages)
+    seen: set[str] = set()
+    numbers: Counter[str] = Counter()
+    changed: dict[int, Message] = {}
+    for exchange in exchanges_of(messages)[0]:
+        caller, *results = exchange.messages
+        names: list[str | None] = []
+        for call in caller.tool_calls:
+            new = call.id
+            if call.id is not None and call.id in seen:
+                new = _free(call.id, taken, numbers)
+                taken.add(new)
+            if call.id is not None:
+                seen.add(call.id)
+            names.append(new)
+        old = [call.id for call in caller.tool_calls]
+        if names == old:
+            continue
+        calls = tuple(replace(call, id=name) for call, name in zip(caller.tool_calls, names, strict=True))
+        changed[id(caller)] = replace(caller, tool_calls=calls, content=_content(caller, old, names))
+        answers: dict[str | None, deque[str | None]] = {}
+        for before, after in zip(old, names, strict=True):
+            answers.setdefault(before, deque()).append(after)
+        for result in results:
+            name = answers[result.tool_call_id].popleft()
+            content = _content(result, [result.tool_call_id], [name])
+            changed[id(result)] = replace(result, tool_call_id=name, content=content)
+    return [changed.get(id(message), message) for message in messages]
+
+
+def renamed_ids(value: Any, old: Sequence[str | None], new: Sequence[str | None]) -> Any:
+    """Return a copy of plain values (blocks, a provider's own keys) with new call ids.
+
+    - An id shared by several calls is replaced in their order, once for each dictionary that holds it.
+    - In a dictionary keyed by call ids, the keys are replaced. Arguments and texts stay as they are.
+
+    Args:
+        value: Lists and dictionaries; any other value is returned as it is.
+        old: The calls' ids.
+        new: Their new ids, in the same order.
+    """
+    names: dict[str, deque[str]] = {}
+    for before, after in zip(old, new, strict=True):
+        if before is not None and after is not None:
+            names.setdefault(before, deque()).append(after)
+    return _renamed(value, names)
+
+
+def _renamed(value: Any, names: Mapping[str, deque[str]]) -> Any:
+    if isinstance(value, list):
+        return [_renamed(one, names) for one in value]
+    if not isinstance(value, dict):
+        return value
+    own = next((value[key] for key in _ID_KEYS if isinstance(value.get(key), str) and value[key] in names), None)
+    if own is not None:
+        new = names[own].popleft() if len(names[own]) > 1 else names[own][0]
+        value = {key: new if key in _ID_KEYS and one == own else one for key, one in value.items()}
+    elif value and all(key in names for key in value):
+        return {names[key][0]: one for key, one in value.items()}
+    return {key: one if key in _ARGUMENT_KEYS else _renamed(one, names) for key, one in value.items()}
+
+
+def _content(message: Message, old: Sequence[str | None], new: Sequence[str | None]) -> Any:
+    """Return the message's content with new ids in its foreign blocks."""
+    if old == new or message.content is None or isinstance(message.content, str):
+        return message.content
+    places = [place for place, part in enumerate(message.content) if part.type == "opaque"]
+    blocks = renamed_ids([dict(message.content[place].extra) for place in places], old, new)
+    parts = list(message.content)
+    for place, block in zip(places, blocks, strict=True):
+        parts[place] = replace(parts[place], extra=block)
+    return tuple(parts)
+
+
+def _free(call_id: str, taken: set[str], numbers: Counter[str]) -> str:
+    while True:
+        numbers[call_id] += 1
+        new = f"{call_id[:_LONGEST]}_{numbers[call_id] + 1}"
+        if new not in taken:
+            return new
+
+
+CLEARED = "tool result cleared"
+SHORTENED = "shortened"
+
+Count = Callable[[Message], int]
+"""The tokens of a message."""
+
+Shorten = Callable[[Message, int], Message | None]
+"""As much of a message as so many tokens hold; `None` when that is nothing of any use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A message that stands in the result in another form, and why.
+
+    Args:
+        message: The original.
+        replacement: What stands in its place.
+        reason: "tool result cleared", "truncated" …
+        tokens_before: Tokens of the original.
+        tokens_after: Tokens of the replacement; 0 where another message's replacement holds it too.
+    """
+
+    message: Message
+    replacement: Message
+    reason: str
+    tokens_before: int
+    tokens_after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """What is shown, in conversation order; what isn't; and what is shown in part. Its tokens are those shown."""
+
+    shown: tuple[Message, ...]
+    dropped: tuple[Message, ...]
+    changed: tuple[Changed, ...]
+    tokens: int
+
+
+def cleared(message: Message, tokens: int) -> Message:
+    """A tool's result with its content taken out, and a word on how much it was; its exact foreign form is gone."""
+    return replace(message, content=f"[cleared: {tokens:,} tokens]", origin=None)
+
+
+def fit_turn(turn: Turn, room: int, *, count: Count, shorten: Shorten | None = None) -> Fitted:
+    """As much of a turn as fits: its user message, whole if it fits, and its newest exchanges (see `fit_exchanges`).
+
+    With `shorten`, a user message that does not fit, or whose exchanges then don't, leaves half of the room to them if
+    they need it, and more where the newest needs more with its results cleared. Without it nothing is shown of a turn
+    whose user message does not fit.
+    """
+    user, exchanges = turn.exchanges[0].messages[0], turn.exchanges[1:]
+    tokens = count(user)
+    fitted = Fitted((), turn.messages, (), 0)
+    if tokens <= room:
+        steps = fit_exchanges(exchanges, room - tokens, count=count, shorten=shorten)
+        fitted = Fitted((user, *steps.shown), steps.dropped, steps.changed, tokens + steps.tokens)
+        if steps.shown or not exchanges:
+            return fitted
+    if shorten is None:
+        return fitted
+    opening, steps = None, Fitted((), Turn(exchanges).messages, (), 0)
+    least = _bare(_form(exchanges[-1], count), count).tokens if exchanges else 0
+    for share in (room // 2, max(room - least, 0)):
+        opening = shorten(user, share)
+        if opening is not None and opening is not user:
+            steps = fit_exchanges(exchanges, room - count(opening), count=count, shorten=shorten)
+        if steps.shown:
+            break
+    else:
+        opening = None if fitted.shown else shorten(user, room)
+    if opening is None:
+        return fitted
+    opened = shorten(user, room - steps.tokens) or opening
+    cost = count(opened)
+    changes = (Changed(user, opened, SHORTENED, tokens, cost), *steps.changed)
+    return Fitted((opened, *steps.shown), steps.dropped, changes, cost + steps.tokens)
+
+
+def fit_exchanges(exchanges: Sequence[Exchange], room: int, *, count: Count, shorten: Shorten | None = None) -> Fitted:
+    """As much of the exchanges of one turn as fits, the newest first.
+
+    - Calls and their results stay together; order stays; there is no gap: what is dropped is older than what is shown.
+    - The newest is shown whole if it fits. Of the others, older tool results are cleared before anything is dropped,
+      as far as half of the room holds what is left of them.
+    - With `shorten`, the first that does not fit is shortened until it does. This begins with the newest, so that
+      results that have just arrived are cut, not cleared.
+
+    Args:
+        exchanges: The exchanges, oldest first.
+        room: The tokens that there are.
+        count: The tokens of a message.
+        shorten: Gives as much of a message as fits.
+    """
+    if not exchanges:
+        return Fitted((), (), (), 0)
+    whole = [_form(exchange, count) for exchange in exchanges]
+    left = room
+    newest = whole[-1] if whole[-1].tokens <= left else _shortened(whole[-1], left, count, shorten)
+    if newest is None:
+        return _fitted(whole, [])
+    left -= newest.tokens
+    older = whole[-2::-1]
+    bare: list[_Form] = []
+    if sum(form.tokens for form in older) > left:
+        half = left // 2
+        for form in older:
+            least = _bare(form, count)
+            if least.tokens > half:
+                break
+            half -= least.tokens
+            bare.append(least)
+    left -= sum(form.tokens for form in bare)
+    forms = [newest]
+    for i, form in enumerate(older):
+        there = left + (bare[i].tokens if i < len(bare) else 0)
+        shown = form if form.tokens <= there else _shortened(form, there, count, shorten)
+        if shown is None:
+            break
+        forms.append(shown)
+        left = there - shown.tokens
+    return _fitted(whole, forms[::-1])
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """One exchange as it could be shown: its messages and the tokens of each."""
+
+    messages: tuple[Message, ...]
+    costs: tuple[int, ...]
+
+    @property
+    def tokens(self) -> int:
+        return sum(self.costs)
+
+
+def _form(exchange: Exchange, count: Count) -> _Form:
+    return _Form(exchange.messages, tuple(map(count, exchange.messages)))
+
+
+def _bare(form: _Form, count: Count) -> _Form:
+    """The exchange with its tools' results cleared, where that makes them smaller."""
+    messages, costs = list(form.messages), list(form.costs)
+    for i, (message, tokens) in enumerate(zip(form.messages, form.costs, strict=True)):
+        if message.role is Role.TOOL:
+            mark = cleared(message, tokens)
+            size = count(mark)
+            if size < tokens:
+                messages[i], costs[i] = mark, size
+    return _Form(tuple(messages), tuple(costs))
+
+
+def _shortened(form: _Form, room: int, count: Count, shorten: Shorten | None) -> _Form | None:
+    """Cut the exchange to fit: the text beside the calls and each result get equal shares and the room others leave.
+
+    Without `shorten` it takes its bare form. `None` if not even the calls and cleared results fit.
+    """
+    bare = _bare(form, count)
+    if shorten is None:
+        return bare if bare.tokens <= room else None
+    messages, costs = list(bare.messages), list(bare.costs)
+    costs[0] = min(costs[0], count(replace(messages[0], content=None, origin=None)))
+    left = room - sum(costs)
+    if left < 0:
+        return None
+    more = [whole - least for whole, least in zip(form.costs, costs, strict=True)]
+    shares = {0: max(left // len(more), left - sum(more[1:]))}  # then the results, the smallest first
+    for place, i in enumerate([0, *sorted(range(1, len(more)), key=more.__getitem__)]):
+        share = costs[i] + shares.get(i, left // (len(more) - place))
+        shown: Message | None = form.messages[i]
+        if form.costs[i] > share:
+            shown = shorten(form.messages[i], share)
+            if i == 0 and shown is None:  # unlike a result, it can't be cleared
+                shown = (
+                    form.messages[0] if form.costs[0] <= costs[0] + left else shorten(form.messages[0], costs[0] + left)
+                )
+                if shown is None:
+                    return None
+        if shown is None:
+            continue
+        tokens = form.costs[i] if shown is form.messages[i] else count(shown)
+        left -= tokens - costs[i]
+        messages[i], costs[i] = shown, tokens
+    return _Form(tuple(messages), tuple(costs))
+
+
+def _fitted(whole: Sequence[_Form], shown: Sequence[_Form]) -> Fitted:
+    dropped = [message for form in whole[: len(whole) - len(shown)] for message in form.messages]
+    changed = [
+        Changed(before, after, _reason(before, after, tokens), tokens, kept)
+        for form, part in zip(whole[len(whole) - len(shown) :], shown, strict=True)
+        for before, after, tokens, kept in zip(form.messages, part.messages, form.costs, part.costs, strict=True)
+        if after is not before
+    ]
+    return Fitted(
+        tuple(message for form in shown for message in form.messages),
+        tuple(dropped),
+        tuple(changed),
+        sum(form.tokens for form in shown),
+    )
+
+
+def _reason(before: Message, after: Message, tokens: int) -> str:
+    return CLEARED if after.content == cleared(before, tokens).content else SHORTENED
+
 
 EMPTY = "nothing in it"
 OLDER = "older than the window"

@@ -18,8 +18,7 @@ from arc_common.exceptions import BudgetExceededError, InvalidInputError
 from arc_common.messages import Message, Role, ToolCall, exchanges_of
 from arc_common.settings import ArcSettings
 from arc_common.tokens.budget import TokenBudget
-from arc_common.tokens.call_ids import with_distinct_call_ids
-from arc_common.tokens.selection import says_something, select_window
+from arc_common.tokens.selection import says_something, select_window, with_distinct_call_ids
 from tests.arc_common.strategies import conversations
 from tests.counters import Ones
 from tests.databases import sqlite_url

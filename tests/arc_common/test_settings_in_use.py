@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from arc_common.settings import ArcSettings
-from arc_common.settings.declaration import groups_of, knobs_of
+from arc_common.settings.base import groups_of, knobs_of
 from arc_common.settings.unused import NOT_USED_YET
 
 ROOT = Path(__file__).parents[2]

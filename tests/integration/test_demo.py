@@ -17,9 +17,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, trim_messages
 
 from arc_common.cli.commands import main
-from arc_common.cli.demo.frameworks import find_halves
-from arc_common.cli.demo.run import RECORDS, SESSION
-from arc_common.cli.demo.script import support_script
+from arc_common.cli.demo.run import RECORDS, SESSION, find_halves, support_script
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.messages import Message, Role
 from arc_common.tokens.calibration import CalibratedTokenCounter

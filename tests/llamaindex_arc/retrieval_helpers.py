@@ -18,7 +18,7 @@ from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, Q
 from arc_common.messages import Message
 from arc_common.retrieval import HybridIndex, InMemoryIndexStore
 from arc_common.settings import ArcSettings
-from arc_common.settings.services import ModelCallSettings
+from arc_common.settings.groups import ModelCallSettings
 from llamaindex_arc import LlamaIndexEmbedder, to_document
 
 ONE_ATTEMPT = ArcSettings(model_calls=ModelCallSettings(attempts=1))

@@ -16,12 +16,10 @@ from rich.text import Text
 from sqlalchemy import URL
 
 from arc_common.cli.demo.display import Display
-from arc_common.cli.demo.frameworks import Half, Missing, find_halves
-from arc_common.cli.demo.run import SESSION, DemoRun
-from arc_common.cli.demo.script import support_script
+from arc_common.cli.demo.run import SESSION, DemoRun, Half, Missing, find_halves, support_script
 from arc_common.exceptions import ConfigurationError, InvalidInputError
 from arc_common.protocols import ChatModel
-from arc_common.settings.service_names import PROVIDERS, provider_with_key
+from arc_common.settings.environment import PROVIDERS, provider_with_key
 from arc_common.testing import ScriptedChatModel
 
 __all__ = ["run_demo"]

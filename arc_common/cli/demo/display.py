@@ -16,9 +16,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from arc_common.cli.demo.actor import View
-from arc_common.cli.demo.run import TurnRecord
-from arc_common.cli.demo.script import Question, Script, ScriptTurn
+from arc_common.cli.demo.run import Question, Script, ScriptTurn, TurnRecord, View
 
 __all__ = ["Display"]
 

@@ -1,25 +1,332 @@
 """DemoRun: plays the conversation turn by turn over a database, and resumes where it stopped."""
 
+import importlib
 import json
+import re
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+import tomllib
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
+from functools import cache
+from importlib.metadata import entry_points
+from importlib.resources import files
 from itertools import groupby
+from typing import Any
 
-from arc_common.cli.demo.actor import PARTS, Actor, View
-from arc_common.cli.demo.frameworks import Half, Stage
-from arc_common.cli.demo.script import Script, ScriptTurn
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import ConfigurationError
 from arc_common.messages import Message, Role
-from arc_common.protocols import ChatModel
+from arc_common.prompts import parse_fences, parse_memory, render_fence
+from arc_common.protocols import ChatModel, TokenCounter
 from arc_common.settings import ArcSettings
-from arc_common.settings.groups import BudgetSettings, ConversationSettings, RecallSettings, SummarySettings
-from arc_common.settings.services import BackgroundSettings
-from arc_common.tokens.cached import CachedTokenCounter
+from arc_common.settings.groups import (
+    BackgroundSettings,
+    BudgetSettings,
+    ConversationSettings,
+    RecallSettings,
+    SummarySettings,
+)
+from arc_common.tokens.counters import CachedTokenCounter
 from arc_common.tokens.message_tokens import REQUEST_OVERHEAD, message_tokens_batch
 
-__all__ = ["CONTEXT_WINDOW", "SESSION", "DemoRun", "TurnRecord", "demo_settings"]
+PARTS = ("system", "facts", "summary", "recalled", "history", "question")
+"""The parts of a request, in this order."""
+
+_SENTENCE = re.compile(r"(?<=[.!?。？！])\s+|\n+")
+_SPEAKER = re.compile(r"^(?:User|Assistant): ")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One request as the model got it, and the answer.
+
+    Args:
+        seen: The numbers of the conversation's messages in it, from 1, in its order.
+        noted: The numbers of the messages that arc's blocks (facts, summary, recalled messages) quote.
+        parts: The tokens of its parts, by their names in `PARTS`.
+        answer: What the model said.
+    """
+
+    seen: tuple[int, ...]
+    noted: tuple[int, ...]
+    parts: Mapping[str, int]
+    answer: str
+
+    @property
+    def tokens(self) -> int:
+        """What the request cost, framing included."""
+        return sum(self.parts.values()) + REQUEST_OVERHEAD
+
+
+class Actor:
+    """A chat model that speaks the replies that are written out, and leaves every other answer to another model.
+
+    Args:
+        model: The other model.
+        name: Its name, for errors.
+        replies: The replies that are written out, by what they answer.
+        counter: Counts what a request costs.
+
+    Attributes:
+        conversation: The texts of the conversation so far; set before each request.
+        views: What each request was made of, measured at the model, whatever framework stands before it.
+    """
+
+    def __init__(self, model: ChatModel, name: str, *, replies: Mapping[str, str], counter: TokenCounter) -> None:
+        self._model = model
+        self._name = name
+        self._replies = replies
+        self._counter = counter
+        self.conversation: list[str] = []
+        self.views: list[View] = []
+
+    def complete(self, messages: Sequence[Message]) -> str:
+        """Answer the last message, and record the request's parts.
+
+        Raises:
+            ConfigurationError: The other model failed.
+        """
+        *before, question = messages
+        answer = self.answer(messages)
+        parts = dict.fromkeys(PARTS, 0)
+        notes: list[str] = []
+        for message, tokens in zip(messages, message_tokens_batch(self._counter, messages), strict=True):
+            blocks = self._blocks(message.text, notes)
+            own = "question" if message is question else "system" if message.role is Role.SYSTEM else "history"
+            if blocks and not parse_fences(message.text)[0]:
+                own = next(iter(blocks))  # the framing of a message of blocks alone belongs to them
+            parts[own] += tokens - sum(blocks.values())
+            for part, cost in blocks.items():
+                parts[part] += cost
+        self.views.append(View(self._numbers(before), self._quoted(notes), parts, answer))
+        return answer
+
+    def answer(self, messages: Sequence[Message]) -> str:
+        """Return the written reply to the last message, or the other model's answer, without recording it.
+
+        Raises:
+            ConfigurationError: The other model failed.
+        """
+        said = parse_fences(messages[-1].text)[0]
+        return self._replies.get(said.strip()) or self._ask(messages)
+
+    def _blocks(self, text: str, notes: list[str]) -> dict[str, int]:
+        """Count the tokens of arc's blocks in a text, by part and with their fences; add their lines to `notes`."""
+        costs: dict[str, int] = {}
+        for name, inside in parse_fences(text)[1]:
+            tokens = self._counter.count(render_fence(name, inside))
+            if name != "memory":
+                costs["recalled"] = costs.get("recalled", 0) + tokens
+                notes += (line.partition(": ")[2] for line in inside.splitlines())
+                continue
+            lines, narrative = parse_memory(inside)
+            told = self._counter.count(narrative) if narrative else 0
+            costs["facts"] = costs.get("facts", 0) + max(tokens - told, 0)
+            costs["summary"] = costs.get("summary", 0) + told
+            notes += (line.partition(": ")[2] for line in lines)
+            notes += (_SPEAKER.sub("", sentence) for sentence in _SENTENCE.split(narrative))
+        return costs
+
+    def _ask(self, messages: Sequence[Message]) -> str:
+        try:
+            return self._model.complete(messages)
+        except Exception as error:
+            # A client's own words may show the key, or half of it: only what kind of failure it was is repeated.
+            status = getattr(error, "status_code", None)
+            kind = type(error).__name__ + (f", status {status}" if isinstance(status, int) else "")
+            raise ConfigurationError(
+                f"the model {self._name} failed ({kind}): check its key and its name, or use arc demo --local"
+            ) from error
+
+    def _quoted(self, notes: Sequence[str]) -> tuple[int, ...]:
+        """Which of the conversation's messages are quoted, in part at least."""
+        said = [_folded(text) for text in self.conversation]
+        folded = [_folded(note) for note in notes]
+        return tuple(i for i, text in enumerate(said, 1) if any(note and note in text for note in folded))
+
+    def _numbers(self, messages: Sequence[Message]) -> tuple[int, ...]:
+        """Which of the conversation's messages these are, matched from the newest on."""
+        numbers: list[int] = []
+        behind = len(self.conversation)
+        for message in reversed(messages):
+            place = next((i for i in reversed(range(behind)) if self.conversation[i] == message.text), None)
+            if place is not None:
+                behind = place
+                numbers.append(place + 1)
+        return tuple(reversed(numbers))
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split())
+
+
+GROUP = "arc.commands"
+"""The entry point group: an entry's name is the extra that installs what it needs, its value a `register(commands)`."""
+
+Ask = Callable[[str], str]
+"""Sends one user message through a framework and returns the answer's text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What a half plays with.
+
+    Args:
+        url: The database that the conversation is in.
+        session_id: The conversation.
+        settings: For the engine that the half opens.
+        system_prompt: The instructions.
+        model: Answers every request; the half puts it behind its framework's model class.
+    """
+
+    url: str
+    session_id: str
+    settings: "ArcSettings"
+    system_prompt: str
+    model: ChatModel
+
+
+@dataclass(frozen=True, slots=True)
+class Half:
+    """A framework's part in the demo.
+
+    Args:
+        name: The framework's.
+        recipe: What is run, in a few words.
+        play: Sets the framework up over the stage's database for as long as the context lasts.
+        model: The framework's model for a provider and a model's name. Raises `ConfigurationError` without the
+            provider's package.
+    """
+
+    name: str
+    recipe: str
+    play: Callable[[Stage], AbstractContextManager[Ask]]
+    model: Callable[[str, str], ChatModel]
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """An adapter that could not be imported: the extra that it is in, and why."""
+
+    extra: str
+    reason: str
+
+
+class Commands:
+    """What the `arc` command hands to each adapter's `register`."""
+
+    def __init__(self) -> None:
+        self._halves: list[Half] = []
+
+    @property
+    def halves(self) -> Sequence[Half]:
+        """The demo's halves, in the order in which they were added."""
+        return tuple(self._halves)
+
+    def add_demo_half(self, half: Half) -> None:
+        """Add a framework to the demo."""
+        self._halves.append(half)
+
+
+def find_halves() -> tuple[Sequence[Half], Sequence[Missing]]:
+    """The halves of all adapters that can be imported, and those that can't, both in order of their names."""
+    commands = Commands()
+    missing = []
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+        try:
+            entry.load()(commands)
+        except ImportError as error:
+            missing.append(Missing(entry.name, str(error)))
+    return commands.halves, missing
+
+
+def model_class(module: str, name: str, package: str) -> Any:
+    """A provider's model class.
+
+    Raises:
+        ConfigurationError: Its package is not installed.
+    """
+    try:
+        return getattr(importlib.import_module(module), name)
+    except ImportError as error:
+        raise ConfigurationError(f"{name} needs the package {package!r}: pip install {package}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a turn asks for.
+
+    Args:
+        about: The fact, in a word or two.
+        accepts: The forms of the right value; an answer that holds one of them is right.
+        stated: The number of the turn in which the user states it.
+    """
+
+    about: str
+    accepts: tuple[str, ...]
+    stated: int
+
+    def value_in(self, answer: str) -> str | None:
+        """The accepted form that the answer holds, if it is right."""
+        return next((form for form in self.accepts if form.casefold() in answer.casefold()), None)
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptTurn:
+    """One turn: what the user says, and either the reply that is written out or what is asked."""
+
+    number: int
+    user: str
+    reply: str | None
+    question: Question | None
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A conversation, turn by turn; turns are numbered from 1, and turn n holds the messages 2n - 1 and 2n.
+
+    Args:
+        system: The model's instructions.
+        handover: The turn after which the conversation goes on in another framework.
+        turns: Its turns.
+    """
+
+    system: str
+    handover: int
+    turns: tuple[ScriptTurn, ...]
+
+    @property
+    def replies(self) -> dict[str, str]:
+        """The replies that are written out, by what the user says."""
+        return {turn.user: turn.reply for turn in self.turns if turn.reply is not None}
+
+    @property
+    def questions(self) -> list[tuple[ScriptTurn, Question]]:
+        """The turns that ask, with what they ask for."""
+        return [(turn, turn.question) for turn in self.turns if turn.question is not None]
+
+
+@cache
+def support_script() -> Script:
+    """The conversation with a furniture shop's support."""
+    data = tomllib.loads(files("arc_common.cli.demo").joinpath("support.toml").read_text("utf-8"))
+    turns = tuple(_turn(i, **turn) for i, turn in enumerate(data["turns"], 1))
+    return Script(data["system"].strip(), data["handover"], turns)
+
+
+def _turn(
+    number: int,
+    user: str,
+    *,
+    assistant: str | None = None,
+    about: str = "",
+    accepts: tuple[str, ...] = (),
+    stated: int = 0,
+) -> ScriptTurn:
+    question = Question(about, tuple(accepts), stated) if assistant is None else None
+    return ScriptTurn(number, user, assistant, question)
+
 
 SESSION = "arc-demo"
 """The conversation."""

@@ -9,7 +9,7 @@ from cachetools import LRUCache
 
 from arc_common.context import RecalledLine
 from arc_common.facts import Fact
-from arc_common.memory.recall.ranking import SessionIndex
+from arc_common.memory.recall.index import SessionIndex
 from arc_common.protocols import SessionKey
 from arc_common.protocols.summaries import SessionState, SummaryStore
 from arc_common.text.languages.questions import seeks

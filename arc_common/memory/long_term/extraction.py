@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from arc_common.exceptions import ModelCallError
 from arc_common.facts import FactCategory, ProposedFact
 from arc_common.memories import SAID_BY, Memory, MemorySource, MemoryType, ProposedMemory
-from arc_common.memory.facts.authored_text import without_forgotten, without_quoted
-from arc_common.memory.facts.extraction import extract_facts, parts_said
+from arc_common.memory.facts.extraction import extract_facts, parts_said, without_forgotten, without_quoted
 from arc_common.memory.facts.fidelity import invents, is_grounded
-from arc_common.memory.summaries.summarizer import with_sources
+from arc_common.memory.summaries.summarizers import with_sources
 from arc_common.messages import Message, Role
 from arc_common.model_calls import GuardedChatModel
 from arc_common.observability import Observer
@@ -25,11 +24,11 @@ from arc_common.prompts.memories import (
 )
 from arc_common.protocols import ChatModel
 from arc_common.settings import ArcSettings
+from arc_common.text.analyzer import STOP_WORDS
 from arc_common.text.languages.clauses import Mood
 from arc_common.text.languages.registry import rules_for
 from arc_common.text.languages.vocabulary import word_set
 from arc_common.text.sentences import clauses_of
-from arc_common.text.words import STOP_WORDS
 
 __all__ = ["Extracted", "Extractor", "as_said", "memories_by_rules"]
 

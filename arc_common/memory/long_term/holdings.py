@@ -4,7 +4,8 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import pairwise
 
 from arc_common.memories import Memory, MemoryOutline, MemoryStatus
-from arc_common.memory.long_term.contradictions import Claim, claims_of, conflict
+from arc_common.memory.long_term.claims import Claim
+from arc_common.memory.long_term.contradictions import claims_of, conflict
 from arc_common.memory.long_term.deduplication import folded
 from arc_common.memory.long_term.similar_texts import SimilarTexts
 from arc_common.protocols.memories import MemoryUpdates

@@ -8,10 +8,9 @@ from typing import Generic, TypeVar
 from arc_common.exceptions import InvalidInputError
 from arc_common.memory.facts.extraction import extract_facts
 from arc_common.memory.recall.answer_types import AnswerType, answer_types
-from arc_common.memory.recall.session_index import Ranked, SessionIndex
+from arc_common.memory.recall.index import Ranked, SessionIndex
 from arc_common.messages import Message, Role
-from arc_common.retrieval.agreement import credibility
-from arc_common.retrieval.fusion import Ranking, fused_scores
+from arc_common.retrieval.fusion import Ranking, credibility, fused_scores
 
 __all__ = [
     "MOST_READ_ANEW",

@@ -57,7 +57,7 @@ def find_messages(
     sought = dict(list(asked.sought().items())[:_MOST_TERMS])
     said: dict[str, float] = {}
     if sought:
-        said = _shares(asked, index.store.lexical(scope, "message", sought, limit=limit), list(sought), limit)
+        said = _lexical_shares(asked, index.store.lexical(scope, "message", sought, limit=limit), list(sought), limit)
     near, notes = _near(index, key, question, limit)
     ids = list({**said, **near})
     places = index.places(key, ids)
@@ -68,7 +68,7 @@ def find_messages(
     )
 
 
-def _shares(asked: Asked, found: LexicalCandidates, terms: Sequence[str], limit: int) -> dict[str, float]:
+def _lexical_shares(asked: Asked, found: LexicalCandidates, terms: Sequence[str], limit: int) -> dict[str, float]:
     if not found.ids:
         return {}
     mean = found.total_length / max(found.count, 1)

@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Protocol
 
-from arc_common.background import BackgroundQueue
+from arc_common.concurrency import BackgroundQueue
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import SessionNotFoundError, StoreError
 from arc_common.facts import Fact
-from arc_common.memory.recall.index import MessageIndex, MessagePlace
-from arc_common.memory.recall.neighbours import NEIGHBOURS
+from arc_common.memory.recall.index import NEIGHBOURS, MessageIndex, MessagePlace
 from arc_common.memory.recall.ranking import MOST_READ_ANEW, Recalled, Stated, rank_found, said_by_words, stated_anew
 from arc_common.memory.recall.search import find_messages
 from arc_common.messages import Role

@@ -5,13 +5,13 @@ import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from arc_common.background import BackgroundQueue
+from arc_common.concurrency import BackgroundQueue
 from arc_common.memory.summaries.leases import SessionLeases
 from arc_common.memory.summaries.writer import SummaryWriter
 from arc_common.observability import Observer
 from arc_common.protocols import SessionKey
 from arc_common.protocols.summaries import SummaryStore
-from arc_common.settings.services import BackgroundSettings
+from arc_common.settings.groups import BackgroundSettings
 
 __all__ = ["Upkeep"]
 

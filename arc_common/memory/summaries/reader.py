@@ -10,10 +10,8 @@ from typing import Protocol
 from cachetools import LRUCache
 
 from arc_common.memory.facts.index import FactIndexes
-from arc_common.memory.summaries.adopted import AdoptedViews
-from arc_common.memory.summaries.adoption import Material, adopted
-from arc_common.memory.summaries.segments import Placed, first_to_stay
-from arc_common.memory.summaries.tail import Tail, TailReader
+from arc_common.memory.summaries.adoption import Material, Placed, adopted, first_to_stay
+from arc_common.memory.summaries.tail import AdoptedViews, Tail, TailReader
 from arc_common.memory.summaries.writer import SummaryWriter
 from arc_common.messages import Role
 from arc_common.observability import Observer

@@ -7,17 +7,15 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
 
-from arc_common.background import BackgroundQueue
+from arc_common.concurrency import BackgroundQueue
 from arc_common.context import NO_LAYERS, Layers, LeftOut
 from arc_common.exceptions import SessionNotFoundError
 from arc_common.facts import Fact
 from arc_common.memory.facts.index import FactIndexes
-from arc_common.memory.summaries.adopted import AdoptedViews
-from arc_common.memory.summaries.adoption import narrated
+from arc_common.memory.summaries.adoption import narrated, shown_narratives
 from arc_common.memory.summaries.background import Upkeep
 from arc_common.memory.summaries.reader import Remembered, TurnReader
-from arc_common.memory.summaries.segments import shown_narratives
-from arc_common.memory.summaries.tail import TailReader
+from arc_common.memory.summaries.tail import AdoptedViews, TailReader
 from arc_common.memory.summaries.writer import SummaryWriter
 from arc_common.messages import Message, Role
 from arc_common.observability import Observer

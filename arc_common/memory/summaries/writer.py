@@ -10,16 +10,15 @@ from threading import Lock
 
 from cachetools import LRUCache
 
-from arc_common.courtesy import Courtesy
+from arc_common.concurrency import Courtesy
 from arc_common.exceptions import SummaryFailedError
 from arc_common.facts import Fact, ProposedFact
 from arc_common.memory.facts.extraction import extract_facts
 from arc_common.memory.facts.fidelity import invents, is_grounded, is_revoked, missing_facts, without_inventions
 from arc_common.memory.facts.ledger import merged, related
 from arc_common.memory.long_term.contradictions import may_end
-from arc_common.memory.summaries.rule_based import RuleBasedSummarizer
-from arc_common.memory.summaries.segments import Plan, next_block, next_era, next_leaf
-from arc_common.memory.summaries.summarizer import SegmentSummary, Summarizer
+from arc_common.memory.summaries.adoption import Plan, next_block, next_era, next_leaf
+from arc_common.memory.summaries.summarizers import RuleBasedSummarizer, SegmentSummary, Summarizer
 from arc_common.messages import Message, content_of
 from arc_common.observability import Observer
 from arc_common.protocols import ConversationStore, SessionKey, StoredMessage, TokenCounter

@@ -7,7 +7,7 @@ from math import isnan, nan
 import numpy as np
 from numpy.typing import NDArray
 
-from arc_common.stores.search_index.postgres_plan import DEPTHS, WIDEST, least_width
+from arc_common.stores.search_index.postgres_statements import DEPTHS, WIDEST, least_width
 
 __all__ = ["QUESTIONS", "measured", "questions_aside"]
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from arc_common.exceptions import InvalidInputError
 from arc_common.protocols.search_index import EntryKind, IndexEntry, LexicalCandidates, Scope
 from arc_common.retrieval.shelf import check_comparable
-from arc_common.stores.index_schema import PREFIX
+from arc_common.stores.schema import PREFIX
+from arc_common.stores.search_index.filters import Tokens, number_of
 from arc_common.stores.search_index.statements import SCOPE_COLUMNS
-from arc_common.stores.search_index.tokens import Tokens, number_of
 
 __all__ = [
     "Held",

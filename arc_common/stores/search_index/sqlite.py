@@ -13,15 +13,19 @@ from arc_common.protocols.search_index import IndexEntry, LexicalCandidates
 from arc_common.ranking import best_places, cosines
 from arc_common.retrieval.bm25 import BM25
 from arc_common.retrieval.shelf import check_comparable
-from arc_common.stores.database import Database
+from arc_common.stores.connection import Database
 from arc_common.stores.drivers import Call, Row
+from arc_common.stores.search_index.filters import Tokens
 from arc_common.stores.search_index.rows import Held, Known, candidates
-from arc_common.stores.search_index.sqlite_copy import Copies
-from arc_common.stores.search_index.sqlite_reader import SqliteReader
-from arc_common.stores.search_index.sqlite_statements import sqlite_index_statements
+from arc_common.stores.search_index.sqlite_reader import Copies, SqliteReader
+from arc_common.stores.search_index.sqlite_statements import (
+    best_by,
+    frequencies_at,
+    scores_of,
+    sqlite_index_statements,
+    words_of,
+)
 from arc_common.stores.search_index.statements import index_statements_for
-from arc_common.stores.search_index.tokens import Tokens
-from arc_common.stores.search_index.words import best_by, frequencies_at, scores_of, words_of
 
 __all__ = ["SqliteIndex"]
 

@@ -33,7 +33,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from arc_common.stores.conversations_statements import Statement, compiler_for, one_of
 from arc_common.stores.drivers import Call
-from arc_common.stores.index_schema import WORDS, IndexTables, index_tables
+from arc_common.stores.schema import WORDS, IndexTables, index_tables
 
 __all__ = ["SCOPE_COLUMNS", "IndexStatements", "index_statements_for", "session_index_calls", "whole_entries"]
 

@@ -7,14 +7,15 @@ from typing import Any
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.tokens.compression.base import BaseStrategy, CompressionStrategy
-from arc_common.tokens.compression.clear_tool_results import ClearToolResults
-from arc_common.tokens.compression.dropping import DropToolResults
-from arc_common.tokens.compression.prune_system import PruneSystem
-from arc_common.tokens.compression.rolling_window import RollingWindow
-from arc_common.tokens.compression.score_pruning import ScorePruning
+from arc_common.tokens.compression.dropping import (
+    DropToolResults,
+    PruneSystem,
+    RollingWindow,
+    ScorePruning,
+    TokenPruning,
+)
+from arc_common.tokens.compression.shortening import ClearToolResults, Truncate
 from arc_common.tokens.compression.summary import Summarize
-from arc_common.tokens.compression.token_pruning import TokenPruning
-from arc_common.tokens.compression.truncate import Truncate
 
 __all__ = ["STRATEGIES", "strategy"]
 

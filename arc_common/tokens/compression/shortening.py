@@ -1,12 +1,370 @@
 """As much of a message as there is room for."""
 
-from collections.abc import Callable
-from dataclasses import replace
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, TypeVar
 
-from arc_common.messages import ContentPart, Message
-from arc_common.tokens.compression.truncation import truncated
+from arc_common.exceptions import InvalidInputError
+from arc_common.messages import ContentPart, Message, Role, exchanges_of
+from arc_common.tokens.compression.base import (
+    BaseStrategy,
+    Compression,
+    CountOnce,
+    change_until_it_fits,
+    check_whole_number,
+)
 
-__all__ = ["shortened"]
+CLEARED = "tool result cleared"
+_CLEARED = re.compile(r"\[cleared: [\d,]+ tokens\]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClearToolResults(BaseStrategy):
+    """Puts `[cleared: 1,240 tokens]` in place of tool results, oldest first, until the rest fits.
+
+    - Drops nothing: each call keeps its result's message, so no provider refuses the request, and the model still sees
+      what it called.
+
+    Args:
+        keep_last: So many of the newest exchanges with tools keep their results.
+    """
+
+    name: ClassVar[str] = "clear_tool_results"
+    keep_last: int = 1
+
+    def __post_init__(self) -> None:
+        check_whole_number("keep_last", self.keep_last)
+
+    def _shrink(self, messages: Sequence[Message], max_tokens: int, count: CountOnce) -> Compression:
+        with_tools = [exchange for exchange in exchanges_of(messages)[0] if exchange.messages[0].tool_calls]
+        newest = with_tools[max(0, len(with_tools) - self.keep_last) :]
+        untouched = {id(message) for exchange in newest for message in exchange.messages}
+
+        def change(_: int, message: Message) -> Message | None:
+            return None if id(message) in untouched else cleared(message, tokens=count(message))
+
+        return change_until_it_fits(messages, change=change, reason=CLEARED, max_tokens=max_tokens, count=count)
+
+
+def cleared(message: Message, *, tokens: int) -> Message | None:
+    """A tool result without its content, which cost so many tokens; `None` for any other message and a cleared one."""
+    if message.role is not Role.TOOL or (isinstance(message.content, str) and _CLEARED.fullmatch(message.content)):
+        return None
+    return replace(message, content=f"[cleared: {tokens:,} tokens]", origin=None)
+
+
+MARKER = "... [truncated]"
+"""Stands at the end of what was cut."""
+
+_WORD = 80
+"""Characters within which a word's end is looked for; what has none (base64) is cut between characters."""
+
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\ua4cf\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
+)
+"""Scripts that put no space between words (Thai, Lao, Burmese, Khmer, Chinese, Japanese): any character may be last."""
+
+_FENCE = re.compile(r"^([ \t]*)(`{3,}|~{3,})(.*)$", re.MULTILINE)
+
+_JOINED_TO_THE_LEFT = frozenset("\u0e33\u0eb3\uff9e\uff9f")
+"""Letters that belong to the one before: Thai and Lao AM, halfwidth sound marks."""
+_JOINED_TO_THE_RIGHT = frozenset(
+    "\u0d4e\u1cf5\u1cf6\U00011941\U0001193f\U000111c2\U000111c3\U00011a3a\U00011d46\U00011f02"
+) | {chr(c) for c in range(0x11A84, 0x11A8A)}
+"""Letters that belong to the one behind (Grapheme_Cluster_Break=Prepend)."""
+_VIRAMA = 9
+"""The combining class of the sign that joins two consonants of an Indic script."""
+
+
+def is_border(text: str, position: int) -> bool:
+    """Whether a text may be cut before `position`.
+
+    - Never within a grapheme cluster (Unicode UAX #29): combining sequences, emoji joined by ZWJ or with a skin tone,
+      flags, Hangul jamo, Indic conjuncts, CR LF. Some other places are refused too; none is missed.
+    - Never within a surrogate pair, where JSON's escapes left one in two characters.
+    """
+    if position <= 0 or position >= len(text):
+        return True
+    before, after = text[position - 1], text[position]
+    if before < "\x7f" and after < "\x7f":
+        return not (before == "\r" and after == "\n")
+    if _is_joined_to_the_left(after) or before in _JOINED_TO_THE_RIGHT or unicodedata.category(before) == "Cf":
+        return False
+    if "\ud800" <= before <= "\udbff" and "\udc00" <= after <= "\udfff":
+        return False
+    if _is_leading_jamo(before) and ("\uac00" <= after <= "\ud7a3" or _is_leading_jamo(after)):
+        return False
+    if _is_flag_letter(before) and _is_flag_letter(after):
+        start = position
+        while start and _is_flag_letter(text[start - 1]):
+            start -= 1
+        return (position - start) % 2 == 0
+    return not _ends_in_virama(text, position)
+
+
+def _is_joined_to_the_left(character: str) -> bool:
+    return (
+        character in _JOINED_TO_THE_LEFT
+        or unicodedata.category(character) in ("Mn", "Mc", "Me", "Cf")
+        or "\U0001f3fb" <= character <= "\U0001f3ff"  # skin tones
+        or "\u1160" <= character <= "\u11ff"  # vowels and final consonants of Hangul
+        or "\ud7b0" <= character <= "\ud7fb"
+    )
+
+
+def _is_leading_jamo(character: str) -> bool:
+    return "\u1100" <= character <= "\u115f" or "\ua960" <= character <= "\ua97c"
+
+
+def _is_flag_letter(character: str) -> bool:
+    return "\U0001f1e6" <= character <= "\U0001f1ff"
+
+
+def _ends_in_virama(text: str, position: int) -> bool:
+    """Whether one of the marks right before `position` joins consonants."""
+    while position and unicodedata.category(text[position - 1]) in ("Mn", "Mc"):
+        position -= 1
+        if unicodedata.combining(text[position]) == _VIRAMA:
+            return True
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Fence:
+    """A block of code: where its opening line begins, its first line of code, its closing line; and where it ends."""
+
+    start: int
+    body: int
+    closing: int
+    end: int
+    closing_line: str
+
+
+class CuttableText:
+    """A text, and heads of it of any length.
+
+    Reading it for code fences is linear in its length and done once.
+    """
+
+    __slots__ = ("_fences", "_starts", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._fences = _fences_of(text)
+        self._starts = [fence.start for fence in self._fences]
+
+    def head(self, most: int) -> str | None:
+        """The beginning of the text with `... [truncated]` behind it, at most `most` characters together.
+
+        - Ends behind a word (in a code fence, behind a line) where there is one within 80 characters, else between two
+          characters as readers see them.
+        - A code fence that is open at the cut is closed; with none of its code left, it goes too.
+        - `None` when nothing but space would be left of the text.
+        """
+        end = self._border(most - len(MARKER))
+        fence = self._fence_at(end)
+        closing = ""
+        if fence is not None:
+            closing = f"\n{fence.closing_line}\n"
+            end = self._border(min(end - len(closing), fence.closing))
+            line = self.text.rfind("\n", max(fence.body, end - _WORD), end + 1)
+            end = line if line >= 0 else end
+            if not self.text[fence.body : end].strip():
+                end, closing = fence.start, ""
+        kept = self.text[:end].rstrip()
+        return f"{kept}{closing}{MARKER}" if kept else None
+
+    def _border(self, position: int) -> int:
+        """The last place at or before `position` where the text may be cut."""
+        text = self.text
+        position = min(position, len(text))
+        if position <= 0:
+            return 0
+        for end in range(position, max(0, position - _WORD), -1):
+            if text[end - 1].isspace() or text[end : end + 1].isspace():  # `head` strips the space
+                return end
+            if _UNSPACED.match(text, end - 1) and is_border(text, end):
+                return end
+        while not is_border(text, position):
+            position -= 1
+        return position
+
+    def _fence_at(self, position: int) -> _Fence | None:
+        """The fence that a cut before `position` would leave open."""
+        index = bisect_right(self._starts, position) - 1
+        if index < 0:
+            return None
+        fence = self._fences[index]
+        return fence if fence.start < position < fence.end else None
+
+
+def _fences_of(text: str) -> list[_Fence]:
+    """The fenced code blocks of a text (CommonMark 4.5; any indentation, as models write them in lists)."""
+    fences: list[_Fence] = []
+    opening: re.Match[str] | None = None
+    for match in _FENCE.finditer(text):
+        _, marks, rest = match.groups()
+        if opening is None:
+            if marks[0] == "~" or "`" not in rest:
+                opening = match
+        elif marks[0] == opening[2][0] and len(marks) >= len(opening[2]) and not rest.strip():
+            fences.append(_fence(opening, match.start(), match.end()))
+            opening = None
+    if opening is not None:
+        fences.append(_fence(opening, len(text), len(text) + 1))
+    return fences
+
+
+def _fence(opening: re.Match[str], closing: int, end: int) -> _Fence:
+    return _Fence(opening.start(), opening.end() + 1, closing, end, opening[1] + opening[2])
+
+
+_Head = TypeVar("_Head")
+
+LEAST = 16 + len(MARKER)
+"""Characters of the shortest head looked for by tokens: some three words; less of a text says nothing."""
+
+_FINE_ENOUGH = 8
+"""A search ends within so many characters of the best cut, or a 256th of the head: a cut falls behind a word anyway."""
+
+
+def truncated(
+    message: Message,
+    *,
+    max_characters: int | None = None,
+    max_tokens: int | None = None,
+    count: Callable[[Message], int] | None = None,
+) -> Message | None:
+    """A message that fits the limits: itself, or a copy that keeps the head of its text.
+
+    - The copy's text ends in `... [truncated]`, which counts. It is cut behind a word, or between two characters as
+      readers see them; an open code fence is closed.
+    - Only text is cut: tool calls, images and thinking stay. Text parts behind the cut go.
+    - The copy has no `origin`, for that says the whole text; everything else it keeps.
+    - With `max_tokens`, fills it to about 99 %. Counts the message, then some heads: their number grows with the
+      logarithm of what fits (22 for 30,000 tokens), and none is more than about twice as long as that.
+
+    Args:
+        message: The message.
+        max_characters: Characters of text.
+        max_tokens: Tokens of the whole message.
+        count: The tokens of a message; needed with `max_tokens`.
+
+    Returns:
+        `None` when no head worth keeping fits: nothing but space, or with `max_tokens` less than some 16 characters.
+
+    Raises:
+        InvalidInputError: No limit is given, one is negative or no whole number, or `count` is missing.
+    """
+    if max_characters is None and max_tokens is None:
+        raise InvalidInputError("max_tokens", None, "a limit: max_tokens, max_characters or both")
+    for name, limit in (("max_characters", max_characters), ("max_tokens", max_tokens)):
+        if limit is not None:
+            check_whole_number(name, limit)
+    text = _CuttableMessage(message)
+    most = text.length if max_characters is None else max_characters
+    whole: Message | None = message if text.length <= most else text.head(most)
+    if max_tokens is None:
+        return whole
+    if count is None:
+        raise InvalidInputError("count", count, "a function that counts a message, when max_tokens is given")
+    if whole is not None and count(whole) <= max_tokens:
+        return whole
+    return _longest(text.head, lambda head: count(head) <= max_tokens, most=min(most, text.length))
+
+
+def longest_head(text: str, fits: Callable[[str], bool]) -> str | None:
+    """The longest head of a text that fits, as `truncated` cuts it, or the text itself; `None` when none does."""
+    if fits(text):
+        return text
+    return _longest(CuttableText(text).head, fits, most=len(text))
+
+
+def _longest(head: Callable[[int], _Head | None], fits: Callable[[_Head], bool], *, most: int) -> _Head | None:
+    """The longest head below `most` characters that fits: doubles while it does, then halves the difference."""
+    best: _Head | None = None
+    low, high, size = 0, most, LEAST
+    while high - low > max(_FINE_ENOUGH, low >> 8):
+        if size >= high:
+            size = (low + high) // 2
+        if size < LEAST:
+            break
+        found = head(size)
+        if found is None or fits(found):  # nothing yet, as where a fence begins: a longer head may say something
+            best, low = found if found is not None else best, size
+            size *= 2
+        else:
+            high = size
+            size = (low + high) // 2
+    return best
+
+
+class _CuttableMessage:
+    """A message, and copies with heads of its text."""
+
+    def __init__(self, message: Message) -> None:
+        self._message = message
+        content = message.content
+        self._parts = (ContentPart("text", content),) if isinstance(content, str) else content or ()
+        self._texts = [CuttableText(part.text or "") if part.type == "text" else None for part in self._parts]
+        self.length = len(message.text)
+
+    def head(self, most: int) -> Message | None:
+        """A copy with at most `most` characters of text; `None` when nothing worth keeping is left."""
+        parts: list[ContentPart] = []
+        room = most
+        kept_text = False
+        for part, text in zip(self._parts, self._texts, strict=True):
+            if text is None:
+                parts.append(part)
+            elif room and len(text.text) <= room - len(MARKER):  # the marker must still find room behind it
+                parts.append(part)
+                room -= len(text.text)
+                kept_text = kept_text or bool(text.text.strip())
+            elif room:
+                head = text.head(room)
+                parts.append(replace(part, text=head or MARKER))
+                kept_text = kept_text or head is not None
+                room = 0
+        if not kept_text:
+            return None
+        content = parts[0].text if isinstance(self._message.content, str) else tuple(parts)
+        return replace(self._message, content=content, origin=None)
+
+
+TRUNCATED = "truncated"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truncate(BaseStrategy):
+    """Cuts long messages down to `max_characters`, oldest first, until the rest fits.
+
+    - Drops nothing, and cuts text only; see `truncated`. It may not be enough.
+
+    Args:
+        max_characters: What a message keeps of its text, the marker `... [truncated]` included.
+    """
+
+    name: ClassVar[str] = "truncate"
+    max_characters: int = 5_000
+
+    def __post_init__(self) -> None:
+        check_whole_number("max_characters", self.max_characters, least=len(MARKER) + 1)
+
+    def _shrink(self, messages: Sequence[Message], max_tokens: int, count: CountOnce) -> Compression:
+        first = next((i for i, message in enumerate(messages) if message.role is not Role.SYSTEM), len(messages))
+        newest_user = max((i for i, message in enumerate(messages) if message.role is Role.USER), default=-1)
+
+        def change(position: int, message: Message) -> Message | None:
+            if position < first or position == newest_user or len(message.text) <= self.max_characters:
+                return None
+            return truncated(message, max_characters=self.max_characters)
+
+        return change_until_it_fits(messages, change=change, reason=TRUNCATED, max_tokens=max_tokens, count=count)
+
 
 _MEDIA = frozenset({"image", "audio", "file"})
 

@@ -8,10 +8,19 @@ from typing import ClassVar
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import ARC_MARK, ContentPart, Message, Role
 from arc_common.prompts import render_fence
-from arc_common.tokens.compression.base import BaseStrategy, Changed, Compression, CountOnce, check_whole_number
-from arc_common.tokens.compression.parts import Parts, Place, keep_only, newest_that_fit, parts_of
-from arc_common.tokens.compression.truncation import longest_head
-from arc_common.tokens.selection import OLDER, Dropped
+from arc_common.tokens.compression.base import (
+    BaseStrategy,
+    Compression,
+    CountOnce,
+    Parts,
+    Place,
+    check_whole_number,
+    keep_only,
+    newest_that_fit,
+    parts_of,
+)
+from arc_common.tokens.compression.shortening import longest_head
+from arc_common.tokens.selection import OLDER, Changed, Dropped
 
 __all__ = ["SUMMARY_HEADING", "Summarize"]
 

@@ -4,9 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 
-from arc_common.cli.demo.frameworks import Ask, Half, Stage
-from arc_common.cli.demo.run import DemoRun, TurnRecord
-from arc_common.cli.demo.script import Script, support_script
+from arc_common.cli.demo.run import Ask, DemoRun, Half, Script, Stage, TurnRecord, support_script
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import ConfigurationError
 from arc_common.protocols import ChatModel

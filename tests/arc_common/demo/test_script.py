@@ -2,7 +2,7 @@
 
 import pytest
 
-from arc_common.cli.demo.script import Question, ScriptTurn, support_script
+from arc_common.cli.demo.run import Question, ScriptTurn, support_script
 
 script = support_script()
 questions = pytest.mark.parametrize(

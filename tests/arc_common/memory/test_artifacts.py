@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arc_common.artifacts import Artifact, ScoredArtifact
+from arc_common.memories import Artifact, ScoredArtifact
 from arc_common.memory.artifacts import asked_terms, asks_for_the_newest, choose, excerpts_of, relevance
 from arc_common.prompts import parse_fences, render_artifacts
 from arc_common.settings import ArcSettings, ArtifactSettings

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from arc_common.background import BackgroundQueue
+from arc_common.concurrency import BackgroundQueue
 
 LONG = 20.0
 """Seconds that nothing here takes."""
@@ -172,7 +172,7 @@ def test_closing_waits_for_what_runs() -> None:
 
 AT_EXIT = """
 import atexit
-from arc_common.background import BackgroundQueue
+from arc_common.concurrency import BackgroundQueue
 
 errors = []
 queue = BackgroundQueue(lambda key: None, threads=1, on_error=errors.append)
@@ -193,7 +193,7 @@ def test_no_thread_to_be_had() -> None:
 FORK = """
 import os
 from threading import Event
-from arc_common.background import BackgroundQueue
+from arc_common.concurrency import BackgroundQueue
 
 began, may_end = Event(), Event()
 def work(key):

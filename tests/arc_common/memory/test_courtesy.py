@@ -5,7 +5,7 @@ from threading import Event, Thread
 
 import pytest
 
-from arc_common.courtesy import Courtesy
+from arc_common.concurrency import Courtesy
 
 LONG = 20.0
 """Seconds that nothing here takes."""

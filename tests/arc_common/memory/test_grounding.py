@@ -8,8 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from arc_common.facts import Fact, FactCategory, ProposedFact
-from arc_common.memory.facts.extraction import is_grounded, missing_facts
-from arc_common.memory.facts.fidelity import invents, is_revoked, without_inventions
+from arc_common.memory.facts.fidelity import invents, is_grounded, is_revoked, missing_facts, without_inventions
 
 ENGLISH = (
     "Hi! My sister Hana lives in Busan and I come out in hives if there's any penicillin. The total was 1,240.50 euros "

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arc_common.memory.facts.authored_text import own_words, without_forgotten, without_quoted
+from arc_common.memory.facts.extraction import own_words, without_forgotten, without_quoted
 
 
 @pytest.mark.parametrize(

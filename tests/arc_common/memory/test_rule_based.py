@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arc_common.exceptions import InvalidInputError
-from arc_common.memory.summaries.rule_based import RuleBasedSummarizer
+from arc_common.memory.summaries.summarizers import RuleBasedSummarizer
 from arc_common.messages import Message, Role
 from arc_common.text.sentences import sentences_of
-from arc_common.tokens.heuristic import HeuristicTokenCounter
+from arc_common.tokens.counters import HeuristicTokenCounter
 from tests.arc_common.memory.conversations import FACT_SETS, build_conversation, load_facts
 
 COUNTER = HeuristicTokenCounter()

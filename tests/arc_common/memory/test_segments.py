@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arc_common.memory.summaries.segments import (
+from arc_common.memory.summaries.adoption import (
     BLOCK_LEAVES,
     ERA_BLOCKS,
     Plan,

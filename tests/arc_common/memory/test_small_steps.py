@@ -5,8 +5,7 @@ from collections import defaultdict
 from pathlib import Path
 from types import FrameType
 
-from arc_common.background import BackgroundQueue
-from arc_common.courtesy import Courtesy
+from arc_common.concurrency import BackgroundQueue, Courtesy
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.messages import Message, Role
 from arc_common.settings import ArcSettings

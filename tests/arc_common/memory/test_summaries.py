@@ -10,7 +10,7 @@ import pytest
 
 from arc_common.exceptions import SummaryFailedError
 from arc_common.facts import Fact, FactCategory, ProposedFact
-from arc_common.memory.summaries.summarizer import SegmentSummary
+from arc_common.memory.summaries.summarizers import SegmentSummary
 from arc_common.memory.summaries.writer import SummaryWriter, content_hash
 from arc_common.messages import ContentPart, Message, Role, ToolCall, same_content
 from arc_common.observability import SilentObserver

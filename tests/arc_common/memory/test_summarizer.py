@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from arc_common import ArcError, ArcSettings, HeuristicTokenCounter, Message
 from arc_common.exceptions import ModelCallError, SummaryFailedError
 from arc_common.facts import FactCategory, ProposedFact
-from arc_common.memory.summaries.summarizer import ModelSummarizer, cut_to_tokens, with_sources
+from arc_common.memory.summaries.summarizers import ModelSummarizer, cut_to_tokens, with_sources
 from arc_common.prompts import SummaryFormatError
 from arc_common.testing import CountingObserver
 from arc_common.testing.fakes import FailingChatModel, ReplyingChatModel

@@ -19,7 +19,7 @@ from arc_common.protocols import SessionKey
 from arc_common.protocols.summaries import Commit
 from arc_common.settings import ArcSettings
 from arc_common.stores.conversations import SqlStore
-from arc_common.stores.options import SqlOptions
+from arc_common.stores.drivers import SqlOptions
 from arc_common.testing.conversation_store_contract import counted
 from arc_common.testing.summary_store_contract import a_fact, a_leaf
 from arc_common.tokens.counters import HeuristicTokenCounter

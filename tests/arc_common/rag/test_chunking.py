@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from arc_common import CalibratedTokenCounter, Document, HeuristicTokenCounter, InvalidInputError
 from arc_common.rag.chunking import Chunker
-from arc_common.text.graphemes import grapheme_break
+from arc_common.text.sentences import grapheme_break
 from tests.arc_common.rag.texts import COUNTERS, texts
 
 WORDS = HeuristicTokenCounter()

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arc_common import ArcSettings, Document, HeuristicTokenCounter, InvalidInputError, ScoredDocument
-from arc_common.prompts.context import render_fence
-from arc_common.prompts.passages import DOCUMENT_SEPARATOR, render_passage
+from arc_common.prompts.context import DOCUMENT_SEPARATOR, render_fence, render_passage
 from arc_common.rag import ContextBuilder, RagContext
 from arc_common.tokens.budget import usable_tokens
 from tests.arc_common.rag.texts import COUNTERS, texts

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 
-from arc_common.rag.duplicates import SeenTexts
+from arc_common.rag.context_builder import SeenTexts
 from tests.arc_common.rag.texts import texts
 
 WORDS = [f"word{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(200)]

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arc_common.rag.searching import furthest
+from arc_common.rag.context_builder import furthest
 
 
 @given(st.integers(0, 50), st.integers(0, 200), st.integers(-20, 300), st.integers(-1, 250))

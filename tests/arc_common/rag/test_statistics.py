@@ -2,7 +2,7 @@
 
 from arc_common import Document
 from arc_common.protocols.search_index import Scope
-from arc_common.rag.statistics import JointStatistics
+from arc_common.rag.pipeline import JointStatistics
 from arc_common.retrieval import HybridIndex, InMemoryIndexStore
 
 TEXTS = ["a cat sat on the mat", "cats and dogs", "the warranty", "a long text about the warranty of a cat flap"]

@@ -5,7 +5,7 @@ import pickle
 
 import pytest
 
-from arc_common.rerankers.terms import Analyses, query_terms
+from arc_common.rerankers.base import Analyses, query_terms
 from arc_common.text import analyze
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arc_common.retrieval.agreement import agreement, credibility
+from arc_common.retrieval.fusion import agreement, credibility
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 found = st.dictionaries(st.sampled_from("abcdef"), finite)

@@ -7,8 +7,8 @@ import pytest
 from arc_common.filters import Condition
 from arc_common.protocols.search_index import EntryKind, Scope
 from arc_common.retrieval.in_memory import InMemoryIndexStore
-from arc_common.testing.search_index_contract import IndexStoreContract, an_entry
-from arc_common.testing.search_index_search_contract import matching
+from arc_common.testing.search_index_contract import IndexStoreContract
+from arc_common.testing.search_index_search_contract import an_entry, matching
 
 
 class TestInMemoryIndexStore(IndexStoreContract):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from arc_common.retrieval.lifting import lifted
+from arc_common.retrieval.fusion import lifted
 
 numbers = st.floats(-1, 1, allow_subnormal=False)
 Texts = dict[str, tuple[float, tuple[float, float, float] | None]]

@@ -23,9 +23,8 @@ from arc_common.exceptions import ConfigurationError, StoreError, StoreUnavailab
 from arc_common.protocols import SessionKey
 from arc_common.stores.conversations import SqlStore
 from arc_common.stores.drivers import SqliteDriver
-from arc_common.stores.index_schema import WORDS, index_tables
 from arc_common.stores.migrate import current_revision, upgrade
-from arc_common.stores.schema import HEAD, VERSION_TABLE, metadata
+from arc_common.stores.schema import HEAD, VERSION_TABLE, WORDS, index_tables, metadata
 from arc_common.testing.conversation_store_contract import counted, ids
 from tests.arc_common.stores import workers
 from tests.arc_common.stores.workers import Helper

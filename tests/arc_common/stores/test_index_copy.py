@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from arc_common.stores.search_index.sqlite_copy import Copies, ScopeCopy
+from arc_common.stores.search_index.sqlite_reader import Copies, ScopeCopy
 
 
 def rows(*numbers: int) -> NDArray[np.int64]:

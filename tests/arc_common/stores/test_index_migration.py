@@ -5,8 +5,7 @@ from sqlalchemy import inspect
 from arc_common.protocols.search_index import Scope
 from arc_common.stores.conversations import SqlStore
 from arc_common.stores.migrate import current_revision
-from arc_common.testing.search_index_contract import an_entry
-from arc_common.testing.search_index_search_contract import matching
+from arc_common.testing.search_index_search_contract import an_entry, matching
 from tests.arc_common.stores.test_summaries_migration import KEY, migrate, old_database
 
 SCOPE = Scope("caller")

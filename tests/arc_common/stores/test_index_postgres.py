@@ -22,14 +22,12 @@ from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.retrieval import HybridIndex
 from arc_common.retrieval.in_memory import InMemoryIndexStore
 from arc_common.retrieval.index import SearchMode
+from arc_common.stores.connection import Database
 from arc_common.stores.conversations import SqlStore
-from arc_common.stores.database import Database
-from arc_common.stores.options import SqlOptions
-from arc_common.stores.packing import PackedVector
-from arc_common.stores.search_index.postgres_plan import Graph, Reach, index_ddl, walks_for
+from arc_common.stores.drivers import PackedVector, SqlOptions
+from arc_common.stores.search_index.postgres_statements import Graph, Reach, index_ddl, walks_for
 from arc_common.stores.search_index.store import SqlIndexStore
-from arc_common.testing.search_index_contract import an_entry
-from arc_common.testing.search_index_search_contract import matching
+from arc_common.testing.search_index_search_contract import an_entry, matching
 from tests.databases import new_database
 from tests.servers import PostgresServer
 

@@ -4,8 +4,19 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from arc_common.filters import Filter, matches
-from arc_common.stores.search_index.filters import All, Either, HasLabel, Neither, Ordered, Wanted, wanted_for
-from arc_common.stores.search_index.tokens import Tokens, canonical_number, new_salt, number_of
+from arc_common.stores.search_index.filters import (
+    All,
+    Either,
+    HasLabel,
+    Neither,
+    Ordered,
+    Tokens,
+    Wanted,
+    canonical_number,
+    new_salt,
+    number_of,
+    wanted_for,
+)
 from arc_common.testing.search_index_filter_contract import filters, metadata
 
 TOKENS = Tokens(b"salt")

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arc_common import ArcSettings, CalibratedTokenCounter, ContextEngine, HeuristicTokenCounter, Message, Session
-from arc_common.tokens.cached import CachedTokenCounter
+from arc_common.tokens.counters import CachedTokenCounter
 from tests.databases import sqlite_url
 
 

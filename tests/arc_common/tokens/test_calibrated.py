@@ -12,8 +12,7 @@ from arc_common.protocols import TokenCounter
 from arc_common.tokens import features as features_module
 from arc_common.tokens.calibration import CalibratedTokenCounter
 from arc_common.tokens.coefficients import COEFFICIENTS
-from arc_common.tokens.counters import default_token_counter
-from arc_common.tokens.encodings import local_encoding
+from arc_common.tokens.counters import default_token_counter, local_encoding
 from arc_common.tokens.features import features
 
 COUNTER = CalibratedTokenCounter()

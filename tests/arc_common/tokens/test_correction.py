@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from arc_common.exceptions import InvalidInputError
 from arc_common.tokens.calibration import CalibratedTokenCounter
 from arc_common.tokens.correction import Correcting, Correction, UsageCorrection, corrected
-from arc_common.tokens.heuristic import HeuristicTokenCounter
+from arc_common.tokens.counters import HeuristicTokenCounter
 
 
 def test_counts_never_change_and_the_factor_only_when_adopted() -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import ContentPart, Message, ToolCall
 from arc_common.tokens.calibration import CalibratedTokenCounter
+from arc_common.tokens.counters import TiktokenCounter
 from arc_common.tokens.message_tokens import (
     REQUEST_OVERHEAD,
     message_tokens,
@@ -20,7 +21,6 @@ from arc_common.tokens.message_tokens import (
     schema_tokens,
     tools_tokens,
 )
-from arc_common.tokens.tiktoken_counter import TiktokenCounter
 
 EXACT = TiktokenCounter("o200k_base")
 

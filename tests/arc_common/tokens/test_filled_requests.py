@@ -15,9 +15,10 @@ from arc_common.engine.session import Session
 from arc_common.messages import Message, Role
 from arc_common.rag import ContextBuilder
 from arc_common.settings import ArcSettings
-from arc_common.tokens import budget, greedy, selection
+from arc_common.tokens import budget, selection
 from arc_common.tokens.budget import usable_tokens
-from arc_common.tokens.counters import CalibratedTokenCounter, HeuristicTokenCounter, TiktokenCounter
+from arc_common.tokens.calibration import CalibratedTokenCounter
+from arc_common.tokens.counters import HeuristicTokenCounter, TiktokenCounter
 
 LANGUAGES: dict[str, list[str]] = json.loads((Path(__file__).parent / "data" / "languages.json").read_text())["texts"]
 REQUEST, MESSAGE = 3, 4
@@ -29,7 +30,7 @@ EXACT = TiktokenCounter("o200k_base")
 
 def texts_by_kind(rng: random.Random) -> dict[str, list[str]]:
     """Texts of 60 languages as they are and decomposed, short messages, code, JSON, emoji and identifiers."""
-    code = [inspect.getsource(module) for module in (budget, greedy, selection)]
+    code = [inspect.getsource(module) for module in (budget, selection)]
     faces = "😀😂😅🙏👍🏽❤️🔥✅🎉🚀👩‍💻🇰🇷🇩🇪☀️🤔😭💡📦🧾"
     generated = {
         "code": [text[i : i + 700] for text in code for i in range(0, len(text), 700)],

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arc_common.protocols import TokenCounter
-from arc_common.tokens.heuristic import HeuristicTokenCounter
+from arc_common.tokens.counters import HeuristicTokenCounter
 
 COUNTER = HeuristicTokenCounter()
 ANY_TEXT = st.text(st.characters(), max_size=60) | st.text(

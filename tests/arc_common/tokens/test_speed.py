@@ -5,8 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from arc_common.tokens.encodings import local_encoding
-from arc_common.tokens.tiktoken_counter import TiktokenCounter
+from arc_common.tokens.counters import TiktokenCounter, local_encoding
 
 TEXTS = [
     f"{text} {number}"

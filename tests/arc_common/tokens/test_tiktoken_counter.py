@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from arc_common.exceptions import InvalidInputError
 from arc_common.protocols import TokenCounter
 from arc_common.tokens.correction import Correction
-from arc_common.tokens.encodings import local_encoding
-from arc_common.tokens.tiktoken_counter import TiktokenCounter
+from arc_common.tokens.counters import TiktokenCounter, local_encoding
 
 llama_index_core = pytest.importorskip("llama_index.core")
 SHIPPED = Path(llama_index_core.__file__).parent / "_static" / "tiktoken_cache"
