@@ -2,81 +2,17 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Sequence, Set
+from functools import cache, lru_cache
 from importlib import import_module
 from itertools import repeat
 from operator import itemgetter
 from threading import local
-from typing import Protocol, TypeVar
+from types import ModuleType
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-_STOP_WORDS = (
-    "a about above after again all also am an and any anyone anything are as at be because been before being below "
-    "between both but by can cannot could did do does doing done down during each ever every few for from further get "
-    "give given go got had has have having he hello her here hers herself hi him himself his how i if in into is it "
-    "its itself just kindly let like many may me might more most much must my myself no nor not now of off on once "
-    "only or other our ours ourselves out over own please remember remind same say says shall she should so some such "
-    "tell than thank thanks that the their theirs them themselves then there these they this those through to told "
-    "too under until up upon us very was we were what whatever when where whether which while who whom whose why will "
-    "with would yes you your yours yourself don't doesn't didn't isn't aren't wasn't weren't can't couldn't won't "
-    "wouldn't shouldn't mustn't haven't hasn't hadn't i'm i've i'll i'd we're we've we'll you're you've you'll it's "
-    "he's she's they're they've that's there's what's who's where's when's how's let's"
-)
-STOP_WORDS = frozenset(_STOP_WORDS.split())
-"""English words, question words among them, that say nothing about what is asked for."""
-
-_GENERAL_NOUNS = (
-    "people person man men woman women child children boy boys girl girls creature creatures thing things object "
-    "objects stuff business affair affairs matter matters move moves place places question questions idea ideas"
-)
-GENERAL_NOUNS = frozenset(_GENERAL_NOUNS.split())
-"""Nouns that stand for another as a pronoun does: "the place has to be …" says no more than "it has to be …".
-
-The class of general nouns of Halliday & Hasan 1976, "Cohesion in English", 6.1; Korean ones are stop words.
-"""
-
-_IRREGULAR = (
-    "arise arose arisen|awake awoke awoken|bear bore borne|beat beaten|become became|begin began begun|bend bent|"
-    "bet bets|bind bound|bite bit bitten|bleed bled|blow blew blown|break broke broken|breed bred|bring brought|"
-    "build built|burn burnt|buy bought|catch caught|choose chose chosen|come came|creep crept|deal dealt|dig dug|"
-    "draw drew drawn|dream dreamt|drink drank drunk|drive drove driven|eat ate eaten|fall fell fallen|feed fed|"
-    "feel felt|fight fought|find found|flee fled|fly flew flown|forbid forbade forbidden|forget forgot forgotten|"
-    "forgive forgave forgiven|freeze froze frozen|grow grew grown|hang hung|hear heard|hide hid hidden|hold held|"
-    "keep kept|kneel knelt|know knew known|lay laid|lead led|lean leant|learn learnt|leave left|lend lent|lose lost|"
-    "make made|mean meant|meet met|pay paid|prove proven|ride rode ridden|ring rang rung|rise rose risen|run ran|"
-    "see saw seen|seek sought|sell sold|send sent|sew sewn|shake shook shaken|shine shone|shoot shot|show shown|"
-    "shrink shrank shrunk|sing sang sung|sink sank sunk|sit sat|sleep slept|slide slid|smell smelt|speak spoke spoken|"
-    "speed sped|spell spelt|spend spent|spill spilt|spin spun|spoil spoilt|spring sprang sprung|stand stood|"
-    "steal stole stolen|stick stuck|sting stung|strike struck|swear swore sworn|sweep swept|swell swollen|"
-    "swim swam swum|swing swung|take took taken|teach taught|tear tore torn|think thought|throw threw thrown|"
-    "understand understood|wake woke woken|wear wore worn|weave wove woven|weep wept|win won|withdraw withdrew "
-    "withdrawn|write wrote written|child children|man men|woman women|foot feet|tooth teeth|goose geese|mouse mice|"
-    "person people|wife wives|knife knives|shelf shelves|half halves|wolf wolves|loaf loaves|"
-    "thief thieves|scarf scarves|good better best|bad worse worst"
-)
-BASE_FORMS = {form: base for group in _IRREGULAR.split("|") for base, *forms in (group.split(),) for form in forms}
-"""English forms that no suffix rule brings back to their word ("grew": "grow")."""
-
-KOREAN_PARTICLES = re.compile(
-    "(?<=[가-힣]{2})(?:(?:에서|에게|한테|께서|까지|부터|으로|처럼|보다|이랑|이나|라도|마다|밖에|조차|만)?(?:은|는|도|만|의)"
-    "|에서|에게서|에게|한테서|한테|께서|까지|부터|으로|처럼|보다|이랑|이나|라도|마다|밖에|조차|하고|이|가|을|를|에|로|와|과|랑|께"
-    "|(?:이라|라)(?:고|는|서)|이에요|예요|이야|입니다|입니까|인가요|이었어요|였어요|이고|인데|이면|이라면)$"
-)
-"""What stands behind a noun of two syllables or more, and does not belong to it."""
-
-KOREAN_STOP_WORD = re.compile(
-    "(?:뭐|뭘|뭔|무엇|무슨|어떤|어떻|어때|어느|어디|언제|누구|누가|얼마|몇)[가-힣]{0,4}|왜(?:요|죠|지|인가요|인지)?"
-    "|(?:있|없|하|했|되|됐|했었|였|이었|이|갔|왔)(?:나요|나|어요|어|습니까|니|지|죠|는지|었지|었죠|는가|을까요|을까|던가요|더라)"
-    "|(?:인|한|된|던|그런|이런|저런)(?:가요|가|지)|하기로|해야|주세요|줘|줘요|알려|알려줘|알려주세요|말해|말해줘|말했|기억나|기억해"
-    "|그리고|그래서|그런데|근데|하지만|그|이|저|것|거|것은|건|게|수|때|데|등|및|좀|제|제가|저는|내|내가|나는|나|난|전|우리|네|당신"
-)
-"""A whole word that only makes a question or points at somebody."""
-
-UNSPACED_STOP_WORD = re.compile(
-    "请问|請問|什么|什麼|哪里|哪裡|哪儿|哪个|哪個|哪些|哪|谁|誰|多少|怎么|怎麼|怎样|怎樣|为什么|為什麼|为何|何时|如何|[的吗嗎呢吧了是]"
-    "|なに|なん|何|いつ|どこ|だれ|どの|どれ|どう|なぜ|いくら|いくつ|でしょうか|ですか|ますか|ましたか|です|ます|ました|[はがをにでとのか]"
-)
-"""What makes a question in Chinese or Japanese, and the particles that every sentence has."""
+if TYPE_CHECKING:
+    from arc_common.text.languages.language import Language
 
 
 _MAX_TERM = 64
@@ -135,13 +71,17 @@ _STEMMERS = (
 )
 """The language of a word, by its first letter; Latin words are taken for English ones."""
 
+_STEMMED_BY_SCRIPT = frozenset({None, "english"})
+"""Stemmers of languages whose words need no other stem than that of their script."""
+
 
 def analyze(text: str) -> list[str]:
     """The terms of a text, in its order, with repetitions; two texts match where they share terms.
 
     - Unicode is normalised (NFKC), case and Latin accents are folded. Vietnamese tones distinguish words, so its words
       give a term with tones, too: the same word ranks first, and one typed without tones still matches.
-    - Words are stemmed by the language that their script tells (Latin letters: English).
+    - Words are stemmed by the language that their script tells (Latin letters: English). A text that is detected to be
+      in another language gives the stems of that language too: a query too short to be told finds it all the same.
     - Chinese, Japanese, Korean, Thai and their like come as pairs of characters; one that stands alone as itself.
       Those that stand alone one behind the other ("龙 井 茶") also come as the pairs that they would be without space.
       Korean words lose their particles first, and come by their first syllable too; one of a single syllable comes
@@ -150,8 +90,12 @@ def analyze(text: str) -> list[str]:
     - Deterministic, any text is accepted, and time is linear in its length (8 to 25 MB/s, 1 to 4 where words are new).
     """
     if not text.isascii() and _VIETNAMESE.search(text):
-        return _with_pairs(_toned_terms(word, query=False) for word in _words(_fold(text)))
+        return _with_pairs(_toned_terms(word) for word in _words(_fold(text)))
     chunks = text.lower().split() if text.isascii() else text.split()
+    if not _languages().OTHER_MARKERS.isdisjoint(chunks):
+        language = _languages().detect(text)
+        if language.stemmer not in _STEMMED_BY_SCRIPT:
+            return _with_pairs(_stemmed_terms(word, language) for word in _words(_fold(text)))
     if len(chunks) < 2:
         return _terms_of_chunks(chunks)
     try:  # ordinary texts have ordinary words; all at once, they are looked up in four fifths of the time
@@ -163,14 +107,19 @@ def analyze(text: str) -> list[str]:
 def analyze_query(text: str, *, drop_stop_words: bool = True) -> list[str]:
     """The terms of a query: those of `analyze`, less stop words and question words.
 
-    English, Korean, Chinese and Japanese ones are known; of other languages nothing is dropped.
+    Those of the languages that have a file are known; of other languages nothing is dropped.
     A query of nothing else keeps them all, so that it still asks something.
     """
     if not drop_stop_words:
         return analyze(text)
-    words = (word for word in _words(_fold(text)) if word not in STOP_WORDS)
-    terms_of = _toned_terms if _VIETNAMESE.search(text) else _terms_of_word
-    return _with_pairs(terms_of(word, query=True) for word in words) or analyze(text)
+    language = _languages().detect(text)
+    stop_words = language.stop_words or _languages().ENGLISH.stop_words
+    words = (word for word in _words(_fold(text)) if word not in stop_words)
+    if _VIETNAMESE.search(text):
+        terms = _with_pairs(_toned_terms(word, stop_words) for word in words)
+    else:
+        terms = _with_pairs(_stemmed_terms(word, language, stop_words) for word in words)
+    return terms or analyze(text)
 
 
 def han_characters(text: str) -> list[str]:
@@ -188,12 +137,15 @@ def query_words(text: str) -> list[str]:
     For looking words up; what is unspaced (Chinese, Japanese, Thai) has no words, and compounds come as they stand.
     """
     words: list[str] = []
+    stop_words = _languages().detect(text).stop_words or _languages().ENGLISH.stop_words
     for word in _words(_fold(text)):
-        for piece in _PIECE.finditer("" if word in STOP_WORDS else word):
+        for piece in _PIECE.finditer("" if word in stop_words else word):
             found = piece[0]
             if piece.lastgroup == "unspaced":
                 continue
-            stop = KOREAN_STOP_WORD.fullmatch(found) if piece.lastgroup == "hangul" else found in STOP_WORDS
+            stop = (
+                _languages().KOREAN.stop_word.fullmatch(found) if piece.lastgroup == "hangul" else found in stop_words
+            )
             if not stop:
                 words.append(found)
     return words
@@ -201,7 +153,15 @@ def query_words(text: str) -> list[str]:
 
 def is_general(text: str) -> bool:
     """Whether nothing that a query asks for is named but by general nouns ("the place"), or nothing at all."""
-    return all(word in GENERAL_NOUNS for word in query_words(text)) and not _UNSPACED_CHARACTER.search(text)
+    general_nouns = _languages().ENGLISH.general_nouns
+    return all(word in general_nouns for word in query_words(text)) and not _UNSPACED_CHARACTER.search(text)
+
+
+@cache
+def _languages() -> ModuleType:
+    from arc_common.text.languages import registry  # noqa: PLC0415 - compiling its patterns takes 0.1 s
+
+    return registry
 
 
 def _fold(text: str) -> str:
@@ -263,9 +223,9 @@ def _terms_of_chunk(chunk: str) -> Sequence[str]:
         return (term,)
     words = list(_words(_fold(chunk)))
     if len(words) == 1:
-        terms = _terms_of_word(words[0], query=False)
+        terms = _terms_of_word(words[0])
     else:  # punctuation alone; or one sign that stands for a phrase
-        terms = tuple(_with_pairs(_terms_of_word(word, query=False) for word in words))
+        terms = tuple(_with_pairs(_terms_of_word(word) for word in words))
     if len(chunk) <= _MAX_WORD and (not terms or all(map(_is_ordinary, words))):
         if len(terms) == 1 and not isinstance(terms, _Alone):
             _remember(_one_term, chunk, terms[0])
@@ -286,17 +246,26 @@ def _is_ordinary(word: str) -> bool:
     return letters.isalpha() or (len(word) <= _MAX_AMOUNT and _AMOUNT.fullmatch(word) is not None)
 
 
-def _terms_of_word(word: str, *, query: bool) -> Sequence[str]:
+def _terms_of_word(word: str, stop_words: Set[str] | None = None) -> Sequence[str]:
+    """Return the terms of a word; of a query's word, without stop words."""
     kind = _Alone if len(word) == 1 and _UNSPACED_CHARACTER.match(word) else tuple
-    return kind(_terms_of_pieces(word, query=query))
+    return kind(_terms_of_pieces(word, stop_words))
 
 
-def _toned_terms(word: str, *, query: bool) -> Sequence[str]:
+def _toned_terms(word: str, stop_words: Set[str] | None = None) -> Sequence[str]:
     """Return the terms of a word in a Vietnamese text, with tones and without."""
-    terms = _terms_of_word(word, query=query)
+    terms = _terms_of_word(word, stop_words)
     if word.isascii() or word[0] >= "\u2000" or not word.isalpha():
         return terms
     return tuple(dict.fromkeys((*terms, word[:_MAX_TERM], _bare(word).replace("đ", "d")[:_MAX_TERM])))
+
+
+def _stemmed_terms(word: str, language: "Language", stop_words: Set[str] | None = None) -> Sequence[str]:
+    """Return the terms of a word, and its stem in the text's language if that is not the one of its script."""
+    terms = _terms_of_word(word, stop_words)
+    if language.stemmer is None or language.stemmer in _STEMMED_BY_SCRIPT or not terms or not word.isalpha():
+        return terms
+    return tuple(dict.fromkeys((*terms, _bare(_stemmer(language.stemmer).stemWord(word[:_MAX_WORD])))))
 
 
 def _bare(word: str) -> str:
@@ -319,14 +288,18 @@ def _with_pairs(words: Iterable[Sequence[str]]) -> list[str]:
     return terms
 
 
-def _terms_of_pieces(word: str, *, query: bool) -> list[str]:
+def _terms_of_pieces(word: str, stop_words: Set[str] | None) -> list[str]:
     terms: list[str] = []
     alone = ""
     for piece in _PIECE.finditer(word):
         found = piece[0]
         if piece.lastgroup == "unspaced":
             before, alone = alone, found if len(found) == 1 else ""
-            parts = [part for part in UNSPACED_STOP_WORD.split(found) if part] if query else [found]
+            parts = (
+                [part for part in _languages().CHINESE_JAPANESE.stop_word.split(found) if part]
+                if stop_words is not None
+                else [found]
+            )
             if parts and before and alone:
                 terms.append(before + alone)
             for part in parts:
@@ -335,9 +308,9 @@ def _terms_of_pieces(word: str, *, query: bool) -> list[str]:
             continue
         alone = ""
         if piece.lastgroup == "hangul":
-            if not (query and KOREAN_STOP_WORD.fullmatch(found)):
+            if stop_words is None or not (_languages().KOREAN.stop_word.fullmatch(found)):
                 terms += _hangul(found)
-        elif not (query and found in STOP_WORDS):
+        elif not stop_words or found not in stop_words:
             terms += _compound(found)
     return terms
 
@@ -349,7 +322,7 @@ def _pairs(run: str) -> list[str]:
 def _hangul(word: str) -> list[str]:
     # Verbs change behind their first syllable ("좋아요", "좋더라"). One that is a word itself is told from those by a
     # mark, as n-grams at a word's edge are (McNamee & Mayfield 2004): nDCG@10 of Korean documents .953, without .949.
-    stem = KOREAN_PARTICLES.sub("", word) if len(word) <= _MAX_WORD else word
+    stem = _languages().KOREAN.particles.sub("", word) if len(word) <= _MAX_WORD else word
     return [stem[0], *_pairs(stem)] if len(stem) > 1 else [stem, f"{stem}{_WHOLE}"]
 
 
@@ -407,7 +380,8 @@ def _stem_of(word: str) -> str:
     if first < "\u0370":
         if not word.isascii():
             word = _bare(word)
-        return _stemmer("english").stemWord(BASE_FORMS.get(word, word)) if word.isascii() else word
+        base_forms = _languages().ENGLISH.base_forms
+        return _stemmer("english").stemWord(base_forms.get(word, word)) if word.isascii() else word
     for start, end, language in _STEMMERS:
         if start <= first <= end:
             return _stemmer(language).stemWord(word.replace("ё", "е"))

@@ -1,4 +1,4 @@
-"""The fidelity guard's eyes: facts pulled from messages by rules, with no model.
+"""The fidelity guard's eyes: facts pulled from messages by language, with no model.
 
 A sentence is divided into clauses. Each clause is weighed by what it shows: values that look the same in every
 language (amounts, dates, codes, addresses), the grammar of statements (negated modals, imperatives, possessives,
@@ -14,14 +14,13 @@ from functools import lru_cache
 from arc_common.exceptions import InvalidInputError
 from arc_common.facts import FactCategory, ProposedFact
 from arc_common.messages import Message, Role
-from arc_common.text.languages import english, korean
-from arc_common.text.languages.clauses import Mood, Part, parts_of
-from arc_common.text.languages.english import LISTENER, PROPER_NAME
+from arc_common.text.clauses import Mood, Part, parts_of
 from arc_common.text.languages.fallback import ANCHORS
-from arc_common.text.languages.registry import CHINESE_JAPANESE, ENGLISH, KOREAN, Rules, rules_for
-from arc_common.text.languages.signal import Found, Signal, find
-from arc_common.text.languages.vocabulary import content_words, strip_particles
+from arc_common.text.languages.korean import strip_particles
+from arc_common.text.languages.language import NEVER, Found, Language, Signal, find
+from arc_common.text.languages.registry import LANGUAGES, detect
 from arc_common.text.sentences import clauses_of, rough_tokens, sentence_spans, sentences_of
+from arc_common.text.vocabulary import content_words
 
 _CODE_BLOCK = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _QUOTATION = re.compile(
@@ -77,28 +76,26 @@ def without_forgotten(text: str) -> str:
 
 def _stated_instead(sentence: str) -> str | None:
     """What is stated behind a request to forget; `None` if nothing is to be forgotten."""
-    if request := english.FORGET.match(sentence):
-        instead = english.SAID_INSTEAD.search(sentence, request.end())
-    elif request := korean.FORGET.search(sentence):
-        instead = korean.SAID_INSTEAD.match(sentence, request.end())
-    else:
-        return None
-    return sentence[instead.end() :] if instead else ""
+    for language in LANGUAGES:
+        if request := language.forget.search(sentence):
+            instead = language.said_instead.match(sentence, request.end())
+            return sentence[instead.end() :] if instead else ""
+    return None
 
 
 def _without_tasks(text: str) -> str:
     """A text without those that are given to be worked on: in their quotation marks, else to the next empty line."""
-    for pattern in (english.TEXT_TASK, korean.TEXT_TASK):
+    for language in LANGUAGES:
         kept, rest = [], 0
-        for task in pattern.finditer(text):
+        for task in language.text_task.finditer(text):
             if task.end() < rest:
                 continue
             closing = _QUOTE_PAIRS.get(text[task.end() : task.end() + 1])
             end = text.find(closing, task.end() + 1) + 1 if closing else text.find("\n\n", task.end())
             kept += [text[rest : task.end()], "\n"]
             rest = end if end > 0 else len(text)
-        text = "".join([*kept, text[rest:]])
-    return korean.TEXT_IN_TASK.sub("\n", text)
+        text = language.text_in_task.sub("\n", "".join([*kept, text[rest:]]))
+    return text
 
 
 def _unless_said(quotation: re.Match[str]) -> str:
@@ -143,15 +140,8 @@ _LONG_REPLY = 1_500
 
 _MAY_ANCHOR = re.compile(r"[\d@/“\"「『《‘A-Z]|www")
 _QUOTES = str.maketrans("’‘＇", "'''")
-_NAME = Signal("name", FactCategory.ENTITY, 0.35, PROPER_NAME, anchor=True)
-_FIRST_NAME = re.compile(
-    r"^(?!(?:It|This|That|There|These|Those|They|He|She|We|You|I|What|Who|How|Where|Why|When|Which"
-    r"|Everything|Everyone|Everybody|People|Nothing|Nobody|Someone|Something|All|My|Our|Your|His|Her"
-    r"|Their|The|A|An|Some|Most|Many)\b)"
-    r"[A-ZÀ-ÖØ-ÞĀ-Ž][\w'-]{1,30}(?:\s[A-Z][\w'-]{1,30}){0,2}(?='s\s|\s(?:is|are|was|were|has|had|will"
-    r"|wants|needs|left|can|can't|likes|loves|hates|works|lives|says|said|starts|takes|does|doesn't"
-    r"|speaks|plays|moved|told|just)\b|,\s(?:my|our|his|her|their|the|a|an|who)\s)"
-)
+_NAME = Signal("name", FactCategory.ENTITY, 0.35, NEVER, anchor=True)
+"""Whatever matches as a name in a language."""
 _SUBORDINATE = re.compile(
     r"^(?:if|when|whenever|once|unless|provided|as long as|in case|after|before|even if|should (?:the"
     r"|my|our|he|she|it|they|we|any\w*)|whatever happens|whatever you do|under no circumstances"
@@ -172,7 +162,7 @@ class _Clause:
     score: float
     specific: float
     found: tuple[Found, ...]
-    rules: Rules
+    language: Language
 
 
 def extract_facts(messages: Sequence[Message], *, max_facts: int | None = None) -> list[ProposedFact]:
@@ -212,17 +202,17 @@ def extract_facts(messages: Sequence[Message], *, max_facts: int | None = None) 
     return kept
 
 
-def parts_said(text: str) -> Sequence[Sequence[tuple[Part, Rules]]]:
-    """Split a text's own words into sentences, and each sentence into parts with the rules of its language."""
+def parts_said(text: str) -> Sequence[Sequence[tuple[Part, Language]]]:
+    """Split a text's own words into sentences, and each sentence into parts with its language."""
     return (_parts_said if len(text) <= _KEPT_CHARACTERS else _parts_said.__wrapped__)(text)
 
 
 @lru_cache(_KEPT_TEXTS)
-def _parts_said(text: str) -> Sequence[Sequence[tuple[Part, Rules]]]:
+def _parts_said(text: str) -> Sequence[Sequence[tuple[Part, Language]]]:
     sentences = sentences_of(own_words(text))
     return [
-        [(part, rules) for part in parts_of(sentence, rules)]
-        for sentence, rules in zip(sentences, map(rules_for, sentences), strict=True)
+        [(part, language) for part in parts_of(sentence, language)]
+        for sentence, language in zip(sentences, map(detect, sentences), strict=True)
         if not (sentence.startswith("[") and sentence.endswith("]"))  # a stage direction: "[shares a photo]"
     ]
 
@@ -241,8 +231,8 @@ def _stated(text: str, role: Role) -> Sequence[ProposedFact]:
     long = len(text) > _LONG_REPLY
     clauses: list[_Clause] = []
     for parts in parts_said(text):
-        for part, rules in parts:
-            clauses += _clauses_of(part, rules, role, long=long)
+        for part, language in parts:
+            clauses += _clauses_of(part, language, role, long=long)
     doubtful = [clause for clause in clauses if clause.score < SURE]
     if len(doubtful) > 1:
         best_doubtful = max(doubtful, key=lambda clause: clause.score)
@@ -256,18 +246,22 @@ def _stated(text: str, role: Role) -> Sequence[ProposedFact]:
     return [_fact(clause) for clause in clauses]
 
 
-def _clauses_of(part: Part, rules: Rules, role: Role, *, long: bool) -> list[_Clause]:
+def _clauses_of(part: Part, language: Language, role: Role, *, long: bool) -> list[_Clause]:
     clauses: list[_Clause] = []
-    body = _without_lead_ins(part.text, rules)
+    body = _without_lead_ins(part.text, language)
     joinable = False
-    for start, end in _units(body, rules):
-        clause = _weighed(body[start:end], rules, role, mood=part.mood, long=long)
+    for start, end in _units(body, language):
+        clause = _weighed(body[start:end], language, role, mood=part.mood, long=long)
         if clause is not None and joinable:
             before = clauses[-1]
             both = body[body.index(before.text) : end]
             if rough_tokens(both) <= MAX_VALUE_TOKENS:
                 clauses[-1] = _Clause(
-                    _ended(both), max(before.score, clause.score), before.specific, before.found + clause.found, rules
+                    _ended(both),
+                    max(before.score, clause.score),
+                    before.specific,
+                    before.found + clause.found,
+                    language,
                 )
                 continue
         joinable = clause is not None
@@ -281,16 +275,16 @@ def _ended(text: str) -> str:
     return text.strip(" \t,;:.!。，、") or text
 
 
-def _without_lead_ins(sentence: str, rules: Rules) -> str:
+def _without_lead_ins(sentence: str, language: Language) -> str:
     for _ in range(4):
-        shorter = rules.lead_ins.sub("", sentence, count=1)
+        shorter = language.lead_ins.sub("", sentence, count=1)
         if shorter == sentence or not shorter.strip():
             break
         sentence = shorter
     return sentence.strip()
 
 
-def _units(sentence: str, rules: Rules) -> list[tuple[int, int]]:
+def _units(sentence: str, language: Language) -> list[tuple[int, int]]:
     """The parts of a sentence that can stand alone."""
     if rough_tokens(sentence) <= SHORT_SENTENCE_TOKENS:
         return [(0, len(sentence))]
@@ -298,8 +292,8 @@ def _units(sentence: str, rules: Rules) -> list[tuple[int, int]]:
     open_ended = False
     for start, end in clauses_of(sentence):
         piece = sentence[start:end]
-        short = len(piece.split()) <= 3 if rules is ENGLISH else rough_tokens(piece) <= 4
-        joins = bool(units) and (open_ended or (short and rules is not KOREAN) or _CONTINUES.match(piece))
+        short = len(piece.split()) <= 3 if language.script == "latin" else rough_tokens(piece) <= 4
+        joins = bool(units) and (open_ended or (short and language.joins_short) or _CONTINUES.match(piece))
         if joins and rough_tokens(sentence[units[-1][0] : end]) <= MAX_VALUE_TOKENS + 6:
             units[-1] = (units[-1][0], end)
         else:
@@ -309,21 +303,16 @@ def _units(sentence: str, rules: Rules) -> list[tuple[int, int]]:
     return units
 
 
-def _weighed(piece: str, rules: Rules, role: Role, *, mood: Mood, long: bool) -> _Clause | None:
+def _weighed(piece: str, language: Language, role: Role, *, mood: Mood, long: bool) -> _Clause | None:
     plain = piece.translate(_QUOTES)
     anchors = find(ANCHORS, plain) if _MAY_ANCHOR.search(plain) else []
-    names = find((_NAME,), f" {plain}") if rules is ENGLISH else []
-    names = [Found(found.signal, found.start - 1, found.end - 1) for found in names]
-    if rules is ENGLISH and not names:
-        match = _FIRST_NAME.search(plain)
-        if match:
-            names = [Found(_NAME, match.start(), match.end())]
+    names = _names(plain, language)
     if role is Role.ASSISTANT:
-        found = _assistant_found(plain, anchors, names, rules, long=long)
+        found = _assistant_found(plain, anchors, names, language, long=long)
         if not found or mood is not Mood.STATED:
             return None
     else:
-        found = anchors + names + find(rules.signals, plain)
+        found = anchors + names + find(language.signals, plain)
     if not found or (len(names) == len(found) and len(piece.split()) <= _CALLS):
         return None
     doubt = 1.0
@@ -338,20 +327,30 @@ def _weighed(piece: str, rules: Rules, role: Role, *, mood: Mood, long: bool) ->
         return None
     if mood is Mood.CONFIRMED:
         score *= 0.75 if anchored else 0.5
-    if rules.chit_chat.search(plain):
+    if language.chit_chat.search(plain):
         score *= 0.85 if anchored else 0.4
-    if rules is ENGLISH and not anchored and LISTENER.search(plain):
+    if not anchored and language.listener.search(plain):
         score *= 0.75
     if score < THRESHOLD:
         return None
-    start, end = _window(piece, found, rules)
-    return _Clause(_ended(piece[start:end]), score, specific, tuple(found), rules)
+    start, end = _window(piece, found, language)
+    return _Clause(_ended(piece[start:end]), score, specific, tuple(found), language)
 
 
-def _assistant_found(plain: str, anchors: list[Found], names: list[Found], rules: Rules, *, long: bool) -> list[Found]:
+def _names(plain: str, language: Language) -> list[Found]:
+    """Return the first name in a clause, if its language tells names from other words."""
+    if match := language.names.search(f" {plain}"):
+        return [Found(_NAME, match.start() - 1, match.end() - 1)]
+    match = language.first_name.search(plain)
+    return [Found(_NAME, match.start(), match.end())] if match else []
+
+
+def _assistant_found(
+    plain: str, anchors: list[Found], names: list[Found], language: Language, *, long: bool
+) -> list[Found]:
     """A labelled id, a commitment, or something definite about the listener's affairs; in an essay only the first."""
     code = [one for one in anchors if one.signal.name in ("number", "phone")]
-    found = find(rules.assistant, plain)
+    found = find(language.assistant, plain)
     if any(one.signal.category is FactCategory.NUMERIC for one in found) and code:
         return found + code
     if long:
@@ -369,12 +368,12 @@ def _specificity(piece: str) -> float:
     )
 
 
-def _window(piece: str, found: Sequence[Found], rules: Rules) -> tuple[int, int]:
+def _window(piece: str, found: Sequence[Found], language: Language) -> tuple[int, int]:
     """The part of a clause to keep: all of it, or as much around the strongest match as fits."""
     if rough_tokens(piece) <= MAX_VALUE_TOKENS + 4:
         return 0, len(piece)
     centre = max(found, key=lambda one: (one.signal.weight, -one.start))
-    borders = [0, *(match.end() for match in rules.joiner.finditer(piece)), len(piece)]
+    borders = [0, *(match.end() for match in language.joiner.finditer(piece)), len(piece)]
     start = max(border for border in borders if border <= centre.start)
     end = min((border for border in borders if border >= centre.end), default=len(piece))
     if rough_tokens(piece[start:end]) > MAX_VALUE_TOKENS + 4:
@@ -413,25 +412,16 @@ def _fact(clause: _Clause) -> ProposedFact:
 
 
 _WIDE_KEY = 6
-_ATTRIBUTE = re.compile(
-    r"\b(?:my|our|the|his|her|their|your)\s(?:(?-i:new)\s)?((?:[\w'-]{1,20}\s){0,3}?[\w'-]{1,20})"
-    r"(?:(?:\snumber|(?<=mail)\saddress)?\s(?:is|are|was|were|has|will|(?:just\s)?changed)\b|'s\s)",
-    re.IGNORECASE,
-)
-_TOPIC = re.compile(
-    r"^(?:(?:제|저희|우리|내|그|이)\s)?((?:[가-힣A-Za-z0-9]{1,12}\s){0,1}[가-힣A-Za-z0-9]{1,12})(?:은|는)\s"
-)
 
 
 def _key(clause: _Clause, strongest: Signal) -> str:
     """What the clause is about: the subject of its copula, else its first specific words."""
     plain = clause.text.translate(_QUOTES)
-    match = (_TOPIC if clause.rules is KOREAN else _ATTRIBUTE).search(plain)
+    match = clause.language.topic.search(plain)
     words = match.group(1).split() if match else []
     if not content_words(" ".join(words)):
         words = [word for word in content_words(plain) if not any(character.isdigit() for character in word)]
-    if clause.rules is KOREAN:
-        words = [strip_particles(word) for word in words]
-    elif clause.rules is CHINESE_JAPANESE:
+    words = [strip_particles(word) for word in words]
+    if not clause.language.is_spaced:
         words = [word[:_WIDE_KEY] for word in words[:1]]
     return " ".join(dict.fromkeys(words[:2])) or " ".join(plain.split()[:2])[:40] or strongest.name

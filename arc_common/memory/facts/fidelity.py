@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from arc_common.facts import Fact, ProposedFact
-from arc_common.memory.long_term.claims_korean_tokens import stem_of_verb
 from arc_common.memory.long_term.contradictions import contradicts, is_negated
 from arc_common.text import analyze_query
-from arc_common.text.languages.vocabulary import is_common, strip_particles, word_set, words_of
+from arc_common.text.languages.korean import stem_of_verb, strip_particles
+from arc_common.text.languages.language import word_set
 from arc_common.text.sentences import sentences_of
+from arc_common.text.vocabulary import is_common, words_of
 
 __all__ = ["invents", "is_grounded", "is_revoked", "missing_facts", "without_inventions"]
 

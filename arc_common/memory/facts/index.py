@@ -12,7 +12,7 @@ from arc_common.facts import Fact
 from arc_common.memory.recall.index import SessionIndex
 from arc_common.protocols import SessionKey
 from arc_common.protocols.summaries import SessionState, SummaryStore
-from arc_common.text.languages.questions import seeks
+from arc_common.text.clauses import seeks
 
 __all__ = ["FactIndex", "FactIndexes"]
 

@@ -17,7 +17,7 @@ from arc_common.memory.long_term.claims_english_words import (
     SUBJECTS,
     VERBS,
 )
-from arc_common.text.analyzer import BASE_FORMS
+from arc_common.text.languages.english import BASE_FORMS
 
 __all__ = [
     "ROLES",

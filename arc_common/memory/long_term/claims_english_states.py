@@ -34,7 +34,7 @@ from arc_common.memory.long_term.claims_english_words import (
     VERBS,
 )
 from arc_common.memory.long_term.claims_kinds import MOMENTS, OF_THINGS, STATUS, WHEN, kind_of
-from arc_common.text.languages.vocabulary import word_set
+from arc_common.text.languages.language import word_set
 
 __all__ = ["says", "states"]
 

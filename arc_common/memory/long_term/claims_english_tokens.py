@@ -17,8 +17,8 @@ from arc_common.memory.long_term.claims_english_words import (
 )
 from arc_common.memory.long_term.claims_kinds import KIND_OF_WORD, NUMBER_WORDS, UNITS, amount, clock
 from arc_common.text import analyze
-from arc_common.text.analyzer import BASE_FORMS
-from arc_common.text.languages.vocabulary import word_set
+from arc_common.text.languages.english import BASE_FORMS
+from arc_common.text.languages.language import word_set
 
 __all__ = ["Word", "clauses_of", "words_of"]
 

@@ -1,6 +1,6 @@
 """The closed classes of English words by which statements are read."""
 
-from arc_common.text.languages.vocabulary import word_map, word_set
+from arc_common.text.languages.language import word_map, word_set
 
 __all__ = [
     "ATTRIBUTES",

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from arc_common.text.languages.vocabulary import word_set
+from arc_common.text.languages.language import word_set
 
 __all__ = [
     "COUNTRIES",

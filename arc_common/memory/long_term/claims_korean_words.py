@@ -2,7 +2,7 @@
 
 import re
 
-from arc_common.text.languages.vocabulary import word_map, word_set
+from arc_common.text.languages.language import word_map, word_set
 
 __all__ = [
     "ADVERBS",

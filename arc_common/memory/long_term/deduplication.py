@@ -9,8 +9,10 @@ from rapidfuzz.distance import Indel, Levenshtein
 
 from arc_common.memory.long_term.contradictions import is_negated
 from arc_common.text import analyze
-from arc_common.text.analyzer import BASE_FORMS
-from arc_common.text.languages.vocabulary import is_common, strip_particles, word_set
+from arc_common.text.languages.english import BASE_FORMS
+from arc_common.text.languages.korean import strip_particles
+from arc_common.text.languages.language import word_set
+from arc_common.text.vocabulary import is_common
 
 __all__ = ["folded", "may_be_the_same", "similarity"]
 

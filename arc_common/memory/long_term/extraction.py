@@ -24,10 +24,9 @@ from arc_common.prompts.memories import (
 )
 from arc_common.protocols import ChatModel
 from arc_common.settings import ArcSettings
-from arc_common.text.analyzer import STOP_WORDS
-from arc_common.text.languages.clauses import Mood
-from arc_common.text.languages.registry import rules_for
-from arc_common.text.languages.vocabulary import word_set
+from arc_common.text.clauses import Mood
+from arc_common.text.languages.language import word_set
+from arc_common.text.languages.registry import detect
 from arc_common.text.sentences import clauses_of
 
 __all__ = ["Extracted", "Extractor", "as_said", "memories_by_rules"]
@@ -306,13 +305,14 @@ def _names_something(text: str) -> bool:
     """Whether a statement says what it is about: by any word but those, or by a name made of them ("Go", "The Who")."""
     words = _WORD.findall(text.replace("’", "'"))
     is_named = any(word[0].isupper() and not word.startswith(("I'", "I’")) and word != "I" for word in words[1:])
-    return is_named or any(word not in STOP_WORDS and word not in _ATTITUDES for word in map(str.casefold, words))
+    stop_words = detect(text).stop_words
+    return is_named or any(word not in stop_words and word not in _ATTITUDES for word in map(str.casefold, words))
 
 
 def _is_condition(text: str) -> bool:
     """Whether a text says only in which case something is so, and not what."""
     is_one = len(clauses_of(text)) == 1 and not _SECOND_SUBJECT.search(text)
-    return is_one and rules_for(text).condition.search(text) is not None
+    return is_one and detect(text).condition.search(text) is not None
 
 
 def _joined(text: str) -> list[str]:

@@ -30,9 +30,10 @@ from arc_common.prompts import (
 )
 from arc_common.protocols import ChatModel, TokenCounter
 from arc_common.text import analyze
-from arc_common.text.languages.registry import rules_for
-from arc_common.text.languages.vocabulary import content_words, strip_particles
+from arc_common.text.languages.korean import strip_particles
+from arc_common.text.languages.registry import detect
 from arc_common.text.sentences import rough_tokens, sentences_of
+from arc_common.text.vocabulary import content_words
 
 if TYPE_CHECKING:
     from arc_common.settings import ArcSettings
@@ -204,11 +205,11 @@ def _terms(sentence: str) -> Counter[str]:
 
 def _prior(sentence: _Sentence) -> float:
     """How much a sentence tells by itself."""
-    rules = rules_for(sentence.text)
+    language = detect(sentence.text)
     weight = (_ROLE_WEIGHT.get(sentence.role, 0.5) if sentence.role else 1.0) * (0.3 + min(len(sentence.terms), 8) / 8)
-    if rules.chit_chat.search(sentence.text.lower()):
+    if language.chit_chat.search(sentence.text.lower()):
         weight *= 0.4
-    if rules.question.search(sentence.text):
+    if language.question.search(sentence.text):
         weight *= 0.6
     return weight
 

@@ -3,24 +3,13 @@
 import re
 
 from arc_common.facts import FactCategory
-from arc_common.text.languages.signal import Signal
+from arc_common.text.languages.language import Language, Signal
 
-__all__ = [
-    "ASKING",
-    "ASSISTANT",
-    "CHIT_CHAT",
-    "CONDITION",
-    "GIVEN",
-    "JOINER",
-    "LEAD_INS",
-    "QUESTION",
-    "REPORTED",
-    "REQUEST",
-    "SIGNALS",
-    "SUPPOSITION",
-    "TAG",
-    "TASK",
-]
+STOP_WORD = re.compile(
+    "请问|請問|什么|什麼|哪里|哪裡|哪儿|哪个|哪個|哪些|哪|谁|誰|多少|怎么|怎麼|怎样|怎樣|为什么|為什麼|为何|何时|如何|[的吗嗎呢吧了是]"
+    "|なに|なん|何|いつ|どこ|だれ|どの|どれ|どう|なぜ|いくら|いくつ|でしょうか|ですか|ますか|ましたか|です|ます|ました|[はがをにでとのか]"
+)
+"""What makes a question in Chinese or Japanese, and the particles that every sentence has."""
 
 
 def _signal(name: str, category: FactCategory, weight: float, *patterns: str) -> Signal:
@@ -119,3 +108,26 @@ ASSISTANT = (
 
 JOINER = re.compile(r"(?<=[，、。；,;])")
 """Where a long clause may be divided."""
+
+
+CHINESE_JAPANESE = Language(
+    name="Chinese or Japanese",
+    script="han and kana",
+    is_spaced=False,
+    stop_word=STOP_WORD,
+    signals=SIGNALS,
+    assistant=ASSISTANT,
+    lead_ins=LEAD_INS,
+    question=QUESTION,
+    request=REQUEST,
+    task=TASK,
+    asking=ASKING,
+    seeking=SEEKING,
+    tag=TAG,
+    given=GIVEN,
+    reported=REPORTED,
+    supposition=SUPPOSITION,
+    condition=CONDITION,
+    chit_chat=CHIT_CHAT,
+    joiner=JOINER,
+)

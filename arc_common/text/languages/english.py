@@ -1,28 +1,129 @@
-"""English sentences: how they begin, ask, thank and join, whatever they state."""
+"""English: its words, how its sentences ask, suppose and join, and how people state facts.
+
+The signals look for grammar (negated modals, imperatives, possessives, copulas, conditions, changes of state) and for
+a few closed classes of words (kinship, units, number words); what a clause is about is left to the clause.
+"""
 
 import re
 
-from arc_common.text.languages.signal import Hinted
+from arc_common.facts import FactCategory
+from arc_common.text.languages.language import AnswerForms, Hinted, Language, Signal, word_set
 
-__all__ = [
-    "ASKING",
-    "CHIT_CHAT",
-    "CONDITION",
-    "FORGET",
-    "GIVEN",
-    "JOINER",
-    "LEAD_INS",
-    "LISTENER",
-    "PROPER_NAME",
-    "QUESTION",
-    "REPORTED",
-    "REQUEST",
-    "SAID_INSTEAD",
-    "SUPPOSITION",
-    "TAG",
-    "TASK",
-    "TEXT_TASK",
-]
+_STOP_WORDS = (
+    "a about above after again all also am an and any anyone anything are as at be because been before being below "
+    "between both but by can cannot could did do does doing done down during each ever every few for from further get "
+    "give given go got had has have having he hello her here hers herself hi him himself his how i if in into is it "
+    "its itself just kindly let like many may me might more most much must my myself no nor not now of off on once "
+    "only or other our ours ourselves out over own please remember remind same say says shall she should so some such "
+    "tell than thank thanks that the their theirs them themselves then there these they this those through to told "
+    "too under until up upon us very was we were what whatever when where whether which while who whom whose why will "
+    "with would yes you your yours yourself don't doesn't didn't isn't aren't wasn't weren't can't couldn't won't "
+    "wouldn't shouldn't mustn't haven't hasn't hadn't i'm i've i'll i'd we're we've we'll you're you've you'll it's "
+    "he's she's they're they've that's there's what's who's where's when's how's let's"
+)
+
+STOP_WORDS = frozenset(_STOP_WORDS.split())
+"""English words, question words among them, that say nothing about what is asked for."""
+
+_GENERAL_NOUNS = (
+    "people person man men woman women child children boy boys girl girls creature creatures thing things object "
+    "objects stuff business affair affairs matter matters move moves place places question questions idea ideas"
+)
+
+GENERAL_NOUNS = frozenset(_GENERAL_NOUNS.split())
+"""Nouns that stand for another as a pronoun does: "the place has to be …" says no more than "it has to be …".
+
+The class of general nouns of Halliday & Hasan 1976, "Cohesion in English", 6.1; Korean ones are stop words.
+"""
+
+_IRREGULAR = (
+    "arise arose arisen|awake awoke awoken|bear bore borne|beat beaten|become became|begin began begun|bend bent|"
+    "bet bets|bind bound|bite bit bitten|bleed bled|blow blew blown|break broke broken|breed bred|bring brought|"
+    "build built|burn burnt|buy bought|catch caught|choose chose chosen|come came|creep crept|deal dealt|dig dug|"
+    "draw drew drawn|dream dreamt|drink drank drunk|drive drove driven|eat ate eaten|fall fell fallen|feed fed|"
+    "feel felt|fight fought|find found|flee fled|fly flew flown|forbid forbade forbidden|forget forgot forgotten|"
+    "forgive forgave forgiven|freeze froze frozen|grow grew grown|hang hung|hear heard|hide hid hidden|hold held|"
+    "keep kept|kneel knelt|know knew known|lay laid|lead led|lean leant|learn learnt|leave left|lend lent|lose lost|"
+    "make made|mean meant|meet met|pay paid|prove proven|ride rode ridden|ring rang rung|rise rose risen|run ran|"
+    "see saw seen|seek sought|sell sold|send sent|sew sewn|shake shook shaken|shine shone|shoot shot|show shown|"
+    "shrink shrank shrunk|sing sang sung|sink sank sunk|sit sat|sleep slept|slide slid|smell smelt|speak spoke spoken|"
+    "speed sped|spell spelt|spend spent|spill spilt|spin spun|spoil spoilt|spring sprang sprung|stand stood|"
+    "steal stole stolen|stick stuck|sting stung|strike struck|swear swore sworn|sweep swept|swell swollen|"
+    "swim swam swum|swing swung|take took taken|teach taught|tear tore torn|think thought|throw threw thrown|"
+    "understand understood|wake woke woken|wear wore worn|weave wove woven|weep wept|win won|withdraw withdrew "
+    "withdrawn|write wrote written|child children|man men|woman women|foot feet|tooth teeth|goose geese|mouse mice|"
+    "person people|wife wives|knife knives|shelf shelves|half halves|wolf wolves|loaf loaves|"
+    "thief thieves|scarf scarves|good better best|bad worse worst"
+)
+
+BASE_FORMS = {form: base for group in _IRREGULAR.split("|") for base, *forms in (group.split(),) for form in forms}
+"""English forms that no suffix rule brings back to their word ("grew": "grow")."""
+
+MARKERS = word_set(
+    "the i is are my you he she we they it its of and to for with this that these those have has had not do does did "
+    "don't i'm i've i'll it's isn't what how when where who why which would can could should from at by be been your "
+    "our their his me us if or but because about there than then some any as"
+)
+"""Frequent words that no other language in Latin letters shares."""
+
+COMMON_WORDS = word_set(
+    """
+    a able about above absolutely across actual actually add advice afraid after afternoon again against ago agree
+    ah ahead all almost alone along already alright also although always am amazing an and another answer answered
+    answering any anybody anyhow anymore anyone anything anyway apart apologise apologies apologize appreciate are
+    aren't around as ask asked asking at away awesome awful back bad basically be bear beautiful became because
+    become been before began begin behind being believe best bet better between big bit both breakfast bring brings
+    bunch busy but by call called came can can't cannot case catch certain certainly chance change changed chat
+    clear clearer clearly come comes coming common complain completely complicated confused confusing consider
+    convenient cool could couldn't couple course crazy curious currently curiosity day days deal dealing dealt
+    decide definitely depend depends detail details did didn't difference different difficult dinner do does
+    doesn't doing don't done down dreadful during each earlier early easier easily easy either else end ended ends
+    enjoy enjoyed enjoying enough entire especially etc even evening ever every everybody everyone everything
+    everywhere exact exactly example excellent excited exciting excuse expect expected expecting experience expert
+    explain explained explaining extra face fact fair fairly fall far fast favorite feel feeling feelings feels
+    felt few figure final finally find finding fine first follow for forget forgot forward found friend friends
+    from fun funny further fuss future gave general generally get gets getting give given gives giving glad go goes
+    going gone gonna good got gotta great guess guys had hadn't half hand happen happened happening happens happy
+    hard hardly has hasn't have haven't having he he'd he'll he's head hear heard hearing hello help helped helpful
+    helping helps her here here's hers herself hey hi him himself his hold honest honestly hope hoped hopefully
+    hoping how how's however huge hundred i i'd i'll i'm i've idea ideas if imagine imagining important in indeed
+    inside instead interested interesting into is isn't issue it it'd it'll it's its itself job just keep keeping
+    keeps kept kind kinds knew know knowing known knows lack lately later laugh laughed learn learned least leave
+    left less let let's letting life like liked likes line list listen listening little live living lol long longer
+    look looked looking looks lose lot lots love loved lovely luck lucky made main make makes making manage many
+    matter matters may maybe me mean means meant meanwhile mention mentioned mentioning mess messy message messages
+    might mind mine minute moment moments month months more morning most mostly move much must my myself name near
+    nearly necessary need needed needing needs neither never new next nice night no nobody none nor normal normally
+    not note nothing notice noticed now nowhere number obviously odd of off often oh ok okay old on once one ones
+    only onto open opinion opinions opposite option options or order other others otherwise ought our ours out
+    outside over overall overwhelmed overwhelming own page pages part particular particularly parts past patience
+    patient people perfect perfectly perhaps person picture piece pile pity place places plan plans pleasant please
+    plenty plus point points possible possibly practice pretty prefer probably problem problems process proper
+    properly provide put question questions quick quickly quiet quite ramble rambling rather read reading ready
+    real realise realised realize realized really reason reasonable recently recommend regarding remember
+    remembered remind remark reply rest result right road room round run running rush said same sat saw say saying
+    says second see seeing seem seemed seems seen send sense sent series several shall share she she'd she'll she's
+    shoes short shortly should shouldn't show shows side silly similar simple simpler simply since sit sitting
+    situation slightly slipped slow slowly small so some somebody somehow someone something sometimes somewhat
+    somewhere soon sorry sort sorted sound sounds speak special specific spend spinning stand standing start
+    started starting starts state stay step steps still stop stopped story straight strange stuff stupid such
+    suggest suggestion suggestions super suppose supposed sure surely surprise take taken takes taking talk talked
+    talking tea tell telling ten tend terms terrible than thank thankful thanks that that'd that'll that's the
+    their theirs them themselves then there there's these they they'd they'll they're they've thing things think
+    thinking thinks third this thorough those though thought thoughts thousand through till time times tip tips
+    tired to today together told tomorrow tonight too took topic totally touch toward towards train tried tries
+    trouble true truly truth try trying turn turned twice two type understand understanding understood
+    unfortunately unless until up update upon upset us use used useful uses using usual usually various very via
+    view wait waiting walk want wanted wanting wants was wasn't way ways we we'd we'll we're we've weather week
+    weekend weeks weird welcome well went were weren't what what's whatever when whenever where whether which while
+    who who's whole whom whose why will wish with within without won't wonder wondered wonderful wondering word
+    words work working works world worried worries worry worse worst worth would wouldn't write writing written
+    wrong wrote yeah year years yep yes yesterday yet you you'd you'll you're you've your yours yourself based
+    create created creating exploring explore focus improve include including incorporate information learning
+    level light planning potential prepare recommendations resources responses strategies techniques assist
+    assistance document provided style article essay generate prompt continue summary sentence paragraph
+    """
+)
 
 LEAD_INS = re.compile(
     r"^(?:"
@@ -255,9 +356,9 @@ FORGET = re.compile(
 """How a sentence begins that asks to forget what it says."""
 
 SAID_INSTEAD = re.compile(
-    r"[,;.—–-]\s(?:(?:but|and|because|since|as|now|instead|actually|in fact|these days)[\s,]{1,2}){0,2}"
-    r"(?=(?:i|i['’]m|i['’]ve|we|it['’]s)\s)|\s(?:because|since)\s(?=(?:i|i['’]m|i['’]ve|we)\s)",
-    re.IGNORECASE,
+    r".{0,1200}?(?:[,;.—–-]\s(?:(?:but|and|because|since|as|now|instead|actually|in fact|these days)[\s,]{1,2}){0,2}"
+    r"(?=(?:i|i['’]m|i['’]ve|we|it['’]s)\s)|\s(?:because|since)\s(?=(?:i|i['’]m|i['’]ve|we)\s))",
+    re.IGNORECASE | re.DOTALL,
 )
 """Where behind what is to be forgotten something begins that is stated."""
 
@@ -271,3 +372,557 @@ TEXT_TASK = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 """What asks for work on a text, to where that text begins."""
+
+
+def _signal(name: str, category: FactCategory, weight: float, pattern: str, *, cased: bool = False) -> Signal:
+    return Signal(name, category, weight, re.compile(pattern), cased=cased)
+
+
+_KIN = (
+    r"mum|mom|mother|dad|father|parents?|sister|brother|son|daughter|kids?|child|children|baby|toddler"
+    r"|little one|eldest|youngest|twins?|wife|husband|spouse|partner"
+    r"|fiancée?|boyfriend|girlfriend|grandma|grandpa|grandmother|grandfather|granny|aunt|uncle|cousin"
+    r"|niece|nephew|in-laws?"
+    r"|(?:mother|father|brother|sister)-in-law|step\w{3,8}|boss|manager|supervisor|colleague|coworker"
+    r"|co-worker|teammate|assistant|landlord|landlady|tenant|roommate|flatmate|housemate"
+    r"|neighbou?rs?|doctor|gp|dentist|vet|lawyer|accountant|teacher|tutor|coach|professor|therapist"
+    r"|client|customer|dog|cat|puppy|kitten|horse|rabbit|parrot|hamster"
+)
+_BE = r"(?:is|are|was|were|am|isn't|aren't|wasn't|weren't|'s|'re|'m)"
+_NUMBER_WORD = (
+    r"two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen"
+    r"|nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|a dozen"
+    r"|half a dozen|dozens|a couple of|a pair of|half a|twice|double|triple"
+)
+_DAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
+_MONTH = r"january|february|march|april|june|july|august|september|october|november|december"
+_NOT_PROHIBITED = (
+    r"(?!worry|know|mind|think|care|get me wrong|understand|hesitate|remember|believe|see why|be sorry"
+    r"|have to|need to|want to|really|feel|even|quite)"
+)
+
+SIGNALS = (
+    _signal(
+        "prohibition",
+        FactCategory.CONDITION,
+        0.7,
+        r"\b(?:never|under no circumstances|on no account|by no means)\b"
+        r"|(?:^|\b(?:please|just|so|and|but|kindly|whatever you do,?)\s|[,;:—]\s)(?:do not|don't|avoid"
+        r"|stop|no more)\s" + _NOT_PROHIBITED + r"\w"
+        r"|\b(?:must not|mustn't|may not|shall not|(?:is|are|'s|'re) not (?:to|allowed|permitted)"
+        r"|not (?:allowed|permitted|supposed) to|no-go|taboo|(?:is|are) (?:forbidden|prohibited|banned|off[- ]limits"
+        r"|out of the question))\b"
+        r"|^no (?!one\b|idea\b|problem|need\b|doubt\b|wonder\b|rush\b|way\b|matter\b|thanks\b|worries\b"
+        r"|clue\b)(?:\w+ ){1,3}(?:in|on|at|near|after|before|for|during|inside|around|until|with|from)\b"
+        r"|\b(?:out of the loop|off the table|out of bounds|keep (?:\w+ ){1,3}(?:away|out|off))\b"
+        r"|\b(?:nobody|no one|nothing|none of \w{1,12}) (?:should|can|may|must|is|gets|goes|else)\b"
+        r"|\b(?:should not|shouldn't|can't|cannot|can not|won't|will not|doesn't|does not|don't"
+        r"|do not) (?:be |ever |have |eat|drink|take |use|touch|share|tell|call|go |stand|tolerate|handle"
+        r"|work |fit|drive|fly|swim|climb|lift|park|accept|allow|do )",
+    ),
+    _signal(
+        "exclusion",
+        FactCategory.CONDITION,
+        0.4,
+        r"\b(?:without|except(?: for)?|other than|instead of|rather than|nothing but"
+        r"|no \w{3,15} (?:allowed|please|at all|either|whatsoever)|not (?:the|a|an|before|after|until|on"
+        r"|in|at|more than|less than|under|over)|neither)\b|^no (?!one|idea|problem|need|doubt|wonder|rush"
+        r"|way|matter|thanks|worries|clue)\w",
+    ),
+    _signal(
+        "limit",
+        FactCategory.CONDITION,
+        0.5,
+        r"\b(?:at (?:most|least)|no (?:more|less|later|earlier|longer|bigger|larger|fewer) than|(?:more"
+        r"|less|fewer|later|earlier) than|up to|maximum|minimum|max|min|tops|the most (?:i|we)"
+        r"|under (?:\w+ ){0,2}(?:minutes|hours|words|pages|days)|only|strictly|exclusively)\b",
+    ),
+    _signal(
+        "requirement",
+        FactCategory.CONDITION,
+        0.45,
+        r"\b(?:must|(?:has|have|had|needs?|ought) to be|(?:i|we|he|she|they) (?:really "
+        r"|absolutely )?(?:need|require|insist)s?|(?:has|have) to (?:be|have|go|get|stay|arrive|leave"
+        r"|finish|include|fit|take)|required|mandatory|essential|make sure|be sure to|ensure|always"
+        r"|insists?|wants? (?:it|the|them|everything|us|me)|(?:is|are) (?:supposed|meant|due) (?:to)?)\b",
+    ),
+    _signal(
+        "instruction",
+        FactCategory.CONDITION,
+        0.4,
+        r"^(?:please |always |kindly |just |only |then |fine, )?(?:use|send|ship|call|ring|text|email"
+        r"|write|reply|answer|keep|put|leave|book|cancel|order|add|remove|change|set|move|deliver|charge"
+        r"|bill|pay|transfer|include|skip|drop|replace|return|refund|ask|speak|address|contact|get me"
+        r"|give me|find me|look in|look for|reserve|schedule|remind|switch|pick|go with)\b",
+    ),
+    _signal(
+        "allergy or diet",
+        FactCategory.CONDITION,
+        0.75,
+        r"\b(?:allerg\w{1,6}|rash|itch\w{1,3}|swell\w{0,3}|swollen|nausea\w{0,2}|intoleran\w{1,3}|hives"
+        r"|anaphyla\w{1,6}|epipen|celiac|coeliac|vegans?"
+        r"|vegetarians?|pescatarian|halal|kosher|(?:gluten|lactose|dairy|nut|sugar|alcohol)[- ]free"
+        r"|diabet\w{1,3}|reacts? (?:badly )?to|breaks? out in|makes? (?:me|him|her|them|us) (?:sick|ill"
+        r"|sneeze|dizzy))\b",
+    ),
+    _signal(
+        "health",
+        FactCategory.STATE,
+        0.6,
+        r"\b(?:diagnosed|pregnan\w{1,3}|asthma|migraines?|epilep\w{2,4}|arthritis|blood pressure"
+        r"|prescri\w{2,7}|medication|dos(?:e|age)|surgery|operat(?:ed|ion)|hospital|injur\w{1,4}|chronic"
+        r"|disab\w{2,6}|wheelchair|insulin|pacemaker|(?:takes?|on) (?!the |a |an |it|that|this|my|your|out"
+        r"|up|off|time|care|place|part|some|turns|all|and)[a-z]{4,16}(?:in|ol|ine|ide|ate|il|am|one|um|xen"
+        r"|cin|lin|rin)\b)",
+    ),
+    _signal(
+        "condition",
+        FactCategory.CONDITION,
+        0.5,
+        r"\b(?:only (?:if|when|once|after|on|with|for)|unless|provided(?: that)?|providing|as long as"
+        r"|so long as|as soon as (?!possible|you)|on condition|in (?:the )?case (?:of|it|the|he|she|they"
+        r"|we|i|anything|something)"
+        r"|once the|not (?:until|before|unless)|until)\b"
+        r"|^(?:if|when|whenever|in case|should) (?!you (?:want|like|have|need|could|can|know|don't mind"
+        r"|were|ask|get a)|i (?:may|understand|remember|recall|were|knew)|possible|not\b|so\b"
+        r"|anything\b).{3,200}",
+    ),
+    _signal(
+        "decision",
+        FactCategory.DECISION,
+        0.65,
+        r"\b(?:(?:have |'ve |has |finally |just |all )?(?:decided|settled (?:on|for)|agreed (?:to|on|that)"
+        r"|opted (?:for|to)|chosen|chose|went (?:with|for)|going with|go (?:with|for(?! it\b)|ahead with)"
+        r"|stick(?:ing)? (?:with|to)|ended up \w+ing|made up (?:my|our) mind|signed up for|ruled out"
+        r"|pulled out|picked (?!up)|confirmed|committed to)"
+        r"|in the end|(?:i'll|we'll|i will|we will|i'd like to|we'd like to) (?:take|have|go|book|order"
+        r"|buy|pay|cancel|keep|call (?:\w+ ){1,3}off|pick up|choose|switch|use|need|stay|meet|bring)"
+        r"|(?:cancel|drop|postpone|reschedule)(?:led|ped|d)? (?:the|my|our|it|that))\b",
+    ),
+    _signal(
+        "preference",
+        FactCategory.GENERAL,
+        0.5,
+        r"\b(?:prefer(?:s|red)?|(?:i|we|he|she|they)(?:'d| would) (?:\w+ ){0,2}(?:rather|sooner)"
+        r"|favou?rites?|(?:can't|cannot) (?:stand|bear)|(?:i|we|he|she|they|\w+) (?:really |absolutely "
+        r"|also |both |all )?(?:hates|loathes?|dislikes?|adores?|loves|enjoys|prefers)|(?:i|we"
+        r"|they) (?:really |absolutely |also |both |all )?(?:hate|love|enjoy)|(?:give me"
+        r"|i'll take) (?:\w+ ){1,6}(?:over|any (?:time|day))|don't get (?:along|on)|not a fan of"
+        r"|big fan of|fond of|(?:isn't|not) keen on|(?:more|not) my thing|allergic to|more of an? "
+        r"|kind of person|\w+ person\b|works? (?:best|better) for (?:me|us)|(?:i"
+        r"|we) (?:really )?like (?!to know|the (?:idea|sound)|that|those|it|this|your|how))\b",
+    ),
+    _signal(
+        "change",
+        FactCategory.STATE,
+        0.5,
+        r"\b(?:no longer|not any ?more|anymore|used to|moved (?:to|in|out|from|house|back)|switched"
+        r"|changed (?:to|from|my|our|jobs?|the)|replaced|stopped \w+ing|quit|gave up|given up|retired"
+        r"|resigned|laid off|got (?:married|divorced|promoted|engaged|a new)|just (?:got|bought|started"
+        r"|moved|joined|adopted|finished|had)|has (?:left|moved|gone|closed|stopped|dropped|changed)"
+        r"|have (?:left|moved|stopped|changed)|was (?:moved|changed|cancelled|canceled|postponed|delayed"
+        r"|replaced|upgraded|promoted)|(?:were|been) (?:moved|changed|living|working)|took (?:it|them"
+        r"|\$?\d\S*) (?:back|off)|these days|as of|from now on|since the|so far|for now)\b",
+    ),
+    _signal(
+        "state",
+        FactCategory.STATE,
+        0.5,
+        r"\b(?:broken|broke|failing|fails|failed|stuck|out of order|on the blink|playing up|faulty|damaged"
+        r"|cracked|torn|leak(?:s|ing|ed)?|crash(?:es|ed|ing)?|missing|stolen|expired|overdue|pending"
+        r"|won't (?:start|turn|open|close|charge|load|work|boot)|(?:doesn't|isn't|not|stopped) (?:working"
+        r"|draining|charging|heating|work|responding)|currently|still (?:\w+ing|not|on|in|at|up|open|has"
+        r"|have|waiting|broken)|is (?:down|full|empty|closed|open|late|sold out|back|gone|ready|off|out)"
+        r"|are (?:out|off|closed|gone|down)|stuck on|(?:runs?|running) (?:on|low|out)|lost (?:my|our|the"
+        r"|his|her))\b",
+    ),
+    _signal(
+        "identity",
+        FactCategory.ENTITY,
+        0.55,
+        r"\b(?:my name(?:'s| is)|(?:lives?|based|born|works) (?:in|at|near|for|as|with) |to (?:be"
+        r"|become) an? (?!bit|lot|little|good|great)|(?:is|are|was|'s|named"
+        r"|called|him|her|it) (?:called|named)|(?:we|i|they"
+        r"|he|she) (?:call|named|call(?:ed)?) (?:him|her|it|them)|goes by|i(?:'m| am) (?:an? |the )(?!bit"
+        r"|little|lot|mess|huge|big|newbie|total|complete|fan)[a-z]|i work (?:as|for|at|in|with|on)"
+        r"|working (?:as|for) |(?:i|we|he|she|they) (?:head up|run|manage|own|teach|study|studies|runs"
+        r"|owns|manages|teaches)\b|i do the|by (?:day|trade|profession)|(?:i|we|he|she|they)(?:'ve| have"
+        r"|'m|'re)? (?:live|lives|lived|living|been living|grew up|born|based|from|staying|stay) ?(?:in|at"
+        r"|near|on|with|from)?\b|belongs? to|speaks? (?:nothing|only|no|fluent)|(?:is|was|'s) the (?:one"
+        r"|person|guy|woman|man) who|married to|engaged to|in charge of|responsible for|majoring"
+        r"|degree in)",
+    ),
+    _signal(
+        "proposal",
+        FactCategory.DECISION,
+        0.45,
+        r"^let's (?!see|say|hope|talk|start|face|be honest|get back|continue|move on|go on|not forget|hear"
+        r"|think|look)\w+",
+    ),
+    _signal(
+        "copula",
+        FactCategory.GENERAL,
+        0.3,
+        r"^(?!(?:i|you|it|that|this|there|these|those|he|she|they|we|what|who|how|when|why|where|which|if"
+        r"|so|let|some|everyone"
+        r"|everything|people|nothing|none|one|all|here)\b)(?:[\w'-]+ ){1,5}(?:is|are|was|were) (?!what|why"
+        r"|how|that)\w"
+        r"|\bit(?:'s| is| was) (?:the|my|our|his|her) (?!first|only|best|same"
+        r"|thought)\w+ (?:\w+ ){0,3}(?:that|who)\b",
+    ),
+    _signal(
+        "necessity",
+        FactCategory.GENERAL,
+        0.3,
+        r"\b(?:i|we|he|she|they) (?:had|have|has) to (?!say|admit|think|wait|ask|laugh|be honest|agree"
+        r"|explain|find|figure)\w"
+        r"|\b(?:i|we|he|she|they)(?:'ll| will) (?!be (?:happy|glad|fine|ok)|see|find|think|let|try"
+        r"|come back|have|look|ask|keep|do|get|tell|know)\w",
+    ),
+    _signal(
+        "event",
+        FactCategory.STATE,
+        0.3,
+        r"\b(?:i|we|he|she|they)(?:'ve| have|'d| had)? (?:\w{2,10}ly |just |also |even )?(?:went|took|got"
+        r"|bought|made|met|saw|found|gave|sent|left|lost|won|came|ate|began|built|chose|drove|flew|grew"
+        r"|hid|paid|ran|sold|sang|spent|taught|wrote|wore|broke|been to|driven|known|worn|written|seen"
+        r"|done|lived|worked"
+        r"|(?!want|need|like|love|mention|talk|remember|wonder|notice|expect|ask|tri|us|laugh|appreciat"
+        r"|enjoy|learn|explain|seem|hop|figur|realiz|realis|look|decid|happen)[a-z]{2,12}ed)\b",
+    ),
+    _signal(
+        "activity",
+        FactCategory.GENERAL,
+        0.3,
+        r"\b(?:i|we)(?:'m|'re| am| are|'ve been| have been) (?:\w{2,10}ly |also |still )?(?!think|wonder"
+        r"|hop|try|feel|writ|ask|say|tell|go|be\b|do|rambl|look(?!ing (?:for|to)))[a-z]{2,12}ing\b"
+        r"|\bin the mood for\b",
+    ),
+    _signal(
+        "relation",
+        FactCategory.ENTITY,
+        0.4,
+        rf"\b(?:my|our|his|her|their)\s(?:\w+['’]?s?\s){{0,2}}(?:{_KIN})\b|^(?:dad|mum|mom|grandpa|grandad"
+        rf"|grandma|granny)\b|,\s(?:my|our|his|her|their)\s(?:[\w'-]+\s){{0,2}}[\w'-]+,",
+    ),
+    _signal(
+        "habit",
+        FactCategory.GENERAL,
+        0.3,
+        r"\b(?:i|we) (?:always |usually |mostly |often |normally )?(?!know|think|guess|have|had|hope|mean"
+        r"|see|get|feel|need|want|just|could|would|should|can|will|was|were|might|may|must|did|and|read"
+        r"|had|saw|find|understand|appreciate|wonder|remember|forgot|write|said|like|love|left|took|made"
+        r"|went)[a-z]{3,10} (?:the|my|our|a|an|it|them|him|her|with|for|at|on|in)\b",
+    ),
+    _signal(
+        "possession",
+        FactCategory.GENERAL,
+        0.38,
+        rf"\b(?:my|our|his|her|their)\s(?:[\w'’-]+\s){{1,4}}?(?:{_BE}|has|have|had|runs?|takes?|gets?"
+        rf"|starts?|moved|measures?|costs?|comes?|needs?|wants?|lives?|works?|ended|broke|keeps?|can't|can"
+        rf"|won't|will|speaks?|only)\b",
+    ),
+    _signal(
+        "holding",
+        FactCategory.GENERAL,
+        0.28,
+        r"\b(?:i|we|he|she|they)(?:'ve| have|'s| has)? (?:got|have|has|own|owns|bought|ordered|booked|paid"
+        r"|pay|drive|drives|wear|wears|take|takes|use|uses|shoot|play|plays|keep|keeps|need|needs|adopted"
+        r"|picked|received|sold|sent|returned|signed|rented|rent|spend|spent|speak|speaks|grow|eat|drink"
+        r"|read|graduated|visited|attended|fly|leave|arrive|land|dropped|fed|come|came|go|get|make|makes"
+        r"|pulled|do) (?!a (?:question|look|lot|point|feeling|problem|chance|bit|good|great)|an idea"
+        r"|no idea|to\b|been|the feeling|some (?:questions|ideas)|any|it\b|that\b|you\b|your\b)\w",
+    ),
+    _signal(
+        "plan",
+        FactCategory.GENERAL,
+        0.38,
+        r"\b(?:(?:i|we|he|she|they)(?:'m|'re|'s| am| are| is| was| were)? (?:planning|hoping|going|aiming"
+        r"|intend(?:ing|s)?|about|plan|hope|want|wants|flying|leaving|travel(?:l)?ing|moving|visiting"
+        r"|starting|getting) (?:on|for|to|out|in|from|off|married|back|through)\b|(?:is|are|it's"
+        r"|'re) going to (?:be|have|get|need|cost|take)|the (?:idea|plan|goal|aim) is|(?:i|we)(?:'d"
+        r"| would) (?:also )?(?:like|love) (?:to|a|an|the|it)|i want (?:a|an|the|it)|want to try"
+        r"|(?:he|she|they)(?:'d| would) (?:like|love)"
+        r"|looking (?:for|at) (?:a|an|the|something)|need(?:s)? (?:a|an|the|to) )",
+    ),
+    _signal(
+        "deadline",
+        FactCategory.NUMERIC,
+        0.5,
+        rf"\b(?:due|deadline|by (?:the end|noon|midnight|tomorrow|tonight|then|next|{_DAY}|{_MONTH}|close)"
+        rf"|before (?:the|noon|midnight|close|next|{_DAY}|{_MONTH}|christmas|easter)|no later than|expires?"
+        rf"|at the latest|end of (?:the )?(?:day|week|month|year|business|{_MONTH}))\b",
+    ),
+    _signal(
+        "time",
+        FactCategory.NUMERIC,
+        0.42,
+        rf"\b(?:{_DAY}|(?:half|quarter) (?:past|to) \w+|noon|midnight|every (?:\w+ )?(?:day|morning|evening"
+        rf"|week|month|night|{_DAY})|(?:next|last|this) (?:week|weekend|month|year|spring|summer|autumn"
+        rf"|fall|winter|{_DAY}|{_MONTH})|(?:in|since|until|from|of|during|next|last) (?:{_MONTH}|spring"
+        rf"|summer|autumn|winter)|weekdays|weekends|(?:a|per|each|every) (?:day|week|month|year)|tomorrow"
+        rf"|yesterday|alternate)\b",
+    ),
+    _signal(
+        "quantity",
+        FactCategory.NUMERIC,
+        0.4,
+        rf"\b(?:{_NUMBER_WORD})\s(?!of us\b|or three|weeks? ago|times?\b|more\b|things?\b|ways?\b"
+        rf"|different\b|people i\b|sides?\b)\w|\b(?:{_NUMBER_WORD}) of (?:us|them|you)\b|\b(?:strict"
+        rf"|exactly|roughly|about|around) (?:{_NUMBER_WORD})\b",
+    ),
+    _signal(
+        "reason",
+        FactCategory.GENERAL,
+        0.25,
+        r"\b(?:because|due to|on account of|that's why|so that|the reason|owing to|thanks to|since (?:the"
+        r"|my|our|it|he|she|they|i|we))\b",
+    ),
+    _signal(
+        "appearance",
+        FactCategory.GENERAL,
+        0.3,
+        r"\b(?:red|blue|green|yellow|orange|purple|violet|lilac|pink|black|white|grey|gray|brown|beige"
+        r"|navy|teal|turquoise|maroon|ivory|cream|gold|silver|oak|walnut|pine|leather|cotton|wool|size"
+        r"|small|medium|large|xl|wide|narrow|tall|diameter|height|width)\b",
+    ),
+    _signal(
+        "place",
+        FactCategory.ENTITY,
+        0.5,
+        r"\b(?:I'm|I am|[Ww]e're|[Ww]e are|[Ii]t was|[Ss]peaks?) (?:in |at |from )?[A-Z](?!')\w",
+        cased=True,
+    ),
+    _signal(
+        "contact",
+        FactCategory.ENTITY,
+        0.3,
+        r"\b(?:e-?mail|phone|mobile|landline|cell|address|reach (?:me|him|her|us|them)|write (?:back )?to"
+        r"|number is|text (?:me|him|her)|whatsapp|postcode|zip code)\b",
+    ),
+    _signal(
+        "label",
+        FactCategory.NUMERIC,
+        0.3,
+        r"\b(?:order|booking|reservation|confirmation|reference|ref|ticket|case|invoice|account|policy"
+        r"|tracking|serial|membership|student|employee|customer|licen[cs]e|passport|flight|model|version"
+        r"|pin|code|budget|deposit|price|cost|fee|rent|salary|mortgage|balance|rate)\b",
+    ),
+    _signal(
+        "subject",
+        FactCategory.GENERAL,
+        0.3,
+        r"^(?:the|my|our|his|her|their|(?!i|you|it|that|this|there|these|those|he|she|they|we|what|who|how"
+        r"|when|if|so|let|some|people|every|any|no|and|but)[a-z][\w'-]{2,20}) (?:[\w'’-]+\s){0,4}?(?!this"
+        r"|always|as\b|is\b|was\b|has\b|us\b)\w{2,12}(?:s|ed|make|put|cause)\s(?:\w+\s?){1,3}",
+    ),
+    _signal(
+        "statement",
+        FactCategory.GENERAL,
+        0.25,
+        rf"^(?:the|this|these|those|all|everything|every|each|both|most"
+        rf"|half)\s(?:[\w'’-]+\s){{0,6}}?(?:{_BE}|has|have|runs?|live[s]?|takes?|measures?|costs?|came"
+        rf"|comes|goes|moved|belongs|wants?|needs?|starts?|ends?|kicks|works)\b",
+    ),
+    _signal(
+        "address",
+        FactCategory.ENTITY,
+        0.75,
+        r"\b\d{1,5}[a-z]?,?\s(?:[A-Z][\w'’.-]{1,20}\s){1,3}(?:Street|St|Avenue|Ave|Road|Rd|Lane|Ln|Drive"
+        r"|Dr|Crescent|Court|Ct|Place|Pl|Square|Sq|Way|Boulevard|Blvd|Terrace|Close|Row|Hill|Park)\b",
+        cased=True,
+    ),
+)
+"""What a user's clause may state. Weights below 0.33 need another signal, or words that are specific."""
+
+_DONE = r"(?:\w{2,}ed|put|set|made|sent|left|kept|held|paid|bought|drawn|chosen|written|taken|given|found|got|lost|cut)"
+"""A participle: of any regular verb, or of one of the commonest others."""
+
+ASSISTANT = (
+    _signal(
+        "commitment",
+        FactCategory.DECISION,
+        0.6,
+        r"\b(?:i've|i have|i|we've|we have) (?:just |now |already |also )?(?:booked|reserved|scheduled"
+        r"|cancelled|canceled|ordered|registered|opened|issued|refunded|sent|shipped|updated|arranged"
+        r"|set up|changed|moved|extended|applied|waived|confirmed|noted)\b|\b(?:i'll|i will|we'll"
+        r"|we will) (?:send|call|ship|refund|deliver|remind|email|book|arrange|replace|credit|return"
+        r"|contact|ring|escalate|waive|collect|deduct|pick (?:it|them) up)\b"
+        rf"|\byour (?:[\w'-]+ ){{0,5}}?[\w-]+(?: (?:is|are|was|were|has been|have been)|'s been)"
+        rf" (?:now |already |still |just )?{_DONE}\b"
+        r"|\b(?:we agreed|as agreed|you(?:'re| are) (?:booked|confirmed|all set for)|appointment is)\b",
+    ),
+    _signal(
+        "reference",
+        FactCategory.NUMERIC,
+        0.7,
+        r"\b(?:confirmation|reference|ticket|case|order|booking|reservation|tracking|receipt|invoice|claim"
+        r"|transaction|request|registration|ref|appointment|policy|account|pnr"
+        r"|rma)\b[\s\w#'’.-]{0,30}(?:is|:|#|no\.?|number|code)",
+    ),
+    _signal(
+        "told",
+        FactCategory.GENERAL,
+        0.4,
+        r"(?<!if )(?<!when )(?<!whether )\b(?:"
+        r"your (?:[\w'-]+ ){1,6}?(?:is|are|was|were|will|has|have|had|must|can't|doesn't|comes?|came|costs?|got"
+        r"|starts?|ends?|expires?|runs?|leaves?|arrives?|takes?|needs?)\b"
+        r"|you(?:'re| are|'ve| have|'ll| will| got| scored| need| must| owe| paid| pay| leave| arrive)\b"
+        r"(?! (?:like|love|find|want|see)\b))",
+    ),
+)
+"""What an assistant's clause may state: commitments and what became of the listener's things; the labels of ids; and
+about the listener's affairs in general what has something definite in it."""
+
+_FIRST_NAME = re.compile(
+    r"^(?!(?:It|This|That|There|These|Those|They|He|She|We|You|I|What|Who|How|Where|Why|When|Which"
+    r"|Everything|Everyone|Everybody|People|Nothing|Nobody|Someone|Something|All|My|Our|Your|His|Her"
+    r"|Their|The|A|An|Some|Most|Many)\b)"
+    r"[A-ZÀ-ÖØ-ÞĀ-Ž][\w'-]{1,30}(?:\s[A-Z][\w'-]{1,30}){0,2}(?='s\s|\s(?:is|are|was|were|has|had|will"
+    r"|wants|needs|left|can|can't|likes|loves|hates|works|lives|says|said|starts|takes|does|doesn't"
+    r"|speaks|plays|moved|told|just)\b|,\s(?:my|our|his|her|their|the|a|an|who)\s)"
+)
+
+_ATTRIBUTE = re.compile(
+    r"\b(?:my|our|the|his|her|their|your)\s(?:(?-i:new)\s)?((?:[\w'-]{1,20}\s){0,3}?[\w'-]{1,20})"
+    r"(?:(?:\snumber|(?<=mail)\saddress)?\s(?:is|are|was|were|has|will|(?:just\s)?changed)\b|'s\s)",
+    re.IGNORECASE,
+)
+
+_MONTHS = (
+    "january|february|march|april|may|june|july|august|september|october|november|december"
+    "|jan|feb|mar|apr|jun|jul|aug|sept|oct|nov|dec"
+)
+_NUMBERS = (
+    "two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen"
+    "|nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|dozen|couple|pair|half|twice"
+    "|double|single|grand"
+)
+_CAPITALISED = r"(?<=[a-z,] )(?!I\b|I['’])[A-ZÀ-Ý][a-zà-ÿ]{1,30}"
+
+ANSWERS = {
+    "requirement": AnswerForms(
+        r"\b(?:have|has|need|needs) to\b|\bmust\b|\brequire",
+        r"\b(?:have|has|need|needs|ought) to\b|\bmust\b|\brequire|\bneeds?\b",
+    ),
+    "reason": AnswerForms(
+        r"\bwhy\b|\breason\b|how come",
+        r"\b(?:because|since|due to|so that|so (?:i|we|he|she|they)|on account of|owing to|thanks to|that's why"
+        r"|as (?:i|we|it|the|he|she|they))\b|,\s(?:the|my|our|it|he|she|they|i|we) \w",
+    ),
+    "occupation": AnswerForms(
+        r"\b(?:job|occupation|profession|trade|career)\b|for (?:work|a living)|earn",
+        r"\b(?:i|he|she|we|they)(?:'m| am|'s| is|'re| are|'ve| have)? (?:an? |\w{1,12}ing to be |been )"
+        r"|\bas an? |\bby (?:day|trade)\b|for a living|working life|pays? my|\bwork(?:s|ed|ing)? (?:as|at|for|in)\b",
+    ),
+    "money": AnswerForms(
+        r"how (?:much|expensive)|\b(?:price|costs?|fee|rate|rent|budget|salary|deposit|debt|sum|pay)\b",
+        r"[$€£¥₩]\s?[0-9]|[0-9]\s?(?:k\b|€|£|\$|euros?\b|dollars?\b|pounds?\b|quid\b|bucks\b|francs\b|won\b|yen\b)"
+        rf"|\b(?:{_NUMBERS})\s(?:[a-z]{{1,12}}\s)?(?:euros?|dollars?|pounds?|quid|bucks|francs|won|yen|grand|cents)\b"
+        rf"|\b(?:tenner|fiver|grand|quid)\b|(?:[0-9]|\b(?:{_NUMBERS}))\s(?:a|an|per|each)\s\w"
+        r"|\b[0-9]{1,3},[0-9]{3}\b",
+    ),
+    "count": AnswerForms(r"how many|number of", rf"[0-9]|\b(?:{_NUMBERS})\b"),
+    "measure": AnswerForms(
+        r"how (?:long|wide|tall|high|far|big|old|heavy|deep|large|often|fast|small)"
+        r"|\b(?:size|length|width|height|weigh|weight|dimensions|distance|duration)\b",
+        rf"[0-9]|\b(?:{_NUMBERS})\b",
+    ),
+    "time": AnswerForms(
+        r"\bwhen\b|what (?:time|day|date|year|month)|which (?:day|date|month|year|evening|morning)|how soon|deadline"
+        r"|\bdate\b|cut-?off|birthday|anniversary",
+        rf"\b(?:{_MONTHS}|{_DAY}|noon|midnight|midday|dawn|dusk|sunset|sunrise|mornings?|evenings?|afternoons?|nights?"
+        r"|tonight|tomorrow|weekends?|weekdays|spring|summer|autumn|fall|winter|christmas|easter|new year|end of"
+        r"|o'clock|before|after|until|till|by the|next (?:week|month|year)|term|holidays)\b"
+        r"|\b(?:half|quarter|ten|twenty|five) (?:past|to) "
+        rf"|\b(?:half|at|after|before|by|until) (?:[0-9]|(?:{_NUMBERS})\b)"
+        r"|\b[0-9]{1,2}(?::[0-9]{2}|\s?[ap]\.?m\b|(?:st|nd|rd|th)\b)",
+    ),
+    "contact": AnswerForms(
+        r"e-?mail|phone|\breach(?:ed)?\b|contact|\bdial|\burl\b|website|\blink\b",
+        r"@|[0-9]{3}[\s.-][0-9]{3}|\+[0-9]|https?:|www\.|\b[a-z0-9-]{1,40}\.[a-z]{2,12}/|[a-z]_[a-z]|[0-9]-[0-9]{3}",
+    ),
+    "code": AnswerForms(
+        r"\b(?:number|code|id|reference|pin|password|serial|pnr)\b",
+        r"\b(?=[\w-]{0,24}[0-9])(?:[A-Z]{1,6}-?[0-9]|[A-Z0-9]{2,12}-[A-Z0-9])|[0-9]{3}|[a-z]-[0-9]|#[0-9]",
+    ),
+    "place": AnswerForms(
+        r"\bwhere\b|which (?:city|country|town|place|region|island|street|room|village)"
+        r"|\b(?:address|location|venue|destination|hometown)\b",
+        r"\b(?:in|at|near|to|from|on|outside|inside|into|over|under|behind|next to|beside|above|below|around)\s\w",
+    ),
+    "person": AnswerForms(
+        r"\bwho(?:m|se)?\b|\bname\b|\bcalled\b",
+        rf"{_CAPITALISED}|\b(?:Dr|Mr|Mrs|Ms|Prof)\b|\b(?:[Mm]y|[Oo]ur|[Hh]is|[Hh]er|[Tt]heir)\s[\w-]{{1,20}},"
+        r"|^[A-Z][a-z]{1,20},|\b(?:named|called)\b",
+    ),
+    "name": AnswerForms(
+        r"\b(?:brand|company|firm|employer|make|model|program|software|app|product|called|city|country|language|title"
+        r"|which)\b",
+        rf"{_CAPITALISED}|^[A-Z][a-z]{{1,20}} (?:is|has|was)\b|[A-Z]{{2}}",
+    ),
+    "condition": AnswerForms(
+        r"(?:what|which) (?:condition|terms|case|circumstances)|what happens|\bif\b",
+        r"\b(?:if|unless|provided|providing|as long as|so long as|once|when|whenever|only|should|in case|except"
+        r"|as soon as|until)\b",
+    ),
+    "prohibition": AnswerForms(
+        r"n['’]t\b|cannot|\bnot\b|forbid|prohibited|banned|avoid|off[- ]limits|no-go",
+        r"\b(?:never|nobody|no one|not|no|without|avoid|stop|keep|leave|off|out of|cannot)\b|n['’]t\b",
+    ),
+    "preference": AnswerForms(
+        r"\b(?:likes?|prefers?|favou?rite|dislikes?|hates?|enjoys?|rather|suits?)\b",
+        r"\b(?:prefer|rather|loves?|hates?|likes?|over|favou?rite|enjoy|can't (?:stand|bear)|more|best|better|fan|never"
+        r"|give me|live on|thing)\b",
+    ),
+    "decision": AnswerForms(
+        r"\b(?:decided?|choose|chose|chosen|pick(?:ed)?|agreed|selected|settled|rejected)\b",
+        r"\b(?:decided|settled|agreed|chose|chosen|went (?:for|with)|going (?:for|with)|gone for|go for|picked|picking"
+        r"|voted|in the end|after all|ended up|let's|it is|won|giving|turning down|cancel|taking|i'll|we'll|we're)\b",
+    ),
+    "plan": AnswerForms(
+        r"\b(?:will|plans?|wants?|intends?|hopes?|going to|dream|goal)\b",
+        r"\b(?:will|plan|planning|going to|want|hoping|hope|idea is|next year|someday|one day|aim|intend)\b"
+        r"|'(?:ll|d love|m \w{2,12}ing|re \w{2,12}ing)\b",
+    ),
+    "state": AnswerForms(
+        r"\b(?:wrong|matter|state|status|problem|happened|working|issue)\b",
+        r"\b(?:broken|stopped|failing|still|again|out|stuck|flat|never|leak|dead|died|torn|no longer|off|slipping"
+        r"|drips?|drops?|since|has)\b",
+    ),
+}
+
+ENGLISH = Language(
+    name="English",
+    script="latin",
+    markers=MARKERS,
+    stop_words=STOP_WORDS,
+    common_words=COMMON_WORDS,
+    base_forms=BASE_FORMS,
+    stemmer="english",
+    general_nouns=GENERAL_NOUNS,
+    thesaurus="english_thesaurus",
+    answers=ANSWERS,
+    forget=FORGET,
+    said_instead=SAID_INSTEAD,
+    text_task=TEXT_TASK,
+    signals=SIGNALS,
+    assistant=ASSISTANT,
+    names=PROPER_NAME,
+    first_name=_FIRST_NAME,
+    topic=_ATTRIBUTE,
+    listener=LISTENER,
+    lead_ins=LEAD_INS,
+    question=QUESTION,
+    request=REQUEST,
+    task=TASK,
+    asking=ASKING,
+    seeking=SEEKING,
+    tag=TAG,
+    given=GIVEN,
+    reported=REPORTED,
+    supposition=SUPPOSITION,
+    condition=CONDITION,
+    chit_chat=CHIT_CHAT,
+    joiner=JOINER,
+)

@@ -1,11 +1,16 @@
-"""Values that look the same in every language: addresses, codes, amounts, dates, times, quantities."""
+"""What holds in every language (addresses, codes, amounts, dates, times), and questions in languages without a file."""
 
 import re
 
 from arc_common.facts import FactCategory
-from arc_common.text.languages.signal import Signal
+from arc_common.text.languages.language import Signal, word_set
 
-__all__ = ["ANCHORS", "CODE", "NUMBER"]
+MARKERS = word_set(
+    "el la los las de del que en un una unos unas por con para es está y su mi yo le les des du et est je vous il elle "
+    "nous dans pour avec sur pas ne une mon ma mes il lo gli che di non per sono è e o os um uma não com meu minha het "
+    "een van ik niet maar op te dat zijn wij jij og det att som jag inte på av han hon bir ve bu için yang dan di saya"
+)
+"""Frequent words of languages in Latin letters that have no file: English, as ever, serves for these."""
 
 _DIGIT = re.compile(r"\d")
 _AT = re.compile("@")
@@ -150,4 +155,27 @@ ANCHORS = (
         anchor=True,
         needs=_QUOTE,
     ),
+)
+
+SEEKING_LATIN = re.compile(
+    # words that ask, requests, and what was forgotten: Spanish, Portuguese, French, German, Italian, Dutch and others
+    r"(?<!\w)(?:¿|qué|quién(?:es)?|cuál(?:es)?|cuándo|dónde|cómo|cuánt[oa]s?|d[ai]me|deme|recu[eé]rdame|mu[eé]strame"
+    r"|ay[uú]dame|olvid(?:é|ado)|no\s(?:recuerdo|me\sacuerdo)|por\sfavor|qual|quais|quem|quando|onde|quant[oaie]s?"
+    r"|diga|lembre|esqueci|(?:le|la)?quel(?:le)?s?|qui|où|combien|pourquoi|quoi|est-ce|qu['’]est|dis[-\s]moi|rappelle"
+    r"|\w{2,20}-(?:moi|nous)|\w{1,20}-(?:t-)?(?:je|tu|il|elle|on|vous|ils|elles)|oublié|me\ssouviens|s['’]il\s(?:te|vous)"
+    r"|svp|stp|wer|wen|wem|wie|wo|woher|wohin|wann|warum|wieso|weshalb|welche[rsnm]?|wieviel|wessen|(?:sag|gib|zeig|nenn)e?"
+    r"\smir|hilf|erinner\w{1,3}|vergessen|weiß\s(?:ich\s)?nicht|bitte|chi|dove|perché|quale|quali|dimmi|ricordami"
+    r"|dimenticato|per\sfavore|wanneer|waar|welke|hoeveel|nerede|kimin|kaç|siapa|berapa|kapan|mana)(?!\w)"
+    # at the beginning also without accents, and verbs before their subjects
+    r"|^(?:y\s|e\s|et\s|und\s)?(?:que|cual(?:es)?|cuando|donde|como|quien(?:es)?|cuant[oa]s?|por\sque|comment|quand"
+    r"|(?:me\s)?(?:puede|podría)s?|sabes|recuerdas|te\sacuerdas|(?:tu\s)?peux|(?:vous\s)?pouvez|ist|sind|war|hat|hast"
+    r"|habe?|haben|kann|kannst|können|könntest|könnten|weißt|kennst|gibt)\s\w",
+    re.IGNORECASE,
+)
+SEEKING_CYRILLIC = re.compile(
+    r"(?<!\w)(?:кто|ко(?:го|му)|кем|что|ч(?:его|ему|ем|ём)|ч(?:ей|ья|ье|ьё|ьи|ью)|где|куда|откуда|когда|как"
+    r"|как(?:ой|ая|ое|ие|ую|ого|ому|им|ом|их|ими)|скольк\w{1,3}|почему|зачем|ли|разве|напомни\w*|скажи\w*|подскажи\w*"
+    r"|покажи\w*|найди\w*|дай(?:те)?|назови\w*|повтори\w*|расскажи\w*|перечисли\w*|напиши\w*|помоги\w*|помни(?:шь|те)"
+    r"|знае(?:шь|те)|може(?:шь|те)|не\s(?:помню|знаю)|вспомнить|узнать|забыл\w*|пожалуйста|хто|де|коли|скільки)(?!\w)",
+    re.IGNORECASE,
 )

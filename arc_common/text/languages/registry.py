@@ -1,114 +1,52 @@
-"""Which rules apply to a sentence: by its script, because a chat changes language from one line to the next."""
+"""The languages that arc knows, and the detector that tells which one a text is in."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
 
-from arc_common.text.languages import chinese_japanese, english, english_signals, korean, korean_signals
-from arc_common.text.languages.signal import Hinted, Signal
+from arc_common.text.languages import fallback
+from arc_common.text.languages.chinese_japanese import CHINESE_JAPANESE
+from arc_common.text.languages.english import ENGLISH
+from arc_common.text.languages.korean import KOREAN
+from arc_common.text.languages.language import Language
 
-__all__ = ["CHINESE_JAPANESE", "ENGLISH", "KOREAN", "Rules", "rules_for"]
+LANGUAGES = (ENGLISH, KOREAN, CHINESE_JAPANESE)
+"""The first of each script serves where nothing tells it from the others."""
+
+_LATIN = tuple(one for one in LANGUAGES if one.script == "latin")
+OTHER_MARKERS = frozenset().union(*(language.markers for language in _LATIN[1:]))
+"""Of languages in Latin letters other than English: a text without one of these is in none of them."""
+
+_HANGUL = re.compile(r"[가-힣]+")
+_HAN_OR_KANA = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]+")
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """What arc knows of one language.
+def detect(text: str) -> Language:
+    """Return the language that a text is most likely in.
 
-    Args:
-        signals: What a user's clause may state.
-        assistant: What an assistant's clause may state.
-        lead_ins: What a sentence may begin with and lose nothing without.
-        question: Matches a sentence that asks.
-        request: Matches a question that asks for something to be done.
-        task: Matches a request that states nothing: for information, for a text.
-        asking: Matches the beginning of a clause that asks.
-        seeking: Matches a clause that looks for something: a question with or without its mark, a request.
-        tag: Matches a question that only asks to agree with what is stated.
-        given: Matches where a question ends and the reason for it begins.
-        reported: Matches a question that somebody tells of, from the verb of asking to the word that asks.
-        supposition: Matches a sentence of what is only imagined.
-        condition: Matches a clause that says in which case a question is asked.
-        chit_chat: Matches courtesies and comments on the conversation itself.
-        joiner: Matches the words in front of which a long clause may be divided.
+    - Told sentence by sentence, because a chat changes its language from one line to the next.
+    - By script first, unless what is in another script are only names in a sentence ("my name is 김민수").
+    - Within a script by the words that only one language has; English where nothing tells.
     """
-
-    signals: Sequence[Signal]
-    assistant: Sequence[Signal]
-    lead_ins: re.Pattern[str]
-    question: re.Pattern[str]
-    request: re.Pattern[str]
-    task: re.Pattern[str]
-    asking: re.Pattern[str]
-    seeking: re.Pattern[str]
-    tag: re.Pattern[str]
-    given: re.Pattern[str]
-    reported: re.Pattern[str] | Hinted
-    supposition: re.Pattern[str] | Hinted
-    condition: re.Pattern[str]
-    chit_chat: re.Pattern[str]
-    joiner: re.Pattern[str]
+    hangul, han = _HANGUL.findall(text), _HAN_OR_KANA.findall(text)
+    if not hangul and not han:
+        return _by_words(text)[0]
+    language, words = _by_words(text)
+    if words > len(hangul) + len(han):
+        return language
+    return KOREAN if hangul and len("".join(hangul)) >= len("".join(han)) else CHINESE_JAPANESE
 
 
-ENGLISH = Rules(
-    signals=english_signals.SIGNALS,
-    assistant=english_signals.ASSISTANT,
-    lead_ins=english.LEAD_INS,
-    question=english.QUESTION,
-    request=english.REQUEST,
-    task=english.TASK,
-    asking=english.ASKING,
-    seeking=english.SEEKING,
-    tag=english.TAG,
-    given=english.GIVEN,
-    reported=english.REPORTED,
-    supposition=english.SUPPOSITION,
-    condition=english.CONDITION,
-    chit_chat=english.CHIT_CHAT,
-    joiner=english.JOINER,
-)
-KOREAN = Rules(
-    signals=korean_signals.SIGNALS,
-    assistant=korean_signals.ASSISTANT,
-    lead_ins=korean.LEAD_INS,
-    question=korean.QUESTION,
-    request=korean.REQUEST,
-    task=korean.TASK,
-    asking=korean.ASKING,
-    seeking=korean.SEEKING,
-    tag=korean.TAG,
-    given=korean.GIVEN,
-    reported=korean.REPORTED,
-    supposition=korean.SUPPOSITION,
-    condition=korean.CONDITION,
-    chit_chat=korean.CHIT_CHAT,
-    joiner=korean.JOINER,
-)
-CHINESE_JAPANESE = Rules(
-    signals=chinese_japanese.SIGNALS,
-    assistant=chinese_japanese.ASSISTANT,
-    lead_ins=chinese_japanese.LEAD_INS,
-    question=chinese_japanese.QUESTION,
-    request=chinese_japanese.REQUEST,
-    task=chinese_japanese.TASK,
-    asking=chinese_japanese.ASKING,
-    seeking=chinese_japanese.SEEKING,
-    tag=chinese_japanese.TAG,
-    given=chinese_japanese.GIVEN,
-    reported=chinese_japanese.REPORTED,
-    supposition=chinese_japanese.SUPPOSITION,
-    condition=chinese_japanese.CONDITION,
-    chit_chat=chinese_japanese.CHIT_CHAT,
-    joiner=chinese_japanese.JOINER,
-)
-
-_HANGUL = re.compile(r"[가-힣]")
-_HAN_OR_KANA = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+def with_other_scripts(language: Language) -> tuple[Language, ...]:
+    """Return a language and the first of each other script: what a text in that language may be mixed with."""
+    first = {one.script: one for one in reversed(LANGUAGES)} | {language.script: language}
+    return tuple(first[script] for script in dict.fromkeys(one.script for one in LANGUAGES))
 
 
-def rules_for(sentence: str) -> Rules:
-    """The rules of the language that a sentence is most likely in; English where the script doesn't tell."""
-    hangul = len(_HANGUL.findall(sentence))
-    other = len(_HAN_OR_KANA.findall(sentence))
-    if hangul and hangul >= other:
-        return KOREAN
-    return CHINESE_JAPANESE if other else ENGLISH
+def _by_words(text: str) -> tuple[Language, int]:
+    """Return the language in Latin letters with the most markers in a text, and how many these are."""
+    words = [word.replace("’", "'") for word in _WORD.findall(text.lower())]
+    counts = [sum(word in language.markers for word in words) for language in _LATIN]
+    most = max(counts)
+    if most <= sum(word in fallback.MARKERS for word in words):
+        return ENGLISH, 0
+    return _LATIN[counts.index(most)], most

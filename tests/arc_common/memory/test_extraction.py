@@ -10,8 +10,8 @@ from arc_common.exceptions import InvalidInputError
 from arc_common.facts import FactCategory
 from arc_common.memory.facts.extraction import extract_facts
 from arc_common.messages import ARC_MARK, ContentPart, Message, Role
-from arc_common.text.languages.registry import ENGLISH
-from arc_common.text.languages.signal import find
+from arc_common.text.languages.english import ENGLISH
+from arc_common.text.languages.language import find
 from tests.arc_common.memory.conversations import FACT_SETS, build_conversation, load_facts
 
 

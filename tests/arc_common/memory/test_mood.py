@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arc_common.text.languages.clauses import Mood, parts_of
-from arc_common.text.languages.registry import rules_for
+from arc_common.text.clauses import Mood, parts_of
+from arc_common.text.languages.registry import detect
 
 WORDS = ["I", "asked", "if", ",", "what", "?", "since", "we", "는지", "몰라요"]
 
 
 def moods(sentence: str) -> list[tuple[str, Mood]]:
-    return [(part.text.strip(), part.mood) for part in parts_of(sentence, rules_for(sentence))]
+    return [(part.text.strip(), part.mood) for part in parts_of(sentence, detect(sentence))]
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_part_has_the_mood_of_its_form(sentence: str, expected: list[tuple[str
 def test_parts_are_verbatim_and_in_order(sentence: str) -> None:
     """Whatever the text."""
     at = 0
-    for part in parts_of(sentence, rules_for(sentence)):
+    for part in parts_of(sentence, detect(sentence)):
         at = sentence.index(part.text, at) + len(part.text)
 
 
@@ -65,5 +65,5 @@ def test_hostile_sentences_cost_linear_time(piece: str) -> None:
     """Longer than any sentence that comes here."""
     sentence = piece * (20_000 // len(piece)) + "?"
     start = time.process_time()
-    parts_of(sentence, rules_for(sentence))
+    parts_of(sentence, detect(sentence))
     assert time.process_time() - start < 2

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from arc_common.text.languages.questions import seeks
+from arc_common.text.clauses import seeks
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ _WORDS = ["The", "ships'", "well-known", "ORD-7731", "--", "—", "1,240", "don'
 def test_a_text_has_the_terms_of_its_words(text):
     """Whether its words are looked up all at once, one by one, or not at all, and whichever have one term."""
     words = analyzer._words(analyzer._fold(text))
-    terms = analyzer._with_pairs(analyzer._terms_of_word(word, query=False) for word in words)
+    terms = analyzer._with_pairs(analyzer._terms_of_word(word) for word in words)
     assert analyze(text) == terms == analyze(text)
     known = " ".join(chunk for chunk in text.lower().split() if chunk in analyzer._one_term)
     assert analyze(known) == [term for chunk in known.split() for term in analyze(chunk)]

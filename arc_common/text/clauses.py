@@ -5,14 +5,21 @@ statement and state nothing. Told by form alone: the order of words, verbs of as
 condition that is laid down ("if it rains, we stay in") is a statement; one that a question is asked for is not.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from arc_common.text.languages.registry import Rules
-from arc_common.text.sentences import clauses_of
+from arc_common.text.languages import fallback
+from arc_common.text.languages.language import Language
+from arc_common.text.languages.registry import detect
+from arc_common.text.sentences import clauses_of, sentences_of
 
-__all__ = ["Mood", "Part", "parts_of"]
+_MARK = re.compile(r"\?(?!\w)|[？؟]")
+_CYRILLIC_LETTER = re.compile(r"[\u0400-\u04ff]")
+_UNKNOWN_LETTER = re.compile(
+    r"(?![\u3005\u3040-\u30ff\u3130-\u318f\u3400-\u9fff가-힣\uff21-\uff9f])[^\W\d_\u0000-\u024f\u0400-\u04ff\u1e00-\u1eff]"
+)
 
 _FEWEST_WORDS = 2
 """Of what stands in front of a reported question: less than this ("Hi") only leads to it."""
@@ -36,7 +43,7 @@ class Part:
     mood: Mood
 
 
-def parts_of(sentence: str, rules: Rules) -> list[Part]:
+def parts_of(sentence: str, language: Language) -> list[Part]:
     """The parts of a sentence that state something or ask for something to be done, in order; often all of it.
 
     - A supposition gives nothing; of a question what stands in front of it, but for a condition ("if I move to Busan"),
@@ -44,57 +51,59 @@ def parts_of(sentence: str, rules: Rules) -> list[Part]:
     - A request for something to be done is a part; one for information or a text is not.
     - Linear in the sentence.
     """
-    if rules.supposition.search(sentence):
+    if language.supposition.search(sentence):
         return []
-    if not rules.question.search(sentence) and not _asks_in_case(sentence, rules):
-        return [Part(text, Mood.STATED) for text in _without_reported(sentence, rules)]
-    if rules.tag.search(sentence):
-        return [Part(text, Mood.CONFIRMED) for text in _without_reported(sentence, rules)]
-    start = _start_of_question(sentence, rules)
+    if not language.question.search(sentence) and not _asks_in_case(sentence, language):
+        return [Part(text, Mood.STATED) for text in _without_reported(sentence, language)]
+    if language.tag.search(sentence):
+        return [Part(text, Mood.CONFIRMED) for text in _without_reported(sentence, language)]
+    start = _start_of_question(sentence, language)
     asked = sentence[start:]
-    given = rules.given.search(asked)
+    given = language.given.search(asked)
     behind = asked[given.start() :].rstrip(" ?") if given else ""
     asked = asked[: given.start()] if given else asked
-    is_request = rules.request.search(asked) is not None and not rules.task.search(asked)
-    before = [sentence[:start]] if is_request else _without_conditions(sentence[:start], rules)
-    parts = [Part(text, Mood.STATED) for stated in before for text in _without_reported(stated, rules)]
+    is_request = language.request.search(asked) is not None and not language.task.search(asked)
+    before = [sentence[:start]] if is_request else _without_conditions(sentence[:start], language)
+    parts = [Part(text, Mood.STATED) for stated in before for text in _without_reported(stated, language)]
     if is_request:
         parts.append(Part(asked, Mood.REQUESTED))
     return [part for part in (*parts, Part(behind, Mood.STATED)) if part.text.strip()]
 
 
-def _asks_in_case(sentence: str, rules: Rules) -> bool:
+def _asks_in_case(sentence: str, language: Language) -> bool:
     """Whether a sentence asks behind a condition; the question mark may be missing."""
     clauses = clauses_of(sentence)
-    return any(rules.condition.search(sentence[start:end]) for start, end in clauses[:-1]) and any(
-        rules.asking.match(sentence, start) for start, _ in clauses[1:]
+    return any(language.condition.search(sentence[start:end]) for start, end in clauses[:-1]) and any(
+        language.asking.match(sentence, start) for start, _ in clauses[1:]
     )
 
 
-def _without_conditions(text: str, rules: Rules) -> list[str]:
+def _without_conditions(text: str, language: Language) -> list[str]:
     """The parts of a text between the clauses that say in which case a question is asked."""
     parts, rest = [], 0
     for start, end in clauses_of(text):
-        if rules.condition.search(text[start:end]):
+        if language.condition.search(text[start:end]):
             parts.append(text[rest:start])
             rest = end
     return [part for part in (*parts, text[rest:]) if part.strip(" ,;:，；：、") or not parts]
 
 
-def _start_of_question(sentence: str, rules: Rules) -> int:
+def _start_of_question(sentence: str, language: Language) -> int:
     """Where a question begins in its sentence: at its first clause in the order of a question, else at its last one."""
-    starts = [start for start, _ in clauses_of(sentence)] + [match.end() for match in rules.joiner.finditer(sentence)]
+    starts = [start for start, _ in clauses_of(sentence)] + [
+        match.end() for match in language.joiner.finditer(sentence)
+    ]
     for start in sorted(starts):
-        if rules.asking.match(sentence, start):
+        if language.asking.match(sentence, start):
             return start
     return max(starts, default=0)
 
 
-def _without_reported(text: str, rules: Rules) -> Iterator[str]:
+def _without_reported(text: str, language: Language) -> Iterator[str]:
     """What is left of a text without the questions that it reports, each to the end of its clause."""
     rest = 0
     for start, end in clauses_of(text):
-        reported = rules.reported.search(text, start, end)
+        reported = language.reported.search(text, start, end)
         if reported is not None and reported.start() >= rest:
             before = text[rest : reported.start()].strip(" ,;:")
             if len(before.split()) >= _FEWEST_WORDS:
@@ -102,3 +111,21 @@ def _without_reported(text: str, rules: Rules) -> Iterator[str]:
             rest = end
     if (behind := text[rest:].strip(" ,;:")) or not rest:
         yield behind if rest else text
+
+
+def seeks(text: str) -> bool:
+    """Return whether a text looks for something: a question with or without its mark, a request, what was forgotten.
+
+    Told by form alone, and in favour of looking: a statement that is taken for a question costs a few tokens, while a
+    question that is taken for a statement gets less back. Text in an unknown script looks for something. Linear.
+    """
+    return any(map(_seeks, sentences_of(text)))
+
+
+def _seeks(sentence: str) -> bool:
+    if _MARK.search(sentence) or _UNKNOWN_LETTER.search(sentence) or fallback.SEEKING_LATIN.search(sentence):
+        return True
+    if _CYRILLIC_LETTER.search(sentence):
+        return fallback.SEEKING_CYRILLIC.search(sentence) is not None
+    seeking = detect(sentence).seeking
+    return any(seeking.search(sentence[start:end]) for start, end in clauses_of(sentence))
