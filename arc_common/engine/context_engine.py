@@ -16,6 +16,7 @@ from arc_common.exceptions import ConfigurationError, InvalidInputError
 from arc_common.observability import Observer, SilentObserver
 from arc_common.protocols import (
     ChatModel,
+    ContradictionDetector,
     ConversationStore,
     Embedder,
     Retriever,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from arc_common.engine.documents import Corpus
     from arc_common.engine.memories import Memories
+    from arc_common.memory.long_term.contradictions import Contradictions
     from arc_common.memory.summaries.service import HierarchicalMemory
     from arc_common.protocols import QueryTransformer, Reranker
     from arc_common.rag import RagPipeline
@@ -64,6 +66,7 @@ class ContextEngine:
         token_counter: TokenCounter | None = None,
         retriever: "Retriever | RagPipeline | None" = None,
         compression: CompressionStrategy | None = None,
+        contradiction_detector: ContradictionDetector | None = None,
         settings: "ArcSettings | None" = None,
         observer: Observer | None = None,
         on_save_error: SaveErrorHandler | None = None,
@@ -83,6 +86,8 @@ class ContextEngine:
             retriever: Finds documents for each turn, in place of `engine.documents`.
             compression: What is tried on a history near its limit, before turns leave; by default what
                 `settings.context.compression` names.
+            contradiction_detector: Tells which facts and memories a new one ends, in place of the rules; an entailment
+                model, for example. Whenever it fails, the rules decide.
             settings: The knobs; by default those of the environment.
             observer: Receives counts and times.
             on_save_error: Called when `save_turn` could not save.
@@ -102,6 +107,7 @@ class ContextEngine:
             ("summary_model", summary_model, ChatModel),
             ("embedder", embedder, Embedder),
             ("compression", compression, CompressionStrategy),
+            ("contradiction_detector", contradiction_detector, ContradictionDetector),
             ("retriever", retriever, Retriever),
         ):
             if value is not None and not isinstance(value, kind):
@@ -129,6 +135,7 @@ class ContextEngine:
             new_id=new_id or _new_id,
             workers=Workers(threads, name="arc"),
             compression=compression or _compression(settings),
+            contradictions=_contradictions(contradiction_detector, observer),
             retriever=retriever,
         )
         if settings.summary.enabled:
@@ -374,6 +381,7 @@ def _hierarchy(runtime: Runtime, model: ChatModel | None) -> "HierarchicalMemory
         observer=observer,
         clock=runtime.clock,
         new_id=runtime.new_id,
+        contradictions=runtime.contradictions,
     )
     return HierarchicalMemory(
         summaries,
@@ -384,6 +392,15 @@ def _hierarchy(runtime: Runtime, model: ChatModel | None) -> "HierarchicalMemory
         observer=observer,
         clock=runtime.clock,
     )
+
+
+def _contradictions(detector: ContradictionDetector | None, observer: Observer | None) -> "Contradictions | None":
+    """Wrap a user's detector; without one nothing is imported here."""
+    if detector is None:
+        return None
+    from arc_common.memory.long_term.contradictions import Contradictions  # noqa: PLC0415 - as above
+
+    return Contradictions(detector, observer=observer)
 
 
 def _compression(settings: "ArcSettings") -> CompressionStrategy | None:

@@ -21,6 +21,7 @@ from arc_common.tokens.compression import CompressionStrategy
 from arc_common.tokens.counters import CachedTokenCounter
 
 if TYPE_CHECKING:
+    from arc_common.memory.long_term.contradictions import Contradictions
     from arc_common.memory.long_term.service import LongTermMemory
     from arc_common.memory.recall.service import SessionRecall
     from arc_common.memory.summaries.service import HierarchicalMemory
@@ -87,6 +88,7 @@ class Runtime:
     new_id: Callable[[], str]
     workers: Workers
     hierarchy: "HierarchicalMemory | None" = None
+    contradictions: "Contradictions | None" = None
     compression: CompressionStrategy | None = None
     closed: bool = False
     own_index: "IndexStore | None" = None
@@ -191,6 +193,7 @@ class Runtime:
                     observer=self.observer,
                     clock=self.clock,
                     unhurried=self.hierarchy.unhurried if self.hierarchy else list,
+                    contradictions=self.contradictions,
                 )
         return self.own_long_term
 

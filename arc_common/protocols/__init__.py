@@ -11,6 +11,7 @@ from arc_common.messages import Message, check_identifier
 
 __all__ = [
     "ChatModel",
+    "ContradictionDetector",
     "Conversation",
     "ConversationPage",
     "ConversationStore",
@@ -96,6 +97,17 @@ class Reranker(Protocol):
             query: What is asked.
             documents: The candidates; they are not changed.
             top_k: How many at most; the reranker's own number where it is `None`.
+        """
+
+
+@runtime_checkable
+class ContradictionDetector(Protocol):
+    """Tells which earlier statements cannot hold beside a new one: an entailment model, for example."""
+
+    def contradicts(self, statement: str, earlier: Sequence[str]) -> Sequence[bool]:
+        """Return for each earlier statement, in their order, whether the new one ends it.
+
+        Called with 32 earlier statements at most. Whatever it raises is logged and counted, and arc's rules decide.
         """
 
 

@@ -122,6 +122,16 @@ def analyze_query(text: str, *, drop_stop_words: bool = True) -> list[str]:
     return terms or analyze(text)
 
 
+@lru_cache(maxsize=1 << 14)
+def stem(word: str, language: "Language") -> str:
+    """Return the stem of a folded word in a language."""
+    if language.stem_of is not None:
+        return language.stem_of(word)
+    if language.stemmer is None or len(word) > _MAX_WORD:
+        return word
+    return _stemmer(language.stemmer).stemWord(language.base_forms.get(word, word))
+
+
 def han_characters(text: str) -> list[str]:
     """The Han characters of a text, in its order, with repetitions: each is a word or a part of one.
 

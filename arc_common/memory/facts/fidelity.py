@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from arc_common.facts import Fact, ProposedFact
-from arc_common.memory.long_term.contradictions import contradicts, is_negated
+from arc_common.memory.long_term.contradictions import Contradictions, is_changed, is_negated
 from arc_common.text import analyze_query
 from arc_common.text.languages.korean import stem_of_verb, strip_particles
 from arc_common.text.languages.language import word_set
@@ -237,19 +237,21 @@ def without_inventions(narrative: str, source_text: str) -> str:
     return " ".join(sentence.strip() for sentence in told)
 
 
-def is_revoked(fact: Fact, source_text: str) -> bool:
-    """Whether a text takes a fact back: a sentence about it denies or ends something, or contradicts it.
+def is_revoked(fact: Fact, source_text: str, contradictions: Contradictions | None = None) -> bool:
+    """Whether a text takes a fact back: a sentence about it denies, ends or changes something, or contradicts it.
 
     A sentence is about a fact if it has all that its key names, or half of what its value says. Linear in the text.
     What is over without a word of that is not seen, and the fact stays.
     """
     key, value = set(analyze_query(fact.key)), set(analyze_query(fact.value))
+    ends = (contradictions or Contradictions()).contradicts
 
     def is_about(terms: AbstractSet[str]) -> bool:
         return key <= terms or 2 * len(value & terms) >= len(value)
 
     return any(
-        is_about(set(analyze_query(sentence))) and (is_negated(sentence) or contradicts(sentence, fact.value))
+        is_about(set(analyze_query(sentence)))
+        and (is_negated(sentence) or is_changed(sentence) or ends(sentence, fact.value))
         for sentence in sentences_of(source_text)
     )
 

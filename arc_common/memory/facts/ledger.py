@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from arc_common.facts import Fact, ProposedFact
-from arc_common.memory.long_term.contradictions import contradicts
+from arc_common.memory.long_term.contradictions import Contradictions
 from arc_common.protocols.summaries import Commit, Maker, Segment
 from arc_common.text import analyze
 
@@ -34,6 +34,7 @@ def merged(
     new_id: Callable[[], str],
     ungrounded: Sequence[ProposedFact] = (),
     unhurried: Callable[[Sequence[Any]], Iterable[Any]] = iter,
+    contradictions: Contradictions | None = None,
 ) -> Commit:
     """What storing a leaf with these facts changes in the ledger.
 
@@ -55,6 +56,7 @@ def merged(
         new_id: Mints ids.
         ungrounded: What a model said that the leaf doesn't say.
         unhurried: Goes through facts giving way to replies: each is compared with those under its key.
+        contradictions: Decides which facts contradict each other; by default the rules do.
     """
 
     def stored(proposal: ProposedFact, maker: Maker, *, grounded: bool = True) -> Fact:
@@ -71,6 +73,7 @@ def merged(
             grounded=grounded,
         )
 
+    ends = (contradictions or Contradictions()).contradicts
     others = [fact for fact in known if fact.segment != segment.start and fact.holds]
     earlier: dict[str, list[tuple[str, Fact]]] = {}
     later: dict[str, list[tuple[str, Fact]]] = {}
@@ -83,16 +86,18 @@ def merged(
         fact = stored(proposal, maker)
         facts.pop((key, value), None)  # so that the last one also comes last
         for place, before in facts.items():
-            if place[0] == key and maker == before.made_by == "rules" and contradicts(fact.value, before.value):
+            if place[0] == key and maker == before.made_by == "rules" and ends(fact.value, before.value):
                 facts[place] = replace(before, superseded_by=fact.id)
         facts[key, value] = fact
     for place, fact in unhurried(list(facts.items())):
-        if taker := next((one.id for said, one in later.get(place[0], ()) if _ends(one, fact, said == place[1])), None):
+        if taker := next(
+            (one.id for said, one in later.get(place[0], ()) if _ends(one, fact, said == place[1], ends)), None
+        ):
             facts[place] = replace(fact, superseded_by=taker)
     superseded: dict[str, str] = {}
     for (key, value), fact in unhurried(list(facts.items())):
         for said, other in earlier.get(key, ()):
-            if _ends(fact, other, said == value):
+            if _ends(fact, other, said == value, ends):
                 superseded[other.id] = fact.id
     gone = {folded(key) for key in removed_keys} - {key for key, _ in facts}
     removed = tuple(
@@ -105,11 +110,11 @@ def merged(
     return Commit(segment, (*facts.values(), *invented), superseded, removed)
 
 
-def _ends(later: Fact, earlier: Fact, is_same: bool) -> bool:
+def _ends(later: Fact, earlier: Fact, is_same: bool, ends: Callable[[str, str], bool]) -> bool:
     """Return whether a later fact takes the place of an earlier one under its key."""
     if later.made_by == "model" or is_same:
         return True
-    return earlier.made_by == "rules" and contradicts(later.value, earlier.value)
+    return earlier.made_by == "rules" and ends(later.value, earlier.value)
 
 
 def related(facts: Sequence[Fact], text: str, *, max_tokens: int, count: Callable[[str], int]) -> list[Fact]:

@@ -1,32 +1,28 @@
-"""Whether a memory takes another's place: what has one value at a time, and what is stated and then over. Pure.
+"""Which statements end others: two values of what has one at a time, and what is stated and then over.
 
-A statement makes claims (see `rules.claims`). Two statements contradict each other if they differ only in a value that
-is single at a time (an amount, a time, a place of work), or if one says that the other is over or has changed. Things
-that somebody can have several of (pets, sisters, languages, hobbies) are ended only by such words.
+The words for it stand with each language (`Statements`); what is doubtful is no contradiction, because two memories
+side by side do less harm than one that is lost.
 """
 
+import logging
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache, lru_cache
+from threading import Lock
+from typing import NamedTuple
 
-from arc_common.memory.long_term import claims_english, claims_korean
-from arc_common.memory.long_term import claims_english_phrases as english
-from arc_common.memory.long_term import claims_english_words as english_words
-from arc_common.memory.long_term import claims_korean_words as korean
-from arc_common.memory.long_term.claims import Claim, Mark, are_compatible
-from arc_common.memory.long_term.claims_english_tokens import stem_of
-from arc_common.memory.long_term.claims_kinds import kind_of
+from cachetools import LRUCache
+
+from arc_common.observability import Observer, SilentObserver
+from arc_common.protocols import ContradictionDetector
+from arc_common.text.analyzer import stem
+from arc_common.text.languages.language import Language
+from arc_common.text.languages.registry import detect, with_other_scripts
 from arc_common.text.sentences import sentences_of
 
-__all__ = ["Claim", "claims_of", "conflict", "contradicts", "is_negated", "may_end"]
-
-_MORE_OF_MANY = "grandchild grandson granddaughter stepson stepdaughter twin roommate flatmate car"
-_HANGUL = re.compile("[가-힣]")
-
-_SEVERAL = frozenset({*map(stem_of, english_words.MANY), *map(stem_of, _MORE_OF_MANY.split()), "transport=car"})
-"""Stems of words for things of which somebody can have several: "my sister" may be said of two sisters."""
-_TELLS_NOTHING = frozenset({"name", "이름"})
+_log = logging.getLogger("arc.memory")
 
 _SENTENCES = 4
 """A memory has one or two; further sentences are not read."""
@@ -34,68 +30,352 @@ _SENTENCES = 4
 _LONGEST = 300
 """Characters of a sentence that is read: longer ones are told in too many ways to be compared."""
 
+_OWNER_WORDS = 3
+"""A longer subject is something else than a name for somebody."""
 
-@lru_cache(256)  # a new memory's are asked for twice
-def claims_of(text: str) -> tuple[Claim, ...]:
-    """What a text claims, each slot once; deterministic, linear in the text.
+_VERDICTS = 4_096
 
-    What a text says and denies is over: it tells what was before.
+_WORD = re.compile(r"[\w.+-]+@[\w.-]+\w|\d+(?:[.,:/-]\d+)*|[^\W\d_]+(?:[-'’][^\W\d_]+)*")
+_CLOCK = re.compile(
+    r"(?<![\d:.])(?P<hour>\d{1,2})(?::(?P<minute>[0-5]\d))?"
+    r"(?:\s?(?:[ap]\.?m\b\.?|o['’]clock\b|uhr\b)|시(?!간)(?P<half>\s?반)?)"
+    r"|(?<![\d:.])(?P<only_hour>\d{1,2}):(?P<only_minute>[0-5]\d)(?![\d:])"
+)
+_KOREAN_DATE = re.compile(r"(?P<month>\d{1,2})월(?:\s?(?P<day>\d{1,2})일)?")
+_VALUE_LIKE = re.compile(r"[A-Z0-9@가-힣]")
+"""Names, numbers and addresses; "my budget is tight" gives no value."""
+
+_THOUSANDS = re.compile(r"(?<=\d)[.,](?=\d{3}(?!\d))")
+_SCALES = {"k": 1_000, "천": 1_000, "만": 10_000, "억": 100_000_000}
+
+_OF_THINGS = frozenset({"weekday", "daypart", "season", "often", "colour", "number"})
+"""Kinds of values of which a thing may have several, unless it is known to have one or words of change are there."""
+
+
+class Mark(Enum):
+    """What a claim does: gives a value, says that something is so, or that it is over."""
+
+    VALUE = "value"
+    SAID = "said"
+    OVER = "over"
+
+
+class Certainty(Enum):
+    """How surely a value is the only one."""
+
+    DOUBTFUL = 0
+    SURE = 1
+    CHANGED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a statement says that another one can contradict: only claims in one slot can.
+
+    Args:
+        slot: What of whom has a value; or all that is said, in one form.
+        value: The value; or when, how much and how often what is said is so.
+        mark: What the claim does.
+        certainty: Of a value.
     """
-    claims: dict[str, Claim] = {}
-    for sentence in sentences_of(text)[:_SENTENCES]:
-        for claim in _claims(sentence) if len(sentence) <= _LONGEST else ():
-            if claim.slot not in claims or (claims[claim.slot].subject and not claim.subject):
-                claims[claim.slot] = claim
-    opposed = {
-        slot
-        for slot, claim in claims.items()
-        if claim.mark is Mark.SAID
-        and any(other in claims and not are_compatible(claim, claims[other]) for other in claim.opposed)
-    }
-    return tuple(claim for slot, claim in claims.items() if slot not in opposed)
+
+    slot: str
+    value: frozenset[str]
+    mark: Mark = Mark.SAID
+    certainty: Certainty = Certainty.SURE
 
 
-def conflict(one: Iterable[Claim], other: Iterable[Claim]) -> bool:
-    """Whether two texts' claims can't both be so."""
-    held = {claim.slot: claim for claim in other}
-    return any(slot in held and not are_compatible(claim, held[slot]) for claim in one for slot in claim.opposed)
+class _Read(NamedTuple):
+    """A text's values by their kinds, the stems of its other words, and these words."""
+
+    values: dict[str, set[str]]
+    stems: frozenset[str]
+    words: list[str]
+
+    @property
+    def all_values(self) -> frozenset[str]:
+        return frozenset(f"{kind}={value}" for kind, found in self.values.items() for value in found)
+
+
+class Contradictions:
+    """Decides whether statements contradict each other, for facts and memories alike. Thread-safe.
+
+    A detector that a user brings decides in place of the rules. Its verdicts are kept, and whenever it fails the rules
+    decide; that is logged and counted as `memory.contradictions.errors`.
+    """
+
+    def __init__(self, detector: ContradictionDetector | None = None, *, observer: Observer | None = None) -> None:
+        self.detector = detector
+        self._observer = observer or SilentObserver()
+        self._verdicts: LRUCache[tuple[str, str], bool] = LRUCache(_VERDICTS)
+        self._lock = Lock()
+
+    def contradicts(self, statement: str, earlier: str) -> bool:
+        """Return whether a statement ends an earlier one."""
+        return self.contradicted(statement, [earlier])[0]
+
+    def contradicted(self, statement: str, earlier: Sequence[str]) -> list[bool]:
+        """Return for each of some earlier statements whether a statement ends it."""
+        if self.detector is None:
+            return [contradicts(statement, one) for one in earlier]
+        with self._lock:
+            known = {one: self._verdicts[statement, one] for one in earlier if (statement, one) in self._verdicts}
+        if asked := [one for one in dict.fromkeys(earlier) if one not in known]:
+            verdicts = self._asked(self.detector, statement, asked)
+            known |= zip(asked, verdicts, strict=True)
+            with self._lock:
+                self._verdicts.update(((statement, one), verdict) for one, verdict in zip(asked, verdicts, strict=True))
+        return [known[one] for one in earlier]
+
+    def may_end(self, statement: str) -> bool:
+        """Return whether a statement can contradict an earlier one."""
+        return self.detector is not None or may_end(statement)
+
+    def _asked(self, detector: ContradictionDetector, statement: str, earlier: Sequence[str]) -> list[bool]:
+        try:
+            verdicts = [bool(verdict) for verdict in detector.contradicts(statement, earlier)]
+            if len(verdicts) != len(earlier):
+                raise ValueError(f"{len(verdicts)} verdicts for {len(earlier)} statements")  # noqa: TRY301 - one way to fail
+        except Exception:  # noqa: BLE001 - whatever a user's detector raises
+            _log.warning("the contradiction detector failed: rules decide in its place", exc_info=True)
+            self._observer.count("memory.contradictions.errors")
+            return [contradicts(statement, one) for one in earlier]
+        return verdicts
 
 
 def contradicts(one: str, other: str) -> bool:
-    """Whether two texts can't both be so at a time.
+    """Return whether two texts cannot both be so at a time, as far as their words show.
 
-    By rules, in English and Korean; of other languages nothing is said. What is doubtful is no contradiction: two
-    memories that stand beside each other do less harm than one that is lost.
+    Known are the languages that have a file; of others nothing is said. The order makes no difference.
     """
     return conflict(claims_of(one), claims_of(other))
 
 
+def conflict(one: Iterable[Claim], other: Iterable[Claim]) -> bool:
+    """Return whether two texts' claims exclude each other."""
+    held = {claim.slot: claim for claim in other}
+    return any(claim.slot in held and not _are_compatible(claim, held[claim.slot]) for claim in one)
+
+
 def may_end(text: str) -> bool:
-    """Return whether a text can contradict an earlier one: it names a single value, or ends or changes something."""
-    return any(claim.mark is not Mark.SAID and not claim.of_many for claim in claims_of(text))
+    """Return whether a text can contradict an earlier one: it gives a value for certain, or something is over."""
+    return any(
+        claim.mark is Mark.OVER or (claim.mark is Mark.VALUE and claim.certainty is not Certainty.DOUBTFUL)
+        for claim in claims_of(text)
+    )
 
 
+@lru_cache(4_096)
 def is_negated(text: str) -> bool:
-    """Return whether a text denies something, as far as its words show."""
-    return claims_english.is_negated(text) or claims_korean.is_negated(text)
+    """Return whether a text denies or ends something, as far as its words show."""
+    for language in with_other_scripts(detect(text)):
+        table, rewritten = language.statements, _rewritten(text, language)
+        if table.negated.search(rewritten) or table.ended.search(rewritten):
+            return True
+    return False
 
 
-def _is_of_many(claim: Claim) -> bool:
-    """Return whether a value may belong to another sister, cat or car, because nothing tells which one is meant."""
-    if claim.mark is not Mark.VALUE:
-        return False
-    kind, _, about = claim.slot.partition(" of ")
-    words = about.split()
-    many = [word for word in words if word in _SEVERAL or korean.MANY.search(word)]
-    others = (word for word in words if word not in many and word not in _TELLS_NOTHING)
-    return kind.startswith("car") or (bool(many) and all(kind_of(word).startswith("amount") for word in others))
+def is_changed(text: str) -> bool:
+    """Return whether a text says that something is otherwise than before, as far as its words show."""
+    language = detect(text)
+    return language.statements.changed.search(_rewritten(text, language)) is not None
 
 
-def _claims(sentence: str) -> Iterator[Claim]:
-    is_korean = _HANGUL.search(sentence) is not None
-    read, now = (claims_korean.claims_of, korean.NOW) if is_korean else (claims_english.claims_of, english.NOW)
-    is_change = now.search(sentence.casefold()) is not None
-    for claim in read(sentence):
-        of_many = not is_change and _is_of_many(claim)
-        slot = f"{claim.slot} (ko)" if is_korean else claim.slot  # words are compared within a language
-        yield replace(claim, slot=slot, of_many=of_many) if is_korean or of_many else claim
+@lru_cache(1_024)
+def claims_of(text: str) -> tuple[Claim, ...]:
+    """Return what a text claims, each slot once. Deterministic, and linear in the text."""
+    claims: dict[str, Claim] = {}
+    torn = set()
+    for sentence in sentences_of(text)[:_SENTENCES]:
+        if len(sentence) > _LONGEST or "?" in sentence:
+            continue
+        language = detect(sentence)
+        if language.supposition.search(sentence) or language.condition.search(sentence):
+            continue
+        for claim in _claims(sentence, language):
+            if claim.slot in claims and not _are_compatible(claim, claims[claim.slot]):
+                torn.add(claim.slot)
+            claims.setdefault(claim.slot, claim)
+    return tuple(claim for slot, claim in claims.items() if slot not in torn)
+
+
+def _are_compatible(one: Claim, other: Claim) -> bool:
+    if one.mark is Mark.VALUE:
+        certainties = {one.certainty, other.certainty}
+        if Certainty.DOUBTFUL in certainties and Certainty.CHANGED not in certainties:
+            return True
+        return one.value <= other.value or other.value <= one.value
+    if one.mark is other.mark:
+        return True
+    said, over = (one, other) if one.mark is Mark.SAID else (other, one)
+    return not over.value <= said.value  # "no tennis" ends "tennis on Saturdays", not the other way round
+
+
+def _rewritten(text: str, language: Language) -> str:
+    for pattern, words in language.statements.rewrites:
+        text = pattern.sub(words, text)
+    return text
+
+
+def _claims(sentence: str, language: Language) -> Iterator[Claim]:
+    table = language.statements
+    for clause in table.breaks.split(_rewritten(sentence, language)):
+        clause = clause.strip(" .!,~;:。")  # noqa: PLW2901 - the same clause
+        if clause and not table.vague.match(clause) and not table.unsure.search(clause):
+            for claim in _of_clause(clause, language):
+                yield Claim(f"{language.name}: {claim.slot}", claim.value, claim.mark, claim.certainty)
+
+
+def _of_clause(clause: str, language: Language) -> Iterator[Claim]:
+    table = language.statements
+    if swapped := table.swapped.search(clause):
+        yield from _over(next(filter(None, swapped.groups())), language, is_ended=True)
+        return
+    ended = table.ended.search(clause)
+    if over := ended or table.negated.search(clause):
+        subject = table.subject.match(clause[: over.start()])
+        who = subject[0] if subject else ""
+        if _certainty(who, _read(who, language).words, language) is not Certainty.DOUBTFUL:
+            rest = table.negated.sub(" ", table.ended.sub(" ", clause))
+            yield from _over(rest, language, is_ended=ended is not None)
+        return
+    is_change = table.changed.search(clause) is not None
+    yield from _related(clause, language, is_change=is_change)
+    yield from _named(clause, language, is_change=is_change)
+    read = _read(table.changed.sub(" ", clause), language)
+    has_several = any(map(table.several.fullmatch, read.words))
+    has_one = any(map(table.attributes.fullmatch, read.words))
+    is_new = table.added.search(clause) is not None
+    for kind, found in read.values.items():
+        others = {f"{other}={value}" for other, values in read.values.items() if other != kind for value in values}
+        if is_change or (is_new and has_one and not has_several):
+            certainty = Certainty.CHANGED
+        elif has_several or is_new or table.indefinite.search(clause) or (kind in _OF_THINGS and not has_one):
+            certainty = Certainty.DOUBTFUL
+        else:
+            certainty = Certainty.SURE
+        yield Claim(f"{kind} of {_joined(read.stems | others)}", frozenset(found), Mark.VALUE, certainty)
+    if read.stems:
+        yield Claim(f"all {_joined(read.stems)}", read.all_values)
+    if core := read.stems - _engaging(language):
+        yield Claim(f"core {_joined(core)}", read.all_values)
+
+
+def _over(text: str, language: Language, *, is_ended: bool) -> Iterator[Claim]:
+    """Yield that all of this is over; of what somebody gave up, also whatever they did with it."""
+    read = _read(text, language)
+    for name in ("all", "core") if is_ended else ("all",):
+        if read.stems:
+            yield Claim(f"{name} {_joined(read.stems)}", read.all_values, Mark.OVER)
+
+
+def _related(clause: str, language: Language, *, is_change: bool) -> Iterator[Claim]:
+    table = language.statements
+    for relation in table.relations:
+        if not (match := relation.pattern.search(clause)):
+            continue
+        before = table.changed.sub(" ", clause[: match.start()])
+        owner, value = _read(before, language), _read(match["value"], language)
+        found = value.stems | value.all_values
+        other: frozenset[str] = frozenset()
+        if match.re.groups > 1:
+            compared = _read(match["other"], language)
+            other = found | compared.stems | compared.all_values
+        if not value.stems or len(owner.stems) > _OWNER_WORDS or owner.values:
+            continue
+        about = relation.attribute
+        if regions := {table.regions[word] for word in value.words if word in table.regions}:
+            about, found = f"{about} (country)", frozenset(regions)
+            if "" in regions:
+                continue
+        changed = is_change or relation.is_change
+        certainty = _certainty(before, owner.words, language, is_change=changed)
+        yield Claim(f"{about} {_joined(other)} of {_joined(owner.stems)}", found, Mark.VALUE, certainty)
+
+
+def _named(clause: str, language: Language, *, is_change: bool) -> Iterator[Claim]:
+    """Yield the value that a statement gives to an attribute in so many words: "my email is ..."."""
+    table = language.statements
+    for pattern in table.named:
+        if not (match := pattern.search(clause)):
+            continue
+        left, value = _read(match["left"], language), _read(match["value"], language)
+        is_value = _VALUE_LIKE.search(match["value"]) or table.chosen.search(match["left"])
+        if value.stems and is_value and any(map(table.attributes.fullmatch, left.words)) and not left.values:
+            changed = bool(is_change or match["changed"] or table.added.search(match["left"]))
+            certainty = _certainty(match["left"], left.words, language, is_change=changed)
+            yield Claim(f"value of {_joined(left.stems)}", value.stems | value.all_values, Mark.VALUE, certainty)
+        return
+
+
+def _certainty(text: str, words: Sequence[str], language: Language, *, is_change: bool = False) -> Certainty:
+    if is_change:
+        return Certainty.CHANGED
+    is_of_several = any(map(language.statements.several.fullmatch, words))
+    return Certainty.DOUBTFUL if is_of_several and not language.names.search(f" {text}") else Certainty.SURE
+
+
+def _joined(words: Iterable[str]) -> str:
+    return " ".join(sorted(words))
+
+
+@cache
+def _engaging(language: Language) -> frozenset[str]:
+    return frozenset(stem(word, language) for word in language.statements.engaging)
+
+
+@cache
+def _patterns(language: Language) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return what matches an amount and a date in a language."""
+    table = language.statements
+    units, months = (
+        "|".join(sorted(map(re.escape, words), key=len, reverse=True)) or "(?!)"
+        for words in (table.units, table.months)
+    )
+    amount = (
+        r"(?<![\w.,])(?P<sign>[$€£¥₩])?\s?(?P<number>\d+(?:[.,]\d+)*)\s?(?P<scale>[k천만억](?![a-z]))?\s?"
+        rf"(?P<unit>{units})?(?![a-z\d])"
+    )
+    date = (
+        rf"(?<!\d)(?P<day>\d{{1,2}})(?:st|nd|rd|th|\.)?\s(?:of\s)?(?P<month>{months})\b"
+        rf"|\b(?P<month2>{months})\.?\s(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?(?![\d:.])"
+    )
+    return re.compile(amount), re.compile(date)
+
+
+def _read(text: str, language: Language) -> _Read:
+    table, values = language.statements, dict[str, set[str]]()
+    amount, date = _patterns(language)
+
+    def take_clock(match: re.Match[str]) -> str:
+        hour, minute = int(match["hour"] or match["only_hour"]), int(match["minute"] or match["only_minute"] or 0)
+        values.setdefault("clock", set()).add(f"{hour % 12}:{30 if match['half'] else minute:02}")
+        return " "
+
+    def take_date(match: re.Match[str]) -> str:
+        groups = match.groupdict()
+        month, day = groups["month"] or groups["month2"], groups["day"] or groups.get("day2")
+        number = int(month) if month.isdigit() else table.months[month]
+        values.setdefault("date", set()).update([f"month {number}", *([f"day {int(day)}"] if day else [])])
+        return " "
+
+    def take_amount(match: re.Match[str]) -> str:
+        unit = table.units.get(match["unit"] or match["sign"] or "", match["sign"] or "")
+        number = _THOUSANDS.sub("", match["number"]).replace(",", ".")
+        if number.count(".") > 1 or not (unit or match["scale"]):
+            return match[0]
+        scaled = float(number) * _SCALES.get(match["scale"] or "", 1)
+        values.setdefault(f"amount {unit}", set()).add(f"{scaled:.10g}")
+        return " "
+
+    rest = _KOREAN_DATE.sub(take_date, date.sub(take_date, _CLOCK.sub(take_clock, text.casefold())))
+    words = []
+    for word in _WORD.findall(amount.sub(take_amount, rest)):
+        bare = word.removesuffix("'s").removesuffix("’s").removesuffix("'")
+        if kind := table.kinds.get(bare) or table.kinds.get(stem(bare, language)):
+            name, _, value = kind.partition("=")
+            values.setdefault(name, set()).add(value)
+        elif bare not in table.light:
+            words.append(bare)
+    stems = frozenset(stem(word, language) for word in words) - table.light
+    return _Read(values, stems, words)

@@ -1,20 +1,29 @@
-"""Whether two memories say the same: what they name must be the same, in the same order. Pure."""
+"""What a scope holds, compared with a new memory: which memories say the same, and which one it contradicts."""
 
 import re
+import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import pairwise
 
+from rapidfuzz import fuzz, process
 from rapidfuzz.distance import Indel, Levenshtein
 
-from arc_common.memory.long_term.contradictions import is_negated
+from arc_common.memories import Memory, MemoryOutline, MemoryStatus
+from arc_common.memory.long_term.contradictions import Claim, Contradictions, claims_of, conflict, is_negated
+from arc_common.protocols.memories import MemoryUpdates
 from arc_common.text import analyze
 from arc_common.text.languages.english import BASE_FORMS
 from arc_common.text.languages.korean import strip_particles
 from arc_common.text.languages.language import word_set
 from arc_common.text.vocabulary import is_common
 
-__all__ = ["folded", "may_be_the_same", "similarity"]
+_MOST_SIMILAR = 5
+_MOST_ASKED = 32
+"""Memories that a detector is asked about: those that share most words with the new one."""
+
+_STATUSES = (MemoryStatus.ACTIVE, MemoryStatus.PENDING, MemoryStatus.REJECTED)
 
 _TOKEN = re.compile(r"(?<![^\s(])[-−]\d+(?:[.,:/-]\d+)*|\d+(?:[.,:/-]\d+)*|[^\W_]+(?:['’][^\W_]+)?[+#]*|[$€£¥₩%°]")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3})")
@@ -155,3 +164,146 @@ def _form(word: str) -> str:
     if word.endswith("ies"):
         return f"{word[:-3]}y"
     return word[:-2] if word.endswith(("ches", "shes", "xes", "sses", "zes")) else word[:-1]
+
+
+class Holdings:
+    """The memories of one scope at one version, without what no comparison needs.
+
+    - Changed in place by `apply`; whoever shares it takes turns.
+    - Claims are read from a text when it comes, so that a contradiction is looked up and not searched for.
+    """
+
+    def __init__(self, contradictions: Contradictions | None = None) -> None:
+        self._contradictions = contradictions or Contradictions()
+        self.version = 0
+        self._outlines: dict[str, MemoryOutline] = {}
+        self._folded: dict[str, str] = {}  # of those that are compared: they hold, wait or were rejected
+        self._by_text: dict[str, dict[str, None]] = {}
+        self._by_length: dict[int, dict[str, str]] = {}
+        self._claims: dict[str, tuple[Claim, ...]] = {}
+        self._by_slot: dict[str, dict[str, None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._outlines)
+
+    def __iter__(self) -> Iterator[MemoryOutline]:
+        return iter(list(self._outlines.values()))
+
+    def __getitem__(self, memory_id: str) -> MemoryOutline:
+        return self._outlines[memory_id]
+
+    def get(self, memory_id: str) -> MemoryOutline | None:
+        """The outline of a memory, if it is there."""
+        return self._outlines.get(memory_id)
+
+    @property
+    def outlines(self) -> Collection[MemoryOutline]:
+        """All of them."""
+        return self._outlines.values()
+
+    def apply(self, updates: MemoryUpdates) -> None:
+        """Take over what has changed."""
+        if updates.is_whole:
+            named = {outline.id for outline in updates.outlines}
+            self._drop([memory_id for memory_id in self._outlines if memory_id not in named])
+        changed = [outline for outline in updates.outlines if self._outlines.get(outline.id) != outline]
+        self._drop([outline.id for outline in changed])
+        self._add(changed)
+        self.version = updates.version
+
+    def change(self, version: int, *, put: Iterable[MemoryOutline], removed: Iterable[str]) -> None:
+        """Take over what was committed at this version."""
+        outlines = list(put)
+        self._drop([*(outline.id for outline in outlines), *removed])
+        self._add(outlines)
+        self.version = version
+
+    def expect(self, memory: Memory) -> None:
+        """Add a memory that is about to be stored."""
+        self._add([MemoryOutline.of(memory)])
+
+    def forget(self, ids: Iterable[str]) -> None:
+        """Drop memories that were not stored."""
+        self._drop(list(ids))
+
+    def same_text(self, text: str) -> str | None:
+        """The id of a memory with the same words: one that holds before one that waits, then one that was rejected."""
+        ids = self._by_text.get(folded(text))
+        if not ids:
+            return None
+        return min(ids, key=lambda memory_id: (_STATUSES.index(self[memory_id].status), memory_id))
+
+    def similar(self, text: str, *, cutoff: float) -> list[str]:
+        """The ids of the memories whose texts are more similar than the cutoff, the most similar first; at most five.
+
+        By normalised Levenshtein similarity.
+        """
+        words = folded(text)
+        scored: list[tuple[float, str]] = []
+        shortest, longest = int(cutoff * len(words)), int(len(words) / cutoff) + 1 if cutoff else sys.maxsize
+        for length, texts in self._by_length.items():
+            if shortest <= length <= longest:  # others cannot be so similar
+                found = process.extract(
+                    words,
+                    texts,
+                    scorer=Levenshtein.normalized_similarity,
+                    processor=None,
+                    score_cutoff=cutoff,
+                    limit=None,
+                )
+                scored += ((-score, memory_id) for _, score, memory_id in found if score > cutoff)
+        return [memory_id for _, memory_id in sorted(scored)[:_MOST_SIMILAR]]
+
+    def contradicted(self, text: str) -> list[str]:
+        """The ids of the memories that hold and that the text contradicts."""
+        if self._contradictions.detector is None:
+            claims = claims_of(text)
+            candidates = {memory_id for claim in claims for memory_id in self._by_slot.get(claim.slot, ())}
+            return sorted(memory_id for memory_id in candidates if conflict(claims, self._claims[memory_id]))
+        held = {memory_id: self[memory_id].text for memory_id in self._folded if self[memory_id].holds}
+        nearest = process.extract(text, held, scorer=fuzz.token_set_ratio, limit=_MOST_ASKED)
+        ids = [memory_id for _, _, memory_id in nearest]
+        verdicts = self._contradictions.contradicted(text, [held[memory_id] for memory_id in ids])
+        return sorted(memory_id for memory_id, is_ended in zip(ids, verdicts, strict=True) if is_ended)
+
+    def at_odds(self) -> list[tuple[str, str]]:
+        """Return the pairs of memories that hold and contradict each other by the rules, or have the same words."""
+        pairs = set[tuple[str, str]]()
+        for memory_id, claims in self._claims.items():
+            opposed = {other for claim in claims for other in self._by_slot[claim.slot] if other > memory_id}
+            pairs.update((memory_id, other) for other in opposed if conflict(claims, self._claims[other]))
+        for ids in self._by_text.values():
+            pairs.update(pairwise(sorted(memory_id for memory_id in ids if self[memory_id].holds)))
+        return sorted(pairs)
+
+    def _add(self, outlines: list[MemoryOutline]) -> None:
+        for outline in outlines:
+            self._outlines[outline.id] = outline
+            if outline.superseded_by is not None:
+                continue
+            text = self._folded[outline.id] = folded(outline.text)
+            self._by_text.setdefault(text, {})[outline.id] = None
+            self._by_length.setdefault(len(text), {})[outline.id] = text
+            if outline.holds and (claims := claims_of(outline.text)):
+                self._claims[outline.id] = claims
+                for claim in claims:
+                    self._by_slot.setdefault(claim.slot, {})[outline.id] = None
+
+    def _drop(self, ids: list[str]) -> None:
+        for memory_id in ids:
+            if self._outlines.pop(memory_id, None) is None:
+                continue
+            text = self._folded.pop(memory_id, None)
+            if text is None:
+                continue
+            _discard(self._by_text, text, memory_id)
+            self._by_length[len(text)].pop(memory_id)
+            for claim in self._claims.pop(memory_id, ()):
+                _discard(self._by_slot, claim.slot, memory_id)
+
+
+def _discard(groups: dict[str, dict[str, None]], name: str, memory_id: str) -> None:
+    group = groups[name]
+    group.pop(memory_id, None)
+    if not group:
+        del groups[name]

@@ -15,8 +15,7 @@ from arc_common.memories import (
     ScoredMemory,
     Wording,
 )
-from arc_common.memory.long_term.deduplication import folded, may_be_the_same
-from arc_common.memory.long_term.holdings import Holdings
+from arc_common.memory.long_term.deduplication import Holdings, folded, may_be_the_same
 from arc_common.messages import Role
 
 __all__ = ["Decision", "Outcome", "approved", "decide", "is_firm", "leaving", "merged", "placed", "ranked", "recency"]

@@ -12,6 +12,7 @@ from cachetools import LRUCache
 from arc_common.concurrency import BackgroundQueue
 from arc_common.exceptions import InvalidInputError, SessionNotFoundError, StoreError
 from arc_common.memories import Memory, ProposedMemory
+from arc_common.memory.long_term.contradictions import Contradictions
 from arc_common.memory.long_term.extraction import Extractor, as_said
 from arc_common.memory.long_term.policy import Outcome
 from arc_common.memory.long_term.storage import MemoryKeeper
@@ -399,10 +400,17 @@ def long_term_memory(
     observer: Observer,
     clock: Callable[[], datetime],
     unhurried: Callable[[Sequence[Message]], Sequence[Message]] = list,
+    contradictions: Contradictions | None = None,
 ) -> LongTermMemory:
     """Build the `LongTermMemory` of an engine from the engine's parts. Does no I/O."""
     keeper = MemoryKeeper(
-        store, index_store=index_store, embedder=embedder, settings=settings, observer=observer, clock=clock
+        store,
+        index_store=index_store,
+        embedder=embedder,
+        settings=settings,
+        observer=observer,
+        clock=clock,
+        contradictions=contradictions,
     )
     extractor = Extractor(chat_model, settings=settings, observer=observer, unhurried=unhurried)
     return LongTermMemory(

@@ -11,6 +11,7 @@ from cachetools import LRUCache
 from arc_common.concurrency import BackgroundQueue
 from arc_common.exceptions import InvalidInputError
 from arc_common.memories import Memory, MemoryStatus, ProposedMemory, ScoredMemory
+from arc_common.memory.long_term.contradictions import Contradictions
 from arc_common.memory.long_term.index import MemoryIndex
 from arc_common.memory.long_term.policy import ranked
 from arc_common.memory.long_term.writer import Added, MemoryWriter
@@ -109,6 +110,7 @@ class MemoryKeeper:
         observer: Receives counts.
         clock: Gives the time with zone.
         new_id: Mints a memory's id.
+        contradictions: Decides which memories contradict each other; by default the rules do.
     """
 
     def __init__(
@@ -121,11 +123,18 @@ class MemoryKeeper:
         observer: Observer,
         clock: Callable[[], datetime],
         new_id: Callable[[], str] | None = None,
+        contradictions: Contradictions | None = None,
     ) -> None:
         self._store = store
         self._index = MemoryIndex(index_store, embedder=embedder, settings=settings, observer=observer)
         self._writer = MemoryWriter(
-            store, self._index, settings=settings.memory, observer=observer, clock=clock, new_id=new_id
+            store,
+            self._index,
+            settings=settings.memory,
+            observer=observer,
+            clock=clock,
+            new_id=new_id,
+            contradictions=contradictions,
         )
         self._observer = observer
         self._clock = clock

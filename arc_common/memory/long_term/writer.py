@@ -11,7 +11,8 @@ from cachetools import LRUCache
 
 from arc_common.exceptions import InvalidInputError, StoreError
 from arc_common.memories import Memory, MemoryOutline, MemoryStatus, ProposedMemory
-from arc_common.memory.long_term.holdings import Holdings
+from arc_common.memory.long_term.contradictions import Contradictions
+from arc_common.memory.long_term.deduplication import Holdings
 from arc_common.memory.long_term.index import MemoryIndex
 from arc_common.memory.long_term.policy import Decision, Outcome, approved, decide, is_firm, leaving, merged, placed
 from arc_common.observability import Observer
@@ -46,15 +47,19 @@ class _Known:
     An interrupt may have half changed it, or memories may be in it that were not stored.
     """
 
+    contradictions: Contradictions
     lock: Lock = field(default_factory=Lock)
-    holdings: Holdings = field(default_factory=Holdings)
+    holdings: Holdings = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.holdings = Holdings(self.contradictions)
 
     def __enter__(self) -> Holdings:
         return self.holdings
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None and not issubclass(kind, InvalidInputError):  # raised before anything changes
-            self.holdings = Holdings()
+            self.holdings = Holdings(self.contradictions)
 
 
 class MemoryWriter:
@@ -72,6 +77,7 @@ class MemoryWriter:
         observer: Receives `memory.saved.count`.
         clock: Gives the time with zone.
         new_id: Mints a memory's id.
+        contradictions: Decides which memories contradict each other; by default the rules do.
     """
 
     def __init__(
@@ -83,7 +89,9 @@ class MemoryWriter:
         observer: Observer,
         clock: Callable[[], datetime],
         new_id: Callable[[], str] | None = None,
+        contradictions: Contradictions | None = None,
     ) -> None:
+        self._contradictions = contradictions or Contradictions()
         self._store = store
         self._index = index
         self._settings = settings
@@ -475,7 +483,7 @@ class MemoryWriter:
         with self._lock:
             known = self._known.get(scope)
             if known is None:
-                known = self._known[scope] = _Known()
+                known = self._known[scope] = _Known(self._contradictions)
             return known
 
 

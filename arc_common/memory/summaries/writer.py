@@ -16,7 +16,7 @@ from arc_common.facts import Fact, ProposedFact
 from arc_common.memory.facts.extraction import extract_facts
 from arc_common.memory.facts.fidelity import invents, is_grounded, is_revoked, missing_facts, without_inventions
 from arc_common.memory.facts.ledger import merged, related
-from arc_common.memory.long_term.contradictions import may_end
+from arc_common.memory.long_term.contradictions import Contradictions
 from arc_common.memory.summaries.adoption import Plan, next_block, next_era, next_leaf
 from arc_common.memory.summaries.summarizers import RuleBasedSummarizer, SegmentSummary, Summarizer
 from arc_common.messages import Message, content_of
@@ -68,6 +68,7 @@ class SummaryWriter:
         clock: Gives the time with zone.
         new_id: Mints fact ids.
         courtesy: Knows who is at a reply.
+        contradictions: Decides which facts contradict each other; by default the rules do.
     """
 
     def __init__(
@@ -82,7 +83,9 @@ class SummaryWriter:
         clock: Callable[[], datetime],
         new_id: Callable[[], str],
         courtesy: Courtesy | None = None,
+        contradictions: Contradictions | None = None,
     ) -> None:
+        self._contradictions = contradictions or Contradictions()
         self.courtesy = courtesy or Courtesy()
         self._store = store
         self._conversations = conversations
@@ -289,7 +292,7 @@ class SummaryWriter:
         )
         segment = self._segment(plan, sources, narrative, "model")
         named = set(summary.removed_keys)
-        removed = {fact.key for fact in near if fact.key in named and is_revoked(fact, text)}
+        removed = {fact.key for fact in near if fact.key in named and is_revoked(fact, text, self._contradictions)}
         commit = self._with_facts(key, segment, messages, facts, removed_keys=sorted(removed), ungrounded=ungrounded)
         return self._commit(key, commit, lease=lease, epoch=lease.epoch)
 
@@ -332,7 +335,10 @@ class SummaryWriter:
 
         # A rule's fact supersedes an equal or contradicted one; a model's facts and removals supersede the whole key.
         found = self.courtesy.between(facts)
-        whole = {*(fact.key for fact, maker in found if maker == "model" or may_end(fact.value)), *removed_keys}
+        whole = {
+            *(fact.key for fact, maker in found if maker == "model" or self._contradictions.may_end(fact.value)),
+            *removed_keys,
+        }
         values: dict[str, list[str]] = {name: [] for name in removed_keys}
         for fact, _ in facts:
             values.setdefault(fact.key, []).append(fact.value)
@@ -354,6 +360,7 @@ class SummaryWriter:
             new_id=self._new_id,
             ungrounded=ungrounded,
             unhurried=self.courtesy.between,
+            contradictions=self._contradictions,
         )
 
     def _block(self, key: SessionKey, plan: Plan, lease: Lease) -> bool:

@@ -7,7 +7,17 @@ a few closed classes of words (kinship, units, number words); what a clause is a
 import re
 
 from arc_common.facts import FactCategory
-from arc_common.text.languages.language import AnswerForms, Hinted, Language, Signal, word_set
+from arc_common.text.languages.language import (
+    AnswerForms,
+    Hinted,
+    Language,
+    Relation,
+    Signal,
+    Statements,
+    kinds_of_words,
+    synonyms,
+    word_set,
+)
 
 _STOP_WORDS = (
     "a about above after again all also am an and any anyone anything are as at be because been before being below "
@@ -168,14 +178,16 @@ ASKING = re.compile(
     rf"(?:(?:is|are|am|was|were|do|does|did|can|could|would|will|should|shall|may|might|must|have|has|had"
     rf"|isn't|aren't|wasn't|weren't|don't|doesn't|didn't|can't|couldn't|wouldn't|won't|shouldn't)\s{_SUBJECT}\b"
     rf"|(?:is|are|was|were|do|does|did|can|could|would|will|should|has|have)\s[A-Z]\w|what|whose|why|whom"
-    rf"|(?:how|where)(?!\s(?:i|we|he|she|they|you|it)\b)|when\s(?:is|are|was|were|do|does|did|can|could|will|would|should)"
+    rf"|(?:how|where)(?!\s(?:i|we|he|she|they|you|it)\b)|when\s(?:is|are|was|were|do|does|did|can|could|will"
+    rf"|would|should)"
     r"|(?:who|which)(?!\s(?:i|we|he|she|they|has|have|had|is|are|was|were)\b)|any\b)",
     re.IGNORECASE,
 )
 """How a clause of a question begins: verb before subject, or the word that asks."""
 
 _LEADING = (
-    r"(?:(?:and|but|so|or|also|well|then|now|ok|okay|hey|hi|hello|yes|no|sure|thanks|actually|please|pls|kindly|just|btw"
+    r"(?:(?:and|but|so|or|also|well|then|now|ok|okay|hey|hi|hello|yes|no|sure|thanks|actually|please|pls"
+    r"|kindly|just|btw"
     r"|by the way|sorry)[\s,]{1,2}){0,3}"
 )
 SEEKING = re.compile(
@@ -190,13 +202,16 @@ SEEKING = re.compile(
     r"|(?:tell|give|show|find|list|remind|repeat|explain|summari[sz]e|recap|look|check|search|compare|describe|name"
     r"|continue|go\son|remember|recall|suggest|recommend|help|let\sme\sknow|quote|read|write|draft|rewrite|prepare|plan"
     r"|use|send|book|order|do|make|add|put|calculate|count|translate|confirm"
-    r"|lemme|gimme|say|print|display|get|bring|pull|fetch|open|provide|state|create|generate|schedule|cancel|change|update"
+    r"|lemme|gimme|say|print|display|get|bring|pull|fetch|open|provide|state|create|generate|schedule|cancel"
+    r"|change|update"
     r"|delete|remove|review|verify|estimate|refresh)\s(?!(?:you|it|that)\s(?:know|is)\b)\w"
     r"|(?:recap|continue|go\son|help)\W*$"
     r")"
-    r"|\b(?:please|pls|plz|remind\sme|tell\sme|let\sme\sknow|i\swonder|wondering|(?:not\ssure|no\sidea|curious)\s(?:what|who|which|when|where|how|if)"
+    r"|\b(?:please|pls|plz|remind\sme|tell\sme|let\sme\sknow|i\swonder|wondering|(?:not\ssure|no\sidea"
+    r"|curious)\s(?:what|who|which|when|where|how|if)"
     r"|what\s(?:was|is|did|were|are)|as\s(?:usual|before|last\stime)|the\susual|same\sas|last\stime|earlier"
-    r"|(?:you|u)\s(?:remember|recall|said|told|mentioned|recommended|suggested|know\s(?:my|the|our|what|who|which|when|where))"
+    r"|(?:you|u)\s(?:remember|recall|said|told|mentioned|recommended|suggested|know\s(?:my|the|our|what|who"
+    r"|which|when|where))"
     r"|i\s(?:told\syou|mentioned)|i\sneed\s(?:the|my|our))\b"
     r"|(?<!no matter )\b(?:what|who|whom|when|where|how\smuch|how\smany)\W*$"
     r"|\b(?:forg[eo]t\w{0,4}|lost|(?:like|want|need)(?:ed)?\sto\sknow"
@@ -206,7 +221,8 @@ SEEKING = re.compile(
 """A clause that looks for something: a question with or without its mark, a request, what was forgotten."""
 
 TAG = re.compile(
-    r",\s(?:(?:is|are|am|was|were|do|does|did|has|have|had|will|would|can|could|should)(?:n['’]t)?\s(?:i|you|he|she|it|we"
+    r",\s(?:(?:is|are|am|was|were|do|does|did|has|have|had|will|would|can|could|should)(?:n['’]t)?\s(?:i|you"
+    r"|he|she|it|we"
     r"|they|there)|right|correct|yes|no|ok|okay|yeah|huh|eh)\s?\?\W{0,3}$",
     re.IGNORECASE,
 )
@@ -251,7 +267,8 @@ _REPORTED = re.compile(
     r"(?:\b(?:and|but|so)\s)?"
     r"(?:\b(?:i|we|he|she|they|you|people|everyone|(?:my|our|his|her|their|the) \w{1,20}|[A-Z]\w{1,20})"
     r"(?:['’](?:m|re|s|ve|d|ll))?\s)?"
-    r"(?:\b(?:was|am|were|is|are|been|have|has|had|did|do|does|just|also|still|really|always|keeps?|kept|even|would|will"
+    r"(?:\b(?:was|am|were|is|are|been|have|has|had|did|do|does|just|also|still|really|always|keeps?|kept|even"
+    r"|would|will"
     r"|like to|going to)\s){0,4}"
     r"\b(?:ask(?:s|ed|ing)?|wonder(?:s|ed|ing)?|curious|unsure|undecided|unclear|debating"
     r"|(?:not|never|\w{2,6}n['’]t)\s(?:really |quite |exactly |entirely |completely ){0,2}(?:sure|certain|clear|know"
@@ -892,6 +909,202 @@ ANSWERS = {
     ),
 }
 
+_NAME = r"(?-i:(?P<value>[A-Z][\w'’&-]*(?: [A-Z][\w'’&-]*){0,2}))"
+_MOVING = (
+    r"(?:changed|moved|postponed|updated|switched|raised|lowered|increased|reduced|rescheduled|pushed|extended|renamed"
+    r"|shifted|brought forward|cut|delayed)"
+)
+
+STATEMENTS = Statements(
+    rewrites=tuple(
+        (re.compile(pattern, re.IGNORECASE), text)
+        for pattern, text in (
+            (r"^(?:user|assistant)\s*:\s*", ""),
+            (r"\b(?:(?:the|this) )?(?:user|customer|client)['’]s\b", "my"),
+            (r"\b(?:(?:the|this) )?(?:user|customer|client)\b", "I"),
+            (r"\bcan(?:['’]?t|not)\b", "can not"),
+            (r"\bwon['’]t\b", "will not"),
+            (r"n['’]t\b", " not"),
+            (r"\bI['’]m\b", "I am"),
+            (r"\b(we|you|they)['’]re\b", r"\1 are"),
+            (r"\b(I|we|you|they)['’]ve\b", r"\1 have"),
+            (r"\b(?:hates?|dislikes?|detests?|loathes?|(?:can|do|does) not stand)\b", "does not like"),
+            (r"\b(?:loves?|enjoys?|adores?|(?:is|am|are) fond of)\b", "likes"),
+            (r"\bany (?=more\b|longer\b)", "any"),
+            (
+                rf"^(?:I|we) (?:have |had |just )*({_MOVING}) ((?:my|our|the) .{{2,40}}?) (?:from .{{1,30}}? )?to ",
+                r"\2 \1 to ",
+            ),
+        )
+    ),
+    breaks=re.compile(r"[,;:()]\s+|\s+[—–-]+\s+|\s+(?=(?:and|but|so|because|since|while|although|though|which|who)\s)"),
+    unsure=re.compile(
+        r"\?|\b(?:if|would|might|may(?! \d)|could|maybe|perhaps|probably|consider\w*|think\w*|wish\w*|dreams?|unless"
+        r"|wonder\w*|should|plan(?:s|ning|ned)?|wants?|wanted|hop(?:e|es|ing)|intend\w*|going to|needs? to"
+        r"|will|appl(?:y|ied|ying)"
+        r"|looking|interview\w*|try|tries|trying|once(?! an?\b)|formerly|previous|previously|former|ex|back then"
+        r"|originally|grew up|growing up|was(?! (?:just )?(?:changed|moved|postponed|updated|resched|push|extend))"
+        r"|were|had|did(?! not)|ago|last|in (?:19|20)\d\d|also|too|as well|another|second|additional|besides"
+        r"|either|both"
+        r"|sometimes|occasionally|temporar\w*|visit\w*|say|says|said|told|asked|today|tomorrow|tonight|yesterday|except"
+        r"|this (?:week|month|year|weekend|time)|for (?:a|the|two|three) (?:few )?(?:days?|weeks?|months?|weekend)"
+        r"|about \d|around \d|roughly|approximately|nearly|almost|over \d|under \d|up to|at least|at most|more than"
+        r"|less than|half of|used to be)\b",
+        re.IGNORECASE,
+    ),
+    vague=re.compile(
+        r"(?:and |but |so )?(?:he|she|it|they|his|her|their|its|this|that|these|those|there|you|your)\b", re.IGNORECASE
+    ),
+    negated=re.compile(
+        r"\b(?:not(?! only| just)|no longer|never|no(?! problem| one)|anymore|anylonger|without|nobody|hardly"
+        r"|used to|avoids?|avoiding)\b",
+        re.IGNORECASE,
+    ),
+    ended=re.compile(
+        r"\b(?:quit(?:s|ting)?|(?:have |has )?stopped|stops|gave up(?: on)?|given up(?: on)?|giv(?:es|ing) "
+        r"up(?: on)?|cancel(?:l?ed|l?ing)?|sold"
+        r"|got rid of|gotten rid of|resigned(?: from)?|left|dropped out of|deleted?|uninstalled"
+        r"|unsubscribed(?: from)?|retired from"
+        r"|broke up with|split up with|threw away|threw out|done with|finished with|swore off|died|passed away"
+        r"|gave away|called off|fell through|ended|expired|(?:is|are) over|closed down|shut down|cut out"
+        r"|moved out of)\b",
+        re.IGNORECASE,
+    ),
+    swapped=re.compile(
+        r"\b(?:switched|changed|migrated|moved|converted)(?: over)? from (?P<old>.{2,40}?) to .+$"
+        r"|\b(?:replaced|swapped|exchanged|traded)(?: in)? (?P<given>.{2,40}?) (?:for|with|by) .+$"
+        r"|\binstead of (?P<dropped>.{2,40})$",
+        re.IGNORECASE,
+    ),
+    changed=re.compile(rf"\b(?:now|nowadays|these days|from now on|instead|{_MOVING})\b", re.IGNORECASE),
+    added=re.compile(r"\b(?:new|current|latest)\b", re.IGNORECASE),
+    relations=tuple(
+        Relation(attribute, re.compile(pattern, re.IGNORECASE), is_change)
+        for attribute, pattern, is_change in (
+            ("home", rf"\b(?:liv(?:e|es|ing)|resid(?:e|es|ing)|based) (?:now )?in {_NAME}", False),
+            (
+                "home",
+                (
+                    rf"\b(?:moved|relocated)(?: from [\w -]{{2,20}}?)? to {_NAME}(?! (?:team|department|project"
+                    rf"|plan|account)\b)"
+                ),
+                True,
+            ),
+            ("employer", rf"\b(?:works?|working|employed) (?:now )?(?:at|for) {_NAME}", False),
+            ("employer", rf"\b(?:joined|started (?:working )?at|got a job at|changed jobs to) {_NAME}", True),
+            (
+                "job",
+                (
+                    r"\bwork(?:s|ing)? as (?:an? |the )?(?P<value>[\w-]+(?: [\w-]+){0,2}?)(?= (?:at|for|in|with"
+                    r"|from|on)\b|$)"
+                ),
+                False,
+            ),
+            ("age", r"\b(?:am|is|turned) (?:now )?(?P<value>\d{1,2})(?: years? old| years of age)?$", False),
+            ("school", rf"\b(?:stud(?:y|ies|ying)|enrolled) at {_NAME}", False),
+            ("major", r"\bmajor(?:s|ing)? in (?P<value>[a-z ]{3,30})$", False),
+            ("commute", r"\b(?:commutes?|goes? to work|gets? to work) (?:by|on) (?P<value>\w+)$", False),
+            (
+                "preference",
+                r"\bprefers? (?P<value>.{2,40}?) (?:over|to|rather than|instead of) (?P<other>.{2,40})$",
+                False,
+            ),
+        )
+    ),
+    named=(
+        re.compile(
+            rf"^(?P<left>(?:(?:my|our|the) .{{2,50}}?|[A-Z][\w-]*['’]s .{{2,40}}?)) (?:is|are"
+            rf"|(?P<changed>(?:has |have |was |got |is )?"
+            rf"(?:been )?(?:now |just )?{_MOVING}(?: from .{{1,30}}?)? to)) (?:now )?(?P<value>.+)$",
+            re.IGNORECASE,
+        ),
+    ),
+    attributes=re.compile(
+        r"(?:e-?mail|number|address|postcode|zip|birthday|birthdate|name|nickname|surname|username|password"
+        r"|passcode|pin"
+        r"|wifi|nationality|job|occupation|salary|budget|rent|deadline|height|weight|blood|hometown|wedding|anniversary"
+        r"|favou?rite|due|timezone|landlord|landlady|boss|employer|license|passport|iban|age|size)",
+    ),
+    several=re.compile(
+        r"(?:(?:sister|brother|sibling|friend|cousin|son|daughter|child|kid|aunt|uncle|niece|nephew"
+        r"|neighbou?r|colleague"
+        r"|co-?worker|roommate|flatmate|teammate|classmate|client|customer|student|grandson|granddaughter"
+        r"|twin|cat|dog|pet"
+        r"|puppy|kitten|bird|fish|car|bike|book|film|movie|song|order|ticket|booking|reservation|invoice|case"
+        r"|parcel|package"
+        r"|meeting|appointment|lesson|class|course|session|call|shift|training|flight|train|bus|trip|visit"
+        r"|interview|exam"
+        r"|test|delivery|task|project|account|card|shirt|dress|room|table|chair|item|product|event|game|match"
+        r"|medication|pill|tablet"
+        r"|subscription|course|workshop|party|bag|box|plant|house|apartment|door|key|file|page|chapter"
+        r"|version|ticket)(?:e?s)?"
+        r"|children|people|men|women|babies|parties|classes|deliveries|puppies|nephews)"
+    ),
+    indefinite=re.compile(
+        r"\b(?:an?|one|some|every|each|any|this|that) (?!(?:week|day|month|year|night|hour)\b)|\b(?!(?:closed"
+        r"|married|divorced|widowed|engaged|separated|retired|employed|fixed|repaired|approved|accepted"
+        r"|rejected|declined|denied|based|located)\b)\w{3,}ed\b|\b(?:paid|spent|bought|got|took|cost(?= me)"
+        r"|made|ran|slept|went|came)\b",
+        re.IGNORECASE,
+    ),
+    light=word_set(
+        "a an the i me my mine we us our ours am is are was be been being has have do does will shall of on "
+        "in at to for by "
+        "from with into as so and but very really quite still currently now nowadays these days already just finally "
+        "officially usually normally always often actually mostly mainly generally ever again recently since then "
+        "completely totally fully only own new current latest called named located situated scheduled set about user "
+        "get gets got it its this that longer any all more every each per please anymore anylonger instead"
+    ),
+    engaging=word_set(
+        "play go goes drink eat use take attend practis practic own drive rid work studi subscrib train keep "
+        "wear member watch run do learn do belong"
+    ),
+    kinds=kinds_of_words(
+        weekday="mon monday mondays|tue tuesday tuesdays|wed wednesday wednesdays|thu thursday thursdays|fri "
+        "friday fridays"
+        "|sat saturday saturdays|sun sunday sundays|weekday weekdays|weekend weekends",
+        daypart="morning mornings|afternoon afternoons|evening evenings night nights",
+        season="spring|summer|autumn|winter",
+        often="daily|weekly|biweekly fortnightly|monthly|quarterly|yearly annually",
+        marital="single unmarried|married|divorced|widowed|engaged|separated",
+        employment="unemployed jobless|retired|employed",
+        hours="full-time fulltime|part-time parttime",
+        hand="left-handed|right-handed|ambidextrous",
+        tenure="renter tenant|homeowner",
+        payment="paid|unpaid overdue",
+        filling="empty|full",
+        opening="open|closed shut",
+        condition="broken|fixed repaired",
+        approval="approved accepted|rejected declined denied",
+        colour="red|blue|green|yellow|white|black|grey gray|brown|pink|purple|orange",
+    ),
+    units=synonyms(
+        "usd $ dollar dollars bucks|eur € euro euros|gbp £ pounds quid|krw ₩ won|jpy ¥ yen|% percent|kg kilo "
+        "kilos kilograms"
+        "|g grams|km kilometers kilometres|m meters metres|cm centimeters centimetres|mg milligrams|ml|l liters litres"
+        "|mile miles|minute minutes min mins|hour hours hrs|day days|week weeks|month months|year years|gb"
+        "|tb|sqm m²|lb lbs"
+    ),
+    months={
+        word: int(number)
+        for word, number in synonyms(
+            "1 january jan|2 february feb|3 march mar|4 april apr|5 may|6 june jun|7 july jul|8 august aug"
+            "|9 september sep sept|10 october oct|11 november nov|12 december dec"
+        ).items()
+        if word != number
+    },
+    chosen=re.compile(r"\bfavou?rite\b", re.IGNORECASE),
+    regions=synonyms(
+        "uk britain england scotland wales|argentina|australia|austria|belgium|brazil|canada|china|denmark"
+        "|egypt|finland"
+        "|france|germany|greece|india|indonesia|ireland|israel|italy|japan|korea|malaysia|mexico|netherlands"
+        "|norway|poland"
+        "|portugal|russia|singapore|spain|sweden|switzerland|taiwan|thailand|turkey|usa|vietnam"
+    )
+    | dict.fromkeys(word_set("africa america asia europe"), ""),
+)
+
+
 ENGLISH = Language(
     name="English",
     script="latin",
@@ -925,4 +1138,5 @@ ENGLISH = Language(
     condition=CONDITION,
     chit_chat=CHIT_CHAT,
     joiner=JOINER,
+    statements=STATEMENTS,
 )

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -17,9 +17,19 @@ def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-def word_map(groups: Mapping[str, str], *, between: str | None = None) -> dict[str, str]:
-    """Return for each word of lists that are written as text the name of its list."""
-    return {word: name for name, words in groups.items() for word in words.split(between)}
+def synonyms(text: str) -> dict[str, str]:
+    """Return for each word the first of its group; the groups stand between bars."""
+    return {word: group.split()[0] for group in text.split("|") for word in group.split()}
+
+
+def kinds_of_words(**kinds: str) -> dict[str, str]:
+    """Return for each word its kind and value: of a kind the values stand between bars, words between spaces."""
+    return {
+        word: f"{kind}={words.split()[0]}"
+        for kind, values in kinds.items()
+        for words in values.split("|")
+        for word in words.split()
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +110,77 @@ class AnswerForms:
     answers: str
 
 
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A sentence that gives somebody the one value of an attribute.
+
+    Args:
+        attribute: What it gives.
+        pattern: Captures the `value`; in front of it stands whose it is. Of a comparison it captures the `other` too.
+        is_change: Whether the sentence itself says that the value was another before ("moved to Busan").
+    """
+
+    attribute: str
+    pattern: re.Pattern[str]
+    is_change: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statements:
+    """How one statement ends another in a language: by the one value of an attribute, or by words of change.
+
+    What is doubtful belongs in none of the tables: a missed contradiction costs less than a lost memory.
+
+    Args:
+        rewrites: What is said in other words before anything is looked at, in order.
+        breaks: Matches what stands between two clauses.
+        unsure: Matches a clause that says nothing for certain of now: asked, imagined, meant, past, roughly, besides.
+        vague: Matches the beginning of a clause about something that only its context names.
+        subject: Matches whom a denial is about, in what stands in front of its words.
+        negated: Matches words of denial; all that is denied was so before.
+        ended: Matches words that say that something is over.
+        swapped: Captures in a clause what is `old` in favour of something else.
+        changed: Matches words that say that something is otherwise than before.
+        added: Matches words like "new" that add another one to things of which somebody can have several.
+        relations: Sentences that give the value of an attribute.
+        named: Captures on the `left` what has a value, and the `value`; `changed`, if the verb says so.
+        attributes: Matches nouns for what has one value, whatever the value is.
+        several: Matches nouns for things of which somebody can have several at a time.
+        indefinite: Matches what names one of several things.
+        light: Words that a statement says the same without.
+        engaging: Verbs by which somebody has to do with a thing: who gives the thing up does none of them.
+        kinds: Words that exclude each other, with their kind and value ("weekday=tue").
+        units: Units and currencies, with one name for each.
+        months: Names of months, with their numbers.
+        chosen: Matches nouns for attributes whose value may be any word, such as favourites.
+        regions: Countries, in which somebody lives as well as in a town of theirs, with one name for each; none for
+            what is larger.
+    """
+
+    rewrites: Sequence[tuple[re.Pattern[str], str]] = ()
+    breaks: re.Pattern[str] = re.compile(r"[,;]\s+|[，；。]")
+    unsure: re.Pattern[str] = NEVER
+    vague: re.Pattern[str] = NEVER
+    subject: re.Pattern[str] = re.compile(".*")
+    negated: re.Pattern[str] = NEVER
+    ended: re.Pattern[str] = NEVER
+    swapped: re.Pattern[str] = NEVER
+    changed: re.Pattern[str] = NEVER
+    added: re.Pattern[str] = NEVER
+    relations: Sequence[Relation] = ()
+    named: Sequence[re.Pattern[str]] = ()
+    attributes: re.Pattern[str] = NEVER
+    several: re.Pattern[str] = NEVER
+    indefinite: re.Pattern[str] = NEVER
+    light: frozenset[str] = frozenset()
+    engaging: frozenset[str] = frozenset()
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)
+    months: Mapping[str, int] = field(default_factory=dict)
+    chosen: re.Pattern[str] = NEVER
+    regions: Mapping[str, str] = field(default_factory=dict)
+
+
 Script = Literal["latin", "hangul", "han and kana"]
 
 
@@ -119,6 +200,7 @@ class Language:
         common_words: Words that occur in most conversations, so that they say nothing about one of them.
         base_forms: Irregular forms, and the word that each is a form of.
         stemmer: The name of the language in `snowballstemmer`.
+        stem_of: Returns the stem of a word, where there is no such stemmer.
         general_nouns: Nouns that stand for another as a pronoun does.
         thesaurus: The folder beside this module that has words for other words.
 
@@ -164,6 +246,7 @@ class Language:
     common_words: frozenset[str] = frozenset()
     base_forms: Mapping[str, str] = field(default_factory=dict)
     stemmer: str | None = None
+    stem_of: Callable[[str], str] | None = None
     general_nouns: frozenset[str] = frozenset()
     thesaurus: str | None = None
 
@@ -194,3 +277,4 @@ class Language:
     topic: re.Pattern[str] = NEVER
     listener: re.Pattern[str] = NEVER
     joins_short: bool = True
+    statements: Statements = Statements()

@@ -1,4 +1,4 @@
-"""Contradictions by rules: on pairs written before the rules, on pairs written after them, and on what can't be one."""
+"""Contradictions by rules: hardly ever a false alarm, whatever the language; and by a detector that a user brings."""
 
 import json
 from pathlib import Path
@@ -7,81 +7,44 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arc_common.memory.long_term.contradictions import claims_of, contradicts, is_negated
+from arc_common.memory.long_term.contradictions import Contradictions, claims_of, contradicts, is_negated
+from arc_common.testing import CountingObserver
 
 DATA = Path(__file__).parent / "data"
-LEAST_PAIRS = {
-    "contradictions": 50,
-    "contradictions_unforeseen": 48,
-    "contradictions_aside": 40,
-    "contradictions_stranger": 60,
-    "contradictions_stranger_again": 60,
-    "contradictions_written_on": 670,
-}
+SETS = sorted(DATA.glob("contradictions*.json"))
 
 
-def pairs(name: str) -> list[tuple[str, bool, str, str]]:
+def pairs(path: Path) -> list[tuple[str, bool, str, str]]:
     """Language, whether it is a contradiction, the older and the newer text."""
-    return [tuple(pair) for pair in json.loads((DATA / f"{name}.json").read_text())["pairs"]]
+    return [tuple(pair) for pair in json.loads(path.read_text())["pairs"]]
 
 
-@pytest.mark.parametrize("name", LEAST_PAIRS)
-@pytest.mark.parametrize("language", ["en", "ko"])
-def test_precision_and_recall(name, language):
-    """Of each set, in each language; what was found on the first run stands in the data."""
-    asked = [pair for pair in pairs(name) if pair[0] == language]
-    found = [(is_one, contradicts(new, old)) for _, is_one, old, new in asked]
-    right = sum(is_one and said for is_one, said in found)
-    assert right / sum(said for _, said in found) >= 0.9
-    assert right / sum(is_one for is_one, _ in found) >= 0.8
-
-
-def test_what_no_rule_was_made_for():
-    """Hardly ever a false alarm; not quite half of what contradicts is seen."""
-    asked = pairs("contradictions_first_sight")
-    found = [is_one for _, is_one, old, new in asked if contradicts(new, old)]
-    assert sum(found) / len(found) >= 0.9
-    assert sum(found) / sum(is_one for _, is_one, *_ in asked) >= 0.45
-
-
-def test_what_there_can_be_several_of_ends_nothing():
-    """A second cat, sister, car or meeting stands beside the first; a second number, name or home does not."""
-    asked = pairs("contradictions_several")
-    assert len(asked) >= 90
-    assert [(old, new) for _, is_one, old, new in asked if not is_one and contradicts(new, old)] == []
-    found = [contradicts(new, old) for _, is_one, old, new in asked if is_one]
-    assert sum(found) / len(found) >= 0.9
+@pytest.mark.parametrize("path", SETS, ids=lambda path: path.stem)
+def test_precision(path):
+    """Of each set, none of which the tables were written by; how many contradictions are found is no target."""
+    found = [is_one for _, is_one, old, new in pairs(path) if contradicts(new, old)]
+    assert not found or sum(found) / len(found) >= 0.97
 
 
 @pytest.mark.parametrize("language", ["en", "ko"])
-def test_what_only_may_contradict_is_none(language):
-    """Over all sets together."""
-    every = [pair for path in sorted(DATA.glob("contradictions*.json")) for pair in pairs(path.stem)]
-    found = [is_one for told, is_one, old, new in every if told == language and contradicts(new, old)]
-    assert len(found) >= 200
-    assert sum(found) / len(found) >= 0.97
-
-
-def test_the_sets_are_what_they_are_said_to_be():
-    """English and Korean, about half of them no contradictions."""
-    for name, least in LEAST_PAIRS.items():
-        listed = pairs(name)
-        assert len(listed) >= least
-        assert {language for language, *_ in listed} == {"en", "ko"}
-        assert 0.4 <= sum(is_one for _, is_one, *_ in listed) / len(listed) <= 0.6
+def test_some_are_found(language):
+    """Of all contradictions in the sets, some fifth."""
+    asked = [pair for path in SETS for pair in pairs(path) if pair[0] == language and pair[1]]
+    assert len(asked) >= 200
+    assert sum(contradicts(new, old) for _, _, old, new in asked) / len(asked) >= 0.15
 
 
 def test_near_misses_are_none():
     """Other owners, other days, other things of a kind, plans, parts, the same amount said otherwise."""
-    near = pairs("contradictions_near_misses")
+    near = pairs(DATA / "contradictions_near_misses.json")
     assert len(near) >= 220
     assert [(old, new) for _, _, old, new in near if contradicts(new, old)] == []
 
 
-@pytest.mark.parametrize("name", LEAST_PAIRS)
-def test_no_text_contradicts_itself_and_the_order_makes_no_difference(name):
+@pytest.mark.parametrize("path", SETS, ids=lambda path: path.stem)
+def test_no_text_contradicts_itself_and_the_order_makes_no_difference(path):
     """Which of two came first is not for the texts to say."""
-    for _, _, old, new in pairs(name):
+    for _, _, old, new in pairs(path):
         assert not contradicts(old, old)
         assert contradicts(old, new) == contradicts(new, old)
 
@@ -89,52 +52,112 @@ def test_no_text_contradicts_itself_and_the_order_makes_no_difference(name):
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("lives in Seoul", "lives in Seoul, Korea"),
+        ("I have a cat called Miso", "I have a dog called Rex"),
+        ("My sister's name is Anna", "My sister's name is Mia"),
+        ("My sister lives in Seoul", "My sister lives in Busan"),
+        ("My order number is 1234", "My order number is 5678"),
+        ("Order 12 is shipped", "Order 14 is shipped"),
+        ("My work email is a@example.com", "My private email is c@example.com"),
+        ("My boss is strict", "My boss is Anna"),
+        ("I work 8 hours on Mondays", "I work 4 hours on Fridays"),
+        ("I bought shoes for 50 euros", "I bought shoes for 70 euros"),
+        ("I live in London", "I live in England"),
+        ("User lives in Seoul", "User lives in Seoul, Korea"),
         ("User's budget is 5,000 dollars", "User's budget is $5000"),
         ("User is thinking of moving to Busan", "User lives in Seoul"),
         ("User used to live in Daegu", "User lives in Seoul"),
         ("User likes coffee", "User doesn't drink coffee in the evening"),
-        ("Order 12 is shipped", "Order 14 is shipped"),
+        ("User eats meat", "User's wife doesn't eat meat"),
+        ("User lives in Seoul", "User moved to the front row"),
+        ("My rent is 900 euros", "My rent is due on the 1st"),
         ("", "User lives in Seoul"),
         ("I live in Seoul", "저는 서울에 살아요"),
-        ("My rent is 900 euros", "My rent is due on the 1st"),
         ("My email is ann@mail.com", "My work email is ann@office.com"),
         ("My email is ann@mail.com", "My wife's new email is eve@mail.com"),
         ("I got an email from ann@mail.com", "I got an email from eve@mail.com"),
-        ("User lives in Seoul", "User moved to the front row"),
+        ("언니는 서울에 산다", "언니는 부산에 산다"),
+        ("고양이 이름은 미소다", "강아지 이름은 렉스다"),
         ("사용자는 서울에 산다", "사용자는 부산으로 이사할 계획이다"),
         ("사용자는 삼성전자에 다닌다", "사용자는 헬스장에 다닌다"),
+        ("사용자는 커피를 마신다", "사용자는 저녁에 커피를 마시지 않는다"),
     ],
 )
 def test_what_is_no_contradiction(old, new):
-    """More exact, the same amount, a plan, the past, a part of what was said, other things."""
+    """Several of a kind, the same value, a plan, the past, a part of what was said, other people and things."""
     assert not contradicts(new, old)
 
 
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("User plays tennis on Saturdays", "User doesn't play tennis any more"),
+        ("My email is a@example.com", "My new email is c@example.com"),
+        ("My email is a@example.com", "My email changed to c@example.com"),
         ("User: I live in Seoul.", "The user moved to Busan."),
+        ("I work at Samsung", "I no longer work at Samsung"),
+        ("User plays tennis on Saturdays", "User doesn't play tennis any more"),
+        ("The meeting is on Tuesday", "The meeting was moved to Thursday"),
+        ("My rent is 900 euros", "My rent is 950 euros"),
         ("User prefers tea over coffee", "User prefers coffee over tea"),
-        ("User switched from Jira to Linear", "User uses Jira"),
         ("My email is ann@mail.com", "My new email is ann.lee@mail.com"),
         ("My email address is ann@mail.com", "My email changed to ann@mail.org"),
+        ("User uses Jira", "User switched from Jira to Linear"),
+        ("User is single", "User is married"),
+        ("User smokes", "User quit smoking"),
+        ("저는 서울에 살아요", "저는 부산으로 이사했어요"),
+        ("사용자의 이메일은 a@example.com이다", "사용자의 새 이메일은 c@example.com이다"),
+        ("사용자는 담배를 피운다", "사용자는 담배를 끊었다"),
+        ("사용자는 고기를 먹는다", "사용자는 고기를 먹지 않는다"),
+        ("회의는 월요일이다", "회의가 목요일로 변경됐다"),
     ],
 )
 def test_what_is_one(old, new):
-    """What is denied in general, said in another person, turned round, and left."""
+    """A second value of what has one, words of change, what is denied or given up."""
     assert contradicts(new, old)
 
 
 def test_negation():
-    """In both languages."""
+    """In each language."""
     assert is_negated("User no longer smokes")
     assert is_negated("User hates coffee")
     assert is_negated("User gave up coffee")
     assert is_negated("담배를 피우지 않는다")
     assert not is_negated("User smokes")
     assert not is_negated("담배를 피운다")
+
+
+class Entailment:
+    """A detector that finds a contradiction wherever both texts speak of tea; counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.answers: list[bool] | None = None
+
+    def contradicts(self, statement, earlier):
+        self.asked += 1
+        if self.answers is not None:
+            return self.answers
+        return ["tea" in statement and "tea" in one for one in earlier]
+
+
+def test_a_detector_decides_in_place_of_the_rules():
+    """Once for each pair of texts."""
+    detector = Entailment()
+    decision = Contradictions(detector)
+    for _ in range(2):
+        assert decision.contradicted("no tea", ["tea at five", "User lives in Seoul"]) == [True, False]
+        assert not decision.contradicts("User lives in Busan", "User lives in Seoul")
+    assert detector.asked == 2
+    assert decision.may_end("anything")
+
+
+@pytest.mark.parametrize("answers", [[], [True, True]], ids=["too few", "too many"])
+def test_a_detector_that_fails_breaks_nothing(answers):
+    """The rules decide, and the failure is counted."""
+    detector, observer = Entailment(), CountingObserver()
+    detector.answers = answers
+    decision = Contradictions(detector, observer=observer)
+    assert decision.contradicts("User lives in Busan", "User lives in Seoul")
+    assert observer.counts == {"memory.contradictions.errors": 1}
 
 
 @given(st.text(alphabet=st.sampled_from("abc 을를은는이가에서로산다지않 's is in to 12.,안못"), max_size=300))

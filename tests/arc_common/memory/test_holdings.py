@@ -8,8 +8,7 @@ from rapidfuzz.distance import Levenshtein
 
 from arc_common.memories import MemoryOutline, MemoryStatus
 from arc_common.memory.long_term.contradictions import contradicts
-from arc_common.memory.long_term.deduplication import folded
-from arc_common.memory.long_term.holdings import Holdings
+from arc_common.memory.long_term.deduplication import Holdings, folded
 from arc_common.protocols.memories import MemoryUpdates
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

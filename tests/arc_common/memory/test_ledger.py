@@ -210,9 +210,14 @@ def test_a_note_in_korean_is_found_before_its_particle() -> None:
 @pytest.mark.parametrize(
     ("texts", "held"),
     [
-        pytest.param([f"My order number is {n}." for n in range(1000, 1040)], ["My order number is 1039"], id="number"),
+        pytest.param([f"My phone number is {n}." for n in range(1000, 1040)], ["My phone number is 1039"], id="number"),
         pytest.param(
-            [f"제 주문 번호는 {n}이에요." for n in range(1000, 1040)], ["제 주문 번호는 1039이에요"], id="Korean"
+            [f"제 전화 번호는 {n}이에요." for n in range(1000, 1040)], ["제 전화 번호는 1039이에요"], id="Korean"
+        ),
+        pytest.param(
+            ["My order number is 1234.", "My order number is 5678."],
+            ["My order number is 1234", "My order number is 5678"],
+            id="two orders",
         ),
         pytest.param(
             ["My budget is 500 dollars.", "My budget is 800 dollars.", "My budget is 500 dollars."],

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arc_common.memories import Memory, MemoryOutline, MemoryStatus, ProposedMemory, Wording
-from arc_common.memory.long_term.holdings import Holdings
+from arc_common.memory.long_term.deduplication import Holdings
 from arc_common.memory.long_term.policy import (
     MOST_WORDINGS,
     Decision,
