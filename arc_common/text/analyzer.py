@@ -81,7 +81,7 @@ def analyze(text: str) -> list[str]:
     - Unicode is normalised (NFKC), case and Latin accents are folded. Vietnamese tones distinguish words, so its words
       give a term with tones, too: the same word ranks first, and one typed without tones still matches.
     - Words are stemmed by the language that their script tells (Latin letters: English). A text that is detected to be
-      in another language gives the stems of that language too: a query too short to be told finds it all the same.
+      in another language gives the stems of that language too; a query too short to be told finds words as they stand.
     - Chinese, Japanese, Korean, Thai and their like come as pairs of characters; one that stands alone as itself.
       Those that stand alone one behind the other ("龙 井 茶") also come as the pairs that they would be without space.
       Korean words lose their particles first, and come by their first syllable too; one of a single syllable comes

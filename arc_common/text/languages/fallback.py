@@ -6,9 +6,9 @@ from arc_common.facts import FactCategory
 from arc_common.text.languages.language import Signal, word_set
 
 MARKERS = word_set(
-    "el la los las de del que en un una unos unas por con para es está y su mi yo le les des du et est je vous il elle "
-    "nous dans pour avec sur pas ne une mon ma mes il lo gli che di non per sono è e o os um uma não com meu minha het "
-    "een van ik niet maar op te dat zijn wij jij og det att som jag inte på av han hon bir ve bu için yang dan di saya"
+    "el la los las de del que en un una unos unas por con para es está su mi yo le les des du et est je vous il elle "
+    "nous dans pour avec sur pas ne une mon ma mes il lo gli che di non per sono um uma não meu minha het "
+    "een van ik niet maar op dat zijn wij jij og det att som jag inte på av han hon bir ve bu için yang dan di saya"
 )
 """Frequent words of languages in Latin letters that have no file: English, as ever, serves for these."""
 

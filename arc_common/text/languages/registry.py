@@ -5,10 +5,11 @@ import re
 from arc_common.text.languages import fallback
 from arc_common.text.languages.chinese_japanese import CHINESE_JAPANESE
 from arc_common.text.languages.english import ENGLISH
+from arc_common.text.languages.german import GERMAN
 from arc_common.text.languages.korean import KOREAN
 from arc_common.text.languages.language import Language
 
-LANGUAGES = (ENGLISH, KOREAN, CHINESE_JAPANESE)
+LANGUAGES = (ENGLISH, GERMAN, KOREAN, CHINESE_JAPANESE)
 """The first of each script serves where nothing tells it from the others."""
 
 _LATIN = tuple(one for one in LANGUAGES if one.script == "latin")

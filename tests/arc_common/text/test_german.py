@@ -1,0 +1,156 @@
+"""German, the language that shows what a new one takes: one file, and this test of it."""
+
+import pytest
+
+from arc_common.memory.facts.extraction import extract_facts
+from arc_common.memory.long_term.contradictions import contradicts, is_negated
+from arc_common.memory.recall.answer_types import answer_types
+from arc_common.messages import Message, Role
+from arc_common.text import analyze, analyze_query
+from arc_common.text.clauses import seeks
+from arc_common.text.languages.registry import LANGUAGES, detect
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Ich wohne seit März in Köln.", "German"),
+        ("Wann ist mein Termin", "German"),
+        ("Die Katze schläft auf dem Sofa und die Kinder spielen", "German"),
+        ("The man will die in an hour", "English"),
+        ("So was he in the arm chair?", "English"),
+        ("I was in Berlin", "English"),
+        ("Mi nombre es Juan y vivo en Madrid", "English"),
+        ("le nom du chien est Rex", "English"),
+        ("Berlin", "English"),
+        ("저는 서울에 살아요", "Korean"),
+        ("My name is 김민수 and I live in Seoul", "English"),
+        ("저는 Google에 다녀요", "Korean"),
+        ("我住在北京", "Chinese or Japanese"),
+    ],
+)
+def test_the_detector_looks_at_words(text, name):
+    """What shares letters with German is not taken for it; languages without a file are taken for English."""
+    assert detect(text).name == name
+
+
+def test_markers_belong_to_one_language():
+    """Else they would tell nothing."""
+    latin = [language for language in LANGUAGES if language.script == "latin"]
+    assert len(latin) == 2
+    assert not latin[0].markers & latin[1].markers
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("Ich wohne in Köln.", "Ich wohne in Köln"),
+        ("Meine Schwester ist allergisch gegen Nüsse.", "Meine Schwester ist allergisch gegen Nüsse"),
+        ("Wir haben uns für den blauen Teppich entschieden.", "Wir haben uns für den blauen Teppich entschieden"),
+        ("Bitte keine Lieferung vor 9 Uhr.", "Bitte keine Lieferung vor 9 Uhr"),
+    ],
+)
+def test_statements_are_facts(text, value):
+    """In the speaker's own words."""
+    assert [fact.value for fact in extract_facts([Message(Role.USER, text)])] == [value]
+
+
+@pytest.mark.parametrize(
+    "text", ["Vielen Dank, das klingt gut!", "Wo wohne ich?", "Was wäre, wenn ich in Köln wohnen würde?"]
+)
+def test_what_states_nothing_is_no_fact(text):
+    """Courtesies, questions and suppositions."""
+    assert extract_facts([Message(Role.USER, text)]) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "is_question"),
+    [
+        ("wie heißt mein Hund", True),
+        ("Kannst du mir die Nummer sagen", True),
+        ("Und wann war der Termin", True),
+        ("Ich habe den Code vergessen", True),
+        ("Ich wohne jetzt in Köln", False),
+        ("Der Termin ist am Montag", False),
+    ],
+)
+def test_questions(text, is_question):
+    """With and without their mark."""
+    assert seeks(text) is is_question
+
+
+def test_kinds_of_answers():
+    """By the words that ask."""
+    assert [kind.name for kind in answer_types("Wann ist mein Termin?")] == ["time"]
+    assert [kind.name for kind in answer_types("Wo wohnt meine Schwester?")] == ["place"]
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("Welche Wohnungen haben wir besichtigt?", "Wir haben eine Wohnung in der Südstadt besichtigt."),
+        ("Wo sind die Häuser?", "Das Haus steht nicht mehr."),
+        ("Wohnung Südstadt", "Wir haben eine Wohnung in der Südstadt."),
+        ("Haus", "Die Häuser sind alle verkauft, und wir suchen noch."),
+    ],
+)
+def test_words_are_found_in_other_forms(question, text):
+    """By their German stems; by a query too short to be told, in the form that stands there."""
+    asked = set(analyze_query(question))
+    assert asked & set(analyze(text))
+    assert not asked & {"wo", "die", "wir", "welch", "hab"}
+
+
+def test_english_texts_keep_their_terms():
+    """A German word in an English text changes nothing."""
+    assert analyze("The houses und the running dogs") == ["the", "hous", "und", "the", "run", "dog"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Ich wohne in Köln.", "Ich bin nach Bonn umgezogen."),
+        ("Ich wohne in Köln", "Ich wohne jetzt in Bonn"),
+        ("Meine E-Mail ist a@example.com", "Meine neue E-Mail ist c@example.com"),
+        ("Ich arbeite bei Siemens", "Ich bin zu Bosch gewechselt"),
+        ("Ich arbeite bei Siemens", "Ich arbeite nicht mehr bei Siemens"),
+        ("Ich esse Fleisch", "Ich esse kein Fleisch mehr"),
+        ("Die Miete beträgt 900 Euro", "Die Miete beträgt 950 Euro"),
+        ("Ich bin ledig", "Ich bin verheiratet"),
+        ("Ich nutze Netflix und mag Jazz", "Ich habe Netflix gekündigt"),
+        ("Der Termin ist am Montag", "Der Termin wurde auf Donnerstag verschoben"),
+    ],
+)
+def test_what_ends_what(old, new):
+    """A second value, words of change, what is denied or given up."""
+    assert contradicts(new, old)
+    assert contradicts(old, new)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Ich habe eine Katze namens Miso", "Ich habe einen Hund namens Rex"),
+        ("Meine Schwester wohnt in Köln", "Meine Schwester wohnt in Bonn"),
+        ("Meine Bestellnummer ist 1234", "Meine Bestellnummer ist 5678"),
+        ("Ich wohne in Köln", "Ich überlege, nach Bonn zu ziehen"),
+        ("Ich wohne in Köln", "Früher habe ich in Bonn gewohnt"),
+        ("Ich wohne in Köln", "Ich wohne in Deutschland"),
+        ("Ich trinke Kaffee", "Ich trinke abends keinen Kaffee"),
+        ("Ich spreche Deutsch", "Ich spreche Englisch"),
+        ("Ich esse Fleisch", "Meine Frau isst kein Fleisch"),
+        ("Der Kurs ist am Montag", "Der Kurs ist am Mittwoch"),
+        ("Ich wohne in Köln", "I live in Seoul"),
+    ],
+)
+def test_what_stands_side_by_side(old, new):
+    """Several of a kind, plans, the past, parts, other people, other languages."""
+    assert not contradicts(new, old)
+
+
+def test_negation():
+    """With the words for it."""
+    assert is_negated("Ich rauche nicht")
+    assert is_negated("Ich esse kein Fleisch")
+    assert is_negated("Ich habe den Vertrag gekündigt")
+    assert not is_negated("Ich rauche")
