@@ -1013,7 +1013,7 @@ STATEMENTS = Statements(
     ),
     named=(
         re.compile(
-            rf"^(?P<left>(?:(?:my|our|the) .{{2,50}}?|[A-Z][\w-]*['’]s .{{2,40}}?)) (?:is|are"
+            rf"^(?P<left>(?:(?:my|our|the) .{{2,50}}?|[A-Z][\w-]*['’]s .{{2,40}}?))(?:(?<=mail) address)? (?:is|are"
             rf"|(?P<changed>(?:has |have |was |got |is )?"
             rf"(?:been )?(?:now |just )?{_MOVING}(?: from .{{1,30}}?)? to)) (?:now )?(?P<value>.+)$",
             re.IGNORECASE,
