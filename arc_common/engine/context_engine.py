@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from threading import TIMEOUT_MAX
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 from uuid import uuid4
@@ -265,7 +266,14 @@ class ContextEngine:
 
         Returns:
             Whether all work ended in time. Work that failed has ended, too: it was logged and counted.
+
+        Raises:
+            InvalidInputError: The timeout is no number of seconds.
         """
+        if timeout is not None and (
+            isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 <= timeout <= TIMEOUT_MAX
+        ):
+            raise InvalidInputError(f"timeout: got {timeout!r}, expected seconds (0 or more) or None to wait for all")
         return self._runtime.wait(timeout)
 
     async def aflush(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - as the form without `a` has it

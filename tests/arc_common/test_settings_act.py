@@ -139,14 +139,12 @@ ELSEWHERE: dict[str, str] = {
     "redis.url": "arc_common/test_hardening.py::test_redis_alone_is_no_storage",
     "require_scope": "arc_common/test_session.py::test_the_default_caller_can_be_refused",
     "storage.busy_timeout_seconds": "arc_common/test_wiring.py::test_sqlite_is_treated_as_the_settings_say",
-    "storage.connect_timeout_seconds": "arc_common/test_wiring.py::test_the_pool_is_as_large_as_the_settings_say",
     "storage.index_cache_bytes": "arc_common/test_wiring.py::test_the_index_keeps_in_memory_what_the_settings_allow",
     "storage.index_graph_from": "arc_common/test_wiring.py::"
     "test_postgres_walks_a_graph_from_the_number_that_the_settings_say",
     "storage.max_messages_per_session": "arc_common/test_message_cap.py::test_no_fact_is_lost_at_the_smallest_cap",
     "storage.mode": "arc_common/test_hardening.py::test_redis_alone_is_no_storage",
     "storage.pool_size": "arc_common/test_wiring.py::test_the_pool_is_as_large_as_the_settings_say",
-    "storage.pool_timeout_seconds": "arc_common/test_wiring.py::test_the_pool_is_as_large_as_the_settings_say",
     "storage.secure_delete": "arc_common/test_wiring.py::test_sqlite_is_treated_as_the_settings_say",
     "storage.synchronous": "arc_common/test_wiring.py::test_sqlite_is_treated_as_the_settings_say",
     "summary.high_water_mark": "arc_common/memory/test_hierarchy.py::test_a_tail_of_too_many_tokens_triggers",
@@ -171,6 +169,8 @@ NOT_SHOWN: frozenset[str] = frozenset(
     {
         "artifacts.max_facts",
         "background.lease_seconds",
+        "storage.connect_timeout_seconds",
+        "storage.pool_timeout_seconds",
         "background.threads",
         "database_url",
         "embeddings.batch_size",

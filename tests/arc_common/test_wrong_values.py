@@ -137,6 +137,7 @@ MEMORIES: dict[str, dict[str, Any]] = {
 ENGINE: dict[str, dict[str, Any]] = {
     "close": {},
     "documents_of": {"caller_id": "c", "user_id": "u"},
+    "flush": {"timeout": 1.0},
     "memories": {"user_id": "u", "session_id": "s", "caller_id": "c"},
     "open": dict.fromkeys(inspect.signature(ContextEngine.open).parameters),
     "rag": {"sources": None, "transformers": None, "reranker": None, "citations": False},

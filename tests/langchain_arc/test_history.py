@@ -152,7 +152,7 @@ def test_the_settings_limit_the_view(engine: ContextEngine) -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "length"), [({"max_turns": 3}, 6), ({"max_messages": 5}, 4), ({"max_tokens": 60}, 4)], ids=str
+    ("limit", "length"), [({"max_turns": 3}, 6), ({"max_messages": 5}, 4), ({"max_tokens": 70}, 4)], ids=str
 )
 def test_own_limits(engine: ContextEngine, limit: dict[str, int], length: int) -> None:
     """Whole turns within whatever limit is given."""

@@ -168,7 +168,9 @@ def black_hole() -> Iterator[str]:
 USE_WITHOUT_A_VOCABULARY = """
     import logging, time
     logging.basicConfig(format="%(name)s %(levelname)s %(message)s")
-    from arc_common.tokens.counters import CalibratedTokenCounter, TiktokenCounter, corrected
+    from arc_common.tokens.calibration import CalibratedTokenCounter
+    from arc_common.tokens.correction import corrected
+    from arc_common.tokens.counters import TiktokenCounter
     start = time.perf_counter()
     counter = TiktokenCounter("p50k_base", timeout=0.5)
     assert time.perf_counter() - start < 0.4
