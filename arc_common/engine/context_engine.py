@@ -273,7 +273,7 @@ class ContextEngine:
         if timeout is not None and (
             isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 <= timeout <= TIMEOUT_MAX
         ):
-            raise InvalidInputError(f"timeout: got {timeout!r}, expected seconds (0 or more) or None to wait for all")
+            raise InvalidInputError("timeout", timeout, "seconds, 0 or more, or None to wait for all work")
         return self._runtime.wait(timeout)
 
     async def aflush(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - as the form without `a` has it
