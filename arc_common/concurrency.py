@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from threading import Condition, Lock, RLock, Thread, get_ident
+from threading import Condition, Lock, RLock, Thread, get_ident, local
 from time import monotonic, sleep
 from types import TracebackType
 from typing import Generic, ParamSpec, TypeVar, overload
@@ -29,6 +29,8 @@ class BackgroundQueue(Generic[K]):
     """Runs one function for keys, soon and not on the caller's thread.
 
     - Coalesced: a key that waits is not added again; one that is being worked on is worked on once more afterwards.
+      Work begins `settle` seconds after it was scheduled, or at once if somebody waits for it, so that a burst of
+      calls leads to one piece of work.
     - At most one thread works on a key at a time.
     - Needs no event loop. A forked child begins with an empty queue and threads of its own.
     - What the function raises is logged and counted by `on_error`; it never reaches whoever scheduled. Neither does it
@@ -38,10 +40,19 @@ class BackgroundQueue(Generic[K]):
         work: Called with a key; asks `stopping` between its steps.
         threads: How many at most.
         on_error: Called with what `work` raised.
+        settle: Seconds between scheduling and work.
     """
 
-    def __init__(self, work: Callable[[K], None], *, threads: int, on_error: Callable[[Exception], None]) -> None:
+    def __init__(
+        self,
+        work: Callable[[K], None],
+        *,
+        threads: int,
+        on_error: Callable[[Exception], None],
+        settle: float = 0.1,
+    ) -> None:
         self._work = work
+        self._settle = settle
         self._threads = threads
         self._on_error = on_error
         self._begin()
@@ -53,6 +64,7 @@ class BackgroundQueue(Generic[K]):
         self._pool: ThreadPoolExecutor | None = None
         self._waiting: set[K] = set()
         self._running: set[K] = set()
+        self._awaited = 0  # how many callers wait
         self._process = os.getpid()
         self._stopping = False
 
@@ -84,9 +96,14 @@ class BackgroundQueue(Generic[K]):
         """Wait until no work (for this key) waits or runs; return whether that happened within `timeout` seconds."""
         self._begin_in_child()
         with self._lock:
-            return self._changed.wait_for(
-                lambda: not (self._waiting or self._running) if key is None else not self.is_busy(key), timeout
-            )
+            try:
+                self._awaited += 1
+                self._changed.notify_all()
+                return self._changed.wait_for(
+                    lambda: not (self._waiting or self._running) if key is None else not self.is_busy(key), timeout
+                )
+            finally:
+                self._awaited -= 1
 
     def close(self, *, timeout: float = 5.0) -> None:
         """Drop waiting work, and give running work a moment to end. Safe to call twice."""
@@ -108,18 +125,20 @@ class BackgroundQueue(Generic[K]):
         try:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="arc-background")
-            self._pool.submit(self._run, key)
+            self._pool.submit(self._run, key, monotonic() + self._settle)
         except RuntimeError as error:  # no more threads, or the interpreter is ending
             self._waiting.discard(key)
             self._report(error)
 
-    def _run(self, key: K) -> None:
+    def _run(self, key: K, begin: float) -> None:
         with self._lock:
+            self._changed.wait_for(lambda: self._awaited or self._stopping, begin - monotonic())
             if key not in self._waiting or key in self._running:
                 return
             self._waiting.discard(key)
             self._running.add(key)
         try:
+            _background.is_working, _background.until = True, 0.0
             self._work(key)
         except Exception as error:  # noqa: BLE001 - nothing waits for this thread; the error is reported
             self._report(error)
@@ -138,19 +157,20 @@ class BackgroundQueue(Generic[K]):
             self._changed.notify_all()
 
 
+_STEP_SECONDS = 0.002
 _PATIENCE = 0.02
 _PAUSE = 0.001
 
 
-class Courtesy:
-    """Knows which threads are at a reply, and lets others wait between two steps of their work.
+class ReplyPriority:
+    """Knows which threads are at a reply, and lets background work wait for them between two steps.
 
-    A thread that computes keeps the interpreter for 5 ms, and each statement of a reply gives it away: beside one that
-    computes, reading the state of a session took 15 ms in place of 0.2 (p90). Steps of about a millisecond bound that.
+    A thread that computes keeps the interpreter for 5 ms, and a reply hands it over at each statement: beside such a
+    thread, reading the state of a session took 15 ms in place of 0.2 (p90). Steps of two milliseconds bound that.
 
     - It takes no locks and changes nothing of the interpreter.
-    - Between two steps, work waits for the replies under way, 20 ms at most. It does not wait for replies that begin
-      meanwhile, so that replies one after another don't stop it.
+    - Work waits for the replies under way, 20 ms at most. It does not wait for replies that begin meanwhile, so that
+      replies one after another don't stop it.
     - A forked child begins with no replies.
 
     Args:
@@ -201,17 +221,35 @@ class Courtesy:
             self._sleep(_PAUSE)
             waited += _PAUSE
 
-    def between(self, items: Sequence[T]) -> Sequence[T]:
-        """Return the items as a sequence whose iteration gives way before each."""
-        return _Unhurried(items, self.give_way)
+
+# Threads share the interpreter, whichever engine they belong to: hence one for the process.
+_priority = ReplyPriority()
+_background = local()
+
+replying = _priority.reply
+waiting_for_background = _priority.waiting
 
 
-class _Unhurried(Sequence[T]):
-    __slots__ = ("_give_way", "_items")
+def give_way() -> None:
+    """Within a queue's work: wait while others reply, each time it has computed for two milliseconds.
 
-    def __init__(self, items: Sequence[T], give_way: Callable[[], None]) -> None:
+    Does nothing on other threads.
+    """
+    if getattr(_background, "is_working", False) and time.thread_time() > _background.until:
+        _priority.give_way()
+        _background.until = time.thread_time() + _STEP_SECONDS
+
+
+def giving_way(items: Sequence[T]) -> Sequence[T]:
+    """Return the items as a sequence whose iteration gives way before each."""
+    return _GivingWay(items)
+
+
+class _GivingWay(Sequence[T]):
+    __slots__ = ("_items",)
+
+    def __init__(self, items: Sequence[T]) -> None:
         self._items = items
-        self._give_way = give_way
 
     def __len__(self) -> int:
         return len(self._items)
@@ -227,7 +265,7 @@ class _Unhurried(Sequence[T]):
 
     def __iter__(self) -> Iterator[T]:
         for item in self._items:
-            self._give_way()
+            give_way()
             yield item
 
 

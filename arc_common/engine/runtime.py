@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, MutableMapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from threading import Lock
@@ -156,7 +155,6 @@ class Runtime:
                     embedder=self.embedder,
                     user_wide=self.settings.recall.scope == "user",
                     observer=self.observer,
-                    give_way=hierarchy.give_way if hierarchy else lambda: None,
                 )
                 facts = hierarchy.facts_about if hierarchy else lambda *_: []
                 self.own_recall = SessionRecall(
@@ -164,7 +162,6 @@ class Runtime:
                     store,
                     facts=facts,
                     observer=self.observer,
-                    reply=self.reply,
                     patience=self.settings.summary.synchronous_timeout_seconds,
                 )
         return self.own_recall
@@ -192,7 +189,6 @@ class Runtime:
                     settings=self.settings,
                     observer=self.observer,
                     clock=self.clock,
-                    unhurried=self.hierarchy.unhurried if self.hierarchy else list,
                     contradictions=self.contradictions,
                 )
         return self.own_long_term
@@ -229,10 +225,6 @@ class Runtime:
         """
         wanted = self.settings.memory
         return wanted.enabled and (key.user_id is not None or wanted.scope != "user")
-
-    def reply(self) -> AbstractContextManager[None]:
-        """For the time of a reply: background work gives way to it."""
-        return nullcontext() if self.hierarchy is None else self.hierarchy.reply()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until no background work waits or runs; return whether that happened within `timeout` seconds."""

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from arc_common.concurrency import replying
 from arc_common.context import ContextWindow, ViewLimits, as_documents
 from arc_common.documents import Document, ScoredDocument
 from arc_common.engine.artifacts import add_artifact, forget_artifacts
@@ -59,7 +60,7 @@ class Session:
             StoreError: The store failed. Nothing was written.
         """
         listed = as_messages(messages)
-        with timed(self._runtime.observer, "context.save"):
+        with replying(), timed(self._runtime.observer, "context.save"):
             stored = self._log().append(listed)
         messages = [one.message for one in stored]
         if self._key is not None:
@@ -210,7 +211,7 @@ class Session:
             keep_newest=keep_newest,
             layers=layers,
         )
-        with self._runtime.reply():
+        with replying():
             return self._reader().view(limits, following=following, count=count, query=query)
 
     async def awindow(
@@ -279,7 +280,7 @@ class Session:
             tools=tools,
             response_format=response_format,
         )
-        with self._runtime.reply():
+        with replying():
             return self._reader().context(request, history, retrieve=documents is None)
 
     async def acontext(

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import URL, Engine, NullPool, StaticPool, create_engine, event, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
-from arc_common.concurrency import ForkGate
+from arc_common.concurrency import ForkGate, give_way
 from arc_common.exceptions import ConfigurationError, MissingDependencyError, hide_password, scrubbed
 from arc_common.protocols import SessionKey
 from arc_common.stores.drivers import FROZEN, Call, Driver, PostgresDriver, Row, SqliteDriver, SqlOptions, Transaction
@@ -111,6 +111,7 @@ class Database:
     """Runs statements, after the tables have been made or brought up to date at first use.
 
     - Nothing is opened before the first statement.
+    - Background work gives way to replies before each call.
     - It survives `os.fork`: both sides go on, each with connections of its own.
 
     Args:
@@ -141,24 +142,28 @@ class Database:
 
     def read(self, call: Call) -> list[Row]:
         """Run one reading statement, in one round trip."""
+        give_way()
         with self._gate.operation():
             self._prepare()
             return self._driver.read(call)
 
     def snapshot(self, *calls: Call) -> list[list[Row]]:
         """Run reading statements on one snapshot, in one round trip; return the rows of each."""
+        give_way()
         with self._gate.operation():
             self._prepare()
             return self._driver.snapshot(*calls)
 
     def write(self, call: Call) -> list[Row] | None:
         """Run one writing statement, durable in one round trip; `None` if another writer interfered."""
+        give_way()
         with self._gate.operation():
             self._prepare()
             return self._driver.write(call)
 
     def attempt(self, *calls: Call) -> bool:
         """Run writing statements as one transaction, in one round trip; return whether no other writer interfered."""
+        give_way()
         with self._gate.operation():
             self._prepare()
             return self._driver.attempt(*calls)
@@ -166,6 +171,7 @@ class Database:
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Begin a writing transaction."""
+        give_way()
         with self._gate.operation():
             self._prepare()
             with self._driver.transaction() as transaction:
@@ -174,6 +180,7 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
         """Begin a reading transaction on one snapshot."""
+        give_way()
         with self._gate.operation():
             self._prepare()
             with self._driver.reading() as transaction:

@@ -7,6 +7,7 @@ from threading import Lock
 
 from cachetools import LRUCache
 
+from arc_common.concurrency import giving_way
 from arc_common.context import RecalledLine
 from arc_common.facts import Fact
 from arc_common.memory.recall.index import SessionIndex
@@ -35,7 +36,6 @@ class FactIndex:
         facts: The facts, the most important first.
         count: Counts a line's tokens.
         earlier: An index of some of them, whose work is taken over.
-        unhurried: Goes through facts giving way to replies.
     """
 
     def __init__(
@@ -44,7 +44,6 @@ class FactIndex:
         *,
         count: Callable[[str], int],
         earlier: "FactIndex | None" = None,
-        unhurried: Callable[[Sequence[Fact]], Sequence[Fact]] = list,
     ) -> None:
         self.count = count
         self._known: set[str] = set()
@@ -54,7 +53,7 @@ class FactIndex:
         else:
             self._index, self._known = earlier._index, set(earlier._known)  # noqa: SLF001 - its own kind
             self._costs = earlier._costs  # noqa: SLF001 - its own kind
-        new = unhurried([fact for fact in facts if fact.id not in self._known])
+        new = giving_way([fact for fact in facts if fact.id not in self._known])
         self._known.update(fact.id for fact in new)
         self._index.extend((fact.id, f"{fact.key} {fact.value}") for fact in new)
         self.facts = {fact.id: fact for fact in facts}
@@ -140,7 +139,6 @@ class FactIndexes:
     Args:
         store: Where the facts are.
         count: Counts a line's tokens.
-        unhurried: Goes through things giving way to replies.
     """
 
     def __init__(
@@ -148,11 +146,9 @@ class FactIndexes:
         store: SummaryStore,
         *,
         count: Callable[[str], int],
-        unhurried: Callable[[Sequence[Fact]], Sequence[Fact]],
     ) -> None:
         self._store = store
         self._count = count
-        self._unhurried = unhurried
         self._lock = Lock()
         self._sessions: LRUCache[SessionKey, _Known] = LRUCache(_SESSIONS)
 
@@ -186,7 +182,7 @@ class FactIndexes:
             missing = [fact_id for fact_id in ids if fact_id not in by_id]
             by_id.update(_by_id(self._store.facts_of_ids(key, missing)) if missing else {})
             facts = [by_id[fact_id] for fact_id in ids if fact_id in by_id]
-            earlier = FactIndex(facts, count=self._count, earlier=earlier, unhurried=self._unhurried)
+            earlier = FactIndex(facts, count=self._count, earlier=earlier)
         with self._lock:
             self._sessions[key] = _Known(state.epoch, state.facts_version, read_to, earlier)
         return earlier

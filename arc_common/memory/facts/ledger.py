@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
+from arc_common.concurrency import giving_way
 from arc_common.facts import Fact, ProposedFact
 from arc_common.memory.long_term.contradictions import Contradictions
 from arc_common.protocols.summaries import Commit, Maker, Segment
@@ -33,7 +33,6 @@ def merged(
     said_at: Callable[[ProposedFact], datetime],
     new_id: Callable[[], str],
     ungrounded: Sequence[ProposedFact] = (),
-    unhurried: Callable[[Sequence[Any]], Iterable[Any]] = iter,
     contradictions: Contradictions | None = None,
 ) -> Commit:
     """What storing a leaf with these facts changes in the ledger.
@@ -55,7 +54,6 @@ def merged(
         said_at: When a fact was said.
         new_id: Mints ids.
         ungrounded: What a model said that the leaf doesn't say.
-        unhurried: Goes through facts giving way to replies: each is compared with those under its key.
         contradictions: Decides which facts contradict each other; by default the rules do.
     """
 
@@ -81,7 +79,7 @@ def merged(
         side = earlier if other.segment < segment.start else later
         side.setdefault(folded(other.key), []).append((folded(other.value), other))
     facts: dict[tuple[str, str], Fact] = {}
-    for proposal, maker in unhurried(proposed):
+    for proposal, maker in giving_way(proposed):
         key, value = folded(proposal.key), folded(proposal.value)
         fact = stored(proposal, maker)
         facts.pop((key, value), None)  # so that the last one also comes last
@@ -89,13 +87,13 @@ def merged(
             if place[0] == key and maker == before.made_by == "rules" and ends(fact.value, before.value):
                 facts[place] = replace(before, superseded_by=fact.id)
         facts[key, value] = fact
-    for place, fact in unhurried(list(facts.items())):
+    for place, fact in giving_way(list(facts.items())):
         if taker := next(
             (one.id for said, one in later.get(place[0], ()) if _ends(one, fact, said == place[1], ends)), None
         ):
             facts[place] = replace(fact, superseded_by=taker)
     superseded: dict[str, str] = {}
-    for (key, value), fact in unhurried(list(facts.items())):
+    for (key, value), fact in giving_way(list(facts.items())):
         for said, other in earlier.get(key, ()):
             if _ends(fact, other, said == value, ends):
                 superseded[other.id] = fact.id
@@ -153,7 +151,6 @@ def pinned(
     *,
     max_tokens: int,
     count: Callable[[str], int],
-    unhurried: Callable[[Sequence[Fact]], Sequence[Fact]] = list,
 ) -> list[Fact]:
     """The facts that are always shown: the most important, then the newest, as long as their lines fit.
 
@@ -166,14 +163,13 @@ def pinned(
         facts: Those that hold.
         max_tokens: What their lines may cost.
         count: Counts a line's tokens.
-        unhurried: Goes through facts giving way to replies.
     """
     chosen: list[Fact] = []
     lines: set[str] = set()
     sentences: dict[str, list[str]] = {}
     total = misses = 0
     best_first = sorted(facts, key=lambda fact: (-fact.importance, -fact.valid_from.timestamp(), fact.line))
-    for fact in unhurried(best_first):
+    for fact in giving_way(best_first):
         line = folded(fact.line)
         if line in lines or _is_said(fact, sentences):
             continue

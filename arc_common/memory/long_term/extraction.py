@@ -2,9 +2,10 @@
 
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from arc_common.concurrency import giving_way
 from arc_common.exceptions import ModelCallError
 from arc_common.facts import FactCategory, ProposedFact
 from arc_common.memories import SAID_BY, Memory, MemorySource, MemoryType, ProposedMemory
@@ -98,7 +99,6 @@ class Extractor:
         model: The model; `None` for rules.
         settings: The knobs (`memory`, `model_calls`).
         observer: Receives `memory.extraction.…`.
-        unhurried: Wraps messages so that iterating over them gives way to replies.
     """
 
     def __init__(
@@ -107,7 +107,6 @@ class Extractor:
         *,
         settings: ArcSettings,
         observer: Observer,
-        unhurried: Callable[[Sequence[Message]], Sequence[Message]] = list,
     ) -> None:
         self._model = (
             None
@@ -116,7 +115,6 @@ class Extractor:
         )
         self._settings = settings.memory
         self._observer = observer
-        self._unhurried = unhurried
 
     @property
     def has_model(self) -> bool:
@@ -167,7 +165,7 @@ class Extractor:
         return replace(extracted, memories=tuple(enough))
 
     def _by_rules(self, said: Sequence[Message], session_id: str | None) -> tuple[ProposedMemory, ...]:
-        return tuple(memories_by_rules(said, session_id=session_id, unhurried=self._unhurried))
+        return tuple(memories_by_rules(said, session_id=session_id))
 
     def _checked(
         self,
@@ -253,7 +251,6 @@ def memories_by_rules(
     messages: Sequence[Message],
     *,
     session_id: str | None = None,
-    unhurried: Callable[[Sequence[Message]], Sequence[Message]] = list,
 ) -> list[ProposedMemory]:
     """Extract the facts and preferences that users state, in their own words and order; deterministic.
 
@@ -264,7 +261,6 @@ def memories_by_rules(
     Args:
         messages: The messages, oldest first.
         session_id: Their session; without it, memories have no sources.
-        unhurried: Wraps messages so that iterating over them gives way to replies.
     """
     users = [
         Message(Role.USER, without_quoted(message.text), id=message.id)
@@ -273,10 +269,10 @@ def memories_by_rules(
     ]
     found = {
         text.casefold(): (text, MemoryType.PREFERENCE, _PREFERENCE_IMPORTANCE, ids)
-        for text, ids in _preferences(unhurried(users)).items()
+        for text, ids in _preferences(giving_way(users)).items()
     }
     preferences = list(found)
-    for fact in extract_facts(unhurried(users)):
+    for fact in extract_facts(giving_way(users)):
         for text in _joined(fact.value) if not _is_condition(fact.value) else ():
             same = [name for name in preferences if name in text.casefold() or text.casefold() in name]
             for name in same:

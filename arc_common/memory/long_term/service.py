@@ -399,7 +399,6 @@ def long_term_memory(
     settings: ArcSettings,
     observer: Observer,
     clock: Callable[[], datetime],
-    unhurried: Callable[[Sequence[Message]], Sequence[Message]] = list,
     contradictions: Contradictions | None = None,
 ) -> LongTermMemory:
     """Build the `LongTermMemory` of an engine from the engine's parts. Does no I/O."""
@@ -412,7 +411,7 @@ def long_term_memory(
         clock=clock,
         contradictions=contradictions,
     )
-    extractor = Extractor(chat_model, settings=settings, observer=observer, unhurried=unhurried)
+    extractor = Extractor(chat_model, settings=settings, observer=observer)
     return LongTermMemory(
         keeper, extractor, store=store, conversations=conversations, settings=settings, observer=observer
     )

@@ -23,6 +23,9 @@ from arc_common.settings import ArcSettings
 
 _log = logging.getLogger("arc.memory")
 
+_SETTLE_SECONDS = 5.0
+"""Times of access wait this long: as a commit for each turn, they would be in the way of appends."""
+
 
 class Touches:
     """Writes what searches returned, so that none of them waits for a disk.
@@ -41,7 +44,9 @@ class Touches:
         self._process = os.getpid()
         self._lock = Lock()
         self._noted: dict[Scope, dict[str, datetime]] = {}
-        self._queue: BackgroundQueue[Scope] = BackgroundQueue(self._write, threads=1, on_error=self._count)
+        self._queue: BackgroundQueue[Scope] = BackgroundQueue(
+            self._write, threads=1, on_error=self._count, settle=_SETTLE_SECONDS
+        )
 
     def note(self, scope: Scope, ids: Sequence[str], *, at: datetime) -> None:
         """Note that memories were returned."""

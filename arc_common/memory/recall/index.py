@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from cachetools import LRUCache
 
+from arc_common.concurrency import give_way
 from arc_common.exceptions import InvalidInputError, SessionNotFoundError
 from arc_common.messages import Message, Role
 from arc_common.observability import Observer
@@ -231,7 +232,6 @@ class MessageIndex:
         embedder: Makes vectors; without one, messages are found by their words.
         user_wide: Whether a user's sessions are searched together.
         observer: Receives counts.
-        give_way: Called between two steps of the work.
     """
 
     def __init__(
@@ -243,7 +243,6 @@ class MessageIndex:
         embedder: Embedder | None,
         user_wide: bool,
         observer: Observer,
-        give_way: Callable[[], None] = lambda: None,
     ) -> None:
         self._index_of = index
         self._conversations = conversations
@@ -252,7 +251,6 @@ class MessageIndex:
         self.embedder = None if embedder is None else GuardedEmbedder(embedder, observer)
         """What makes vectors, if anything does."""
         self._user_wide = user_wide
-        self._give_way = give_way
         self._lock = Lock()
         self._indexed_to: LRUCache[SessionKey, int] = LRUCache(_SESSIONS)
         self._own_terms: LRUCache[str, Counter[str]] = LRUCache(_TERMS)
@@ -401,7 +399,7 @@ class MessageIndex:
         around = self._conversations.at(key, places)
         while True:
             done += self._put(key, self._entries(key, around, first=first - NEIGHBOURS, last=last + NEIGHBOURS), last)
-            self._give_way()
+            give_way()
             before, around = around, self._still_there(key, places)
             if _versions(around) == _versions(before):
                 return done
@@ -419,7 +417,7 @@ class MessageIndex:
             if there.get(entry.id) != entry.text and (entry.id in there or _seq(entry.id) <= last)
         ]
         for start in range(0, len(changed), _PUT):
-            self._give_way()
+            give_way()
             self.store.put(scope, "message", changed[start : start + _PUT])
         return len(changed)
 
@@ -434,14 +432,14 @@ class MessageIndex:
         digests: dict[int, str] = {}
         terms: dict[int, Counter[str]] = {}
         for seq, message in spoken.items():
-            self._give_way()
+            give_way()
             digests[seq] = _content_digest(message)
             terms[seq] = self._terms_of(message, digests[seq])
         lengths = {seq: frequencies.total() for seq, frequencies in terms.items()}
         metadata = {"session": key.session_id} if self.is_user_wide(key) else {}
         entries = []
         for seq in (seq for seq in spoken if first <= seq <= last):
-            self._give_way()
+            give_way()
             window: dict[str, float] = dict(terms[seq])
             for term in _terms_of_label(read_as(spoken[seq])):
                 window.setdefault(term, 1.0)
@@ -492,7 +490,7 @@ class MessageIndex:
         lengths = {seq: len(analyze(message.text)) for seq, message in spoken.items()}
         vectors = {}
         for seq in (seq for seq in spoken if seq in wanted):
-            self._give_way()
+            give_way()
             if (vector := own[seq]) is None:
                 continue
             mean = vector.copy()
@@ -510,7 +508,7 @@ class MessageIndex:
         new = {d: m for d, m in zip(digests, messages, strict=True) if d not in known}
         texts = iter(new.items())
         while self.embedder is not None and (batch := list(islice(texts, _BATCH))):
-            self._give_way()
+            give_way()
             made, works = self.embedder.of_entries([IndexEntry(d, _said_by(message)) for d, message in batch])
             if not works:
                 return None

@@ -3,12 +3,11 @@
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Protocol
 
-from arc_common.concurrency import BackgroundQueue
+from arc_common.concurrency import BackgroundQueue, replying
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import SessionNotFoundError, StoreError
 from arc_common.facts import Fact
@@ -80,7 +79,6 @@ class SessionRecall:
         conversations: Where messages are.
         facts: Finds facts.
         observer: Receives counts.
-        reply: Marks the time of a reply, to which background work gives way.
         patience: Seconds that `recall` may spend on indexing.
     """
 
@@ -91,14 +89,12 @@ class SessionRecall:
         *,
         facts: FactSearch,
         observer: Observer,
-        reply: Callable[[], AbstractContextManager[None]],
         patience: float,
     ) -> None:
         self._index = index
         self._conversations = conversations
         self._facts = facts
         self._observer = observer
-        self._reply = reply
         self._patience = patience
         self._lock = Lock()
         self._new: dict[SessionKey, set[str]] = {}
@@ -192,7 +188,7 @@ class SessionRecall:
             turn: The place of what the user says, or where it will stand; 0 where that is not known.
         """
         try:
-            with self._reply():
+            with replying():
                 return self._for_turn(
                     key, question, shown=shown, top_k=top_k, diversity=diversity, boundary=boundary, turn=turn
                 )

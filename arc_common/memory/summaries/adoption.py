@@ -8,7 +8,6 @@ from datetime import datetime
 from itertools import accumulate, groupby, takewhile
 from typing import Protocol
 
-from arc_common.facts import Fact
 from arc_common.memory.facts.index import FactIndex
 from arc_common.memory.facts.ledger import pinned
 from arc_common.messages import Role
@@ -267,12 +266,10 @@ class Material:
         """Whether a segment of this stretch was written by rules."""
         return any(segment.made_by == "rules" and behind < segment.end <= up_to for segment in self.cover)
 
-    def composed_ahead(
-        self, *, boundary: int, unhurried: Callable[[Sequence[Fact]], Sequence[Fact]] = list
-    ) -> "Material":
+    def composed_ahead(self, *, boundary: int) -> "Material":
         """With what is shown at the next boundaries there may be, for a turn only to take."""
         ends = [segment.end for segment in self.cover if segment.made_by is not None and segment.end > boundary]
-        return replace(self, ready={end: composed(self, end, unhurried=unhurried) for end in ends[-_COMPOSED:]})
+        return replace(self, ready={end: composed(self, end) for end in ends[-_COMPOSED:]})
 
     def within(self, facts_tokens: int, narrative_tokens: int) -> "Material":
         """Return the material for other ceilings of facts and narratives."""
@@ -281,22 +278,19 @@ class Material:
         return replace(self, facts_tokens=facts_tokens, narrative_tokens=narrative_tokens, ready={})
 
 
-def composed(
-    material: Material, boundary: int, *, unhurried: Callable[[Sequence[Fact]], Sequence[Fact]] = list
-) -> Shown:
+def composed(material: Material, boundary: int) -> Shown:
     """The pinned facts and the narratives that stand for the messages up to a boundary, each within its ceiling.
 
     Args:
         material: What it is made from.
         boundary: The place.
-        unhurried: Goes through facts giving way to replies.
     """
     shown, left_out = shown_narratives(material.cover, boundary=boundary, max_tokens=material.narrative_tokens)
     narrative, dropped = narrated(shown, max_tokens=material.narrative_tokens, count=material.index.count)
     emptied = [one for one in material.cover if one.made_by is None and one.end <= boundary]
     missed = [*left_out, *dropped, *emptied]
     known = [fact for fact in list(material.index.facts.values())[:_CANDIDATES] if fact.segment <= boundary]
-    facts = pinned(known, max_tokens=material.facts_tokens, count=material.index.cost, unhurried=unhurried)
+    facts = pinned(known, max_tokens=material.facts_tokens, count=material.index.cost)
     return Shown(
         facts=tuple(fact.line for fact in facts),
         fact_ids=tuple(fact.id for fact in facts),

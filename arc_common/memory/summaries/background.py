@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from arc_common.concurrency import BackgroundQueue
+from arc_common.concurrency import BackgroundQueue, give_way
 from arc_common.memory.summaries.leases import SessionLeases
 from arc_common.memory.summaries.writer import SummaryWriter
 from arc_common.observability import Observer
@@ -141,7 +141,7 @@ class Upkeep:
             while not self.queue.stopping and (lease := held.lease) is not None:
                 if self._writer.step(key, lease):
                     changed = True
-                    self._writer.courtesy.give_way()
+                    give_way()
                     if (begin := time.monotonic()) >= not_before:
                         self._prepare(key, changed)
                         end = time.monotonic()

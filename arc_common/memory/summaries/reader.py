@@ -9,6 +9,7 @@ from typing import Protocol
 
 from cachetools import LRUCache
 
+from arc_common.concurrency import give_way, waiting_for_background
 from arc_common.memory.facts.index import FactIndexes
 from arc_common.memory.summaries.adoption import Material, Placed, adopted, first_to_stay
 from arc_common.memory.summaries.tail import AdoptedViews, Tail, TailReader
@@ -285,7 +286,7 @@ class TurnReader:
         notes: list[str] = []
         is_backlog = not _fits(verbatim, furthest, _BACKLOG * self._limit(room))
         if self._writer.has_model and not is_backlog and not self._background.is_writing(key):
-            with self._writer.courtesy.waiting():
+            with waiting_for_background():
                 self._background.write(key, timeout=self._settings.summary.synchronous_timeout_seconds)
             notes.append(WAITED)
             material = self._prepared(key, self._store.state(key, limit=0))
@@ -366,9 +367,8 @@ class TurnReader:
         with self._lock:
             ticket = next(self._tickets)
             facts_tokens, narrative_tokens = self._ceilings.get(key, (0, 0))
-        courtesy = self._writer.courtesy
         cover = tuple(self._store.cover(key))
-        courtesy.give_way()
+        give_way()
         read_to = max((segment.end for segment in cover if segment.made_by is not None), default=0)
         material = Material(
             epoch=state.epoch,
@@ -379,7 +379,7 @@ class TurnReader:
             facts_tokens=facts_tokens,
             narrative_tokens=narrative_tokens,
             ready={},
-        ).composed_ahead(boundary=_boundary(state), unhurried=courtesy.between)
+        ).composed_ahead(boundary=_boundary(state))
         with self._lock:
             if key not in self._materials or self._materials[key][0] < ticket:
                 self._materials[key] = ticket, material

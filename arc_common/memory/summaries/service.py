@@ -2,12 +2,11 @@
 
 import logging
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
-from arc_common.concurrency import BackgroundQueue
+from arc_common.concurrency import BackgroundQueue, replying
 from arc_common.context import NO_LAYERS, Layers, LeftOut
 from arc_common.exceptions import SessionNotFoundError
 from arc_common.facts import Fact
@@ -17,7 +16,7 @@ from arc_common.memory.summaries.background import Upkeep
 from arc_common.memory.summaries.reader import Remembered, TurnReader
 from arc_common.memory.summaries.tail import AdoptedViews, TailReader
 from arc_common.memory.summaries.writer import SummaryWriter
-from arc_common.messages import Message, Role
+from arc_common.messages import Role
 from arc_common.observability import Observer
 from arc_common.protocols import ConversationStore, SessionKey, TokenCounter
 from arc_common.protocols.summaries import ConversationSummary, SessionState, SummaryInspection, SummaryStore, View
@@ -67,13 +66,12 @@ class HierarchicalMemory:
     ) -> None:
         self._store = store
         self._writer = writer
-        self._courtesy = writer.courtesy
         self._counter = counter
         self._settings = settings
         self._observer = observer
         self._tails = TailReader(store)
         self._views = AdoptedViews(store)
-        self._indexes = FactIndexes(store, count=counter.count, unhurried=writer.courtesy.between)
+        self._indexes = FactIndexes(store, count=counter.count)
         self._upkeep = Upkeep(
             store,
             writer,
@@ -110,18 +108,6 @@ class HierarchicalMemory:
     def summarize(self, key: SessionKey) -> None:
         """Have what is due written now, and wait for it; also for a process that died at it: see `Upkeep.finish`."""
         self._upkeep.finish(key)
-
-    def reply(self) -> AbstractContextManager[None]:
-        """For the time of a reply: background work gives way to it."""
-        return self._courtesy.reply()
-
-    def give_way(self) -> None:
-        """Between two steps of work that no reply waits for."""
-        self._courtesy.give_way()
-
-    def unhurried(self, messages: Sequence[Message]) -> Sequence[Message]:
-        """Return the messages as a sequence whose iteration gives way to replies."""
-        return self._courtesy.between(messages)
 
     def forget(self, key: SessionKey) -> None:
         """Drop a session from this process's memory; the next read goes to the store."""
@@ -218,7 +204,7 @@ class HierarchicalMemory:
                 without one.
         """
         state = None
-        with self._courtesy.reply():
+        with replying():
             try:
                 tail = self._turns.tail(key, room=room + more_room(None))
                 state = tail.state
@@ -248,7 +234,7 @@ class HierarchicalMemory:
             turn=_current_turn(state, query),
         )
         try:
-            with self._courtesy.reply():
+            with replying():
                 facts = self._indexes.for_turn(key, state, being_read=self._upkeep.is_busy(key))
                 found, others = facts.search(query, top_k=_MOST_RECALLED, boundary=view.boundary, pinned=view.fact_ids)
         except Exception as error:  # noqa: BLE001 - recalled facts are a help, no condition of a reply

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rapidfuzz import fuzz
 
+from arc_common.concurrency import give_way
 from arc_common.exceptions import InvalidInputError, ModelCallError, SummaryFailedError
 from arc_common.facts import Fact, ProposedFact
 from arc_common.memory.facts.extraction import extract_facts
@@ -76,12 +77,10 @@ class RuleBasedSummarizer:
 
     Args:
         counter: Counts the narrative's tokens.
-        give_way: Called between two steps of about a millisecond; may wait.
     """
 
-    def __init__(self, counter: TokenCounter, *, give_way: Callable[[], None] | None = None) -> None:
+    def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
-        self._give_way = give_way or _nothing
 
     def summarize(self, messages: Sequence[Message], *, max_tokens: int) -> RuleBasedSummary:
         """The facts and the narrative of some messages; `max_tokens` bounds the narrative."""
@@ -125,7 +124,7 @@ class RuleBasedSummarizer:
         ranked = self._ranked(sentences, vectors)
         text, misses = "", 0
         for index in ranked:
-            self._give_way()
+            give_way()
             if chosen and (vectors[chosen] @ vectors[index]).max() > _TOO_SIMILAR:
                 continue
             longer = _rendered([sentences[i] for i in sorted([*chosen, index])])
@@ -144,7 +143,7 @@ class RuleBasedSummarizer:
         each = max(1, MAX_SENTENCES // len(said))
         found = []
         for role, text in said[:MAX_SENTENCES]:
-            self._give_way()
+            give_way()
             whole = sentences_of(text[: each * 2_000])
             telling = [sentence for sentence in whole if rough_tokens(sentence) >= _SHORTEST] or whole
             found += [_Sentence(role, sentence, _terms(sentence)) for sentence in telling[:each]]
@@ -157,7 +156,7 @@ class RuleBasedSummarizer:
         rarity = 1.0 + np.log(len(sentences) / np.array(list(frequency.values()) or [1]))
         vectors = np.zeros((len(sentences), len(rarity)))
         for row, sentence in enumerate(sentences):
-            self._give_way()
+            give_way()
             vectors[row, [place[term] for term in sentence.terms]] = list(sentence.terms.values())
         vectors *= rarity
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -168,7 +167,7 @@ class RuleBasedSummarizer:
         """Rank the sentences' places, the most central first; ties by place."""
         weights = []
         for sentence in sentences:
-            self._give_way()
+            give_way()
             weights.append(_prior(sentence))
         prior = np.array(weights)
         similar = vectors @ (vectors.T @ prior)  # the sum of the cosines with all sentences, weighted
@@ -212,10 +211,6 @@ def _prior(sentence: _Sentence) -> float:
     if language.question.search(sentence.text):
         weight *= 0.6
     return weight
-
-
-def _nothing() -> None:
-    """Nobody is in a hurry."""
 
 
 def _rendered(sentences: Sequence[_Sentence]) -> str:

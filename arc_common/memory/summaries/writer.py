@@ -10,7 +10,7 @@ from threading import Lock
 
 from cachetools import LRUCache
 
-from arc_common.concurrency import Courtesy
+from arc_common.concurrency import give_way, giving_way
 from arc_common.exceptions import SummaryFailedError
 from arc_common.facts import Fact, ProposedFact
 from arc_common.memory.facts.extraction import extract_facts
@@ -67,7 +67,6 @@ class SummaryWriter:
         observer: Receives counts.
         clock: Gives the time with zone.
         new_id: Mints fact ids.
-        courtesy: Knows who is at a reply.
         contradictions: Decides which facts contradict each other; by default the rules do.
     """
 
@@ -82,15 +81,13 @@ class SummaryWriter:
         observer: Observer,
         clock: Callable[[], datetime],
         new_id: Callable[[], str],
-        courtesy: Courtesy | None = None,
         contradictions: Contradictions | None = None,
     ) -> None:
         self._contradictions = contradictions or Contradictions()
-        self.courtesy = courtesy or Courtesy()
         self._store = store
         self._conversations = conversations
         self._summarizer = summarizer
-        self._rules = RuleBasedSummarizer(counter, give_way=self.courtesy.give_way)
+        self._rules = RuleBasedSummarizer(counter)
         self._counter = counter
         self._settings = settings.summary
         self._related_tokens = settings.facts.related_tokens
@@ -134,10 +131,10 @@ class SummaryWriter:
         state = self._store.state(key, limit=0)
         if state.epoch != lease.epoch:
             return False
-        self.courtesy.give_way()
+        give_way()
         cover = self._cover(key, epoch=state.epoch)
         leaf = self._next_leaf(key, cover)
-        self.courtesy.give_way()
+        give_way()
         if leaf is not None:  # refused where another turn has just written it: then there is a next one
             return (
                 self._leaf_by_rules(key, leaf, epoch=lease.epoch)
@@ -265,7 +262,7 @@ class SummaryWriter:
         self._given_up.discard((key, *_place(plan)))  # its messages are others than those that the model failed at
         sources = self._sources(key, plan)
         messages = [stored.message for stored in sources]
-        self.courtesy.give_way()
+        give_way()
         narrative = self._rules.narrative(messages, max_tokens=self._settings.leaf_narrative_tokens)
         facts: list[tuple[ProposedFact, Maker]] = [(fact, "rules") for fact in self._extracted(messages)]
         segment = self._segment(plan, sources, narrative, "rules")
@@ -277,7 +274,7 @@ class SummaryWriter:
         said = sum(stored.tokens for stored in sources)
         known = self._store.facts(key, limit=_KNOWN_FACTS)
         near = related(
-            self.courtesy.between([fact for fact in known if fact.segment != plan.start]),
+            giving_way([fact for fact in known if fact.segment != plan.start]),
             " ".join(message.text for message in messages),
             max_tokens=min(self._related_tokens, max(said // _RELATED_PART, _RELATED_TOKENS)),
             count=self._counter.count,
@@ -303,19 +300,19 @@ class SummaryWriter:
         text = _text(messages)
         grounded: list[ProposedFact] = []
         ungrounded: list[ProposedFact] = []
-        for fact in self.courtesy.between(summary.facts):
+        for fact in giving_way(summary.facts):
             holds = is_grounded(fact.value, text) and not invents(fact.key, text)
             (grounded if holds else ungrounded).append(fact)
         if ungrounded:
             self._observer.count("facts.ungrounded", len(ungrounded))
         # The narrative doesn't count: it gives way to its block's, and that to an era's.
-        missing = missing_facts(self.courtesy.between(self._extracted(messages)), facts=grounded)
+        missing = missing_facts(giving_way(self._extracted(messages)), facts=grounded)
         self._observer.count("facts.guarded", len(missing))
         missing = [replace(fact, importance=_LEFT_OUT * fact.importance) for fact in missing]
         return [*((fact, "model") for fact in grounded), *((fact, "rules") for fact in missing)], ungrounded
 
     def _extracted(self, messages: Sequence[Message]) -> list[ProposedFact]:
-        return extract_facts(self.courtesy.between(messages))
+        return extract_facts(giving_way(messages))
 
     def _with_facts(
         self,
@@ -334,7 +331,7 @@ class SummaryWriter:
             return max((time for source in fact.sources if (time := times.get(source))), default=now)
 
         # A rule's fact supersedes an equal or contradicted one; a model's facts and removals supersede the whole key.
-        found = self.courtesy.between(facts)
+        found = giving_way(facts)
         whole = {
             *(fact.key for fact, maker in found if maker == "model" or self._contradictions.may_end(fact.value)),
             *removed_keys,
@@ -347,10 +344,10 @@ class SummaryWriter:
         saying = {value for said in by_rules.values() for value in said}
         for names, said_values in ((sorted(whole), None), (list(by_rules), saying)):
             if names:
-                self.courtesy.give_way()
+                give_way()
                 of_keys = self._store.facts_of_keys(key, names, without=segment.start, saying=said_values)
                 known.update((one.id, one) for one in of_keys)
-        self.courtesy.give_way()
+        give_way()
         return merged(
             segment,
             facts,
@@ -359,7 +356,6 @@ class SummaryWriter:
             said_at=said_at,
             new_id=self._new_id,
             ungrounded=ungrounded,
-            unhurried=self.courtesy.between,
             contradictions=self._contradictions,
         )
 
@@ -402,7 +398,7 @@ class SummaryWriter:
             return None
 
     def _commit(self, key: SessionKey, commit: Commit, *, lease: Lease | None, epoch: int) -> bool:
-        self.courtesy.give_way()
+        give_way()
         before = self._cover(key, epoch=epoch)
         if self._stopped or not self._store.commit(key, commit, lease=lease, epoch=epoch):
             self.forget(key)

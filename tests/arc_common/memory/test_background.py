@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from threading import Barrier, Event, Lock, current_thread, main_thread
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
@@ -239,3 +240,28 @@ def _run(script: str) -> str:
     ran = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout
+
+
+def test_a_burst_is_one_piece_of_work(closing: Any) -> None:
+    """What is scheduled within the time to settle is worked on together."""
+    work = Work()
+    queue = closing(BackgroundQueue(work, threads=1, on_error=work.errors.append, settle=0.5))
+    for _ in range(10):
+        queue.schedule("a")
+        sleep(0.01)
+    assert work.calls == {}
+    assert queue.wait(LONG)
+    assert work.calls == {"a": 1}
+
+
+def test_whoever_waits_does_not_wait_for_it_to_settle(closing: Any) -> None:
+    """Neither does closing."""
+    work = Work()
+    queue = closing(BackgroundQueue(work, threads=1, on_error=work.errors.append, settle=LONG))
+    begin = monotonic()
+    queue.schedule("a")
+    assert queue.wait(LONG)
+    queue.schedule("a")
+    queue.close()
+    assert work.calls == {"a": 1}
+    assert monotonic() - begin < LONG / 2

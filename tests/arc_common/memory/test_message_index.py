@@ -1,6 +1,6 @@
 """The index of messages: always what the conversation says, whatever happened to it, and nothing that was removed."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -301,22 +301,3 @@ def test_entries_hold_no_text(stores: tuple[ConversationStore, IndexStore]) -> N
     assert isinstance(entry, IndexEntry)
     assert "harbour" not in entry.text
     assert "harbour" not in str(entry.metadata)
-
-
-def test_giving_way_between_messages() -> None:
-    """The work is done in small steps."""
-    steps: list[int] = []
-    give_way: Callable[[], None] = lambda: steps.append(1)  # noqa: E731 - counted below
-    conversations = InMemoryStore()
-    conversations.append(KEY, [counted(f"m{n}", "gravel") for n in range(50)])
-    index = MessageIndex(
-        InMemoryIndexStore,
-        conversations,
-        window_terms=0,
-        embedder=None,
-        user_wide=False,
-        observer=SilentObserver(),
-        give_way=give_way,
-    )
-    index.catch_up(KEY)
-    assert len(steps) >= 50

@@ -5,7 +5,7 @@ from collections import defaultdict
 from pathlib import Path
 from types import FrameType
 
-from arc_common.concurrency import BackgroundQueue, Courtesy
+from arc_common.concurrency import BackgroundQueue, give_way
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.messages import Message, Role
 from arc_common.settings import ArcSettings
@@ -14,7 +14,7 @@ from tests.databases import sqlite_url
 MOST = 10_000
 """Calls of functions, Python's and C's, of which a millisecond has some thousands. Today the longest step has 6,000."""
 
-_BEGINS = {Courtesy.give_way.__code__, BackgroundQueue._run.__code__, BackgroundQueue._end.__code__}
+_BEGINS = {give_way.__code__, BackgroundQueue._run.__code__, BackgroundQueue._end.__code__}
 
 
 class Steps:
@@ -36,30 +36,36 @@ class Steps:
             self._called[me] += 1
 
 
+def converse(engine: ContextEngine, session_id: str) -> None:
+    """A conversation whose facts have few keys and whose summary is written in between."""
+    session = engine.session(session_id, user_id="ann")
+    for number in range(150):
+        session.append(
+            [
+                Message(
+                    Role.USER,
+                    f"Question {number}: my order is ORD-{1000 + number}, the delivery to {number} High Street "
+                    f"must not come before {number % 28 + 1} May, and the budget is ${number * 7}.",
+                ),
+                Message(Role.ASSISTANT, f"Noted, answer {number}. We will write to you when it has been sent."),
+            ]
+        )
+        if number % 8 == 7:
+            session.context("And what of my order?")
+            session.summarize()
+    engine.flush()
+
+
 def test_steps_are_small(tmp_path: Path) -> None:
     """Also with hundreds of facts under one key, with segments and blocks, and with messages being indexed."""
     steps = Steps()
     settings = ArcSettings(storage={"synchronous": "normal"})
     with ContextEngine.open(sqlite_url(tmp_path), settings=settings) as engine:
-        session = engine.session("s")
-        session.append([Message(Role.USER, "Hello."), Message(Role.ASSISTANT, "Hello.")])
-        session.context("The tables are there, and what is imported late has been.")
-        threading.setprofile(steps)
+        threading.setprofile(steps)  # concerns threads that start from now on
         try:
-            for number in range(250):
-                session.append(
-                    [
-                        Message(
-                            Role.USER,
-                            f"Question {number}: my order is ORD-{1000 + number}, the delivery to {number} High Street "
-                            f"must not come before {number % 28 + 1} May, and the budget is ${number * 7}.",
-                        ),
-                        Message(Role.ASSISTANT, f"Noted, answer {number}. We will write to you when it has been sent."),
-                    ]
-                )
-                if number % 8 == 7:
-                    session.context("And what of my order?")
-                    session.summarize()
+            converse(engine, "first")  # imports and compiles
+            steps.longest.clear()
+            converse(engine, "second")
         finally:
             threading.setprofile(None)
     assert len(steps.longest) > 5

@@ -63,7 +63,7 @@ def test_an_append_costs_little_more_than_by_hand(durable_database: str) -> None
     with ExitStack() as stack:
         kinds = {name: stack.enter_context(make(durable_database)) for name, make in workers.contestants().items()}
         least = dict.fromkeys(kinds, 1e9)
-        for batch in range(20):
+        for batch in range(60):
             for kind, append in kinds.items():
                 begin = time.thread_time()
                 for number in range(10):

@@ -2,10 +2,11 @@
 
 import os
 from threading import Event, Thread
+from time import monotonic, thread_time
 
 import pytest
 
-from arc_common.concurrency import Courtesy
+from arc_common.concurrency import BackgroundQueue, ReplyPriority, give_way, giving_way, replying
 
 LONG = 20.0
 """Seconds that nothing here takes."""
@@ -27,12 +28,12 @@ class Waits:
             assert self.gone.wait(LONG)
 
 
-def beside(courtesy: Courtesy, ends: Event, gone: Event | None = None) -> Thread:
+def beside(priority: ReplyPriority, ends: Event, gone: Event | None = None) -> Thread:
     """A reply on another thread that lasts until the event; it has begun."""
     begun = Event()
 
     def reply() -> None:
-        with courtesy.reply(), courtesy.reply():
+        with priority.reply(), priority.reply():
             begun.set()
             assert ends.wait(LONG)
         if gone is not None:
@@ -47,7 +48,7 @@ def beside(courtesy: Courtesy, ends: Event, gone: Event | None = None) -> Thread
 def test_nobody_replies() -> None:
     """Then nothing waits."""
     waits = Waits()
-    Courtesy(sleep=waits).give_way()
+    ReplyPriority(sleep=waits).give_way()
     assert waits.seconds == []
 
 
@@ -55,9 +56,10 @@ def test_until_the_reply_is_over() -> None:
     """Work goes on when the last part of it ends."""
     ends = Event()
     waits = Waits(at=3, ends=ends)
-    courtesy = Courtesy(sleep=waits)
-    thread = beside(courtesy, ends, waits.gone)
-    assert list(courtesy.between(["a", "b"])) == ["a", "b"]
+    priority = ReplyPriority(sleep=waits)
+    thread = beside(priority, ends, waits.gone)
+    priority.give_way()
+    priority.give_way()
     assert len(waits.seconds) == 3
     thread.join(LONG)
 
@@ -66,9 +68,9 @@ def test_not_for_ever() -> None:
     """Replies without end hold each step up for 20 ms at most."""
     ends = Event()
     waits = Waits()
-    courtesy = Courtesy(sleep=waits)
-    thread = beside(courtesy, ends)
-    courtesy.give_way()
+    priority = ReplyPriority(sleep=waits)
+    thread = beside(priority, ends)
+    priority.give_way()
     ends.set()
     thread.join(LONG)
     assert 0 < sum(waits.seconds) <= 0.0211
@@ -78,12 +80,12 @@ def test_a_reply_does_not_wait_for_itself() -> None:
     """Neither for others, also where it does the background's work."""
     ends = Event()
     waits = Waits()
-    courtesy = Courtesy(sleep=waits)
-    thread = beside(courtesy, ends)
-    with courtesy.reply():
-        with courtesy.reply():
-            courtesy.give_way()
-        courtesy.give_way()
+    priority = ReplyPriority(sleep=waits)
+    thread = beside(priority, ends)
+    with priority.reply():
+        with priority.reply():
+            priority.give_way()
+        priority.give_way()
     assert waits.seconds == []
     ends.set()
     thread.join(LONG)
@@ -92,14 +94,14 @@ def test_a_reply_does_not_wait_for_itself() -> None:
 def test_a_reply_that_waits_for_the_work() -> None:
     """It is not given way to meanwhile, and is again afterwards."""
     waits = Waits()
-    courtesy = Courtesy(sleep=waits)
-    work = Thread(target=courtesy.give_way)
-    with courtesy.reply():
-        with courtesy.waiting():
+    priority = ReplyPriority(sleep=waits)
+    work = Thread(target=priority.give_way)
+    with priority.reply():
+        with priority.waiting():
             work.start()
             work.join(LONG)
         assert waits.seconds == []
-        again = Thread(target=courtesy.give_way)
+        again = Thread(target=priority.give_way)
         again.start()
         again.join(LONG)
     assert waits.seconds
@@ -111,11 +113,11 @@ def test_a_forked_child_has_no_replies() -> None:
     """Those of its parent's threads never end there."""
     ends = Event()
     waits = Waits()
-    courtesy = Courtesy(sleep=waits)
-    thread = beside(courtesy, ends)
+    priority = ReplyPriority(sleep=waits)
+    thread = beside(priority, ends)
     child = os.fork()
     if child == 0:
-        courtesy.give_way()
+        priority.give_way()
         os._exit(len(waits.seconds))
     _, status = os.waitpid(child, 0)
     ends.set()
@@ -125,5 +127,29 @@ def test_a_forked_child_has_no_replies() -> None:
 
 def test_a_sequence_like_the_one_given() -> None:
     """It can be measured and cut as well."""
-    items = Courtesy().between([1, 2, 3])
+    items = giving_way([1, 2, 3])
     assert (len(items), items[1], items[1:], list(items)) == (3, 2, [2, 3], [1, 2, 3])
+
+
+def test_only_queues_give_way() -> None:
+    """A queue's work waits for a reply at each of forty steps; other threads don't."""
+    took: dict[str, float] = {}
+
+    def steps(name: str) -> None:
+        begin = monotonic()
+        for _ in range(40):
+            end = thread_time() + 0.003
+            while thread_time() < end:
+                pass
+            give_way()
+        took[name] = monotonic() - begin
+
+    queue = BackgroundQueue(steps, threads=1, on_error=lambda _: None)
+    with replying():
+        thread = Thread(target=steps, args=("thread",))
+        thread.start()
+        thread.join(LONG)
+        queue.schedule("queue")
+        assert queue.wait(LONG)
+    queue.close()
+    assert took["queue"] > 0.8 > took["thread"]
