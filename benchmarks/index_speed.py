@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.ranking import best_places
-from arc_common.retrieval import BM25, InMemoryIndexStore
+from arc_common.retrieval import BM25
+from arc_common.stores import SqlIndexStore
 
 SCOPE = Scope()
 TOP_K = 10
@@ -52,7 +53,7 @@ def words(rng: np.random.Generator, texts: int, queries: int) -> None:
     chances /= chances.sum()
     corpus = [[f"t{n}" for n in row] for row in rng.choice(vocabulary, size=(texts, 40), p=chances).tolist()]
     asked = [sorted({f"t{n}" for n in row}) for row in rng.choice(vocabulary, size=(queries, 6), p=chances).tolist()]
-    store, formula = InMemoryIndexStore(), BM25()
+    store, formula = SqlIndexStore.open(), BM25()
     ids = [f"{n:07}" for n in range(texts)]
     start = perf_counter()
     for i in range(0, texts, 1_000):
@@ -102,15 +103,15 @@ def vectors(table: NDArray[np.float32], asked: NDArray[np.float32]) -> None:
     print("held for each:  " + "  ".join(sizes))
 
 
-def _arc_search(store: InMemoryIndexStore) -> Callable[[NDArray[np.float32]], list[str]]:
+def _arc_search(store: SqlIndexStore) -> Callable[[NDArray[np.float32]], list[str]]:
     def search(vector: NDArray[np.float32]) -> list[str]:
         return [name for name, _ in store.dense(SCOPE, "document", vector, embedder="e", limit=TOP_K)]
 
     return search
 
 
-def _arc_store(table: NDArray[np.float32]) -> InMemoryIndexStore:
-    store = InMemoryIndexStore()
+def _arc_store(table: NDArray[np.float32]) -> SqlIndexStore:
+    store = SqlIndexStore.open()
     for start in range(0, len(table), 1_000):
         rows = range(start, min(start + 1_000, len(table)))
         store.put(SCOPE, "document", [IndexEntry(f"{n:07}", "", {}, {}, None, table[n], "e") for n in rows])

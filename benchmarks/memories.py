@@ -33,7 +33,6 @@ from arc_common.observability import SilentObserver
 from arc_common.protocols.memories import MemoryChange
 from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.retrieval import HybridIndex
-from arc_common.stores import InMemoryStore
 from arc_common.stores.conversations import SqlStore
 
 SCOPE = Scope("benchmark", "user")
@@ -58,7 +57,7 @@ def texts(count: int, *, seed: int = 1) -> list[str]:
     ]
 
 
-def filled(store: InMemoryStore | SqlStore, count: int) -> MemoryKeeper:
+def filled(store: SqlStore, count: int) -> MemoryKeeper:
     """A keeper over a store with so many memories in one scope."""
     keeper = MemoryKeeper(
         store.memories,
@@ -90,13 +89,12 @@ def middles(asked: Iterable[str], clock: Callable[[], float], *calls: Callable[[
 
 
 @contextmanager
-def opened(kind: str, url: str | None) -> Iterator[InMemoryStore | SqlStore]:
+def opened(kind: str, url: str | None) -> Iterator[SqlStore]:
     """An empty store."""
-    if kind == "memory":
-        yield InMemoryStore()
-        return
     with ExitStack() as stack:
-        if kind == "sqlite":
+        if kind == "memory":
+            url = "sqlite://"
+        elif kind == "sqlite":
             url = f"sqlite:///{Path(stack.enter_context(tempfile.TemporaryDirectory())) / 'arc.db'}"
         elif url is None:
             from tests.servers import postgres_server

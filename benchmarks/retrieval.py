@@ -45,7 +45,8 @@ from ranking_quality import ndcg, recall
 from arc_common.documents import Document, ScoredDocument
 from arc_common.protocols import Reranker
 from arc_common.rerankers import BM25Reranker, DiversityReranker, KeywordWeightedReranker, RerankerChain
-from arc_common.retrieval import HybridIndex, InMemoryIndexStore
+from arc_common.retrieval import HybridIndex
+from arc_common.stores import SqlIndexStore
 
 DEPTH = 100
 FUSED = "arc hybrid"
@@ -197,7 +198,7 @@ def _row(collection: Collection, search: Search) -> Row:
 
 
 def _arc(collection: Collection, embedder: Remembered) -> dict[str, Search]:
-    index = HybridIndex(InMemoryIndexStore(), embedder=embedder)
+    index = HybridIndex(SqlIndexStore.open(), embedder=embedder)
     index.add([Document(text, id=name) for name, text in collection.documents.items()])
     vectors = {name: embedder.vectors[text] for name, text in collection.documents.items()}
 

@@ -337,7 +337,7 @@ class ArcVectorStore(VectorStore):
 
 
 def _own_index(embedding: Embeddings | Embedder | None, store: IndexStore | None, scope: Scope | None) -> HybridIndex:
-    from arc_common.retrieval import InMemoryIndexStore  # noqa: PLC0415 - numpy takes a tenth of a second to import
+    from arc_common.stores import SqlIndexStore  # noqa: PLC0415 - SQLAlchemy and numpy take 0.3 s to import
 
     embedder = LangChainEmbedder(embedding) if isinstance(embedding, Embeddings) else embedding
     if embedding is not None and not isinstance(embedding, Embeddings | Embedder):
@@ -346,7 +346,7 @@ def _own_index(embedding: Embeddings | Embedder | None, store: IndexStore | None
         raise InvalidInputError("store", store, "an IndexStore, or None")
     if scope is not None and not isinstance(scope, Scope):
         raise InvalidInputError("scope", scope, "a Scope, or None")
-    return HybridIndex(InMemoryIndexStore() if store is None else store, scope=scope, embedder=embedder)
+    return HybridIndex(SqlIndexStore.open() if store is None else store, scope=scope, embedder=embedder)
 
 
 def _with_id(document: Document, document_id: str | None) -> ArcDocument:

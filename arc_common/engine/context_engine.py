@@ -18,7 +18,6 @@ from arc_common.observability import Observer, SilentObserver
 from arc_common.protocols import (
     ChatModel,
     ContradictionDetector,
-    ConversationStore,
     Embedder,
     Retriever,
     SessionKey,
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from arc_common.memory.long_term.contradictions import Contradictions
     from arc_common.memory.summaries.service import HierarchicalMemory
     from arc_common.protocols import QueryTransformer, Reranker
+    from arc_common.protocols.store import Store
     from arc_common.rag import RagPipeline
     from arc_common.settings import ArcSettings
 
@@ -78,7 +78,7 @@ class ContextEngine:
 
         Args:
             url: A SQLAlchemy address of SQLite or PostgreSQL, or an `Engine`. Without one, `settings.database_url`;
-                without that, conversations are kept in memory, which is said once in the log.
+                without that, SQLite in memory: conversations end with the process, which the log says once.
             chat_model: Summarises and extracts; nothing needs it.
             summary_model: Summarises in place of `chat_model`; a cheaper one will do. Required if
                 `settings.summary.llm_model` names a model: only the adapters' `open_engine` makes one from its name.
@@ -336,19 +336,14 @@ def _new_id() -> str:
 
 def _open_store(
     url: "str | Engine | None", settings: "ArcSettings", clock: Callable[[], datetime]
-) -> tuple[ConversationStore, int]:
-    """The store, and how many threads of it can serve coroutines."""
+) -> tuple["Store", int]:
+    """Return the store, and how many threads of it can serve coroutines."""
     address = url if url is not None else settings.resolved_database_url
     if url is None and settings.storage_mode == "redis" and address is None:
         raise ConfigurationError(
             "storage.mode: got 'redis', which shares hot windows in front of a database: set database_url too "
             "(ARC_DATABASE_URL)"
         )
-    if address is None:
-        from arc_common.stores.in_memory import InMemoryStore  # noqa: PLC0415 - whichever store is used
-
-        _log.info("no database URL: conversations are kept in memory and end with the process")
-        return InMemoryStore(max_sessions=settings.storage.max_sessions_in_memory, clock=clock), _SQLITE_THREADS
     from arc_common.stores.conversations import SqlStore  # noqa: PLC0415 - SQLAlchemy takes 0.2 s to import
     from arc_common.stores.drivers import SqlOptions  # noqa: PLC0415 - the same
 
@@ -363,20 +358,22 @@ def _open_store(
         index_cache_bytes=storage.index_cache_bytes,
         index_graph_from=storage.index_graph_from,
     )
+    if address is None:
+        _log.info("no database URL: conversations are kept in memory and end with the process")
+        most = storage.max_sessions_in_memory
+        return SqlStore(clock=clock, options=options, max_sessions=most), _SQLITE_THREADS
     store = SqlStore(address, clock=clock, auto_migrate=storage.auto_migrate, options=options)
     sqlite = store.engine.dialect.name == "sqlite"
     return store, _SQLITE_THREADS if sqlite else settings.storage.pool_size
 
 
-def _hierarchy(runtime: Runtime, model: ChatModel | None) -> "HierarchicalMemory | None":
-    """What summarises, if the store can keep summaries."""
+def _hierarchy(runtime: Runtime, model: ChatModel | None) -> "HierarchicalMemory":
+    """Make what summarises."""
     from arc_common.memory.summaries.service import HierarchicalMemory  # noqa: PLC0415 - 0.1 s that only an opened engine pays
     from arc_common.memory.summaries.summarizers import ModelSummarizer  # noqa: PLC0415 - the same
     from arc_common.memory.summaries.writer import SummaryWriter  # noqa: PLC0415 - the same
 
-    summaries = getattr(runtime.conversations, "summaries", None)
-    if summaries is None:
-        return None
+    summaries = runtime.conversations.summaries
     settings, counter, observer = runtime.settings, runtime.token_counter, runtime.observer
     writer = SummaryWriter(
         summaries,

@@ -307,8 +307,6 @@ class Memories:
     def _service(self) -> "LongTermMemory":
         """What keeps them, once it is clear that the session is not another user's."""
         service, scope = self._runtime.long_term, self._scope
-        if service is None:
-            raise InvalidInputError("store", self._runtime.store, "a store that keeps memories (it has `memories`)")
         if scope.session_id is not None:
             self._runtime.store.conversation(SessionKey(scope.session_id, scope.caller_id, scope.user_id))
         return service
@@ -316,9 +314,7 @@ class Memories:
 
 def memories_of_session(runtime: "Runtime", key: SessionKey) -> Memories:
     """The memories that a session reads and adds to: its caller's, its user's or its own, as the settings say."""
-    service = runtime.long_term
-    scope = Scope(key.caller_id, key.user_id, key.session_id) if service is None else service.scope_of(key)
-    return Memories(runtime, scope)
+    return Memories(runtime, runtime.long_term.scope_of(key))
 
 
 def memories_of_turn(runtime: "Runtime", key: SessionKey | None, query: str) -> list[ScoredMemory]:
@@ -337,8 +333,6 @@ def memories_of_turn(runtime: "Runtime", key: SessionKey | None, query: str) -> 
         return []
     try:
         service = runtime.long_term
-        if service is None:
-            return []
         scope = service.scope_of(key)
         if runtime.gathers(key):
             service.catch_up(key)

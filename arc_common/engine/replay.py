@@ -127,10 +127,9 @@ def _adopted(runtime: Runtime, key: SessionKey, asked: StoredMessage) -> tuple[V
 
 def _layers(runtime: Runtime, key: SessionKey, view: View | None, query: str) -> Layers:
     memory = runtime.memory
-    summaries = getattr(runtime.store, "summaries", None)
-    if view is None or memory is None or summaries is None:
+    if view is None or memory is None:
         return NO_LAYERS
-    return memory.layers(key, replace(summaries.state(key, limit=0), view=view), query)
+    return memory.layers(key, replace(runtime.store.summaries.state(key, limit=0), view=view), query)
 
 
 def _tokens(runtime: Runtime, stored: Sequence[StoredMessage]) -> dict[int, int]:

@@ -14,7 +14,7 @@ from arc_common.context import Receipt, Request
 from arc_common.exceptions import EngineClosedError, InvalidInputError
 from arc_common.messages import Message
 from arc_common.observability import Observer
-from arc_common.protocols import ChatModel, ConversationStore, Embedder, Retriever, SessionKey, TokenCounter
+from arc_common.protocols import ChatModel, Embedder, Retriever, SessionKey, TokenCounter
 from arc_common.tokens.budget import DEFAULT_SECTIONS, TokenBudget
 from arc_common.tokens.compression import CompressionStrategy
 from arc_common.tokens.counters import CachedTokenCounter
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from arc_common.memory.recall.service import SessionRecall
     from arc_common.memory.summaries.service import HierarchicalMemory
     from arc_common.protocols.search_index import IndexStore, Scope
+    from arc_common.protocols.store import Store
     from arc_common.rag import RagPipeline
     from arc_common.settings import ArcSettings
 
@@ -76,7 +77,7 @@ class LastReceipts:
 class Runtime:
     """The store, the counter, the models and the clock behind every session of one engine."""
 
-    conversations: ConversationStore
+    conversations: "Store"
     settings: "ArcSettings"
     token_counter: TokenCounter
     chat_model: ChatModel | None
@@ -90,7 +91,6 @@ class Runtime:
     contradictions: "Contradictions | None" = None
     compression: CompressionStrategy | None = None
     closed: bool = False
-    own_index: "IndexStore | None" = None
     own_recall: "SessionRecall | None" = None
     own_long_term: "LongTermMemory | None" = None
     index_lock: Lock = field(default_factory=Lock)
@@ -104,8 +104,8 @@ class Runtime:
         self.context_counter = CachedTokenCounter(self.token_counter)
 
     @property
-    def store(self) -> ConversationStore:
-        """Where conversations are kept.
+    def store(self) -> "Store":
+        """Where conversations are kept, and all that is made from them.
 
         Raises:
             EngineClosedError: The engine was closed.
@@ -116,21 +116,12 @@ class Runtime:
 
     @property
     def index_store(self) -> "IndexStore":
-        """Where documents are kept: beside the conversations, if their store can; else in memory.
+        """The search index, which is beside the conversations.
 
         Raises:
             EngineClosedError: The engine was closed.
         """
-        store = self.store
-        beside = getattr(store, "index", None)
-        if beside is not None:
-            return beside  # type: ignore[no-any-return]  # stores that have one have one of this protocol
-        from arc_common.retrieval.in_memory import InMemoryIndexStore  # noqa: PLC0415 - numpy takes 0.1 s
-
-        with self.index_lock:
-            if self.own_index is None:
-                self.own_index = InMemoryIndexStore()
-            return self.own_index
+        return self.store.index
 
     @property
     def recall(self) -> "SessionRecall":
@@ -167,14 +158,14 @@ class Runtime:
         return self.own_recall
 
     @property
-    def long_term(self) -> "LongTermMemory | None":
-        """What gathers, keeps and finds long-term memories; `None` if the store can't keep any.
+    def long_term(self) -> "LongTermMemory":
+        """What gathers, keeps and finds long-term memories.
 
         Raises:
             EngineClosedError: The engine was closed.
         """
-        memories = getattr(self.store, "memories", None)
-        if memories is None or self.own_long_term is not None:
+        memories = self.store.memories
+        if self.own_long_term is not None:
             return self.own_long_term
         from arc_common.memory.long_term.service import long_term_memory  # noqa: PLC0415 - at the first use of a session
 
@@ -207,15 +198,14 @@ class Runtime:
             self.memory.schedule(key)
         if self.settings.recall.enabled and not self.closed:
             self.recall.schedule(key, [message.id for message in messages if message.id], at_once=bool(edited))
-        if (edited or self.gathers(key)) and self.long_term is not None:
-            if edited:
-                self.long_term.edited(key, edited)
-            if self.gathers(key):
-                newest = self.receipts.newest(key)
-                with_documents = newest is not None and any(
-                    section.name == "documents" and section.tokens for section in newest.sections
-                )
-                self.long_term.schedule(key, messages, with_documents=with_documents)
+        if edited:
+            self.long_term.edited(key, edited)
+        if self.gathers(key):
+            newest = self.receipts.newest(key)
+            with_documents = newest is not None and any(
+                section.name == "documents" and section.tokens for section in newest.sections
+            )
+            self.long_term.schedule(key, messages, with_documents=with_documents)
 
     def gathers(self, key: SessionKey) -> bool:
         """Whether memories are gathered from what a session saves.

@@ -361,7 +361,7 @@ class Session:
             EngineClosedError: The engine was closed.
         """
         runtime = self._runtime
-        if self._key is not None and runtime.settings.memory.enabled and runtime.long_term is not None:
+        if self._key is not None and runtime.settings.memory.enabled:
             runtime.long_term.read_soon(self._key)
 
     async def aremember(self) -> None:
@@ -474,8 +474,7 @@ class Session:
         places = [stored.seq for stored in store.find(self._key, message_ids)]
         removed = store.remove(self._key, message_ids)
         self._runtime.recall.forget_messages(self._key, places)
-        if self._runtime.long_term is not None:
-            self._runtime.long_term.forget(self._key, message_ids)
+        self._runtime.long_term.forget(self._key, message_ids)
         self._runtime.forget(self._key)
         return removed
 
@@ -488,8 +487,7 @@ class Session:
         self._runtime.forget(key)
         forget_artifacts(self._runtime, key)
         self._runtime.recall.forget_session(key)
-        if self._runtime.long_term is not None:
-            self._runtime.long_term.forget(key)
+        self._runtime.long_term.forget(key)
 
     def _log(self) -> ConversationLog:
         if self._key is None:

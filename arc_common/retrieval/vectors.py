@@ -48,11 +48,6 @@ class VectorTable:
         # Used again by each search: what numpy allocates anew costs a page fault for every 4 KB.
         self._scores = np.empty(0, dtype=np.float32)
 
-    @property
-    def count(self) -> int:
-        """How many rows have a vector."""
-        return self._count
-
     def put(self, row: int, vector: NDArray[np.float32]) -> None:
         """Let a row have this vector (float32, of length 1)."""
         block, place = divmod(row, self._full)
@@ -71,15 +66,6 @@ class VectorTable:
         if row < self._size and self._there[row]:
             self._there[row] = False
             self._count -= 1
-
-    def has(self, row: int) -> bool:
-        """Whether a row has a vector."""
-        return row < self._size and bool(self._there[row])
-
-    def vector(self, row: int) -> NDArray[np.float32]:
-        """A copy of a row's vector."""
-        vector: NDArray[np.float32] = self._blocks[row // self._full][row % self._full].copy()
-        return vector
 
     def best(
         self, vector: NDArray[np.float32], limit: int, *, allowed: NDArray[np.bool_] | None

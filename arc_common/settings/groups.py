@@ -60,7 +60,10 @@ class StorageSettings(Group):
         description="Vectors: PostgreSQL compares up to so many one by one; for more it walks pgvector's HNSW graph.",
     )
     max_sessions_in_memory: int = Field(
-        default=1_000, ge=1, description="Sessions: kept by the in-memory store; the least recently used one leaves."
+        default=1_000,
+        ge=1,
+        description="Sessions: kept in memory where there is no database URL. One more deletes the one written longest "
+        "ago.",
     )
     max_messages_per_session: int | None = Field(
         default=None,

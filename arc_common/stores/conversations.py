@@ -1,6 +1,7 @@
 """Conversations in SQLite or PostgreSQL."""
 
 import json
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -48,6 +49,8 @@ from arc_common.stores.validation import (
 if TYPE_CHECKING:
     from arc_common.stores.search_index.store import SqlIndexStore
 
+_log = logging.getLogger("arc.stores")
+
 
 class SqlAppend:
     """Appends messages that have been checked.
@@ -63,15 +66,23 @@ class SqlAppend:
         edits: What revisions undo of summaries.
         memories: Those that rest on the words of a message go with its revision.
         clock: Gives the time with zone.
+        make_room: Returns the calls that follow the creation of a session, by its row. PostgreSQL has none.
     """
 
     def __init__(
-        self, database: Database, edits: SummaryEdits, memories: SqlMemories, *, clock: Callable[[], datetime]
+        self,
+        database: Database,
+        edits: SummaryEdits,
+        memories: SqlMemories,
+        *,
+        clock: Callable[[], datetime],
+        make_room: Callable[[Transaction, int], list[Call]],
     ) -> None:
         self._database = database
         self._edits = edits
         self._memories = memories
         self._clock = clock
+        self._make_room = make_room
         self._sql = statements_for(database.dialect)
         self._look_up = look_up_for(database.dialect)
 
@@ -97,6 +108,8 @@ class SqlAppend:
             if plan.inserted or plan.revised:
                 place = _place(key, look)
                 undo = self._undo(transaction, key, look, plan)
+                if look.next_seq == 1:
+                    undo += self._make_room(transaction, look.row_id)
                 writes = self._writes(plan, place, now, look.message_count, max_messages, written=written)
                 transaction.commit(*writes, *undo)
         return plan.results
@@ -280,6 +293,8 @@ class SqlStore:
         clock: Gives the time with zone; the system's by default.
         auto_migrate: Whether to bring the tables up to date at first use.
         options: How the database is connected to and treated.
+        max_sessions: The most sessions that a SQLite database holds. A new one beyond it deletes the one written
+            longest ago, with all that was made from it; the log says so once. `None` keeps all.
 
     Raises:
         ConfigurationError: The address is not one of SQLite or PostgreSQL.
@@ -287,12 +302,16 @@ class SqlStore:
 
     def __init__(
         self,
-        url: str | Engine,
+        url: str | Engine = "sqlite://",
         *,
         clock: Callable[[], datetime] | None = None,
         auto_migrate: bool = True,
         options: SqlOptions | None = None,
+        max_sessions: int | None = None,
     ) -> None:
+        checked_limit("max_sessions", max_sessions, least=1)
+        self._max_sessions = max_sessions
+        self._deletes_sessions = False
         self._options = options or SqlOptions()
         self._database = Database(url, auto_migrate=auto_migrate, options=self._options)
         self._clock = clock or (lambda: datetime.now(UTC))
@@ -300,7 +319,9 @@ class SqlStore:
         self._edits = SummaryEdits(self._database)
         self._summaries = SqlSummaries(self._database, clock=self._clock)
         self._memories = SqlMemories(self._database, clock=self._clock, index=lambda: self.index)
-        self._append = SqlAppend(self._database, self._edits, self._memories, clock=self._clock)
+        self._append = SqlAppend(
+            self._database, self._edits, self._memories, clock=self._clock, make_room=self._make_room
+        )
         self._index: SqlIndexStore | None = None
 
     @property
@@ -453,8 +474,7 @@ class SqlStore:
         with self._locked(key, 0) as (transaction, locked, place):
             if locked is None:
                 return False
-            derived = [*self._edits.delete(place), *self._derived(transaction, key)]
-            transaction.commit((self._sql.remove_all_messages, place), *derived, (self._sql.delete_session, place))
+            transaction.commit(*self._deletion(transaction, key, place))
         return True
 
     def conversation(self, key: SessionKey) -> Conversation | None:
@@ -491,6 +511,38 @@ class SqlStore:
         if self._index is not None:
             self._index.close()
         self._database.close()
+
+    def _make_room(self, transaction: Transaction, row_id: int) -> list[Call]:
+        """Delete the sessions written longest ago, beyond the number that may stay beside a new one."""
+        if self._max_sessions is None:
+            return []
+        stale = {"row_id": row_id, "kept_others": self._max_sessions - 1}
+        (rows,) = transaction.run((self._sql.stale_sessions, stale))
+        if rows and not self._deletes_sessions:
+            self._deletes_sessions = True
+            _log.warning(
+                "more than %d sessions in memory: those written longest ago are deleted from now on; "
+                "a database URL keeps all of them",
+                self._max_sessions,
+            )
+        return [
+            call
+            for stale_id, session_id, caller_id, user_id in rows
+            for call in self._deletion(
+                transaction,
+                SessionKey(session_id, caller_id, user_id),
+                {"row_id": stale_id, "caller_id": caller_id},
+            )
+        ]
+
+    def _deletion(self, transaction: Transaction, key: SessionKey, place: Mapping[str, Any]) -> list[Call]:
+        """Return the calls that delete a locked session, with all that was made from it."""
+        return [
+            (self._sql.remove_all_messages, place),
+            *self._edits.delete(place),
+            *self._derived(transaction, key),
+            (self._sql.delete_session, place),
+        ]
 
     def _derived(self, transaction: Transaction, key: SessionKey) -> list[Call]:
         """Removes what memories and the index have of a session."""

@@ -5,7 +5,7 @@ read is one round trip.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
@@ -160,17 +160,6 @@ def _part_to_json(part: ContentPart) -> dict[str, Any]:
     return plain
 
 
-def detached(stored: StoredMessage) -> StoredMessage:
-    """The message as a database would give it back: it shares no mapping with the one given."""
-    message = stored.message
-    if stored.edited:
-        stored = replace(stored, edited=False)
-    if not message.metadata and not message.tool_calls and (message.content is None or type(message.content) is str):
-        return stored
-    row = {**message_row(stored), "seq": stored.seq, "revision": stored.revision}
-    return stored_from_row([row[name] for name in MESSAGE_COLUMNS])
-
-
 def stored_from_row(row: Sequence[Any]) -> StoredMessage:
     """Read a row of `MESSAGE_COLUMNS`."""
     message_id, role, content, payload, origin_format, origin, created_at, seq, tokens, counter, revision = row
@@ -254,6 +243,7 @@ class Statements:
     remove_messages: Statement
     remove_all_messages: Statement
     delete_session: Statement
+    stale_sessions: Statement
 
 
 @cache
@@ -325,6 +315,7 @@ def _statements(dialect_name: str) -> dict[str, Executable]:
         .returning(messages.c.tokens, messages.c.tool_calls, messages.c.seq),
         "remove_all_messages": delete(messages).where(*_inside()).returning(messages.c.tokens, messages.c.tool_calls),
         "delete_session": delete(sessions).where(*this_row()),
+        "stale_sessions": _stale_sessions(),
     }
 
 
@@ -478,6 +469,16 @@ def _oldest_turns() -> tuple[ColumnElement[bool], ...]:
     )
     newest_user = select(func.max(messages.c.seq)).where(*_inside(), from_user).scalar_subquery()
     return *_inside(), messages.c.seq < func.coalesce(next_user, newest_user), leaves
+
+
+def _stale_sessions() -> Executable:
+    """Select all sessions but those written last, of any caller; a session just created counts as one of the latter."""
+    return (
+        select(sessions.c.id, sessions.c.session_id, sessions.c.caller_id, sessions.c.user_id)
+        .where(sessions.c.id != bindparam("row_id"))
+        .order_by(sessions.c.updated_at.desc(), sessions.c.id.desc())
+        .offset(bindparam("kept_others", type_=BigInteger))
+    )
 
 
 def _conversations(*of_user: ColumnElement[bool]) -> Executable:

@@ -66,15 +66,6 @@ class Loss:
     reworded: frozenset[str] = frozenset()
 
 
-def is_within_reach(scope: Scope, key: SessionKey) -> bool:
-    """Whether memories of this scope may come from the session: it is the session's own, its user's or its caller's."""
-    return (
-        scope.caller_id == key.caller_id
-        and scope.user_id in (None, key.user_id)
-        and scope.session_id in (None, key.session_id)
-    )
-
-
 def loss(
     memories: Iterable[Memory], key: SessionKey, message_ids: Collection[str] | None, *, is_own: bool = False
 ) -> Loss:

@@ -3,14 +3,17 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, column, select, table, text
+from sqlalchemy import Connection, Engine, StaticPool, column, select, table, text
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.schema import CreateIndex, CreateTable
 
 from arc_common.exceptions import ConfigurationError, StoreUnavailableError, hide_password, scrubbed
-from arc_common.stores.schema import HEAD, VERSION_TABLE
+from arc_common.stores.schema import HEAD, VERSION_TABLE, WORDS, index_tables, metadata
 
 __all__ = ["current_revision", "ensure_schema", "upgrade"]
 
@@ -47,7 +50,8 @@ def current_revision(engine: Engine) -> str | None:
 def upgrade(engine: Engine) -> None:
     """Run the missing migrations in one transaction, under a lock that other processes wait for.
 
-    A process that dies on the way leaves the tables as they were.
+    - A process that dies on the way leaves the tables as they were.
+    - An empty database in memory gets the newest tables at once: alembic takes 0.4 s at its first use.
 
     Raises:
         ConfigurationError: The tables are of a newer version than this.
@@ -56,7 +60,10 @@ def upgrade(engine: Engine) -> None:
     try:
         with _locked(engine) as connection:
             revision = _revision(connection)
-            if revision != HEAD:
+            if revision is None and isinstance(engine.pool, StaticPool):
+                for statement in _newest_tables():
+                    connection.exec_driver_sql(statement)
+            elif revision != HEAD:
                 _run_alembic(connection, revision)
     except SQLAlchemyError as error:
         raise _unavailable(engine, error) from error
@@ -89,6 +96,21 @@ def _set_busy_timeout(connection: Connection) -> None:
     driver = connection.connection.driver_connection
     if isinstance(driver, sqlite3.Connection):
         driver.execute("PRAGMA busy_timeout = 30000")
+
+
+@cache
+def _newest_tables() -> tuple[str, ...]:
+    """Return the SQL that makes an empty SQLite database as the migrations leave it."""
+    tables = [*metadata.sorted_tables, *index_tables("sqlite").metadata.sorted_tables]
+    indexes = [index for table in tables for index in table.indexes]
+    dialect = sqlite.dialect()
+    return (
+        *(str(CreateTable(table).compile(dialect=dialect)) for table in tables),
+        *(str(CreateIndex(index).compile(dialect=dialect)) for index in indexes),
+        f"CREATE VIRTUAL TABLE {WORDS} USING fts5(tokens, tokenize = 'ascii', detail = none, columnsize = 0)",
+        f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)",
+        f"INSERT INTO {VERSION_TABLE} VALUES ('{HEAD}')",  # noqa: S608 - constants
+    )
 
 
 def _run_alembic(connection: Connection, revision: str | None) -> None:

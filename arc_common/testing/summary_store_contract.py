@@ -11,7 +11,7 @@ The store may be shared between tests if its clock is: each test uses a caller o
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -20,18 +20,11 @@ from arc_common.exceptions import InvalidInputError, SessionNotFoundError
 from arc_common.facts import Fact, FactCategory
 from arc_common.messages import Role
 from arc_common.protocols import ConversationStore, SessionKey, StoredMessage
+from arc_common.protocols.store import Store
 from arc_common.protocols.summaries import Commit, Outline, Segment, SegmentOutline, SessionState, SummaryStore, View
 from arc_common.testing.conversation_store_contract import START, counted, ids
 
-__all__ = ["Clock", "Store", "SummaryStoreContract", "a_fact", "a_leaf", "a_view"]
-
-
-class Store(ConversationStore, Protocol):
-    """A conversation store that keeps summaries."""
-
-    @property
-    def summaries(self) -> SummaryStore:
-        """Where they are kept."""
+__all__ = ["Clock", "SummaryStoreContract", "a_fact", "a_leaf", "a_view"]
 
 
 class Clock:

@@ -61,12 +61,10 @@ def entries(engine):
     return {found.document.id for found in index.search("sentence warranty whole other", top_k=1_000)}
 
 
-@pytest.fixture(params=["in memory", "sqlite", "postgresql"])
-def url(request, tmp_path):
-    """Of each kind of database."""
-    if request.param == "postgresql":
-        return request.getfixturevalue("postgres_database")()
-    return None if request.param == "in memory" else sqlite_url(tmp_path, "c.db")
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request):
+    """Return an address of each kind of database."""
+    return "sqlite://" if request.param == "sqlite" else request.getfixturevalue("postgres_database")()
 
 
 @pytest.mark.parametrize("chunk", [True, False], ids=["in chunks", "whole"])

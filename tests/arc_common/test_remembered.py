@@ -13,10 +13,9 @@ from arc_common.testing import ReplyingChatModel
 from tests.databases import sqlite_url
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def engine(request, tmp_path):
-    url = None if request.param == "memory" else sqlite_url(tmp_path)
-    with ContextEngine.open(url, settings=ArcSettings()) as opened:
+@pytest.fixture
+def engine():
+    with ContextEngine.open(settings=ArcSettings()) as opened:
         yield opened
 
 

@@ -18,7 +18,6 @@ from arc_common import (
     ToolCall,
 )
 from arc_common.engine.replay import BEYOND, LATER, NOT_ADOPTED, NOT_STORED
-from tests.databases import sqlite_url
 
 
 class Clock:
@@ -38,9 +37,9 @@ def opened(url=None, clock=None, **settings):
     return ContextEngine.open(url, settings=ArcSettings(**settings), clock=clock, new_id=lambda: f"m{next(numbers)}")
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def engine(request, tmp_path):
-    with opened(sqlite_url(tmp_path) if request.param == "sqlite" else None) as engine:
+@pytest.fixture
+def engine():
+    with opened() as engine:
         yield engine
 
 

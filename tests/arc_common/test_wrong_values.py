@@ -175,12 +175,11 @@ def held(engine: ContextEngine) -> tuple[Any, ...]:
     )
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def engine(request: pytest.FixtureRequest, tmp_path) -> Iterator[ContextEngine]:
+@pytest.fixture
+def engine() -> Iterator[ContextEngine]:
     """An engine with a message, a document and a memory."""
-    url = None if request.param == "memory" else sqlite_url(tmp_path)
     settings = ArcSettings(summary={"enabled": False}, memory={"enabled": False}, recall={"enabled": False})
-    with ContextEngine.open(url, settings=settings) as opened:
+    with ContextEngine.open(settings=settings) as opened:
         opened.session("s").append([Message("user", "I have a cat.", id="m1"), Message("assistant", "Nice.")])
         opened.documents.add([Document("A text about a cat.", "d1")])
         opened.memories().add("Ann has a cat.")

@@ -12,8 +12,6 @@ from arc_common import ArcSettings, ContextEngine, Document, Message
 from arc_common.engine.memories import Memories
 from arc_common.memories import ProposedMemory
 from arc_common.memory.long_term.storage import MemoryKeeper
-from arc_common.stores import InMemoryStore
-from arc_common.stores.conversations import SqlStore
 
 __all__ = [
     "PARTIES",
@@ -131,7 +129,6 @@ def fill(engine: ContextEngine) -> None:
 def _keeper(engine: ContextEngine) -> MemoryKeeper:
     """Adds an engine's memories, all under one id: each is the only one in its place."""
     runtime = engine._runtime
-    assert isinstance(runtime.store, InMemoryStore | SqlStore)
     return MemoryKeeper(
         runtime.store.memories,
         index_store=lambda: runtime.index_store,

@@ -23,7 +23,8 @@ import llamaindex_arc
 from arc_common import ContextEngine, Document, ScoredDocument
 from arc_common.protocols import Reranker
 from arc_common.rerankers import DiversityReranker, RerankerChain
-from arc_common.retrieval import HybridIndex, InMemoryIndexStore
+from arc_common.retrieval import HybridIndex
+from arc_common.stores import SqlIndexStore
 from langchain_arc import ArcDocumentCompressor, LangChainReranker
 from llamaindex_arc import ArcNodePostprocessor, LlamaIndexReranker
 from tests.integration.cross_encoders import OnnxCrossEncoder, save_cross_encoder
@@ -64,7 +65,7 @@ def candidates() -> list[ScoredDocument]:
 
 
 def an_index() -> HybridIndex:
-    index = HybridIndex(InMemoryIndexStore())
+    index = HybridIndex(SqlIndexStore.open())
     index.add([Document(f"{text} (parcel)", name) for name, text in TEXTS.items()])
     return index
 

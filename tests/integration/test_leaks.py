@@ -25,20 +25,15 @@ CASES = list({read.run: name for name, read in reversed(READS.items())}.values()
 PACKAGES = ("arc_common", "langchain_arc", "llamaindex_arc")
 
 
-@pytest.fixture(scope="module", params=["memory", "sqlite", "postgres"])
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
 def engines(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[ContextEngine]]:
     """The engine that stored everything, and one that has to read it from the store."""
-    url: str | None = None
-    if request.param == "sqlite":
-        url = f"sqlite:///{tmp_path_factory.mktemp('leaks') / 'arc.db'}"
-    elif request.param == "postgres":
+    url = f"sqlite:///{tmp_path_factory.mktemp('leaks') / 'arc.db'}"
+    if request.param == "postgres":
         make: Callable[[], str] = request.getfixturevalue("postgres_database")
         url = make()
     with ContextEngine.open(url, settings=SETTINGS, embedder=Letters()) as warm:
         fill(warm)
-        if url is None:
-            yield [warm]
-            return
         with ContextEngine.open(url, settings=SETTINGS, embedder=Letters()) as cold:
             yield [warm, cold]
 

@@ -6,7 +6,8 @@ from hashlib import sha256
 import pytest
 
 from arc_common import Document
-from arc_common.retrieval import HybridIndex, InMemoryIndexStore
+from arc_common.retrieval import HybridIndex
+from arc_common.stores import SqlIndexStore
 
 DOCUMENTS = (
     Document("Solar panels turn light into current.", "solar", "energy.md", {"lang": "en", "year": 2021}),
@@ -36,19 +37,15 @@ class WordEmbedder:
 
 def an_index(*, embedded: bool = True, documents: Sequence[Document] = DOCUMENTS) -> HybridIndex:
     """An index in memory with these documents."""
-    index = HybridIndex(InMemoryIndexStore(), embedder=WordEmbedder() if embedded else None)
+    index = HybridIndex(SqlIndexStore.open(), embedder=WordEmbedder() if embedded else None)
     index.add(documents)
     return index
 
 
-ENGINES = ("memory", "sqlite", "postgres")
+ENGINES = ("sqlite", "postgres")
 """Where an engine keeps documents."""
 
 
-def engine_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str | None:
-    """The address of an empty store of the kind that a fixture's parameter names."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path_factory.mktemp('sqlite')}/arc.db"
-    if request.param == "postgres":
-        return str(request.getfixturevalue("postgres_database")())
-    return None
+def engine_url(request: pytest.FixtureRequest) -> str:
+    """Return the address of an empty database of the kind that a fixture's parameter names."""
+    return "sqlite://" if request.param == "sqlite" else str(request.getfixturevalue("postgres_database")())

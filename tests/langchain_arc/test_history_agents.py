@@ -68,16 +68,16 @@ SHAPES: dict[str, tuple[Any, dict[str, str], Any]] = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("shape", SHAPES)
-async def test_each_turn_of_an_agent_is_stored_once(sqlite_engine: ContextEngine, shape: str, way: str) -> None:
+async def test_each_turn_of_an_agent_is_stored_once(engine: ContextEngine, shape: str, way: str) -> None:
     """Four turns with a tool, two of them with the same question: sixteen messages, in their order."""
     chain, keys, value = SHAPES[shape]
     if way in ("stream", "astream"):  # what streams adds up to has a key for each node, unless this names one
         keys = {**keys, "output_messages_key": "messages"}
-    wrapped = with_history(chain(), ArcChatMessageHistory.factory(sqlite_engine), **keys)
+    wrapped = with_history(chain(), ArcChatMessageHistory.factory(engine), **keys)
     texts = ("one", "two", "two", "one")
     for text in texts:
         await run(way, wrapped, value(text))
-    assert said(sqlite_engine) == turns(*texts)
+    assert said(engine) == turns(*texts)
 
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])

@@ -68,41 +68,39 @@ def turns(*texts: str) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("shape", SHAPES)
-async def test_each_turn_is_stored_once(sqlite_engine: ContextEngine, shape: str, way: str) -> None:
+async def test_each_turn_is_stored_once(engine: ContextEngine, shape: str, way: str) -> None:
     """Whatever goes in and however the chain runs: the user's message and the answer, once, as whole messages."""
     chain, keys, value = SHAPES[shape]
-    wrapped = with_history(chain(), ArcChatMessageHistory.factory(sqlite_engine), **keys)
+    wrapped = with_history(chain(), ArcChatMessageHistory.factory(engine), **keys)
     for text in ("one", "two", "one"):
         await run(way, wrapped, value(text))
-    assert said(sqlite_engine) == turns("one", "two", "one")
-    stored = ArcChatMessageHistory("s", engine=sqlite_engine).messages
+    assert said(engine) == turns("one", "two", "one")
+    stored = ArcChatMessageHistory("s", engine=engine).messages
     assert [type(message) for message in stored] == [HumanMessage, AIMessage] * 3
     assert len({message.id for message in stored}) == 6
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("shape", ["history key, text", "no history key, dictionary of text", "messages"])
-async def test_another_writer_in_the_middle_of_a_run(sqlite_engine: ContextEngine, shape: str, way: str) -> None:
+async def test_another_writer_in_the_middle_of_a_run(engine: ContextEngine, shape: str, way: str) -> None:
     """What others write between a run's read and its write moves nothing and hides nothing."""
     chain, keys, value = SHAPES[shape]
 
     def interrupted(shown: Any) -> Any:
-        sqlite_engine.session("s").append(
-            [Message("user", "from elsewhere"), Message("assistant", "answered elsewhere")]
-        )
+        engine.session("s").append([Message("user", "from elsewhere"), Message("assistant", "answered elsewhere")])
         return shown
 
     prompt_or_model = chain()
     interrupting = RunnableLambda(interrupted)
     wrapped = with_history(
         prompt_or_model | interrupting if shape != "messages" else interrupting | prompt_or_model,
-        ArcChatMessageHistory.factory(sqlite_engine),
+        ArcChatMessageHistory.factory(engine),
         **keys,
     )
     elsewhere = [("user", "from elsewhere"), ("assistant", "answered elsewhere")]
     for text in ("one", "two", "three"):
         await run(way, wrapped, value(text))
-    assert said(sqlite_engine) == [*elsewhere, *turns("one"), *elsewhere, *turns("two"), *elsewhere, *turns("three")]
+    assert said(engine) == [*elsewhere, *turns("one"), *elsewhere, *turns("two"), *elsewhere, *turns("three")]
 
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])

@@ -122,28 +122,26 @@ SHAPES: dict[str, tuple[Callable[[Any], Any], dict[str, str], Callable[[str], An
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("shape", SHAPES)
 async def test_a_summary_that_lands_within_a_run_changes_nothing_for_it(
-    sqlite_engine: ContextEngine, shape: str, way: str
+    engine: ContextEngine, shape: str, way: str
 ) -> None:
     """Another run writes and a new summary is adopted while the model thinks: nothing is lost or stored twice."""
-    await asyncio.to_thread(fill, sqlite_engine, 26)
-    before = len(view(sqlite_engine))
+    await asyncio.to_thread(fill, engine, 26)
+    before = len(view(engine))
 
     def think(shown: Any) -> AIMessage:
         assert len([message for message in _messages(shown) if isinstance(message, SystemMessage)]) == 1
-        adopt(sqlite_engine, start=100)
-        assert len(view(sqlite_engine)) > before  # else the second read could be another one, and nothing would show
+        adopt(engine, start=100)
+        assert len(view(engine)) > before  # else the second read could be another one, and nothing would show
         return AIMessage("thought about it")
 
     async def athink(shown: Any) -> AIMessage:
         return await asyncio.to_thread(think, shown)
 
     chain, keys, value = SHAPES[shape]
-    wrapped = with_history(
-        chain(RunnableLambda(think, afunc=athink)), ArcChatMessageHistory.factory(sqlite_engine), **keys
-    )
+    wrapped = with_history(chain(RunnableLambda(think, afunc=athink)), ArcChatMessageHistory.factory(engine), **keys)
     await run(way, wrapped, value("and now?"))
     expected = [*told(26), *told(20, start=100), HumanMessage("and now?"), AIMessage("thought about it")]
-    assert said(sqlite_engine) == [(to_arc(message).role.value, message.text) for message in expected]
+    assert said(engine) == [(to_arc(message).role.value, message.text) for message in expected]
 
 
 def _messages(shown: Any) -> list[BaseMessage]:
@@ -151,19 +149,19 @@ def _messages(shown: Any) -> list[BaseMessage]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_an_agent_that_replays_everything_stores_its_turn_once(sqlite_engine: ContextEngine, way: str) -> None:
+async def test_an_agent_that_replays_everything_stores_its_turn_once(engine: ContextEngine, way: str) -> None:
     """Its state begins with arc's system message, which has been given an id."""
-    await asyncio.to_thread(fill, sqlite_engine)
+    await asyncio.to_thread(fill, engine)
     agent = create_agent(GenericFakeChatModel(messages=iter([AIMessage("one"), AIMessage("two")])))
     wrapped = with_history(
         agent,
-        ArcChatMessageHistory.factory(sqlite_engine),
+        ArcChatMessageHistory.factory(engine),
         input_messages_key="messages",
         output_messages_key="messages",
     )
     for question in ("first", "second"):
         await run(way, wrapped, {"messages": [HumanMessage(question)]})
-    assert said(sqlite_engine)[50:] == [
+    assert said(engine)[50:] == [
         ("user", "first"),
         ("assistant", "one"),
         ("user", "second"),

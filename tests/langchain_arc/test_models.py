@@ -22,7 +22,8 @@ from langgraph.graph import START, MessagesState, StateGraph
 from arc_common import ConfigurationError, ContextEngine, HeuristicTokenCounter, InvalidInputError, Message, ToolCall
 from arc_common.documents import Document
 from arc_common.protocols import ChatModel, Embedder, QueryEmbedder
-from arc_common.retrieval import HybridIndex, InMemoryIndexStore
+from arc_common.retrieval import HybridIndex
+from arc_common.stores import SqlIndexStore
 from langchain_arc import ArcChatModel, LangChainChatModel, LangChainEmbedder, open_engine
 from tests.databases import sqlite_url
 from tests.langchain_arc.helpers import Echo
@@ -121,7 +122,7 @@ def test_questions_are_embedded_by_their_own_way() -> None:
 
     embedder = LangChainEmbedder(Asymmetric(size=8))
     assert isinstance(embedder, QueryEmbedder)
-    index = HybridIndex(InMemoryIndexStore(), embedder=embedder)
+    index = HybridIndex(SqlIndexStore.open(), embedder=embedder)
     index.add([Document("x", "same words"), Document("answer to x", "answer")])
     (best,) = index.search("x", mode="dense", top_k=1)
     assert best.document.id == "answer"

@@ -83,9 +83,9 @@ class TestOverRetriever(OverSources):
 
 
 @pytest.fixture(scope="class", params=ENGINES)
-def filled_engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def filled_engine(request: pytest.FixtureRequest) -> Iterator[None]:
     """An engine over each store, as the class's `engine`."""
-    with open_engine(engine_url(request, tmp_path_factory), embeddings=WordEmbedder()) as engine:
+    with open_engine(engine_url(request), embeddings=WordEmbedder()) as engine:
         engine.documents.add(DOCUMENTS)
         request.cls.engine = engine
         yield

@@ -19,7 +19,7 @@ from langchain_tests.integration_tests import VectorStoreIntegrationTests
 from arc_common import ContextEngine
 from arc_common.exceptions import InvalidInputError
 from arc_common.protocols.search_index import Scope
-from arc_common.retrieval import InMemoryIndexStore
+from arc_common.stores import SqlIndexStore
 from langchain_arc import ArcVectorStore, LangChainEmbedder, open_engine
 from langchain_arc.documents import document_from_arc
 from tests.langchain_arc.retrieving import DOCUMENTS, ENGINES, an_index, engine_url
@@ -28,10 +28,10 @@ EMBEDDING = DeterministicFakeEmbedding(size=16)
 
 
 @pytest.fixture(scope="module", params=ENGINES)
-def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ContextEngine]:
+def engine(request: pytest.FixtureRequest) -> Iterator[ContextEngine]:
     """An engine over each store, for all tests that ask for one: each has a caller of its own."""
     embeddings = VectorStoreIntegrationTests.get_embeddings()
-    with open_engine(engine_url(request, tmp_path_factory), embeddings=embeddings) as opened:
+    with open_engine(engine_url(request), embeddings=embeddings) as opened:
         yield opened
 
 
@@ -377,7 +377,7 @@ def test_an_unknown_option_is_refused() -> None:
 
 def test_scopes_of_one_store_are_apart() -> None:
     """Two tenants in one place."""
-    kept = InMemoryIndexStore()
+    kept = SqlIndexStore.open()
     one = ArcVectorStore(EMBEDDING, store=kept, scope=Scope("app", "ann"))
     other = ArcVectorStore(EMBEDDING, store=kept, scope=Scope("app", "bob"))
     one.add_texts(["secret"], ids=["s"])

@@ -16,9 +16,10 @@ from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
 
 from arc_common.messages import Message
-from arc_common.retrieval import HybridIndex, InMemoryIndexStore
+from arc_common.retrieval import HybridIndex
 from arc_common.settings import ArcSettings
 from arc_common.settings.groups import ModelCallSettings
+from arc_common.stores import SqlIndexStore
 from llamaindex_arc import LlamaIndexEmbedder, to_document
 
 ONE_ATTEMPT = ArcSettings(model_calls=ModelCallSettings(attempts=1))
@@ -101,7 +102,7 @@ def collection() -> list[TextNode]:
 
 
 def index_of(nodes: Sequence[BaseNode], *, embedder: BaseEmbedding | None = None) -> HybridIndex:
-    index = HybridIndex(InMemoryIndexStore(), embedder=None if embedder is None else LlamaIndexEmbedder(embedder))
+    index = HybridIndex(SqlIndexStore.open(), embedder=None if embedder is None else LlamaIndexEmbedder(embedder))
     index.add([to_document(node) for node in nodes])
     return index
 

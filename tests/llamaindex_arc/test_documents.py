@@ -28,7 +28,8 @@ from llama_index.core.vector_stores.utils import build_metadata_filter_fn
 from arc_common.documents import Document
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import matches, parse_filter
-from arc_common.retrieval import HybridIndex, InMemoryIndexStore
+from arc_common.retrieval import HybridIndex
+from arc_common.stores import SqlIndexStore
 from llamaindex_arc import to_document, to_node
 from llamaindex_arc.filters import from_filter, to_filter
 
@@ -56,7 +57,7 @@ NODES: dict[str, BaseNode] = {
 
 def through_an_index(document: Document) -> Document:
     """The document as it is found later."""
-    index = HybridIndex(InMemoryIndexStore())
+    index = HybridIndex(SqlIndexStore.open())
     index.add([document])
     assert document.id is not None
     return index.get([document.id])[0]

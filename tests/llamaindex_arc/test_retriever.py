@@ -4,7 +4,6 @@ import asyncio
 import copy
 import threading
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -145,10 +144,9 @@ def test_other_sources_of_arc() -> None:
     assert threading.get_ident() not in source.threads
 
 
-@pytest.mark.parametrize("url", [None, "sqlite:///{}/shop.db"], ids=["in memory", "sqlite"])
-async def test_an_engine_s_documents(url: str | None, tmp_path: Path) -> None:
+async def test_an_engine_s_documents() -> None:
     """By the engine, or by what it holds of a caller; the engine is asked at first use."""
-    with open_engine(url and url.format(tmp_path), embed_model=Words()) as engine:
+    with open_engine(embed_model=Words()) as engine:
         retriever, another = ArcRetriever(engine=engine), ArcRetriever(engine.documents_of("another"), mode="dense")
         engine.documents.add([to_document(node) for node in collection()])
         engine.documents_of("another").add([to_document(node) for node in collection()[:2]])

@@ -15,7 +15,6 @@ from arc_common.exceptions import ConfigurationError, InvalidInputError, StoreEr
 from arc_common.filters import Filter
 from arc_common.protocols.search_index import IndexEntry, LexicalCandidates
 from arc_common.retrieval.bm25 import BM25
-from arc_common.retrieval.shelf import check_comparable
 from arc_common.stores.connection import Database
 from arc_common.stores.drivers import Call, PackedVector, Row
 from arc_common.stores.search_index.filters import Tokens, canonical_number, number_of, wanted_for
@@ -40,7 +39,7 @@ from arc_common.stores.search_index.postgres_statements import (
     walking_statement,
     walks_for,
 )
-from arc_common.stores.search_index.rows import Held, Known, candidates
+from arc_common.stores.search_index.rows import Held, Known, candidates, check_comparable
 from arc_common.stores.search_index.statements import index_statements_for
 
 _LOCK = 0x6172_6302

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.protocols.search_index import EntryKind, IndexEntry, LexicalCandidates, Scope
-from arc_common.retrieval.shelf import check_comparable
 from arc_common.stores.schema import PREFIX
 from arc_common.stores.search_index.filters import Tokens, number_of
 from arc_common.stores.search_index.statements import SCOPE_COLUMNS
@@ -257,3 +256,13 @@ def _could_be_stored(entry_id: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def check_comparable(embedding: tuple[str, int], embedder: str, dimension: int) -> None:
+    """Refuse a vector of another embedder or another dimension than the stored ones."""
+    name, size = embedding
+    if embedder != name:
+        expected = f"{name!r}, which made the stored vectors (`detach` them to change the embedder)"
+        raise InvalidInputError("embedder", embedder, expected)
+    if dimension != size:
+        raise InvalidInputError("vector", f"{dimension} numbers", f"{size}, as in the stored vectors of {name!r}")

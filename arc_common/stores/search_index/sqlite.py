@@ -12,11 +12,10 @@ from arc_common.filters import Filter, matcher
 from arc_common.protocols.search_index import IndexEntry, LexicalCandidates
 from arc_common.ranking import best_places, cosines
 from arc_common.retrieval.bm25 import BM25
-from arc_common.retrieval.shelf import check_comparable
 from arc_common.stores.connection import Database
 from arc_common.stores.drivers import Call, Row
 from arc_common.stores.search_index.filters import Tokens
-from arc_common.stores.search_index.rows import Held, Known, candidates
+from arc_common.stores.search_index.rows import Held, Known, candidates, check_comparable
 from arc_common.stores.search_index.sqlite_reader import Copies, SqliteReader
 from arc_common.stores.search_index.sqlite_statements import (
     best_by,

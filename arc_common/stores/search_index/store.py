@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from arc_common.filters import Filter
 from arc_common.protocols.search_index import DOCUMENT_ID, EntryKind, IndexEntry, LexicalCandidates, Scope, chunk_prefix
 from arc_common.retrieval.bm25 import BM25
 from arc_common.stores.connection import Database
-from arc_common.stores.drivers import Call, Row
+from arc_common.stores.drivers import Call, Row, SqlOptions
 from arc_common.stores.search_index.filters import Tokens, new_salt
 from arc_common.stores.search_index.rows import (
     Held,
@@ -33,6 +33,8 @@ from arc_common.stores.search_index.statements import index_statements_for
 from arc_common.stores.validation import checked_limit
 
 if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
     from arc_common.stores.search_index.postgres import PostgresIndex
     from arc_common.stores.search_index.sqlite import SqliteIndex
 
@@ -230,8 +232,24 @@ class SqlIndexStore:
         graph_from: int = _GRAPH_FROM,
     ) -> None:
         self._database = database
+        self._owns_database = False
         self._sql = index_statements_for(database.dialect)
         self._finder = _finder_for(database, bm25 or BM25(), cache_bytes, graph_from)
+
+    @classmethod
+    def open(cls, url: "str | Engine" = "sqlite://") -> Self:
+        """Return an index over a database of its own, which `close` closes. Does no I/O before first use.
+
+        Args:
+            url: A SQLAlchemy address of SQLite or PostgreSQL, or an `Engine`. Without one the index lives in memory and
+                ends with the object.
+
+        Raises:
+            ConfigurationError: The address is not one of SQLite or PostgreSQL.
+        """
+        index = cls(Database(url, auto_migrate=True, options=SqlOptions()))
+        index._owns_database = True
+        return index
 
     def put(
         self, scope: Scope, kind: EntryKind, entries: Sequence[IndexEntry], *, removed: Collection[str] = ()
@@ -417,8 +435,10 @@ class SqlIndexStore:
         return held.embedding if held else None
 
     def close(self) -> None:
-        """See `IndexStore.close`; the database is its owner's to close."""
+        """See `IndexStore.close`; closes the database only if `open` opened it."""
         self._finder.close()
+        if self._owns_database:
+            self._database.close()
 
     def _make(self, change: EntriesChange) -> None:
         if not (reading := change.reading):

@@ -1,7 +1,6 @@
-"""What several tests of memory ask for: engines that are closed at the end, over memory and SQLite."""
+"""What several tests of memory ask for: engines that are closed at the end."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,13 +8,6 @@ import pytest
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.tokens.counters import HeuristicTokenCounter
 from tests.arc_common.memory.summarising import Model, settings_with
-from tests.databases import sqlite_url
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str | None:
-    """Where conversations are kept."""
-    return None if request.param == "memory" else sqlite_url(tmp_path)
 
 
 @pytest.fixture

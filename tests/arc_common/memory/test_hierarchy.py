@@ -16,9 +16,9 @@ from tests.databases import sqlite_url
 # When summaries are at work
 
 
-def test_up_to_the_trigger_the_last_turns(url: str | None, opened: Any) -> None:
+def test_up_to_the_trigger_the_last_turns(opened: Any) -> None:
     """Twenty messages are shown as they are, with nothing in front of them."""
-    session = opened(url).session("s")
+    session = opened().session("s")
     talk(session, 10)
     session.summarize()
     window = session.context()
@@ -26,9 +26,9 @@ def test_up_to_the_trigger_the_last_turns(url: str | None, opened: Any) -> None:
     assert not system(window)
 
 
-def test_above_the_trigger_facts_narrative_and_the_recent(url: str | None, opened: Any) -> None:
+def test_above_the_trigger_facts_narrative_and_the_recent(opened: Any) -> None:
     """The older messages give way to facts and narrative; at least ten stay, in whole turns."""
-    session = opened(url, Model()).session("s")
+    session = opened(model=Model()).session("s")
     talk(session, 11)
     session.summarize()
     window = session.context("And now?", system_prompt="Be brief.")
@@ -141,9 +141,9 @@ def test_between_adoptions_the_view_stays(with_model: bool, opened: Any) -> None
     assert longest == 34
 
 
-def test_facts_and_system_messages_that_the_boundary_passes(url: str | None, opened: Any) -> None:
+def test_facts_and_system_messages_that_the_boundary_passes(opened: Any) -> None:
     """Instructions within a conversation stay in the prompt for good, whole and once."""
-    session = opened(url).session("s")
+    session = opened().session("s")
     session.append(Message(Role.SYSTEM, "Speak like a pirate.", id="s1"))
     talk(session, 5)
     session.append(Message(Role.SYSTEM, "Never name prices.", id="s2"))
@@ -156,9 +156,9 @@ def test_facts_and_system_messages_that_the_boundary_passes(url: str | None, ope
         session.summarize()
 
 
-def test_instructions_survive_an_edit_before_the_boundary(url: str | None, opened: Any) -> None:
+def test_instructions_survive_an_edit_before_the_boundary(opened: Any) -> None:
     """An edited message makes the view anew; what system messages said stays, unless it is they that were edited."""
-    session = opened(url).session("s")
+    session = opened().session("s")
     session.append([Message(Role.SYSTEM, "Speak like a pirate.", id="s1"), Message(Role.SYSTEM, "Old rule.", id="s2")])
     talk(session, 30)
     session.summarize()
@@ -173,10 +173,10 @@ def test_instructions_survive_an_edit_before_the_boundary(url: str | None, opene
     assert "Old rule." not in shown(window)
 
 
-def test_facts_that_are_not_pinned_come_back_with_their_question(url: str | None, opened: Any) -> None:
+def test_facts_that_are_not_pinned_come_back_with_their_question(opened: Any) -> None:
     """Behind the user's message; pinned ones stand where they are, once; the receipt counts those that are nowhere."""
     settings = settings_with(summary={"high_water_tokens": 0}, budget={"facts": 60})
-    session = opened(url, settings=settings).session("s")
+    session = opened(settings=settings).session("s")
     talk(session, 30)
     session.summarize()
     came_back = 0
@@ -218,10 +218,10 @@ def test_two_turns_adopt_at_once(tmp_path: Path, opened: Any) -> None:
 # Facts and summary as they are given out
 
 
-def test_facts_point_at_their_messages(url: str | None, opened: Any) -> None:
+def test_facts_point_at_their_messages(opened: Any) -> None:
     """Each source is found, and says the fact's value; what no longer holds is kept apart."""
     model = Model(facts=[{"key": "order", "value": "ORD-1001", "category": "NUMERIC"}])
-    session = opened(url, model).session("s")
+    session = opened(model=model).session("s")
     talk(session, 30)
     session.summarize()
     facts = session.facts()
@@ -232,7 +232,7 @@ def test_facts_point_at_their_messages(url: str | None, opened: Any) -> None:
         assert any(fact.value in message.text for message in found)
 
 
-def test_a_newer_value_supersedes(url: str | None, opened: Any) -> None:
+def test_a_newer_value_supersedes(opened: Any) -> None:
     """The earlier value is kept as history, with the id of what took its place."""
     values = iter(["Berlin", "Lisbon", *["Lisbon"] * 50])
 
@@ -241,7 +241,7 @@ def test_a_newer_value_supersedes(url: str | None, opened: Any) -> None:
             self.facts = [{"key": "home town", "value": next(values), "category": "STATE"}]
             return super().complete(messages)
 
-    session = opened(url, Moving()).session("s")
+    session = opened(model=Moving()).session("s")
     session.append(turn(1, "I live in Berlin"))
     talk(session, 7, first=2)
     session.append(turn(9, "I moved to Lisbon"))
@@ -255,9 +255,9 @@ def test_a_newer_value_supersedes(url: str | None, opened: Any) -> None:
     assert session.find(old.sources)[0].id == "q1"
 
 
-def test_the_summary_says_how_far_it_goes(url: str | None, opened: Any) -> None:
+def test_the_summary_says_how_far_it_goes(opened: Any) -> None:
     """Counted in messages from the beginning; with what it does not stand for it makes the whole."""
-    session = opened(url).session("s")
+    session = opened().session("s")
     assert session.summary() is None
     for number in range(1, 40):
         session.append(turn(number))
@@ -272,9 +272,9 @@ def test_the_summary_says_how_far_it_goes(url: str | None, opened: Any) -> None:
         assert summary.facts == tuple(session.facts())
 
 
-async def test_async_twins(url: str | None, opened: Any) -> None:
+async def test_async_twins(opened: Any) -> None:
     """They give the same."""
-    session = opened(url).session("s")
+    session = opened().session("s")
     await session.aappend([message for number in range(1, 31) for message in turn(number)])
     assert await session.asummarize() == session.summary() == await session.asummary()
     assert await session.afacts() == session.facts() != []

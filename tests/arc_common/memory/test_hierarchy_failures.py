@@ -21,10 +21,10 @@ from tests.databases import sqlite_url
 # In nobody's way
 
 
-def test_a_slow_model_is_bridged_verbatim(url: str | None, opened: Any) -> None:
+def test_a_slow_model_is_bridged_verbatim(opened: Any) -> None:
     """While there is room everything is shown, and no turn waits or takes the rules' summary."""
     model = Model(held=True)
-    session = opened(url, model).session("s")
+    session = opened(model=model).session("s")
     talk(session, 11)
     assert model.asked.wait(LONG)
     for number in range(12, 60):
@@ -40,10 +40,10 @@ def test_a_slow_model_is_bridged_verbatim(url: str | None, opened: Any) -> None:
     assert 10 <= len(verbatim(window)) < 34
 
 
-def test_no_room_and_a_slow_model(url: str | None, opened: Any) -> None:
+def test_no_room_and_a_slow_model(opened: Any) -> None:
     """The rules take its place at once, and the receipt says so; its own words come with the next adoption."""
     model = Model(held=True)
-    session = opened(url, model, settings=settings_with(summary={"high_water_tokens": 0})).session("s")
+    session = opened(model=model, settings=settings_with(summary={"high_water_tokens": 0})).session("s")
     talk(session, 30)
     assert model.asked.wait(LONG)
     window = session.context("And now?", budget=TokenBudget(1_000, 0))
@@ -100,9 +100,9 @@ def test_it_waits_no_longer_than_it_may(tmp_path: Path, opened: Any) -> None:
         pytest.param(None, id="none"),
     ],
 )
-def test_the_rules_serve(broken: Model | None, url: str | None, opened: Any) -> None:
+def test_the_rules_serve(broken: Model | None, opened: Any) -> None:
     """With a model that fails, or none, the rules' facts and narrative are adopted like any other."""
-    session = opened(url, broken).session("s")
+    session = opened(model=broken).session("s")
     talk(session, 30)
     session.summarize()
     window = session.context("And now?")

@@ -27,9 +27,9 @@ def everything(session: Session, window: ContextWindow) -> str:
 
 @pytest.mark.parametrize("adopted", [False, True], ids=["not yet adopted", "adopted"])
 @pytest.mark.parametrize("how", ["edit", "remove"])
-def test_what_was_removed_is_nowhere(how: str, adopted: bool, url: str | None, opened: Any) -> None:
+def test_what_was_removed_is_nowhere(how: str, adopted: bool, opened: Any) -> None:
     """An edited or removed message leaves neither prompt, summary nor facts with a word of it, at once and later."""
-    session = opened(url).session("s")
+    session = opened().session("s")
     talk(session, 3)
     session.append(turn(4, "the vault code is VC-4711"))
     talk(session, 30, first=5)
@@ -52,10 +52,10 @@ def test_what_was_removed_is_nowhere(how: str, adopted: bool, url: str | None, o
 
 
 @pytest.mark.parametrize("how", ["edit", "remove", "clear", "delete"])
-def test_what_was_removed_while_a_summary_is_made(how: str, url: str | None, opened: Any) -> None:
+def test_what_was_removed_while_a_summary_is_made(how: str, opened: Any) -> None:
     """What the model read before is not stored; it reads what is there now."""
     model = Model(held=True, facts=[{"key": "vault code", "value": "VC-4711", "category": "NUMERIC"}])
-    session = opened(url, model).session("s")
+    session = opened(model=model).session("s")
     session.append(turn(1, "the vault code is VC-4711"))
     talk(session, 12, first=2)
     assert model.asked.wait(LONG)

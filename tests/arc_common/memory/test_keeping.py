@@ -15,10 +15,8 @@ from arc_common.memory.long_term.storage import MemoryKeeper
 from arc_common.protocols import SessionKey
 from arc_common.protocols.search_index import Scope
 from arc_common.settings import ArcSettings
-from arc_common.stores import InMemoryStore
 from arc_common.stores.conversations import SqlStore
 from arc_common.testing import CountingObserver
-from tests.databases import sqlite_url
 
 SCOPE = Scope("caller", "ann")
 KEY = SessionKey("s", "caller", "ann")
@@ -40,13 +38,10 @@ class WordEmbedder:
         return [next((vector for word, vector in self.vectors.items() if word in text), [1, 0, 0]) for text in texts]
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
-def store(request, tmp_path):
+@pytest.fixture(params=["sqlite", "postgres"])
+def store(request):
     """One of each kind."""
-    if request.param == "memory":
-        yield InMemoryStore()
-        return
-    url = sqlite_url(tmp_path) if request.param == "sqlite" else request.getfixturevalue("postgres_database")()
+    url = "sqlite://" if request.param == "sqlite" else request.getfixturevalue("postgres_database")()
     sql = SqlStore(url)
     yield sql
     sql.close()

@@ -1,7 +1,6 @@
 """The index of messages: always what the conversation says, whatever happened to it, and nothing that was removed."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,11 +12,9 @@ from arc_common.memory.recall.search import find_messages
 from arc_common.observability import SilentObserver
 from arc_common.protocols import ConversationStore, Embedder, SessionKey
 from arc_common.protocols.search_index import IndexEntry, IndexStore
-from arc_common.retrieval.in_memory import InMemoryIndexStore
+from arc_common.stores import SqlIndexStore
 from arc_common.stores.conversations import SqlStore
-from arc_common.stores.in_memory import InMemoryStore
 from arc_common.testing.conversation_store_contract import counted
-from tests.databases import sqlite_url
 
 KEY = SessionKey("s", user_id="u")
 WORDS = ("harbour", "lantern", "orchard", "velvet", "gravel", "부산", "", "meadow copper thimble walnut")
@@ -71,13 +68,10 @@ def found(index: MessageIndex, question: str, key: SessionKey = KEY) -> list[tup
     return [(place.session_id, place.seq) for place in sorted(said, key=lambda place: -said[place])]
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[ConversationStore, IndexStore]]:
+@pytest.fixture
+def stores() -> Iterator[tuple[ConversationStore, IndexStore]]:
     """Where messages are, and where their entries go."""
-    if request.param == "memory":
-        yield InMemoryStore(), InMemoryIndexStore()
-        return
-    store = SqlStore(sqlite_url(tmp_path))
+    store = SqlStore()
     yield store, store.index
     store.close()
 
@@ -94,7 +88,8 @@ STEPS = st.one_of(
 @given(steps=st.lists(STEPS, max_size=14), user_wide=st.booleans())
 def test_whatever_happens_the_index_ends_as_one_made_at_once(steps: list[tuple[Any, ...]], user_wide: bool) -> None:
     """Messages come, are edited and removed in any order: in the end there is what a new index would hold."""
-    conversations, store = InMemoryStore(), InMemoryIndexStore()
+    conversations = SqlStore()
+    store = conversations.index
     index = index_of(conversations, store, user_wide=user_wide)
     names: list[str] = []
     edited: set[str] = set()
@@ -118,7 +113,7 @@ def test_whatever_happens_the_index_ends_as_one_made_at_once(steps: list[tuple[A
         elif kind == "restart":
             index = index_of(conversations, store, user_wide=user_wide)
     index.catch_up(KEY, edited=edited)
-    anew = index_of(conversations, InMemoryIndexStore(), user_wide=user_wide)
+    anew = index_of(conversations, SqlIndexStore.open(), user_wide=user_wide)
     anew.catch_up(KEY)
     assert entries(index) == entries(anew)
 
@@ -132,7 +127,7 @@ def test_messages_are_found_with_their_neighbours(stores: tuple[ConversationStor
     assert index.catch_up(KEY) == len(said)
     places = [stored.seq for stored in conversations.tail(KEY)]
     assert found(index, "harbour?") == [("s", places[0]), ("s", places[1])]
-    alone = index_of(conversations, InMemoryIndexStore(), window_terms=0)
+    alone = index_of(conversations, SqlIndexStore.open(), window_terms=0)
     alone.catch_up(KEY)
     assert found(alone, "harbour?") == [("s", places[0])]
 
@@ -219,7 +214,7 @@ def test_sessions_of_a_user_are_searched_together_and_leave_one_by_one(
 
 def test_without_a_user_a_session_is_searched_alone() -> None:
     """A user-wide index of nobody would be everybody's."""
-    index = index_of(InMemoryStore(), InMemoryIndexStore(), user_wide=True)
+    index = index_of(SqlStore(), SqlIndexStore.open(), user_wide=True)
     assert index.scope(SessionKey("s")) != index.scope(SessionKey("t"))
 
 

@@ -9,22 +9,20 @@ from arc_common import ContextEngine, Message
 from arc_common.memories import MemoryStatus
 from arc_common.settings import ArcSettings
 from arc_common.testing import ReplyingChatModel
-from tests.databases import sqlite_url
 
 CAT = "The user has one cat, named Biscuit."
 GONE = "Biscuit passed away over the weekend."
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def opened(request, tmp_path):
+@pytest.fixture
+def opened():
     """Opens engines with a model that gives these answers; only memories ask it."""
     engines = []
 
     def open_engine(*answers):
-        url = None if request.param == "memory" else sqlite_url(tmp_path)
         settings = ArcSettings(summary={"enabled": False}, recall={"enabled": False}, model_calls={"attempts": 1})
         model = ReplyingChatModel([json.dumps(answer) for answer in answers]) if answers else None
-        engines.append(ContextEngine.open(url, chat_model=model, settings=settings))
+        engines.append(ContextEngine.open(chat_model=model, settings=settings))
         return engines[-1], model
 
     yield open_engine

@@ -10,7 +10,6 @@ from arc_common.memories import MemoryStatus, ProposedMemory
 from arc_common.memory.long_term.policy import Outcome
 from arc_common.settings import ArcSettings
 from arc_common.testing import ReplyingChatModel
-from tests.databases import sqlite_url
 
 NOW = datetime(2026, 1, 10, tzinfo=UTC)
 
@@ -30,15 +29,13 @@ def clock():
     return Clock()
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
-def opened(request, tmp_path, clock):
-    """Opens engines on one of each kind of store."""
+@pytest.fixture(params=["sqlite", "postgres"])
+def opened(request, clock):
+    """Opens engines on one of each kind of database."""
     engines = []
 
     def open_engine(model=None, **knobs):
-        url = {"memory": None, "sqlite": sqlite_url(tmp_path)}.get(request.param, "")
-        if url == "":
-            url = request.getfixturevalue("postgres_database")()
+        url = "sqlite://" if request.param == "sqlite" else request.getfixturevalue("postgres_database")()
         settings = ArcSettings(memory=knobs, summary={"enabled": False}, recall={"enabled": False})
         engines.append(ContextEngine.open(url, chat_model=model, settings=settings, clock=clock))
         return engines[-1]

@@ -17,7 +17,7 @@ from arc_common.observability import SilentObserver
 from arc_common.protocols import CountedMessage, SessionKey
 from arc_common.protocols.summaries import Lease, View
 from arc_common.settings import ArcSettings
-from arc_common.stores.in_memory import InMemoryStore
+from arc_common.stores import SqlStore
 from arc_common.text.sentences import sentences_of
 from arc_common.tokens.counters import HeuristicTokenCounter
 
@@ -63,11 +63,11 @@ class Bench:
         self,
         summarizer: Scripted | None,
         *,
-        store: InMemoryStore | None = None,
+        store: SqlStore | None = None,
         related_tokens: int = 1_000,
         **summary: object,
     ) -> None:
-        self.store = store or InMemoryStore(clock=lambda: NOW)
+        self.store = store or SqlStore(clock=lambda: NOW)
         self.summaries = self.store.summaries
         numbers = count(1)
         prefix = id(self)

@@ -11,7 +11,7 @@ from arc_common.memory.summaries.writer import SummaryWriter
 from arc_common.messages import Role
 from arc_common.protocols import SessionKey
 from arc_common.protocols.summaries import SegmentOutline
-from arc_common.stores import InMemoryStore
+from arc_common.stores import SqlStore
 from arc_common.testing import CountingObserver
 from arc_common.testing.conversation_store_contract import START, counted
 from arc_common.testing.summary_store_contract import Clock, a_view
@@ -27,7 +27,7 @@ class Bench:
 
     def __init__(self, during: Callable[["Bench"], None] = lambda _: None) -> None:
         self.clock = Clock()
-        self.store = InMemoryStore(clock=self.clock)
+        self.store = SqlStore(clock=self.clock)
         self.counts = CountingObserver()
         self._during = during
         settings, counter, numbers = settings_with(), HeuristicTokenCounter(), count(1)

@@ -2,16 +2,16 @@
 
 from arc_common.memory.summaries.tail import AdoptedViews
 from arc_common.protocols import SessionKey
-from arc_common.stores import InMemoryStore
+from arc_common.stores import SqlStore
 from arc_common.testing.conversation_store_contract import counted
 from arc_common.testing.summary_store_contract import a_view
 
 KEY = SessionKey("session", user_id="user")
 
 
-def a_store() -> tuple[InMemoryStore, int]:
+def a_store() -> tuple[SqlStore, int]:
     """A session of eight messages, and its epoch."""
-    store = InMemoryStore()
+    store = SqlStore()
     store.append(KEY, [counted(f"m{n}") for n in range(1, 9)])
     return store, store.summaries.state(KEY, limit=0).epoch
 

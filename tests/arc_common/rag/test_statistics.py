@@ -3,14 +3,15 @@
 from arc_common import Document
 from arc_common.protocols.search_index import Scope
 from arc_common.rag.pipeline import JointStatistics
-from arc_common.retrieval import HybridIndex, InMemoryIndexStore
+from arc_common.retrieval import HybridIndex
+from arc_common.stores import SqlIndexStore
 
 TEXTS = ["a cat sat on the mat", "cats and dogs", "the warranty", "a long text about the warranty of a cat flap"]
 
 
 def test_scopes_count_together():
     """As if their documents were in one."""
-    store = InMemoryIndexStore()
+    store = SqlIndexStore.open()
     parts = [HybridIndex(store, scope=Scope("one")), HybridIndex(store, scope=Scope("one", "ann"))]
     whole = HybridIndex(store, scope=Scope("two"))
     for place, text in enumerate(TEXTS):
@@ -25,5 +26,5 @@ def test_scopes_count_together():
 
 def test_no_documents_have_no_length():
     """And no term."""
-    joint = JointStatistics([HybridIndex(InMemoryIndexStore())])
+    joint = JointStatistics([HybridIndex(SqlIndexStore.open())])
     assert (joint.document_count, joint.average_length, joint.document_frequencies(["cat"])) == (0, 0.0, [0])

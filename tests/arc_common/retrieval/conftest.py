@@ -2,7 +2,8 @@
 
 import pytest
 
-from arc_common.retrieval import HybridIndex, InMemoryIndexStore
+from arc_common.retrieval import HybridIndex
+from arc_common.stores import SqlIndexStore
 from arc_common.testing import CountingObserver
 from tests.arc_common.retrieval.animals import DOCUMENTS, WordEmbedder
 
@@ -19,6 +20,6 @@ def observer() -> CountingObserver:
 
 @pytest.fixture
 def index(embedder: WordEmbedder, observer: CountingObserver) -> HybridIndex:
-    index = HybridIndex(InMemoryIndexStore(), embedder=embedder, observer=observer, batch_size=4)
+    index = HybridIndex(SqlIndexStore.open(), embedder=embedder, observer=observer, batch_size=4)
     index.add(DOCUMENTS)
     return index

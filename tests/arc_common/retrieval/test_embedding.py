@@ -7,7 +7,8 @@ import pytest
 from arc_common.documents import Document, ScoredDocument
 from arc_common.protocols import Embedder, QueryEmbedder
 from arc_common.rerankers import DiversityReranker
-from arc_common.retrieval import HybridIndex, InMemoryIndexStore
+from arc_common.retrieval import HybridIndex
+from arc_common.stores import SqlIndexStore
 
 
 class Plain:
@@ -52,7 +53,7 @@ def test_the_method_makes_the_difference() -> None:
 @pytest.mark.parametrize(("embedder", "first"), [(Plain(), "b"), (Asymmetric(), "a")], ids=["plain", "asymmetric"])
 def test_questions_are_embedded_as_questions(embedder: Plain, first: str) -> None:
     """And texts as texts, those that are added and those that wait."""
-    index = HybridIndex(InMemoryIndexStore(), embedder=embedder)
+    index = HybridIndex(SqlIndexStore.open(), embedder=embedder)
     index.add(DOCUMENTS)
     assert [found.document.id for found in index.search("b", mode="dense", top_k=1)] == [first]
     asked = embedder.queries if isinstance(embedder, Asymmetric) else embedder.texts[2:]
@@ -66,7 +67,7 @@ def test_questions_are_embedded_as_questions(embedder: Plain, first: str) -> Non
 def test_a_question_without_a_vector_is_searched_by_words(answer: list[float] | Exception) -> None:
     """What is wrong with the vector costs the vector alone."""
     embedder = Asymmetric()
-    index = HybridIndex(InMemoryIndexStore(), embedder=embedder)
+    index = HybridIndex(SqlIndexStore.open(), embedder=embedder)
     index.add(DOCUMENTS)
     embedder.answer = answer
     found = index.find("bbb")

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from arc_common.documents import Document
 from arc_common.exceptions import InvalidInputError
 from arc_common.protocols.search_index import EntryKind, Scope
-from arc_common.retrieval import Found, HybridIndex, InMemoryIndexStore
+from arc_common.retrieval import Found, HybridIndex
+from arc_common.stores import SqlIndexStore
 from arc_common.testing import CountingObserver
 from arc_common.text import analyze
 from tests.arc_common.retrieval.animals import DOCUMENTS, WordEmbedder, ids
@@ -73,7 +74,7 @@ def test_words_meet_no_threshold_for_vectors(index: HybridIndex, embedder: WordE
 @pytest.mark.parametrize(("query", "expected"), [("茶", ["tea", "pot"]), ("龙", ["tea"]), ("茶叶", ["tea", "pot"])])
 def test_documents_are_found_by_one_han_character(query: str, expected: list[str]) -> None:
     """Whatever stands beside it; of two that contain it, the one that says it more often comes first."""
-    index = HybridIndex(InMemoryIndexStore())
+    index = HybridIndex(SqlIndexStore.open())
     index.add(
         [Document("西湖的龙井茶是绿茶。", "tea"), Document("他买了茶壶", "pot"), Document("咖啡很好喝", "coffee")]
     )
@@ -118,7 +119,7 @@ def test_a_vector_can_be_asked_with(index: HybridIndex, embedder: WordEmbedder) 
 def test_any_query_is_answered(index: HybridIndex, query: str) -> None:
     """With nothing, where it asks nothing."""
     assert index.search(query, mode="lexical") == []
-    assert HybridIndex(InMemoryIndexStore()).search(query) == []
+    assert HybridIndex(SqlIndexStore.open()).search(query) == []
 
 
 def test_an_enormous_query_is_cut(index: HybridIndex) -> None:
@@ -148,7 +149,7 @@ def test_bad_options_are_refused(index: HybridIndex, options: dict[str, Any], me
 
 def test_bad_arguments_are_refused() -> None:
     """When the index is made, when it is filled, and when it is asked for what it can't do."""
-    store = InMemoryIndexStore()
+    store = SqlIndexStore.open()
     for options in (
         {"kind": "thing"},
         {"weights": {"words": 1}},
@@ -179,14 +180,14 @@ def test_an_index_tells_how_common_terms_are(index: HybridIndex) -> None:
     assert index.document_frequencies(["cat", "day", "zebra", "cat"]) == [1, 1, 0, 1]
     texts = [one.text for one in DOCUMENTS]
     assert index.average_length == pytest.approx(sum(len(analyze(text)) for text in texts) / len(texts))
-    empty = HybridIndex(InMemoryIndexStore())
+    empty = HybridIndex(SqlIndexStore.open())
     assert (empty.document_count, empty.average_length, empty.document_frequencies(["cat"])) == (0, 0.0, [0])
     assert empty.document_frequencies([]) == []
 
 
 def test_weights_say_what_each_part_counts(embedder: WordEmbedder) -> None:
     """One without weight is not asked for its opinion."""
-    store = InMemoryIndexStore()
+    store = SqlIndexStore.open()
     HybridIndex(store, embedder=embedder).add(DOCUMENTS)
     query = "puppy car"
     by_words = HybridIndex(store, embedder=embedder, weights={"vector": 0}).search(query)
@@ -211,7 +212,7 @@ def test_an_embedder_that_can_t_read_changes_little(more: str) -> None:
     kept = 0
     for seed in range(5):
         texts = {f"{n:03}": f"topic{n % 60} subject{7 * n % 45} filler{seed}{n}" for n in range(600)}
-        index = HybridIndex(InMemoryIndexStore(), embedder=GuessingEmbedder())
+        index = HybridIndex(SqlIndexStore.open(), embedder=GuessingEmbedder())
         index.add([Document(text, name) for name, text in texts.items()])
         for n in range(0, 600, 20):
             query = f"topic{n % 60} subject{7 * n % 45}{more}"
@@ -243,7 +244,7 @@ ASKED = [1.0, 0.0, 0.0]
 
 
 def _among_neighbours(*, kind: EntryKind = "document", weights: dict[str, float] | None = None) -> HybridIndex:
-    index = HybridIndex(InMemoryIndexStore(), embedder=Told(NEIGHBOURS), kind=kind, weights=weights)
+    index = HybridIndex(SqlIndexStore.open(), embedder=Told(NEIGHBOURS), kind=kind, weights=weights)
     index.add([Document(text, text) for text in NEIGHBOURS])
     return index
 
@@ -284,7 +285,7 @@ def test_what_is_first_by_words_and_by_vectors_is_first_by_both() -> None:
     right, rival = "return policy laptop", "return policy laptop phone"
     vectors = {right: at({0: 1, 1: 0.25}), rival: at({0: 0.91, 1: -0.2, 2: 0.37})}
     vectors |= {f"keyboard cleaning step {n}": at({0: 0.05, 1: 0.25, 4 + n: 0.3}) for n in range(5)}
-    index = HybridIndex(InMemoryIndexStore(), embedder=Told(vectors))
+    index = HybridIndex(SqlIndexStore.open(), embedder=Told(vectors))
     index.add([Document(text, text) for text in vectors])
     assert ids(index.search(right, vector=at({0: 1})))[:2] == [right, rival]
 
@@ -293,7 +294,7 @@ def test_all_there_is_can_be_asked_for() -> None:
     """Whatever it is, it is not all compared with each other."""
     rng = random.Random(1)
     texts = {f"alpha w{n}": [rng.gauss(0, 1) for _ in range(4)] for n in range(3_000)}
-    index = HybridIndex(InMemoryIndexStore(), embedder=Told(texts))
+    index = HybridIndex(SqlIndexStore.open(), embedder=Told(texts))
     index.add([Document(text, text) for text in texts])
     tracemalloc.start()
     assert len(index.search("alpha", vector=[1, 0, 0, 0], top_k=10_000)) == 3_000
@@ -309,7 +310,7 @@ def test_words_that_answer_less_than_half_count_in_proportion() -> None:
         "lorries on the road": [0.1, 0.0, 1.0],
         "a boat at sea": [0.0, 0.1, 1.0],
     }
-    index = HybridIndex(InMemoryIndexStore(), embedder=Told(texts))
+    index = HybridIndex(SqlIndexStore.open(), embedder=Told(texts))
     index.add([Document(text, text) for text in texts])
     found = index.search("whiskered tabby feline slumbering peacefully", vector=[1, 0, 0])
     assert ids(found)[:2] == ["a kitten purrs", "whiskered tabby"]
@@ -317,7 +318,7 @@ def test_words_that_answer_less_than_half_count_in_proportion() -> None:
 
 def test_one_word_in_common_does_not_outweigh_a_vector(embedder: WordEmbedder) -> None:
     """A text that has next to nothing of what is asked is no perfect match for being the only one that has any."""
-    index = HybridIndex(InMemoryIndexStore(), embedder=embedder)
+    index = HybridIndex(SqlIndexStore.open(), embedder=embedder)
     others = [Document(f"A truck in lane {n}.", f"truck{n}") for n in range(20)]
     index.add([Document("A kitten purrs softly.", "kitten"), Document("The dog barks at dawn.", "dawn"), *others])
     found = index.search("whiskered feline cat companion slumbering peacefully until dawn")
@@ -333,7 +334,7 @@ def test_the_same_documents_in_another_order_give_the_same(texts: list[str], que
     documents = [Document(text, f"d{n}") for n, text in enumerate(texts)]
     found = []
     for order in (documents, documents[::-1]):
-        index = HybridIndex(InMemoryIndexStore(), embedder=WordEmbedder())
+        index = HybridIndex(SqlIndexStore.open(), embedder=WordEmbedder())
         index.add(order)
         found.append(index.search(query))
     assert found[0] == found[1]
@@ -362,8 +363,8 @@ def test_scopes_beside_each_other_are_searched_as_one(
 ) -> None:
     """With the scores, parts and documents that one scope with all of it gives; each scope gets its own."""
     embedder = Counting() if has_embedder else None
-    whole = HybridIndex(InMemoryIndexStore(), embedder=embedder)
-    store = InMemoryIndexStore()
+    whole = HybridIndex(SqlIndexStore.open(), embedder=embedder)
+    store = SqlIndexStore.open()
     parts = [HybridIndex(store, scope=Scope(f"c{n}"), embedder=embedder) for n in range(3)]
     for number, (words, place) in enumerate(texts):
         document = Document(" ".join(words), f"{place} {number:02}", "a source", {"n": number})
@@ -381,7 +382,7 @@ def test_scopes_beside_each_other_are_searched_as_one(
 
 def test_scopes_beside_each_other_ask_the_embedder_once() -> None:
     """Of embedders that differ, none is taken for the other."""
-    store, embedder = InMemoryIndexStore(), Counting()
+    store, embedder = SqlIndexStore.open(), Counting()
     parts = [HybridIndex(store, scope=Scope(name), embedder=embedder) for name in ("one", "two")]
     for part in parts:
         part.add([Document("cat", "1"), Document("dog", "2")])
@@ -401,7 +402,7 @@ def test_scopes_beside_each_other_ask_the_embedder_once() -> None:
 @pytest.mark.parametrize("first", [0, 1])
 def test_the_candidates_of_a_scope_are_chosen_by_what_is_rare_in_all(first: int) -> None:
     """Most of a user's notes are of the fee, which nobody else's are: it is what they have to say."""
-    store = InMemoryIndexStore()
+    store = SqlIndexStore.open()
     parts = [HybridIndex(store, scope=Scope(name)) for name in ("all", "own")]
     parts[0].add([Document(f"the berth number {n}", f"berth {n}") for n in range(1_000)])
     parts[1].add([Document("berth berth berth", f"note {n}") for n in range(200)])
@@ -412,7 +413,7 @@ def test_the_candidates_of_a_scope_are_chosen_by_what_is_rare_in_all(first: int)
 
 def test_scopes_beside_each_other_may_have_ids_as_long_as_ids_get() -> None:
     """They come back as they are."""
-    store, long = InMemoryIndexStore(), "x" * 255
+    store, long = SqlIndexStore.open(), "x" * 255
     parts = [HybridIndex(store, scope=Scope(name)) for name in ("one", "two")]
     for part in parts:
         part.add([Document("cat", long)])

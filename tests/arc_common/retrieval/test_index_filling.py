@@ -8,7 +8,8 @@ import pytest
 from arc_common.documents import Document
 from arc_common.exceptions import InvalidInputError
 from arc_common.protocols.search_index import IndexEntry, Scope
-from arc_common.retrieval import HybridIndex, InMemoryIndexStore
+from arc_common.retrieval import HybridIndex
+from arc_common.stores import SqlIndexStore
 from arc_common.testing import CountingObserver
 from tests.arc_common.retrieval.animals import DOCUMENTS, WordEmbedder, ids
 
@@ -79,13 +80,13 @@ def test_what_is_added_while_the_embedder_fails_is_embedded_later(
 def test_an_embedder_that_answers_too_little_has_failed(embedder: WordEmbedder) -> None:
     """Vectors are never given to other texts."""
     embedder.embed = lambda texts: [[1.0, 0.0]]  # type: ignore[method-assign]
-    index = HybridIndex(InMemoryIndexStore(), embedder=embedder)
+    index = HybridIndex(SqlIndexStore.open(), embedder=embedder)
     assert index.add([Document("a", "a"), Document("b", "b")]).unembedded == 2
 
 
 def test_two_embedders_are_never_mixed() -> None:
     """What another made is searched by its words, what is added has no vector yet; `re_embed` changes over."""
-    store = InMemoryIndexStore()
+    store = SqlIndexStore.open()
     HybridIndex(store, embedder=WordEmbedder("old")).add(DOCUMENTS)
     new = WordEmbedder("new")
     index = HybridIndex(store, embedder=new)
@@ -105,7 +106,7 @@ def test_two_embedders_are_never_mixed() -> None:
 
 def test_scopes_and_kinds_see_their_own_only() -> None:
     """The same id in three places."""
-    store = InMemoryIndexStore()
+    store = SqlIndexStore.open()
     places = [
         HybridIndex(store),
         HybridIndex(store, scope=Scope("default", "user")),
@@ -138,7 +139,7 @@ def test_nothing_is_written_if_one_can_t_be(index: HybridIndex) -> None:
 @pytest.mark.parametrize("embeds", [True, False], ids=["embedding", "plain"])
 def test_nothing_is_written_if_a_vector_can_t_be(wrong: IndexEntry, *, is_empty: bool, embeds: bool) -> None:
     """However many items come before it."""
-    store, embedder = InMemoryIndexStore(), WordEmbedder()
+    store, embedder = SqlIndexStore.open(), WordEmbedder()
     held = [] if is_empty else [IndexEntry("held", "a cat", vector=[1, 0, 0], embedder="words")]
     HybridIndex(store).add(held)
     right = [IndexEntry(f"r{n}", "a dog", vector=[0, 1, 0], embedder="words") for n in range(4)]
@@ -160,6 +161,6 @@ def test_vectors_of_another_dimension_are_left_out() -> None:
             self.dimension += 1
             return [[1.0] * self.dimension for _ in texts]
 
-    index = HybridIndex(InMemoryIndexStore(), embedder=Growing(), batch_size=2)
+    index = HybridIndex(SqlIndexStore.open(), embedder=Growing(), batch_size=2)
     assert index.add([Document(f"text {n}") for n in range(5)]).unembedded == 3
     assert len(index.search("text", mode="lexical")) == index.count() == 5

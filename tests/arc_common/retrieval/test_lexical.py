@@ -1,19 +1,13 @@
-"""BM25 by the formula, and the inverted index through any history of changes."""
+"""BM25 by the formula."""
 
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.protocols.search_index import LexicalCandidates
 from arc_common.retrieval.bm25 import BM25
-from arc_common.retrieval.inverted import InvertedIndex
-
-texts = st.dictionaries(st.sampled_from("abcde"), st.sampled_from([0.5, 1, 3]), max_size=4)
-changes = st.lists(st.tuples(st.integers(0, 9), st.one_of(st.none(), texts)), max_size=30)
 
 
 def candidates(frequency: float, *, length: float = 4, holders: int = 1, count: int = 10) -> LexicalCandidates:
@@ -70,44 +64,3 @@ def test_empty_texts_score_nothing() -> None:
     """Also where all of them are empty and have no mean length."""
     empty = LexicalCandidates(("a",), np.zeros((1, 1)), np.zeros(1), np.zeros(1, dtype=np.int64), 1, 0.0)
     assert BM25().scores(empty, [1.0]).tolist() == [0]
-
-
-@given(changes=changes, query=st.sets(st.sampled_from("abcdx"), min_size=1))
-def test_after_any_changes_it_is_as_if_made_anew(changes: list[tuple[int, dict | None]], query: set[str]) -> None:
-    """Rows, statistics and order are those of an index that was given what is left, asked in between or not."""
-    weights = dict.fromkeys(sorted(query), 1.0)
-    index, left = InvertedIndex(BM25()), {}
-    for n, (row, terms) in enumerate(changes):
-        if terms is None:
-            index.remove(row)
-            left.pop(row, None)
-        else:
-            index.put(row, terms, sum(terms.values()))
-            left[row] = terms
-        if n % 3 == 0:
-            index.best(weights, 2, allowed=None)
-    anew = InvertedIndex(BM25())
-    for row in sorted(left):
-        anew.put(row, left[row], sum(left[row].values()))
-    assert {row: index.terms(row) for row in left} == left
-    assert (index.count, index.total_length) == (anew.count, anew.total_length) == (len(left), index.total_length)
-    assert index.document_frequencies(weights).tolist() == anew.document_frequencies(weights).tolist()
-    rows = index.best(weights, 100, allowed=None)
-    assert set(rows.tolist()) == {row for row, terms in left.items() if query & set(terms)}
-    assert index.frequencies(weights, rows).tolist() == [
-        [left[row].get(t, 0) for t in weights] for row in rows.tolist()
-    ]
-    assert set(index.best(weights, 2, allowed=None)) == set(anew.best(weights, 2, allowed=None))
-
-
-def test_changing_a_row_costs_its_own_terms_only() -> None:
-    """Nothing is kept of terms that no row has any more, and nothing is worked out that nobody asks for."""
-    index = InvertedIndex(BM25())
-    for row in range(50):
-        index.put(row, {"common": 1.0, f"only{row}": 1.0}, 2.0)
-    index.best({"common": 1.0}, 5, allowed=None)
-    assert set(index._impacts) == {"common"}
-    for row in range(49):
-        index.remove(row)
-    assert set(index._postings) == {"common", "only49"}
-    assert index._impacts == {}

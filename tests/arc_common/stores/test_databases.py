@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pgvector.sqlalchemy  # noqa: F401 - lets SQLAlchemy know pgvector's type
 import psycopg
@@ -21,6 +22,7 @@ from sqlalchemy.orm import Session
 
 from arc_common.exceptions import ConfigurationError, StoreError, StoreUnavailableError
 from arc_common.protocols import SessionKey
+from arc_common.stores.connection import connect
 from arc_common.stores.conversations import SqlStore
 from arc_common.stores.drivers import SqliteDriver
 from arc_common.stores.migrate import current_revision, upgrade
@@ -58,6 +60,26 @@ def test_migrations_make_the_tables_that_the_code_knows(empty_database: str) -> 
         context = MigrationContext.configure(connection, opts=options)
         assert compare_metadata(context, [metadata, tables]) == []
     engine.dispose()
+
+
+def test_a_database_in_memory_begins_as_a_migrated_one(tmp_path: Path) -> None:
+    """It has the same tables, columns and indexes, though no migration runs."""
+
+    def shape(url: str) -> list[tuple[Any, ...]]:
+        engine, _ = connect(url)
+        upgrade(engine)
+        with engine.connect() as connection:
+            made = connection.execute(text("SELECT type, name, sql FROM sqlite_master")).all()
+            columns = [
+                (name, *column)
+                for _, name, _ in made
+                for column in connection.exec_driver_sql(f"PRAGMA table_xinfo('{name}')")
+            ]
+        engine.dispose()
+        indexes = ["".join(sql.split()) for kind, _, sql in made if kind == "index" and sql]
+        return sorted((kind, name) for kind, name, _ in made) + sorted(columns, key=repr) + sorted(indexes)
+
+    assert shape("sqlite://") == shape(f"sqlite:///{tmp_path / 'migrated.db'}")
 
 
 def test_no_migration_unless_allowed(empty_database: str) -> None:

@@ -1,4 +1,4 @@
-"""The same operations on a database, through two stores in turns, and in memory: the same answers."""
+"""The same operations on a database, through two stores in turns, and on SQLite in memory: the same answers."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Condition, Exists, Filter, Not
 from arc_common.protocols.search_index import IndexEntry, IndexStore, Scope
-from arc_common.retrieval import InMemoryIndexStore
-from arc_common.stores.conversations import SqlStore
+from arc_common.stores import SqlIndexStore, SqlStore
 from arc_common.testing.search_index_search_contract import scored
 
 IDS = ["a", "é", "한"]
@@ -101,11 +100,11 @@ def stores(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @given(steps=st.lists(operations, min_size=3, max_size=8))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_databases_answer_as_memory_does(
+def test_two_stores_answer_as_one_in_memory_does(
     stores: list[SqlStore], steps: list[Callable[[IndexStore, Scope], Any]]
 ) -> None:
     """After each operation, whichever of the two stores it went through, and both have the same to say."""
-    scope, memory = Scope(f"caller-{uuid4()}", "user"), InMemoryIndexStore()
+    scope, memory = Scope(f"caller-{uuid4()}", "user"), SqlIndexStore.open()
     for n, step in enumerate(steps):
         one, other = stores[n % 2].index, stores[(n + 1) % 2].index
         assert answer(partial(step, one, scope)) == answer(partial(step, memory, scope))

@@ -20,7 +20,6 @@ from arc_common.exceptions import ConfigurationError
 from arc_common.filters import AllOf, AnyOf, Condition, Filter, Not, OneOf
 from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.retrieval import HybridIndex
-from arc_common.retrieval.in_memory import InMemoryIndexStore
 from arc_common.retrieval.index import SearchMode
 from arc_common.stores.connection import Database
 from arc_common.stores.conversations import SqlStore
@@ -102,7 +101,7 @@ def test_filters_keep_recall_and_rows(postgres_database: Callable[[], str]) -> N
     """Whatever share passes, the ten nearest are those that memory finds, beside another tenant twice as large."""
     url = postgres_database()
     database, index = index_on(url, graph_from=500)
-    memory = InMemoryIndexStore()
+    memory = SqlIndexStore.open()
     table = clustered(4000, 24)
     index.put(Scope("stranger"), "document", entries(clustered(8000, 24)[::-1]))
     for start in range(0, 4000, 1000):

@@ -1,6 +1,6 @@
 """What the index has of a session goes with the session, and nothing else does."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,34 +9,17 @@ from sqlalchemy import create_engine, inspect, text
 from arc_common.protocols import SessionKey
 from arc_common.protocols.search_index import EntryKind, IndexEntry, Scope
 from arc_common.stores.conversations import SqlStore
-from arc_common.stores.in_memory import InMemoryStore
 from arc_common.testing.conversation_store_contract import counted
 from arc_common.testing.search_index_search_contract import an_entry
-from tests.databases import sqlite_url
 
 KEY = SessionKey("session", caller_id="caller", user_id="user")
 OWN = Scope("caller", "user", "session")
 SECRET = "S3CRET"
 
-Store = InMemoryStore | SqlStore
-
-ENDS: list[Callable[[Store], object]] = [lambda store: store.delete(KEY), lambda store: store.clear(KEY)]
+ENDS: list[Callable[[SqlStore], object]] = [lambda store: store.delete(KEY), lambda store: store.clear(KEY)]
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    if request.param == "memory":
-        yield InMemoryStore()
-        return
-    url = sqlite_url(tmp_path)
-    if request.param == "postgres":
-        url = request.getfixturevalue("postgres_database")()
-    sql = SqlStore(url)
-    yield sql
-    sql.close()
-
-
-def everywhere(store: Store) -> list[tuple[Scope, EntryKind]]:
+def everywhere(store: SqlStore) -> list[tuple[Scope, EntryKind]]:
     """Scopes with an entry of the session's and others; the first two are the session's."""
     places: list[tuple[Scope, EntryKind]] = [
         (OWN, "message"), (OWN, "fact"), (Scope("caller", "user"), "memory"), (Scope("caller"), "document"),
@@ -48,8 +31,9 @@ def everywhere(store: Store) -> list[tuple[Scope, EntryKind]]:
 
 
 @pytest.mark.parametrize("end", ENDS, ids=["delete", "clear"])
-def test_a_session_takes_its_entries_along(store: Store, end: Callable[[Store], object]) -> None:
+def test_a_session_takes_its_entries_along(sql_store: SqlStore, end: Callable[[SqlStore], object]) -> None:
     """Those of all kinds; its user's, its caller's and those of other sessions stay."""
+    store = sql_store
     store.append(KEY, [counted("m1")])
     places = everywhere(store)
     end(store)
@@ -57,17 +41,8 @@ def test_a_session_takes_its_entries_along(store: Store, end: Callable[[Store], 
     assert store.index.embedding(OWN, "message") is None
 
 
-def test_a_session_that_leaves_memory_takes_its_entries_along() -> None:
-    """Otherwise the index would grow with every session there ever was."""
-    store = InMemoryStore(max_sessions=1)
-    store.append(KEY, [counted("m1")])
-    store.index.put(OWN, "message", [an_entry("a", "word")])
-    store.append(SessionKey("next", caller_id="caller"), [counted("m1")])
-    assert store.index.count(OWN, "message") == 0
-
-
 @pytest.mark.parametrize("end", ENDS, ids=["delete", "clear"])
-def test_nothing_is_left_in_the_tables(database: str, end: Callable[[Store], object]) -> None:
+def test_nothing_is_left_in_the_tables(database: str, end: Callable[[SqlStore], object]) -> None:
     """Neither readable text nor a token nor a vector: not in any table of the index, FTS5's own ones included."""
     store = SqlStore(database)
     store.append(KEY, [counted("m1")])

@@ -1,21 +1,10 @@
-"""The contract for long-term memories in memory, on SQLite files, SQLite in memory and PostgreSQL."""
+"""The contract for long-term memories on SQLite files, SQLite in memory and PostgreSQL."""
 
 import pytest
 
 from arc_common.protocols.memories import MemoryStore
-from arc_common.stores import InMemoryStore
 from arc_common.stores.conversations import SqlStore
 from arc_common.testing.memory_store_contract import MemoryStoreContract
-
-
-class TestInMemoryMemories(MemoryStoreContract):
-    @pytest.fixture
-    def conversations(self) -> InMemoryStore:
-        return InMemoryStore()
-
-    @pytest.fixture
-    def store(self, conversations: InMemoryStore) -> MemoryStore:
-        return conversations.memories
 
 
 class TestSqlMemories(MemoryStoreContract):

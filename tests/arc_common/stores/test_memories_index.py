@@ -8,7 +8,6 @@ from arc_common.exceptions import InvalidInputError
 from arc_common.protocols import SessionKey
 from arc_common.protocols.memories import IndexChange, MemoryChange
 from arc_common.protocols.search_index import Scope
-from arc_common.stores import InMemoryStore
 from arc_common.stores.conversations import SqlStore
 from arc_common.testing.memory_store_contract import a_memory
 from arc_common.testing.search_index_search_contract import an_entry
@@ -73,11 +72,3 @@ def test_what_is_forgotten_is_found_no_more(store: SqlStore) -> None:
     store.memories.forget_session(SessionKey("s", "caller", "user"))
     assert held(store) == (["old"], ["old"])
     assert list(store.index.vectors(SCOPE, "memory", ["old", "more", "said"])) == ["old"]
-
-
-def test_an_index_elsewhere_is_refused() -> None:
-    """Nothing says then that both hold."""
-    memories = InMemoryStore().memories
-    with pytest.raises(InvalidInputError, match="index"):
-        memories.commit(SCOPE, MemoryChange((a_memory("new"),)), version=0, index=IndexChange())
-    assert not memories.updates(SCOPE).outlines

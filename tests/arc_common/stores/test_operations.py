@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from arc_common.exceptions import InvalidInputError, SessionNotFoundError
 from arc_common.messages import ContentPart, Message, Origin, Role, ToolCall
 from arc_common.protocols import ConversationStore, CountedMessage, SessionKey, StoredMessage
-from arc_common.stores import InMemoryStore
 from arc_common.stores.conversations import SqlStore
 from arc_common.stores.conversations_statements import MESSAGE_COLUMNS, message_row, stored_from_row
 from tests.databases import sqlite_url
@@ -79,16 +78,13 @@ def test_any_message_survives_its_row(message: Message) -> None:
     assert repr(back.message.metadata) == repr(message.metadata)
 
 
-@pytest.fixture(scope="module", params=["file", "memory", "postgres"])
-def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlStore]:
-    if request.param == "postgres":
-        make: Callable[[], str] = request.getfixturevalue("postgres_database")
-        url = make()
-    else:
-        url = "sqlite://" if request.param == "memory" else f"sqlite:///{tmp_path_factory.mktemp('any') / 'arc.db'}"
-    store = SqlStore(url)
-    yield store
-    store.close()
+@pytest.fixture(scope="module")
+def stores(postgres_database: Callable[[], str]) -> Iterator[list[SqlStore]]:
+    """A store on SQLite in memory, and one on PostgreSQL."""
+    both = [SqlStore(), SqlStore(postgres_database())]
+    yield both
+    for store in both:
+        store.close()
 
 
 _numbers = count()
@@ -148,34 +144,35 @@ def result_of(store: ConversationStore, caller: str, operation: Any) -> object:
 
 @given(sequence=st.lists(operations, min_size=1, max_size=25))
 @several
-def test_any_operations_do_the_same_everywhere(shared: SqlStore, sequence: list[Any]) -> None:
-    """A SQL store answers each call as the one in memory does, and records always agree with the messages."""
+def test_any_operations_do_the_same_everywhere(stores: list[SqlStore], sequence: list[Any]) -> None:
+    """SQLite and PostgreSQL answer each call alike, and records always agree with the messages."""
     caller = f"caller {next(_numbers)}"
-    memory = InMemoryStore()
+    sqlite, postgres = stores
     for operation in sequence:
-        assert result_of(shared, caller, operation) == result_of(memory, caller, operation)
-    pages = [store.conversations(caller).conversations for store in (shared, memory)]
+        assert result_of(sqlite, caller, operation) == result_of(postgres, caller, operation)
+    pages = [store.conversations(caller).conversations for store in stores]
     assert [record.key for record in pages[0]] == [record.key for record in pages[1]]
     for record in pages[0]:
-        stored = shared.tail(record.key)
+        stored = sqlite.tail(record.key)
         assert record.message_count == len(stored) == len({one.seq for one in stored})
         assert record.total_tokens == sum(one.tokens for one in stored)
         assert record.tool_calls_count == sum(len(one.message.tool_calls) for one in stored)
 
 
 @given(sequence=st.lists(operations.filter(lambda one: one[0] in ("append", "remove", "clear", "tail")), max_size=20))
-def test_the_store_in_memory_against_a_model(sequence: list[Any]) -> None:
+@several
+def test_a_store_against_a_model(stores: list[SqlStore], sequence: list[Any]) -> None:
     """The newest content of each id, in the order of first arrival, is all that a store without a cap holds."""
-    store = InMemoryStore()
+    store, key = stores[0], SessionKey(f"model {next(_numbers)}")
     model: dict[str, CountedMessage] = {}
     for name, _, argument, *_ in (one for one in sequence if one[0] in ("append", "remove")):
         if name == "append":
             roles = {(one.message.id, one.message.role) for one in argument}
             if len(roles) > len({message_id for message_id, _ in roles}):
                 with pytest.raises(InvalidInputError, match="an id of its own"):
-                    store.append(SessionKey("s"), argument)
+                    store.append(key, argument)
                 continue
-            store.append(SessionKey("s"), argument)
+            store.append(key, argument)
             for one in argument:
                 known = model.get(one.message.id)
                 same = known and (known.message.role, known.message.text, known.message.tool_calls) == (
@@ -184,8 +181,8 @@ def test_the_store_in_memory_against_a_model(sequence: list[Any]) -> None:
                 if not same:
                     model[one.message.id] = one
         else:
-            assert store.remove(SessionKey("s"), argument) == len({one for one in argument if model.pop(one, None)})
-        assert [(one.message, one.tokens) for one in store.tail(SessionKey("s"))] == [
+            assert store.remove(key, argument) == len({one for one in argument if model.pop(one, None)})
+        assert [(one.message, one.tokens) for one in store.tail(key)] == [
             (one.message, one.tokens) for one in model.values()
         ]
 

@@ -10,10 +10,9 @@ import psycopg
 import pytest
 
 from arc_common.exceptions import InvalidInputError
-from arc_common.protocols import ConversationStore, CountedMessage, SessionKey
+from arc_common.protocols import CountedMessage, SessionKey
 from arc_common.protocols.summaries import Commit
 from arc_common.stores.conversations import SqlStore
-from arc_common.stores.in_memory import InMemoryStore
 from arc_common.testing.conversation_store_contract import counted
 from arc_common.testing.summary_store_contract import a_fact, a_leaf, a_view
 from tests.arc_common.stores import workers
@@ -87,13 +86,11 @@ def test_two_roles_under_one_id_are_refused(sql_store: SqlStore) -> None:
     """A question and its answer are no revisions of each other: none is lost, for nothing is written."""
     given = [counted("new"), counted("same", "question", role="user"), counted("same", "answer", role="assistant")]
     twice = [counted("same", "first", role="user"), counted("same", "then", role="user")]
-    stores: list[ConversationStore] = [InMemoryStore(), sql_store]
-    for store in stores:
-        with pytest.raises(InvalidInputError, match=r"'same'.*user and assistant"):
-            store.append(SHARED, given)
-        assert store.conversation(SHARED) is None
-        assert [one.message.text for one in store.append(SHARED, twice)] == ["then", "then"]
-        assert store.append(SHARED, [counted("same", "by another", role="assistant")])[0].revision > 1
+    with pytest.raises(InvalidInputError, match=r"'same'.*user and assistant"):
+        sql_store.append(SHARED, given)
+    assert sql_store.conversation(SHARED) is None
+    assert [one.message.text for one in sql_store.append(SHARED, twice)] == ["then", "then"]
+    assert sql_store.append(SHARED, [counted("same", "by another", role="assistant")])[0].revision > 1
 
 
 @pytest.mark.parametrize(

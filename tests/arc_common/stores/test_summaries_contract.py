@@ -1,10 +1,9 @@
-"""The contract for summaries in memory, on SQLite files, SQLite in memory and PostgreSQL."""
+"""The contract for summaries on SQLite files, SQLite in memory and PostgreSQL."""
 
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from arc_common.stores import InMemoryStore
 from arc_common.stores.conversations import SqlStore
 from arc_common.testing.summary_store_contract import Clock, SummaryStoreContract
 
@@ -28,12 +27,6 @@ def shared(
     store = SqlStore(url, clock=shared_clock)
     yield store
     store.close()
-
-
-class TestInMemorySummaries(SummaryStoreContract):
-    @pytest.fixture
-    def store(self, clock: Clock) -> InMemoryStore:
-        return InMemoryStore(clock=clock)
 
 
 class TestSqlSummaries(SummaryStoreContract):

@@ -89,11 +89,11 @@ OUTPUTS: dict[str, tuple[dict[str, str], Callable[[str], Any]]] = {
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
 @pytest.mark.parametrize("output", OUTPUTS)
 @pytest.mark.parametrize("given", INPUTS)
-async def test_every_form_of_input_and_output(sqlite_engine: ContextEngine, given: str, output: str, way: str) -> None:
+async def test_every_form_of_input_and_output(engine: ContextEngine, given: str, output: str, way: str) -> None:
     """The second turn is shown the first; the output comes back as the chain gave it; both turns are stored once."""
     keys, value = INPUTS[given]
     more, answer = OUTPUTS[output]
-    chain = with_arc_memory(RunnableLambda(lambda value: answer(shown(value))), sqlite_engine, **keys, **more)
+    chain = with_arc_memory(RunnableLambda(lambda value: answer(shown(value))), engine, **keys, **more)
 
     async def ask(text: str) -> Any:
         if way == "ainvoke":
@@ -102,7 +102,7 @@ async def test_every_form_of_input_and_output(sqlite_engine: ContextEngine, give
 
     assert await ask("hello") == answer("you said: hello")
     assert await ask("good bye") == answer("you said: hello\ngood bye")
-    assert said(sqlite_engine) == [
+    assert said(engine) == [
         ("user", "hello"),
         ("assistant", "you said: hello"),
         ("user", "good bye"),
