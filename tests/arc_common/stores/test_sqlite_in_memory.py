@@ -1,8 +1,11 @@
-"""A database in memory holds so many sessions; those written longest ago leave with all that was made from them."""
+"""What only a database in memory does: it holds so many sessions, and a forked child gets a copy."""
 
 import logging
+import os
 from datetime import UTC, datetime
 from itertools import count
+from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 
@@ -11,7 +14,7 @@ from arc_common.protocols import SessionKey
 from arc_common.protocols.memories import IndexChange, MemoryChange
 from arc_common.protocols.search_index import Scope
 from arc_common.protocols.summaries import Commit
-from arc_common.stores import SqlStore
+from arc_common.stores import SqlIndexStore, SqlStore
 from arc_common.testing.conversation_store_contract import counted
 from arc_common.testing.memory_store_contract import a_memory
 from arc_common.testing.search_index_search_contract import an_entry
@@ -57,6 +60,49 @@ def test_everything_made_from_it_leaves_too() -> None:
     store.append(OLD, [counted("m1")])
     assert store.summaries.segments(OLD) == []
     assert store.summaries.facts(OLD) == []
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")  # what the test is about
+def test_both_sides_of_a_fork_go_on() -> None:
+    """Also when another thread writes at that moment; neither side sees what the other writes from then on."""
+    store, stop = SqlStore(), Event()
+    store.append(OLD, [counted("m0")])
+    place = Scope("default", "ann")
+
+    def write() -> None:
+        for number in count():
+            if stop.is_set():
+                return
+            store.index.put(place, "document", [an_entry(f"e{number}", "word")])
+
+    writer = Thread(target=write)
+    writer.start()
+    for number in range(1, 6):
+        child = os.fork()
+        if not child:
+            store.append(OLD, [counted(f"child {number}")])
+            whole = len(store.tail(OLD)) == number + 1 and store.index.count(place, "document") >= 0
+            os._exit(0 if whole else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        store.append(OLD, [counted(f"m{number}")])
+    stop.set()
+    writer.join()
+    assert [stored.message.id for stored in store.tail(OLD)] == [f"m{number}" for number in range(6)]
+
+
+def test_an_index_of_its_own(tmp_path: Path) -> None:
+    """In memory each is another one; on a file, closing it closes the file, which the next one opens."""
+    place = Scope("default", "ann")
+    one, other = SqlIndexStore.open(), SqlIndexStore.open()
+    one.put(place, "document", [an_entry("e1", "word")])
+    assert (one.count(place, "document"), other.count(place, "document")) == (1, 0)
+    on_file = SqlIndexStore.open(f"sqlite:///{tmp_path / 'index.db'}")
+    on_file.put(place, "document", [an_entry("e1", "word")])
+    on_file.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["index.db"]
+    again = SqlIndexStore.open(f"sqlite:///{tmp_path / 'index.db'}")
+    assert again.count(place, "document") == 1
+    again.close()
 
 
 def test_a_cap_below_one_is_refused() -> None:
