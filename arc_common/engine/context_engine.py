@@ -357,6 +357,7 @@ def _open_store(
         secure_delete=storage.secure_delete,
         index_cache_bytes=storage.index_cache_bytes,
         index_graph_from=storage.index_graph_from,
+        index_ef_search=storage.index_ef_search,
     )
     if address is None:
         _log.info("no database URL: conversations are kept in memory and end with the process")

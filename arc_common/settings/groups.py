@@ -59,6 +59,13 @@ class StorageSettings(Group):
         ge=1,
         description="Vectors: PostgreSQL compares up to so many one by one; for more it walks pgvector's HNSW graph.",
     )
+    index_ef_search: int = Field(
+        default=120,
+        ge=1,
+        le=1_000,
+        description="Vectors: how many a walk of pgvector's HNSW graph keeps in sight (hnsw.ef_search). More are found "
+        "with more, in proportionally more time: 120 takes 1 to 2 ms.",
+    )
     max_sessions_in_memory: int = Field(
         default=1_000,
         ge=1,

@@ -349,6 +349,7 @@ class SqlStore:
                 self._database,
                 cache_bytes=self._options.index_cache_bytes,
                 graph_from=self._options.index_graph_from,
+                ef_search=self._options.index_ef_search,
             )
         return self._index
 

@@ -9,23 +9,18 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
-from struct import pack
 from threading import RLock
 from time import monotonic, sleep
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
+from typing import Any, Literal, Protocol
 
 from sqlalchemy import Engine, NullPool, StaticPool
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import PoolProxiedConnection
 
-from arc_common.exceptions import StoreError, StoreUnavailableError, scrubbed
+from arc_common.exceptions import MissingDependencyError, StoreError, StoreUnavailableError, scrubbed
 from arc_common.stores.conversations_statements import Statement
 from arc_common.stores.schema import SHOW_POSTINGS
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +36,7 @@ class SqlOptions:
         secure_delete: Whether SQLite overwrites what is deleted.
         index_cache_bytes: What the index over SQLite keeps in memory (see `SqlIndexStore`).
         index_graph_from: From how many vectors on PostgreSQL's index walks a graph (see `SqlIndexStore`).
+        index_ef_search: How many vectors a walk of the graph keeps in sight (see `SqlIndexStore`).
     """
 
     pool_size: int = 16
@@ -51,40 +47,19 @@ class SqlOptions:
     secure_delete: bool = True
     index_cache_bytes: int = 2**30
     index_graph_from: int = 5_000
+    index_ef_search: int = 120
 
 
-class PackedVector(bytes):
-    """A vector in pgvector's binary form (its `vector_recv`): dimension, two bytes of zero, floats of four bytes."""
+def send_vectors(connection: Any) -> None:
+    """Let a psycopg connection send pgvector's `Vector` in binary form.
 
-    __slots__ = ()
-
-    @classmethod
-    def of(cls, vector: "NDArray[np.float32]") -> Self:
-        """Pack a vector of shape (dimension,)."""
-        return cls(pack(">HH", len(vector), 0) + vector.astype(">f4").tobytes())
-
-    def unpacked(self) -> "NDArray[np.float32]":
-        """The vector, of shape (dimension,)."""
-        import numpy as np  # noqa: PLC0415 - it takes a tenth of a second, which importing arc must not cost
-
-        return np.frombuffer(self, dtype=">f4", offset=4).astype(np.float32)
-
-
-def send_packed(connection: Any) -> None:
-    """Let a psycopg connection send packed vectors as they are.
-
-    No type is named: the server takes that of the place where it stands, so the extension may come later.
+    Unlike `register_vector`, this asks the server nothing and names no type: the server takes that of the place where
+    a vector stands, so the extension may come later.
     """
-    from psycopg.adapt import Dumper  # noqa: PLC0415 - an optional dependency
-    from psycopg.pq import Format  # noqa: PLC0415
+    from pgvector import Vector  # noqa: PLC0415 - an optional dependency
+    from pgvector.psycopg.vector import VectorBinaryDumper  # noqa: PLC0415
 
-    class PackedVectorDumper(Dumper):
-        format = Format.BINARY
-
-        def dump(self, obj: PackedVector) -> PackedVector:
-            return obj
-
-    connection.adapters.register_dumper(PackedVector, PackedVectorDumper)
+    connection.adapters.register_dumper(Vector, VectorBinaryDumper)
 
 
 Row = Sequence[Any]
@@ -366,6 +341,10 @@ class PostgresDriver:
     def __init__(self, engine: Engine) -> None:
         import psycopg  # noqa: PLC0415 - an optional dependency
 
+        try:
+            import pgvector.psycopg.vector  # noqa: F401, PLC0415 - sooner than with the first connection
+        except ImportError as error:
+            raise MissingDependencyError("PostgreSQL storage", package="pgvector", extra="postgres") from error
         self._engine = engine
         self._error = psycopg.Error
         self._division_by_zero = psycopg.errors.DivisionByZero
@@ -468,7 +447,7 @@ class _PostgresCheckout:
             raise _translated(error, self._engine, unavailable=True) from error
         try:
             connection: Any = self._pooled.driver_connection
-            _once(self._pooled, lambda: send_packed(connection))
+            _once(self._pooled, lambda: send_vectors(connection))
             self._connection = connection
             self._before = connection.autocommit
             if not connection.closed:

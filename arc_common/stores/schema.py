@@ -45,7 +45,7 @@ load instead of 0.2, one by words 19 instead of 3. Loading takes as long."""
 
 
 class Vector(UserDefinedType[Any]):
-    """pgvector's type, of any dimension; its own package would import numpy with the tables."""
+    """pgvector's type, of any dimension; its own package comes with the extra `postgres` only."""
 
     cache_ok = True
 
@@ -171,16 +171,6 @@ def _for_postgres(metadata: MetaData, entries: Table, vectors: Table, entry_id: 
     vectors.append_column(Column("labels", ARRAY(BigInteger), nullable=False))
     Index("arc_index_vectors_sample", vectors.c.scope, vectors.c.sample)
     Index("arc_index_vectors_labels", vectors.c.labels, postgresql_using="gin", postgresql_with=_PENDING)
-    Table(  # how wide the walks of pgvector's graph have to be: see `Reach`
-        "arc_index_walks",
-        metadata,
-        _scope(primary_key=True),
-        Column("caller_id", String(MAX_ID_LENGTH), nullable=False),
-        Column("embedder", String(MAX_ID_LENGTH), nullable=False),
-        Column("vectors", BigInteger, nullable=False),
-        Column("density", Double, nullable=False),
-        *(Column(name, ARRAY(Double), nullable=False) for name in ("near", "aside", "cosines")),
-    )
     return Table(
         "arc_index_terms",
         metadata,
@@ -197,12 +187,12 @@ def _where(condition: str) -> dict[str, Any]:
     return {"sqlite_where": sql_text(condition), "postgresql_where": sql_text(condition)}
 
 
-def _scope(*, primary_key: bool = False) -> Column[Any]:
+def _scope() -> Column[Any]:
     whole = ForeignKey("arc_index_scopes.id", ondelete="CASCADE")
-    return Column("scope", _RowId, whole, nullable=False, primary_key=primary_key, autoincrement=False)
+    return Column("scope", _RowId, whole, nullable=False, autoincrement=False)
 
 
-HEAD = "0009"
+HEAD = "0008"
 """The migration that makes these tables."""
 
 VERSION_TABLE = "arc_alembic_version"

@@ -140,6 +140,7 @@ ELSEWHERE: dict[str, str] = {
     "require_scope": "arc_common/test_session.py::test_the_default_caller_can_be_refused",
     "storage.busy_timeout_seconds": "arc_common/test_wiring.py::test_sqlite_is_treated_as_the_settings_say",
     "storage.index_cache_bytes": "arc_common/test_wiring.py::test_the_index_keeps_in_memory_what_the_settings_allow",
+    "storage.index_ef_search": "arc_common/test_wiring.py::test_postgres_walks_as_wide_as_the_settings_say",
     "storage.index_graph_from": "arc_common/test_wiring.py::"
     "test_postgres_walks_a_graph_from_the_number_that_the_settings_say",
     "storage.max_messages_per_session": "arc_common/test_message_cap.py::test_no_fact_is_lost_at_the_smallest_cap",

@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import psycopg
 import pytest
 from sqlalchemy import create_engine, event
 
@@ -76,6 +77,26 @@ def test_postgres_walks_a_graph_from_the_number_that_the_settings_say(postgres_d
             found = rows(url, "SELECT indexdef FROM pg_indexes WHERE indexdef LIKE '%hnsw%'")
             graphs[index_graph_from] = len(found)
     assert graphs == {10: 1, 10_000: 0}
+
+
+def test_postgres_walks_as_wide_as_the_settings_say(postgres_database):
+    """The server is told the setting, unless comparing all takes less time than a walk that finds enough."""
+    widths = {}
+    for index_ef_search in (1, 300, 1_000):
+        given = widths[index_ef_search] = []
+
+        class Noting(psycopg.Cursor):
+            def execute(self, query, params=None, *, given=given, **options):
+                given += [params["ef_search"]] if params and "ef_search" in params else []
+                return super().execute(query, params, **options)
+
+        settings = ArcSettings(storage={"index_graph_from": 10, "index_ef_search": index_ef_search})
+        database = create_engine(postgres_database(), connect_args={"cursor_factory": Noting})
+        with ContextEngine.open(database, embedder=Counting(), settings=settings) as engine:
+            engine.documents.add([f"{'a' * n} text" for n in range(30)])
+            assert engine.documents.search("aa text", top_k=1)
+        database.dispose()
+    assert widths == {1: [], 300: ["300"], 1_000: ["1000"]}
 
 
 class Counting:

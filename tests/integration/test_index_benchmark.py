@@ -1,4 +1,4 @@
-"""The comparison of the index with bare SQL in its short form: few entries, fewer than walks are measured for."""
+"""The comparison of the index with bare SQL in its short form: few entries, fewer than a graph is built for."""
 
 import importlib.util
 import sys
@@ -28,7 +28,7 @@ def comparing() -> ModuleType:
 def test_few_vectors_are_compared_on_postgres(
     comparing: ModuleType, postgres_database: Callable[[], str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """No walk was measured there; each filter is asked all the same, and nothing that passes is missed."""
+    """There is no graph; each filter is asked all the same, and nothing that passes is missed."""
     comparing.on_postgres(comparing.made_up(60, 4, 2), postgres_database())
     lines = [line for line in capsys.readouterr().out.splitlines() if "recall" in line]
     assert len(lines) == 1 + 2 * len(comparing.SHARES)

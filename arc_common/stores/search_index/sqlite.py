@@ -56,7 +56,7 @@ class SqliteIndex:
     def before_vectors(self) -> None:
         """Nothing: vectors are bytes."""
 
-    def after_vectors(self, key: Mapping[str, str], held: Held) -> None:
+    def after_vectors(self, held: Held) -> None:
         """Nothing: they need no index."""
 
     def entry_columns(self, entry: IndexEntry, tokens: Tokens) -> dict[str, Any]:  # noqa: ARG002 - PostgreSQL has some

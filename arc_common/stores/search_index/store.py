@@ -203,7 +203,10 @@ _CACHE_BYTES = 2**30
 """1 GiB: 700,000 vectors of 384 numbers."""
 
 _GRAPH_FROM = 5_000
-"""To compare so many vectors takes PostgreSQL about 6 ms, the shortest walk 1 to 2."""
+"""To compare so many vectors takes PostgreSQL about 6 ms, a walk 1 to 2."""
+
+_EF_SEARCH = 120
+"""Of 100,000 sentences a walk so wide found .993 of the ten nearest for questions about them, .97 for others."""
 
 
 class SqlIndexStore:
@@ -220,7 +223,9 @@ class SqlIndexStore:
         bm25: The formula that candidates are found by; the one that scores them.
         cache_bytes: On SQLite, how much of vectors and lengths is kept in memory, over all scopes.
         graph_from: On PostgreSQL, up to so many vectors are compared; a scope with more of them gets their dimension
-            pgvector's HNSW graph, which is walked where more pass a filter than so wide a walk is worth (`walk_for`).
+            pgvector's HNSW graph, which is walked where more pass a filter.
+        ef_search: How many vectors a walk of the graph keeps in sight: 1 to 1,000. It is wider where the nearest that
+            pass are spread among more (`walk_width`).
     """
 
     def __init__(
@@ -230,11 +235,14 @@ class SqlIndexStore:
         bm25: BM25 | None = None,
         cache_bytes: int = _CACHE_BYTES,
         graph_from: int = _GRAPH_FROM,
+        ef_search: int = _EF_SEARCH,
     ) -> None:
         self._database = database
         self._owns_database = False
         self._sql = index_statements_for(database.dialect)
-        self._finder = _finder_for(database, bm25 or BM25(), cache_bytes, graph_from)
+        self._finder = _finder_for(
+            database, bm25 or BM25(), cache_bytes=cache_bytes, graph_from=graph_from, ef_search=ef_search
+        )
 
     @classmethod
     def open(cls, url: "str | Engine" = "sqlite://") -> Self:
@@ -269,7 +277,7 @@ class SqlIndexStore:
         change = EntriesChange(self._database, self._finder, scope, kind, put=entries, removed=removed)
         yield change
         if has_vectors and change.after is not None:
-            self._finder.after_vectors(scope_key(scope, kind), change.after)
+            self._finder.after_vectors(change.after)
 
     def attach(self, scope: Scope, kind: EntryKind, entries: Sequence[IndexEntry]) -> int:
         """See `IndexStore.attach`."""
@@ -307,7 +315,7 @@ class SqlIndexStore:
             }
             after = changed(held, embedding=embedding, vectors=new)
             transaction.commit((self._sql.write_vector, rows), (self._sql.touch, touched), self._saving(place, after))
-        self._finder.after_vectors(key, after)
+        self._finder.after_vectors(after)
         return len(fitting)
 
     def detach(self, scope: Scope, kind: EntryKind) -> int:
@@ -455,11 +463,13 @@ class SqlIndexStore:
         return self._sql.save_scope, {**place, **held.row()}
 
 
-def _finder_for(database: Database, bm25: BM25, cache_bytes: int, graph_from: int) -> "SqliteIndex | PostgresIndex":
+def _finder_for(
+    database: Database, bm25: BM25, *, cache_bytes: int, graph_from: int, ef_search: int
+) -> "SqliteIndex | PostgresIndex":
     if database.dialect == "sqlite":
         from arc_common.stores.search_index.sqlite import SqliteIndex  # noqa: PLC0415 - whichever is used
 
         return SqliteIndex(database, bm25=bm25, cache_bytes=cache_bytes)
     from arc_common.stores.search_index.postgres import PostgresIndex  # noqa: PLC0415 - the same
 
-    return PostgresIndex(database, bm25=bm25, graph_from=graph_from)
+    return PostgresIndex(database, bm25=bm25, graph_from=graph_from, ef_search=ef_search)

@@ -3,8 +3,8 @@
 import sys
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from math import nan
 from typing import Any
 
 import numpy as np
@@ -16,21 +16,22 @@ from numpy.typing import NDArray
 from pgvector import Vector
 from sqlalchemy import create_engine, text
 
-from arc_common.exceptions import ConfigurationError
+from arc_common.exceptions import ConfigurationError, MissingDependencyError
 from arc_common.filters import AllOf, AnyOf, Condition, Filter, Not, OneOf
 from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.retrieval import HybridIndex
 from arc_common.retrieval.index import SearchMode
 from arc_common.stores.connection import Database
 from arc_common.stores.conversations import SqlStore
-from arc_common.stores.drivers import PackedVector, SqlOptions
-from arc_common.stores.search_index.postgres_statements import Graph, Reach, index_ddl, walks_for
+from arc_common.stores.drivers import SqlOptions, send_vectors
+from arc_common.stores.search_index.postgres_statements import index_ddl, index_name, walk_width
 from arc_common.stores.search_index.store import SqlIndexStore
 from arc_common.testing.search_index_search_contract import an_entry, matching
 from tests.databases import new_database
 from tests.servers import PostgresServer
 
 SCOPE = Scope("caller")
+GRAPH = {"name": "arc_index_vectors_hnsw_8"}
 
 
 def clustered(count: int, dimension: int) -> NDArray[np.float32]:
@@ -77,49 +78,49 @@ def reported(database: Database, url: str, query: str, **asked: str) -> Any:
     )
     engine = create_engine(url)
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        deadline = time.monotonic() + 10
-        while connection.execute(others).scalar_one() > 1:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_until(lambda: connection.execute(others).scalar_one() <= 1)
         found = connection.execute(text(query), asked).scalar()
     engine.dispose()
     return found
 
 
-SHARES: list[tuple[Filter | None, int]] = [
-    (Condition("rare", "eq", 7), 4),
-    (Condition("n", "lt", 40), 40),
-    (Condition("part", "eq", 3), 200),
-    (OneOf("part", (1, 2, 3, 4)), 800),
-    (AllOf((Condition("n", "gte", 1000), Condition("part", "lt", 10))), 1500),
-    (Condition("n", "gte", 0), 4000),
-    (None, 4000),
-]
+SHARES: dict[str, tuple[Filter | None, Callable[[int], bool]]] = {
+    "one": (Condition("rare", "eq", 7), lambda n: n % 1000 == 7),
+    "1 %": (Condition("n", "lt", 10), lambda n: n < 10),
+    "5 %": (Condition("part", "eq", 3), lambda n: n % 20 == 3),
+    "20 %": (OneOf("part", (1, 2, 3, 4)), lambda n: n % 20 in (1, 2, 3, 4)),
+    "37 %": (AllOf((Condition("n", "gte", 250), Condition("part", "lt", 10))), lambda n: n >= 250 and n % 20 < 10),
+    "all by a filter": (Condition("n", "gte", 0), lambda n: True),
+    "all": (None, lambda n: True),
+}
 
 
 def test_filters_keep_recall_and_rows(postgres_database: Callable[[], str]) -> None:
-    """Whatever share passes, the ten nearest are those that memory finds, beside another tenant twice as large."""
+    """Whatever share passes, a search finds the ten nearest, beside another tenant twice as large."""
     url = postgres_database()
-    database, index = index_on(url, graph_from=500)
-    memory = SqlIndexStore.open()
-    table = clustered(4000, 24)
-    index.put(Scope("stranger"), "document", entries(clustered(8000, 24)[::-1]))
-    for start in range(0, 4000, 1000):
-        index.put(SCOPE, "document", entries(table)[start : start + 1000])
-    memory.put(SCOPE, "document", entries(table))
-    measured = scans(database, url, 24)
-    queries = clustered(4000, 24)[:20] + np.float32(0.02)
-    queries /= np.linalg.norm(queries, axis=1, keepdims=True)
-    for filters, passing in SHARES:
+    database, index = index_on(url, graph_from=100)
+    table = clustered(1000, 24)
+    index.put(Scope("stranger"), "document", entries(clustered(2000, 24)[::-1]))
+    index.put(SCOPE, "document", entries(table))
+    before = scans(database, url, 24)
+    queries = unit(table[:20] + np.float32(0.02))
+    for name, (filters, passes) in SHARES.items():
+        passing = np.array([n for n in range(len(table)) if passes(n)])
         hits = 0
         for query in queries:
-            asked = {"embedder": "test", "filters": filters, "limit": 10}
-            expected = [name for name, _ in memory.dense(SCOPE, "document", query, **asked)]  # type: ignore[arg-type]
-            found = [name for name, _ in index.dense(SCOPE, "document", query, **asked)]  # type: ignore[arg-type]
-            assert len(found) == min(10, passing)
-            hits += len(set(found) & set(expected))
-        assert hits >= 0.99 * min(10, passing) * len(queries), filters
-    assert scans(database, url, 24) > measured
+            nearest = passing[np.argsort(-(table[passing] @ query), kind="stable")[:10]]
+            found = index.dense(SCOPE, "document", query, embedder="test", filters=filters, limit=10)
+            assert len(found) == len(nearest)
+            hits += len({entry_id for entry_id, _ in found} & {f"{n:05}" for n in nearest})
+        assert hits >= 0.99 * min(10, len(passing)) * len(queries), name
+    assert scans(database, url, 24) >= before + 3 * len(queries)
+
+
+def wait_until(happens: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not happens():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -136,117 +137,65 @@ def nearest_found(index: SqlIndexStore, table: NDArray[np.float32], queries: NDA
     return found / limit / len(queries)
 
 
-@pytest.mark.parametrize(
-    ("dimension", "limit"), [(24, 10), (24, 100), (96, 10), (96, 100)], ids=["10", "100", "10 far", "100 far"]
-)
+@pytest.mark.parametrize(("dimension", "limit"), [(24, 10), (96, 100)])
 def test_vectors_in_all_directions_are_found_too(
     postgres_database: Callable[[], str], dimension: int, limit: int
 ) -> None:
-    """A graph leads astray where nothing is near to anything: walks are as wide as they must be, or there are none."""
-    database, index = index_on(postgres_database(), graph_from=300)
+    """A graph leads astray where nothing is near to anything; of 3,000 vectors walks find all but a hundredth."""
+    url = postgres_database()
+    database, index = index_on(url, graph_from=300)
     rows = unit(np.random.default_rng(5).standard_normal((3030, dimension), dtype=np.float32))
     table, queries = rows[:3000], rows[3000:]
     index.put(SCOPE, "document", entries(table))
     assert nearest_found(index, table, queries, limit) >= 0.99
-    database.close()
+    assert scans(database, url, dimension) == len(queries)
 
 
-def test_questions_aside_of_all_are_found_too(postgres_database: Callable[[], str]) -> None:
-    """What a walk finds for them is not as near as for others: then the next one is as wide as they need."""
+def test_other_writers_do_not_wait_for_a_graph(postgres_database: Callable[[], str]) -> None:
+    """A builder waits for a writer that came before it; those that come later wait for neither."""
     url = postgres_database()
-    database, index = index_on(url, graph_from=500)
-    table = clustered(3000, 64)
-    index.put(SCOPE, "document", entries(table))
-    measured = scans(database, url, 64)
-    database, index = index_on(url, graph_from=500)  # remembers nothing
-    with database.engine.begin() as connection:
-        connection.execute(text("UPDATE arc_index_walks SET near = '{10,10,10}', aside = '{480,480,480}'"))
-    queries = unit(np.random.default_rng(6).standard_normal((20, 64), dtype=np.float32))
-    assert nearest_found(index, table, queries, 10) >= 0.99
-    assert scans(database, url, 64) > measured + 30
-    database, index = index_on(url, graph_from=500)
-    nearest_found(index, table, unit(table[:20] + np.float32(0.02)), 10)
-    assert scans(database, url, 64) < measured + 40 + 30
+    database, index = index_on(url, graph_from=50)
+    table = clustered(100, 8)
+    index.put(SCOPE, "document", entries(table)[:50])
+    with ThreadPoolExecutor(1) as building, database.engine.begin() as before:
+        before.execute(text("UPDATE arc_index_vectors SET labels = labels WHERE entry_id = '00001'"))
+        built = building.submit(index.put, SCOPE, "document", entries(table)[50:])
+        waiting = text("SELECT count(*) FROM pg_locks WHERE locktype = 'virtualxid' AND NOT granted")
+        wait_until(lambda: before.execute(waiting).scalar_one() > 0)
+        for name in ("first", "second"):  # the second has as many vectors, and leaves building to the other
+            other, others = index_on(url, graph_from=50)
+            others.put(Scope(name), "document", entries(table))
+            other.close()
+        assert not built.done()
+    built.result()
+    assert scans(database, url, 8) == 0
 
 
-def widths(database: Database) -> list[tuple[str, int, int | None]]:
-    with database.engine.connect() as connection:
-        rows = connection.execute(text("SELECT embedder, vectors, near[1] FROM arc_index_walks")).all()
-    return [(row[0], row[1], row[2]) for row in rows]
-
-
-def test_walks_are_measured_as_a_scope_grows(postgres_database: Callable[[], str]) -> None:
-    """When it has grown by half, whichever process adds, and when another embedder has made its vectors."""
-    url = postgres_database()
-    database, index = index_on(url, graph_from=500)
-    table = clustered(1700, 16)
-    index.put(SCOPE, "document", entries(table[:500]))
-    assert widths(database) == []
-    index.put(SCOPE, "document", entries(table)[500:800])
-    assert widths(database) == [("test", 800, 120)]
-    once = scans(database, url, 16)
-    other, others = index_on(url, graph_from=500)
-    for store, rows in ((index, slice(800, 1000)), (others, slice(1000, 1199))):
-        store.put(SCOPE, "document", entries(table)[rows])
-    assert widths(database) == [("test", 800, 120)]
-    other.close()
-    assert scans(database, url, 16) == once
-    others.put(SCOPE, "document", entries(table)[1199:1300])
-    index.put(SCOPE, "document", entries(table)[1300:])
-    assert widths(database) == [("test", 1300, 120)]
-    others.detach(SCOPE, "document")
-    index.attach(SCOPE, "document", [replace(entry, embedder="new") for entry in entries(table)])
-    assert widths(database) == [("new", 1700, 120)]
-    other.close()
-    database.close()
-
-
-def test_vectors_are_stored_where_measuring_fails(
+def test_a_graph_that_was_not_completed_is_built_anew(
     postgres_database: Callable[[], str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """All are compared then, as the log says; the next time, when the scope has grown, it is tried again."""
+    """Vectors are stored where building fails, and compared, as the log says; the next addition tries again."""
     url = postgres_database()
-    database, index = index_on(url, graph_from=500)
-    table = clustered(1300, 16)
-    index.put(SCOPE, "document", entries(table[:100]))
-    refuse = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no room'; END $$"
+    database, index = index_on(url, graph_from=50)
+    table = clustered(300, 8)
+    refuse = "CREATE FUNCTION refuse() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no room'; END $$"
+    trigger = "CREATE EVENT TRIGGER refuse ON ddl_command_start WHEN TAG IN ('CREATE INDEX') EXECUTE FUNCTION refuse()"
+    index.put(SCOPE, "document", entries(table)[:50])
     with database.engine.begin() as connection:
         connection.execute(text(refuse))
-        connection.execute(
-            text("CREATE TRIGGER refuse BEFORE INSERT ON arc_index_walks FOR EACH ROW EXECUTE FUNCTION refuse()")
-        )
-    index.put(SCOPE, "document", entries(table)[100:800])
-    assert "are not measured" in caplog.text
-    assert index.count(SCOPE, "document") == 800
-    before = scans(database, url, 16)
-    assert nearest_found(index, table[:800], table[:20], 10) == 1.0
-    assert scans(database, url, 16) == before
+        connection.execute(text(trigger))
+    index.put(SCOPE, "document", entries(table)[50:100])
+    assert "is not built" in caplog.text
+    assert nearest_found(index, table[:100], table[:20], 10) == 1.0
     with database.engine.begin() as connection:
-        connection.execute(text("DROP TRIGGER refuse ON arc_index_walks"))
-    index.put(SCOPE, "document", entries(table)[800:])
-    assert widths(database) == [("test", 1300, 120)]
-    database.close()
-
-
-def test_until_walks_are_measured_all_are_compared(postgres_database: Callable[[], str]) -> None:
-    """What was measured of other vectors says nothing either; the next that is added has them measured."""
-    url = postgres_database()
-    database, index = index_on(url, graph_from=500)
-    table = clustered(800, 16)
-    index.put(SCOPE, "document", entries(table))
-    for statement, walks in (
-        ("UPDATE arc_index_walks SET embedder = 'former'", False),
-        ("DELETE FROM arc_index_walks", False),
-        ("SELECT 1", True),
-    ):
-        with database.engine.begin() as connection:
-            connection.execute(text(statement))
-        before = scans(database, url, 16)
-        database, index = index_on(url, graph_from=500)
-        assert nearest_found(index, table, table[:20], 10) == 1.0
-        assert (scans(database, url, 16) > before) is walks
-        index.put(SCOPE, "document", entries(table)[:1])
-    database.close()
+        connection.execute(text("DROP EVENT TRIGGER refuse"))
+        connection.execute(text(index_ddl(index_name(8), "vector(8)", 8).replace("CONCURRENTLY", "")))
+        connection.execute(text("UPDATE pg_index SET indisvalid = false WHERE indexrelid = to_regclass(:name)"), GRAPH)
+    assert nearest_found(index, table[:100], table[:20], 10) == 1.0
+    assert scans(database, url, 8) == 0
+    index.put(SCOPE, "document", entries(table)[100:])
+    assert nearest_found(index, table, table[:20], 10) >= 0.99
+    assert scans(database, url, 8) == 20
 
 
 def test_what_a_walk_leaves_short_is_compared(postgres_database: Callable[[], str]) -> None:
@@ -259,16 +208,13 @@ def test_what_a_walk_leaves_short_is_compared(postgres_database: Callable[[], st
     passes = [bool(n % 2 or n % 500 == 0) for n in range(2000)]
     labelled = [replace(one, metadata={"side": side}) for one, side in zip(entries(table), passes, strict=True)]
     index.put(SCOPE, "document", labelled)
-    with database.engine.begin() as connection:
-        connection.execute(text("UPDATE arc_index_walks SET near = '{120,120,120}'"))
-    measured = scans(database, url, 16)
-    database, index = index_on(url, graph_from=500)  # remembers nothing
+    before = scans(database, url, 16)
     for query in table[:20:2]:
         asked = Condition("side", "eq", value=True)
         found = index.dense(SCOPE, "document", query, embedder="test", filters=asked, limit=10)
         passing = [n for n in np.argsort(-(table @ query), kind="stable") if passes[n]]
         assert [name for name, _ in found] == [f"{n:05}" for n in passing[:10]]
-    assert scans(database, url, 16) > measured
+    assert scans(database, url, 16) > before
     database.close()
 
 
@@ -301,21 +247,18 @@ class Named:
 def test_a_search_by_vectors_alone_looks_no_farther_than_asked(
     postgres_database: Callable[[], str], asked: SearchMode, *, walks: bool
 ) -> None:
-    """Ten are walked to where the hundred that fusing takes are out of a walk's reach; both find the same."""
+    """A search for ten walks; comparing is shorter for the hundred that fusing takes. Both find the same."""
     url = postgres_database()
     database, index = index_on(url, graph_from=500)
     table = clustered(800, 16)
     index.put(SCOPE, "document", entries(table))
-    with database.engine.begin() as connection:
-        connection.execute(text("UPDATE arc_index_walks SET near = '{120,NaN,NaN}', aside = '{120,NaN,NaN}'"))
-    measured = scans(database, url, 16)
-    database, index = index_on(url, graph_from=500)  # remembers nothing
+    before = scans(database, url, 16)
     hybrid = HybridIndex(index, scope=SCOPE, embedder=Named())
     for query in table[:10]:
         found = hybrid.search("", vector=query.tolist(), mode=asked, top_k=10)
         nearest = [f"{n:05}" for n in np.argsort(-(table @ query), kind="stable")[:10]]
         assert [one.document.id for one in found] == nearest
-    assert (scans(database, url, 16) > measured) is walks
+    assert (scans(database, url, 16) > before) is walks
 
 
 def test_ranges_are_those_of_a_scope(postgres_database: Callable[[], str]) -> None:
@@ -387,48 +330,23 @@ def test_a_server_without_pgvector_searches_by_words(postgres: PostgresServer) -
         store.close()
 
 
-def test_the_plan() -> None:
-    """Few vectors are compared, a scope that is little of its graph too; else the graph is walked as far as needed."""
-    graph, reach = Graph(384, 100_000), Reach("test", 100_000, 1.0, (120, 140, 240), (120, 140, 240))
-    plan: dict[str, Any] = {"compared": 5_000, "limit": 10}
-    assert walks_for(graph, reach, vectors=4_000, share=1.0, **plan) == []
-    for share in (0.001, 0.01, 0.05):
-        assert walks_for(graph, reach, vectors=100_000, share=share, **plan) == []
-    assert walks_for(Graph(384, 10_000_000), reach, vectors=20_000, share=1.0, **plan) == []
-    walks = [walks_for(graph, reach, vectors=100_000, share=share, **plan) for share in (1.0, 0.5, 0.2, 0.11)]
-    assert [[walk.ef_search for walk in tried] for tried in walks] == [[120], [125], [140], [222]]
-    assert walks_for(graph, reach, compared=5_000, vectors=100_000, share=1.0, limit=1_000) == []
-    unknown = replace(reach, near=(120, nan, nan), aside=(120, nan, nan))  # where a walk finds ten, and none fifty
-    assert walks_for(graph, unknown, vectors=100_000, share=1.0, **plan) == walks[0]
-    assert walks_for(graph, unknown, vectors=100_000, share=0.5, **plan) == []
-    assert walks_for(graph, Reach(), vectors=100_000, share=1.0, **plan) == []
-    thinned = walks_for(Graph(384, 200_000), reach, vectors=100_000, share=1.0, **plan)  # others came, none of it went
-    assert thinned == walks[1]
-    assert "halfvec(3000)" in index_ddl(3000)
-
-
-def test_the_plan_for_questions_aside() -> None:
-    """They are told by what the first walk finds; the second is as wide as they need, or all are compared."""
-    graph, reach = Graph(384, 100_000), Reach("test", 100_000, 1.0, (120,) * 3, (240, 480, nan), (0.6, 0.4, 0.3))
-    plan: dict[str, Any] = {"compared": 5_000, "vectors": 100_000, "limit": 10}
-    tried = {share: walks_for(graph, reach, share=share, **plan) for share in (1.0, 0.5, 0.2)}
-    assert [[walk.ef_search for walk in walks] for walks in tried.values()] == [[120, 240], [120, 300], [120]]
-    assert [walks[0].cosine for walks in tried.values()] == pytest.approx([0.6, 0.55, 0.4])
-    assert [walk.cosine for walks in tried.values() for walk in walks[1:]] == [-1.0, -1.0]
-
-
-@pytest.mark.parametrize("vectors", [30_000, 48_000, 100_000, 400_000])
-def test_the_wider_the_walk_the_more_are_compared(vectors: int) -> None:
-    """A quarter is walked to in a scope of any size, and no share where so wide a walk is not worth it."""
-    widths: dict[int, int] = {}
-    reach = Reach("test", vectors, 1.0, (120, 140, 240), (120, 140, 240))
-    for percent in range(100, 0, -1):
-        walks = walks_for(Graph(384, vectors), reach, compared=5_000, vectors=vectors, share=percent / 100, limit=10)
-        if walks:
-            widths[percent] = walks[0].ef_search
-            assert vectors * percent / 100 > 5_000 * walks[0].ef_search / widths[100]
-    assert sorted(widths) == list(range(min(widths), 101))
-    assert 1 < min(widths) <= 25
+@pytest.mark.parametrize(
+    ("passing", "graph", "limit", "width"),
+    [
+        (100_000, 100_000, 10, 120),
+        (20_000, 100_000, 10, 120),
+        (10_000, 100_000, 10, 200),
+        (100_000, 100_000, 100, 200),
+        (5_000, 100_000, 10, None),
+        (6_000, 100_000, 10, None),
+        (20_000, 10_000_000, 10, None),
+        (100_000, 100_000, 1_000, None),
+    ],
+    ids=["all", "a fifth", "a tenth", "a hundred wanted", "few", "few more", "a small tenant", "a thousand wanted"],
+)
+def test_walks_are_as_wide_as_the_nearest_are_spread(passing: int, graph: int, limit: int, width: int | None) -> None:
+    """A walk is wider where fewer of the graph pass; all that pass are compared where that is shorter."""
+    assert walk_width(ef_search=120, compared=5_000, graph=graph, passing=passing, limit=limit) == width
 
 
 def among_many(url: str) -> tuple[Database, SqlIndexStore, NDArray[np.float32]]:
@@ -564,10 +482,21 @@ def test_what_was_just_added_does_not_slow_searches(postgres_database: Callable[
     database.close()
 
 
+def test_postgresql_needs_the_package_pgvector(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store names the extra to install when it is opened, not when the first vector comes."""
+    monkeypatch.setitem(sys.modules, "pgvector.psycopg.vector", None)
+    with pytest.raises(MissingDependencyError, match=r"'pgvector'.*arc-context-engine\[postgres\]"):
+        SqlStore("postgresql+psycopg://nobody@localhost/nowhere")
+
+
 @given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1, max_size=40))
-def test_a_packed_vector_is_pgvector_s_own_form(numbers: list[float]) -> None:
-    """Bit for bit, from arrays that lie in memory in any way."""
+def test_vectors_are_stored_bit_for_bit(postgres: PostgresServer, numbers: list[float]) -> None:
+    """PostgreSQL gives back the numbers as they are, from arrays that lie in memory in any way."""
     vector = np.array([numbers, numbers], np.float32).T[:, 0]
-    packed = PackedVector.of(vector)
-    assert bytes(packed) == Vector(numbers).to_binary()
-    assert packed.unpacked().tobytes() == vector.tobytes()
+    with psycopg.connect(postgres.dsn()) as connection:
+        connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+        send_vectors(connection)
+        asked = "SELECT vector_send(given), CAST(given AS text) FROM (SELECT CAST(%s AS vector) AS given) AS one"
+        binary, spelt = connection.execute(asked, [Vector(vector)]).fetchone() or (b"", "")
+    assert Vector.from_binary(binary).to_numpy().tobytes() == vector.tobytes()
+    assert Vector.from_text(spelt).to_numpy().tobytes() == vector.tobytes()

@@ -3,7 +3,7 @@
 from alembic import op
 
 revision = "0008"
-down_revision = "0007"
+down_revision = "0006"
 
 _INDEXES = ("arc_index_entries_tokens", "arc_index_vectors_labels")
 
