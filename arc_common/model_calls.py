@@ -35,7 +35,7 @@ class GuardedChatModel:
 
     Args:
         model: The model.
-        settings: The knobs (`model_calls`).
+        settings: The settings (`model_calls`).
         observer: Receives the counts `<name>.calls`, `.errors` and `.refused`, and the time of each call.
         name: What the calls are for, in those counts.
         pause_seconds: Before the second attempt; doubled for each further one, at most eight times it.
@@ -53,17 +53,17 @@ class GuardedChatModel:
         import pybreaker  # noqa: PLC0415 - these two would double the time that importing arc takes
         import stamina  # noqa: PLC0415
 
-        knobs = settings.model_calls
+        options = settings.model_calls
         self._model = model
-        self._timeout = knobs.timeout_seconds
+        self._timeout = options.timeout_seconds
         self._observer = observer
         self._name = name
         self._outcomes = pybreaker.CircuitMemoryStorage(pybreaker.STATE_CLOSED)
         self._breaker = pybreaker.CircuitBreaker(
-            knobs.breaker_failures, knobs.breaker_reset_seconds, state_storage=self._outcomes
+            options.breaker_failures, options.breaker_reset_seconds, state_storage=self._outcomes
         )
         self._retrying = stamina.RetryingCaller(
-            attempts=knobs.attempts,
+            attempts=options.attempts,
             timeout=None,
             wait_initial=pause_seconds,
             wait_max=8 * pause_seconds,

@@ -67,7 +67,7 @@ NARRATIVE = (
 CACHED_PRICE = 0.1
 CACHE_MINIMUM = 1_024
 CACHE_BLOCK = 128
-NOTHING_RECALLED = {"memory": 0, "facts": replace(DEFAULT_SECTIONS["facts"], share=0.25)}
+NOTHING_RECALLED = {"recalled": 0, "facts": replace(DEFAULT_SECTIONS["facts"], share=0.25)}
 """In a small window the defaults lend pinned facts as much of the memory section."""
 _SAMPLED = 10
 """Turns: every so many, the values in the request are looked for."""
@@ -408,7 +408,7 @@ def compare(
     conversation: Conversation, budget: int, *, output_price: float, with_variants: bool = False
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Each way of keeping it, by name."""
-    most = TokenBudget(budget, 0).ceiling("facts")
+    most = TokenBudget(budget, 0).max_tokens("facts")
     first, *others = keepers(budget)
     for name, make in (first, *(variants(budget) if with_variants else ()), *others):
         yield name, replay(conversation, make, Summariser(conversation.said, output_price=output_price, most=most))

@@ -333,9 +333,9 @@ def arc(
         found = [one.message.id or "" for one in asking.recall(question.text, top_k=MOST)]
         shown = {}
         for budget in budgets:
-            room = TokenBudget(sections={"memory": SectionBudget(ceiling=budget)})
+            room = TokenBudget(sections={"recalled": SectionBudget(max_tokens=budget)})
             window = asking.context(question.text, budget=room)
-            section = next(section for section in window.sections if section.name == "memory")
+            section = next(section for section in window.sections if section.name == "recalled")
             if section.tokens > budget:
                 raise SystemExit(f"{section.tokens} tokens where {budget} are allowed")
             items = [item for item in section.items if item.kind == "recalled"]

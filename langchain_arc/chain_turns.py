@@ -43,7 +43,7 @@ class TurnOptions:
     max_tokens: int | None = None
     max_turns: int | None = None
     max_messages: int | None = None
-    layers: bool = True
+    include_summary: bool = True
     drop_failed: bool = False
     raise_store_errors: bool = True
 
@@ -159,7 +159,7 @@ class ChainTurn:
                 max_turns=options.max_turns,
                 max_messages=options.max_messages,
                 reserved=reserved,
-                layers=options.layers,
+                include_summary=options.include_summary,
                 query=question,
             )
         except StoreError as error:

@@ -38,7 +38,7 @@ def with_arc_memory(
     max_tokens: int | None = None,
     max_turns: int | None = None,
     max_messages: int | None = None,
-    layers: Literal["all", "none"] = "all",
+    include_summary: bool = True,
     on_error: Literal["keep_user", "drop_turn"] = "keep_user",
     on_store_error: Literal["raise", "continue"] = "raise",
 ) -> Runnable[Any, Any]:
@@ -76,7 +76,7 @@ def with_arc_memory(
             budget. The chain's own prompt is not known here: where it is long, this leaves room for it.
         max_turns: At most so many turns of it.
         max_messages: At most so many messages of it. With no limit at all, the settings' own hold.
-        layers: "all" for facts and summary before the messages, "none" for messages only.
+        include_summary: Whether facts and summary stand before the messages.
         on_error: What stays of a turn when the chain raises (the error itself is always raised): "keep_user" for the
             user's messages, "drop_turn" for nothing.
         on_store_error: What a store does that fails before the chain runs: "raise" stops the turn, "continue" runs it
@@ -92,12 +92,13 @@ def with_arc_memory(
     """
     check_limits(max_turns=max_turns, max_messages=max_messages, max_tokens=max_tokens)
     for name, value, allowed in (
-        ("layers", layers, ("all", "none")),
         ("on_error", on_error, ("keep_user", "drop_turn")),
         ("on_store_error", on_store_error, ("raise", "continue")),
     ):
         if value not in allowed:
             raise InvalidInputError(name, value, f'"{allowed[0]}" or "{allowed[1]}"')
+    if not isinstance(include_summary, bool):
+        raise InvalidInputError("include_summary", include_summary, "True or False")
     source = SessionSource(
         engine, session_id, user_id, caller_id, account_id, tuple(history_factory_config or ()), get_session
     )
@@ -108,7 +109,7 @@ def with_arc_memory(
         max_tokens=max_tokens,
         max_turns=max_turns,
         max_messages=max_messages,
-        layers=layers == "all",
+        include_summary=include_summary,
         drop_failed=on_error == "drop_turn",
         raise_store_errors=on_store_error == "raise",
     )

@@ -50,7 +50,7 @@ def open_engine(
             LangChain's `init_chat_model` when the first summary is due ("openai:gpt-4o-mini").
         embeddings: LangChain embeddings (or arc's own kind); nothing needs them.
         token_counter: Counts tokens; by default the one that `settings.tokens` names.
-        settings: The knobs; by default those of the environment.
+        settings: The settings; by default those of the environment.
         observer: Receives counts and times.
         on_save_error: Called when a turn could not be saved.
         clock: Gives the time with zone.

@@ -1,7 +1,6 @@
 """A conversation as LangChain's chat message history."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal
 
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
@@ -41,11 +40,11 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
         max_tokens: At most so many tokens in the view.
         max_turns: At most so many turns in the view.
         max_messages: At most so many messages in the view. With no limit at all, the settings' own hold.
-        layers: "all" for facts and summary before the messages, "none" for messages only.
+        include_summary: Whether facts and summary stand before the messages.
 
     Raises:
         InvalidInputError: An id is empty, too long or not storable, a limit is negative or no whole number, or
-            `layers` is something else.
+            `include_summary` is something else.
     """
 
     def __init__(
@@ -59,17 +58,17 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
         max_tokens: int | None = None,
         max_turns: int | None = None,
         max_messages: int | None = None,
-        layers: Literal["all", "none"] = "all",
+        include_summary: bool = True,
     ) -> None:
         check_limits(max_turns=max_turns, max_messages=max_messages, max_tokens=max_tokens)
-        if layers not in ("all", "none"):
-            raise InvalidInputError("layers", layers, '"all" or "none"')
+        if not isinstance(include_summary, bool):
+            raise InvalidInputError("include_summary", include_summary, "True or False")
         checked_engine(engine)
         self._session = engine.session(session_id, user_id=user_id, caller_id=caller_id, account_id=account_id)
         self._max_tokens = max_tokens
         self._max_turns = max_turns
         self._max_messages = max_messages
-        self._layers = layers == "all"
+        self._include_summary = include_summary
         self._view: list[BaseMessage] | None = None
 
     @classmethod
@@ -83,7 +82,7 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
         max_tokens: int | None = None,
         max_turns: int | None = None,
         max_messages: int | None = None,
-        layers: Literal["all", "none"] = "all",
+        include_summary: bool = True,
     ) -> Callable[..., "ArcChatMessageHistory"]:
         """What `RunnableWithMessageHistory` takes as `get_session_history`: makes a fresh history for each run.
 
@@ -103,7 +102,7 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
                 max_tokens=max_tokens,
                 max_turns=max_turns,
                 max_messages=max_messages,
-                layers=layers,
+                include_summary=include_summary,
             )
 
         return get_session_history
@@ -126,7 +125,7 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
                     max_turns=self._max_turns,
                     max_messages=self._max_messages,
                     keep_opening=True,
-                    layers=self._layers,
+                    include_summary=self._include_summary,
                 )
             )
         return list(self._view)
@@ -140,7 +139,7 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
                     max_turns=self._max_turns,
                     max_messages=self._max_messages,
                     keep_opening=True,
-                    layers=self._layers,
+                    include_summary=self._include_summary,
                 )
             )
         return list(self._view)

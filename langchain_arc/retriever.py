@@ -8,7 +8,7 @@ from pydantic import Field
 
 from arc_common.documents import ScoredDocument, usable_documents
 from arc_common.engine.context_engine import ContextEngine
-from arc_common.engine.documents import Corpus
+from arc_common.engine.documents import DocumentIndex
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.filters import AllOf, Filter
 from arc_common.protocols import Retriever
@@ -27,7 +27,7 @@ except ImportError as error:
 
 __all__ = ["ArcRetriever"]
 
-Source: TypeAlias = HybridIndex | Corpus | RagPipeline | Retriever
+Source: TypeAlias = HybridIndex | DocumentIndex | RagPipeline | Retriever
 
 _CANDIDATES = 10
 """Documents that a pipeline retrieves at least: its reranker chooses among them, however few are wanted."""
@@ -90,7 +90,7 @@ class ArcRetriever(BaseRetriever):
         elif not isinstance(source, HybridIndex | RagPipeline | Retriever):
             raise InvalidInputError("source", source, "a HybridIndex, a RagPipeline or an arc Retriever")
         check_search("", check_k(k), threshold, mode)
-        if not isinstance(source, HybridIndex | Corpus):
+        if not isinstance(source, HybridIndex | DocumentIndex):
             if threshold is not None:
                 raise InvalidInputError("threshold", threshold, "None: the source has its own")
             if mode != "hybrid":
@@ -136,7 +136,7 @@ class ArcRetriever(BaseRetriever):
         return params
 
     def _found(self, query: str, most: int, filters: Filter | None) -> list[ScoredDocument]:
-        source = self.source.index if isinstance(self.source, Corpus) else self.source
+        source = self.source.index if isinstance(self.source, DocumentIndex) else self.source
         if isinstance(source, HybridIndex):
             return source.search(query, top_k=most, filters=filters, threshold=self.threshold, mode=self.mode)
         if isinstance(source, RagPipeline):

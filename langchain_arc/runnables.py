@@ -124,9 +124,9 @@ def _memory(window: ContextWindow) -> str:
     """The window's facts, summary and all that it recalls, each in its fence."""
     said = {section.name: section.items for section in window.sections}
     facts = [item.text for item in said.get("facts", ()) if item.kind == "fact"]
-    summary = "\n".join(item.text for item in said.get("narrative", ()) if item.kind == "summary")
+    summary = "\n".join(item.text for item in said.get("summary", ()) if item.kind == "summary")
     found: dict[str, list[Item]] = {kind: [] for kind in ("note", "memory", "artifact", "fact", "recalled")}
-    for item in said.get("memory", ()):
+    for item in said.get("recalled", ()):
         found[item.kind].append(item)
     texts = {kind: [item.text for item in items] for kind, items in found.items()}
     messages = [(item.day, item.text) for item in found["recalled"]]

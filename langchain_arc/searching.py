@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from arc_common.engine.documents import Corpus
+from arc_common.engine.documents import DocumentIndex
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Filter, parse_filter
 from langchain_arc.storing import checked_engine
@@ -14,7 +14,7 @@ MetadataFilter = Mapping[str, Any] | Filter
 """A plain dictionary (see `parse_filter`), or arc's own filter."""
 
 
-def documents_of(engine: object, *, caller_id: str, user_id: str | None) -> Corpus:
+def documents_of(engine: object, *, caller_id: str, user_id: str | None) -> DocumentIndex:
     """The documents that an engine keeps for a caller, or for one of its users alone. Does no I/O.
 
     Raises:

@@ -11,7 +11,7 @@ from typing import Any
 from arc_common.documents import Document as ArcDocument
 from arc_common.documents import ScoredDocument, checked_items
 from arc_common.engine.context_engine import ContextEngine
-from arc_common.engine.documents import Corpus
+from arc_common.engine.documents import DocumentIndex
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.protocols import Embedder
 from arc_common.protocols.search_index import IndexEntry, IndexStore, Scope, unit_vector
@@ -78,7 +78,7 @@ class ArcVectorStore(VectorStore):
             for name, value in (("embedding", embedding), ("store", store), ("scope", scope)):
                 if value is not None:
                     raise InvalidInputError(name, value, "None beside an index or an engine, which has its own")
-        self._documents: Corpus | HybridIndex
+        self._documents: DocumentIndex | HybridIndex
         if engine is not None:
             self._documents = documents_of(engine, caller_id=caller_id, user_id=user_id)
         else:
@@ -112,7 +112,7 @@ class ArcVectorStore(VectorStore):
     @property
     def index(self) -> HybridIndex:
         """The index under it."""
-        return self._documents.index if isinstance(self._documents, Corpus) else self._documents
+        return self._documents.index if isinstance(self._documents, DocumentIndex) else self._documents
 
     @property
     def embeddings(self) -> Embeddings | None:
@@ -163,7 +163,7 @@ class ArcVectorStore(VectorStore):
         own = checked_items("documents", documents, Document, expected="LangChain Documents")
         wanted = [document.id for document in own] if ids is None else _as_many("ids", ids, own, kind=str)
         given = [_with_id(document, entry_id) for document, entry_id in zip(own, wanted, strict=True)]
-        if isinstance(self._documents, Corpus):  # which notes that there are documents for a session's turns
+        if isinstance(self._documents, DocumentIndex):  # which notes that there are documents for a session's turns
             return self._documents.add(given)
         return list(self._documents.add(given).ids)
 

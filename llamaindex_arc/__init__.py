@@ -1,6 +1,6 @@
 """Arc for LlamaIndex: durable, token-budgeted memory and retrieval under the class names that LlamaIndex knows."""
 
-from llamaindex_arc.blocks import ArcFactsBlock, ArcNarrativeBlock
+from llamaindex_arc.blocks import ArcFactsBlock, ArcSummaryBlock
 from llamaindex_arc.chat_store import ArcChatStore
 from llamaindex_arc.documents import to_document, to_node
 from llamaindex_arc.engine import open_engine
@@ -24,10 +24,10 @@ __all__ = [
     "ArcHyDETransform",
     "ArcLLM",
     "ArcLongTermBlock",
-    "ArcNarrativeBlock",
     "ArcNodePostprocessor",
     "ArcRecallBlock",
     "ArcRetriever",
+    "ArcSummaryBlock",
     "ArcTokenBudgetPostprocessor",
     "LlamaIndexChatModel",
     "LlamaIndexEmbedder",

@@ -10,7 +10,7 @@ from arc_common.engine.session import Session
 from arc_common.exceptions import MissingDependencyError
 from arc_common.facts import Fact
 from arc_common.memory.facts.extraction import extract_facts
-from arc_common.memory.facts.ledger import pinned
+from arc_common.memory.facts.ledger import adopted_facts
 from arc_common.memory.summaries.summarizers import RuleBasedSummarizer
 from arc_common.messages import Message
 from arc_common.prompts import render_memory
@@ -22,7 +22,7 @@ try:
 except ImportError as error:
     raise MissingDependencyError("llamaindex_arc.blocks", package="llama-index-core", extra="llamaindex") from error
 
-__all__ = ["ArcFactsBlock", "ArcNarrativeBlock"]
+__all__ = ["ArcFactsBlock", "ArcSummaryBlock"]
 
 _MOST_PENDING = 64
 """Messages that are looked through by rules while no summary stands for them: more than ever wait for one."""
@@ -72,12 +72,12 @@ class ArcFactsBlock(SessionBlock):
         summary, pending = _written(session)
         facts = [*(summary.facts if summary else ()), *_facts_of(pending)]
         count = self._engine.token_counter.count
-        shown = pinned(facts, max_tokens=self._engine.settings.budget.facts, count=count)
+        shown = adopted_facts(facts, max_tokens=self._engine.settings.budget.facts, count=count)
         return render_memory([fact.line for fact in shown], "")
 
 
-class ArcNarrativeBlock(SessionBlock):
-    """What happened in a session, the newest part at the end, within `settings.summary.max_narrative_tokens` tokens.
+class ArcSummaryBlock(SessionBlock):
+    """What happened in a session, the newest part at the end, within `settings.summary.max_tokens` tokens.
 
     - Of messages that are not summarised yet, the sentences that say most.
     - For the rest, and the arguments, see `ArcFactsBlock`.
@@ -87,22 +87,22 @@ class ArcNarrativeBlock(SessionBlock):
 
     # In each class: type checkers believe that a pydantic class without an `__init__` of its own takes its fields.
     def __init__(
-        self, engine: ContextEngine | None = None, *, name: str = "ArcNarrative", **given: Unpack[BlockOptions]
+        self, engine: ContextEngine | None = None, *, name: str = "ArcSummary", **given: Unpack[BlockOptions]
     ) -> None:
         super().__init__(engine, name=name, **given)
 
     @classmethod
     def class_name(cls) -> str:
         """The name in serialised form."""
-        return "ArcNarrativeBlock"
+        return "ArcSummaryBlock"
 
     def _text(self, session: Session, messages: Sequence[ChatMessage]) -> str:
-        knobs = self._engine.settings.summary
-        if not knobs.enabled:
+        settings = self._engine.settings.summary
+        if not settings.enabled:
             return ""
         summary, pending = _written(session)
         rules = RuleBasedSummarizer(self._engine.token_counter)
-        newest = rules.narrative(pending, max_tokens=knobs.leaf_narrative_tokens)
+        newest = rules.narrative(pending, max_tokens=settings.leaf_narrative_tokens)
         return render_memory((), "\n".join(filter(None, [summary.narrative if summary else "", newest])))
 
 

@@ -52,7 +52,7 @@ def open_engine(
             LlamaIndex's `resolve_llm` when the first summary is due ("default" or "local:PATH").
         embed_model: A LlamaIndex embedding model (or arc's own kind); nothing needs it.
         token_counter: Counts tokens; by default the one that `settings.tokens` names.
-        settings: The knobs; by default those of the environment.
+        settings: The settings; by default those of the environment.
         observer: Receives counts and times.
         on_save_error: Called when a turn could not be saved.
         clock: Gives the time with zone.

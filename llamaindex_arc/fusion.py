@@ -58,7 +58,7 @@ class ArcFusionRetriever(BaseRetriever):
         transformer: Makes the queries: HyDE, or any arc `QueryTransformer`.
         llm: Writes `num_queries` − 1 further queries, in place of a transformer: a LlamaIndex LLM, or arc's own kind.
         num_queries: Queries in all, with those that `llm` writes.
-        settings: The knobs of model calls (`model_calls`).
+        settings: The settings of model calls (`model_calls`).
         observer: Receives counts.
         callback_manager: Where retrieval is reported.
         object_map: What index nodes stand for, by their `index_id`.
@@ -177,7 +177,7 @@ class _QueryWriter:
     Args:
         chat_model: The model.
         count: How many more queries.
-        settings: The knobs (`model_calls`).
+        settings: The settings (`model_calls`).
         observer: Receives counts, under `queries`.
     """
 

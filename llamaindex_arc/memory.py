@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from threading import Lock
-from typing import Any, Literal, Self
+from typing import Any, Self
 from uuid import uuid4
 
 from typing_extensions import override
@@ -25,7 +25,7 @@ from arc_common.tokens.message_tokens import message_tokens
 from llamaindex_arc.chat_store import ArcChatStore
 from llamaindex_arc.messages import from_arc, to_arc
 from llamaindex_arc.open_engines import engine_named, name_of
-from llamaindex_arc.placement import PLACEMENT_TOKENS, FactsPlacement, shown, without_memory
+from llamaindex_arc.placement import PLACEMENT_TOKENS, FactsRole, shown, without_memory
 from llamaindex_arc.rows import as_row, from_row
 from llamaindex_arc.tokenizers import CounterAsTokenizer, TokenizerAsCounter
 
@@ -51,7 +51,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
     - Once the conversation is summarised, one system message with its facts and summary leads what `get` returns, in
       place of the messages that they were made from. It is passed over when it is handed back. Engines and agents put
       their own system prompt before it. Where only one system message is taken (some local models), or the first one
-      is overwritten (`CodeActAgent` without a system prompt), use `facts_placement="user"`: facts and summary then
+      is overwritten (`CodeActAgent` without a system prompt), use `facts_role="user"`: facts and summary then
       open the first user message that is shown.
     - What `get` and `get_all` return is the caller's own: fresh objects, down to their blocks.
     - `put` stores before it returns. When the store fails, it doesn't raise, because chat engines call it between a
@@ -66,10 +66,10 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
     """
 
     chat_store: SerializeAsAny[ArcChatStore] = Field(default_factory=ArcChatStore)
-    layers: Literal["all", "none"] = Field(
-        default="all", description="Whether `get` returns facts and summary before the messages, or messages only."
+    include_summary: bool = Field(
+        default=True, description="Whether `get` returns facts and summary before the messages."
     )
-    facts_placement: FactsPlacement | None = Field(
+    facts_role: FactsRole | None = Field(
         default=None, description="Where facts and summary stand: system or user. None: as the engine's settings say."
     )
     _unsaved: tuple[Message, ...] = PrivateAttr(default=())
@@ -118,8 +118,8 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         session_id: str | None = None,
         user_id: str | None = None,
         caller_id: str = "default",
-        layers: Literal["all", "none"] = "all",
-        facts_placement: FactsPlacement | None = None,
+        include_summary: bool = True,
+        facts_role: FactsRole | None = None,
         **kwargs: Any,
     ) -> "ArcChatMemoryBuffer":
         """A memory over a session. Does no I/O, unless `chat_history` is given.
@@ -138,9 +138,9 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
             session_id: Which conversation.
             user_id: Whose.
             caller_id: On whose behalf.
-            layers: "all" for facts and summary before the messages, "none" for messages only.
-            facts_placement: "system" for facts and summary in a system message, "user" for before the first user
-                message's words; by default as the engine's `context.facts_placement` says.
+            include_summary: Whether facts and summary stand before the messages.
+            facts_role: "system" for facts and summary in a system message, "user" for before the first user
+                message's words; by default as the engine's `context.facts_role` says.
             **kwargs: None is taken.
 
         Raises:
@@ -153,10 +153,10 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
             token_limit = int(llm.metadata.context_window * DEFAULT_TOKEN_LIMIT_RATIO) if llm else DEFAULT_TOKEN_LIMIT
         if type(token_limit) is not int or token_limit < 1:
             raise InvalidInputError("token_limit", token_limit, "a whole number of tokens above 0")
-        if layers not in ("all", "none"):
-            raise InvalidInputError("layers", layers, '"all" or "none"')
-        if facts_placement not in ("system", "user", None):
-            raise InvalidInputError("facts_placement", facts_placement, '"system", "user" or None')
+        if not isinstance(include_summary, bool):
+            raise InvalidInputError("include_summary", include_summary, "True or False")
+        if facts_role not in ("system", "user", None):
+            raise InvalidInputError("facts_role", facts_role, '"system", "user" or None')
         if tokenizer_fn is not None and not callable(tokenizer_fn):
             raise InvalidInputError("tokenizer_fn", tokenizer_fn, "a function from text to a list of tokens")
         is_own = chat_store is None and engine is None
@@ -173,8 +173,8 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
             tokenizer_fn=tokenizer_fn,
             chat_store=chat_store,
             chat_store_key=key,
-            layers=layers,
-            facts_placement=facts_placement,
+            include_summary=include_summary,
+            facts_role=facts_role,
         )
         if chat_history and chat_store.get_messages(key)[: len(chat_history)] != chat_history:
             memory.set(chat_history)
@@ -210,7 +210,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
             SessionNotFoundError: The session belongs to another user.
             StoreError: The store failed.
         """
-        return shown(self.session.window(**self._limits(initial_token_count, input)), facts_placement=self._placement)
+        return shown(self.session.window(**self._limits(initial_token_count, input)), facts_role=self._placement)
 
     @override
     async def aget(
@@ -220,9 +220,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         **kwargs: Any,
     ) -> list[ChatMessage]:
         """Async form of `get`."""
-        return shown(
-            await self.session.awindow(**self._limits(initial_token_count, input)), facts_placement=self._placement
-        )
+        return shown(await self.session.awindow(**self._limits(initial_token_count, input)), facts_role=self._placement)
 
     def get_all(self) -> list[ChatMessage]:
         """The whole conversation."""
@@ -286,8 +284,8 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         return {
             "class_name": self.class_name(),
             "token_limit": self.token_limit,
-            "layers": self.layers,
-            "facts_placement": self.facts_placement,
+            "include_summary": self.include_summary,
+            "facts_role": self.facts_role,
             "chat_store_key": self.chat_store_key,
             "chat_store": self.chat_store.to_dict(),
             "engine": name_of(self.chat_store.engine),
@@ -334,8 +332,8 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
                 session_id=key,
                 token_limit=token_limit,
                 tokenizer_fn=tokenizer_fn,
-                layers=data.get("layers", "all"),
-                facts_placement=data.get("facts_placement"),
+                include_summary=data.get("include_summary", True),
+                facts_role=data.get("facts_role"),
                 **scope,
             )
             return memory, not memory.session.messages(limit=1)
@@ -370,8 +368,8 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         return type(self).from_dict, (self.to_dict(),)
 
     @property
-    def _placement(self) -> FactsPlacement:
-        return self.facts_placement or self.chat_store.engine.settings.context.facts_placement
+    def _placement(self) -> FactsRole:
+        return self.facts_role or self.chat_store.engine.settings.context.facts_role
 
     def _limits(self, initial_token_count: int, question: str | None) -> dict[str, Any]:
         if type(initial_token_count) is not int or initial_token_count < 0:
@@ -381,7 +379,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         room = usable_tokens(self.token_limit, counter)
         if asked and (needed := self._count(Message(Role.USER, asked))) > room:
             raise BudgetExceededError("user message", needed=needed, available=room)
-        moved = PLACEMENT_TOKENS if self._placement == "user" and self.layers == "all" else 0
+        moved = PLACEMENT_TOKENS if self._placement == "user" and self.include_summary else 0
         return {
             "max_tokens": self.token_limit,
             "reserved": initial_token_count + moved,
@@ -389,7 +387,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
             "keep_newest": True,
             "following": self._unsaved,
             "count": self._count if self._own_counter else None,
-            "layers": self.layers == "all",
+            "include_summary": self.include_summary,
             "query": asked,
         }
 

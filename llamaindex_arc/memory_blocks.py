@@ -41,8 +41,8 @@ class ArcRecallBlock(SessionBlock):
 
     - The best `settings.recall.top_k` messages, in conversation order, each with its day and who said it; of long ones
       the sentences that match.
-    - Within the tokens of `settings.budget.memory` that an `ArcLongTermBlock` leaves, whether or not there is one: both
-      blocks of a `Memory` take no more together than either may alone.
+    - Within the tokens of `settings.budget.recalled` that an `ArcLongTermBlock` leaves: both blocks of a
+      `Memory` take no more together than either may alone.
     - Of the `Memory`'s own session alone: the id is taken from each call, so that one block may serve many.
     - What the queue still shows is not repeated; nothing where `settings.recall.enabled` is off.
     - For the rest, and the arguments, see `ArcFactsBlock`.
@@ -73,7 +73,7 @@ class ArcRecallBlock(SessionBlock):
         best = [one for one in found if one.text.strip() and one.text not in shown][:most]
         fitting: list[Message] = []
         count = self._engine.token_counter.count
-        room = settings.budget.memory - count(_memories(self, session, messages)) if best else 0
+        room = settings.budget.recalled - count(_memories(self, session, messages)) if best else 0
         for message in best:
             if count(_rendered([*fitting, message], question)) <= room:
                 fitting.append(message)
@@ -83,7 +83,7 @@ class ArcRecallBlock(SessionBlock):
 class ArcLongTermBlock(SessionBlock):
     """What is remembered across sessions, as far as the user's question is about it.
 
-    - The best `settings.memory.top_k` memories within `settings.budget.memory` tokens, the best first.
+    - The best `settings.memory.top_k` memories within `settings.budget.recalled` tokens, the best first.
     - Those of the user, or of the session where there is no `user_id`; `settings.memory.scope` may say otherwise.
     - Messages that leave the queue are stored in the engine's session, and what is worth it is remembered of them, in
       the background; without a `user_id` too: the block asks for it.
@@ -155,7 +155,7 @@ def _memories(block: SessionBlock, session: Session, messages: Sequence[ChatMess
     memories = engine.memories(user_id=scope.user_id, session_id=scope.session_id, caller_id=scope.caller_id)
     turn = _digest(block, session.id, messages)
     if (known := _found.take(block, turn)) is None:
-        shown = _fitting(engine, memories.search(question, settings.memory.top_k), settings.budget.memory)
+        shown = _fitting(engine, memories.search(question, settings.memory.top_k), settings.budget.recalled)
         _found.note(block, turn, shown[0], engine.token_counter.count(shown[1]))
         return shown[1]
     there = []

@@ -12,9 +12,9 @@ from arc_common.prompts import MEMORY_HEADING, holds_memory, parse_fences
 from llamaindex_arc.escaping import without_fields
 from llamaindex_arc.messages import from_arc
 
-__all__ = ["PLACEMENT_TOKENS", "FactsPlacement", "shown", "without_memory"]
+__all__ = ["PLACEMENT_TOKENS", "FactsRole", "shown", "without_memory"]
 
-FactsPlacement = Literal["system", "user"]
+FactsRole = Literal["system", "user"]
 
 PLACEMENT_TOKENS = 4
 """What it may cost, at most, to show in two messages what was counted as one."""
@@ -22,7 +22,7 @@ PLACEMENT_TOKENS = 4
 _OPENING = "<arc:memory>\n"
 
 
-def shown(window: Iterable[Message], *, facts_placement: FactsPlacement) -> list[ChatMessage]:
+def shown(window: Iterable[Message], *, facts_role: FactsRole) -> list[ChatMessage]:
     """A window's messages as LlamaIndex's, with facts and summary where they are wanted.
 
     - "system": in a system message of their own, in front.
@@ -36,7 +36,7 @@ def shown(window: Iterable[Message], *, facts_placement: FactsPlacement) -> list
         return list(map(from_arc, messages))
     text = without_fields(made[0].text)
     start = text.rfind(_OPENING + MEMORY_HEADING)
-    if facts_placement == "system" or first is None or start < 0:
+    if facts_role == "system" or first is None or start < 0:
         return list(map(from_arc, [replace(made[0], content=text), *messages[1:]]))
     placed = list(map(from_arc, messages))
     placed[first].blocks.insert(0, TextBlock(text=f"{text[start:]}\n\n"))

@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 from arc_common.documents import ScoredDocument, checked_items, usable_documents
 from arc_common.engine.context_engine import ContextEngine
-from arc_common.engine.documents import Corpus
+from arc_common.engine.documents import DocumentIndex
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.filters import Filter
 from arc_common.protocols import Retriever
@@ -57,7 +57,7 @@ class ArcRetriever(BaseRetriever):
 
     def __init__(
         self,
-        index: HybridIndex | Corpus | Retriever | None = None,
+        index: HybridIndex | DocumentIndex | Retriever | None = None,
         *,
         engine: ContextEngine | None = None,
         similarity_top_k: int = 10,
@@ -84,7 +84,7 @@ class ArcRetriever(BaseRetriever):
             isinstance(similarity_threshold, int | float) and -1 <= similarity_threshold <= 1
         ):
             raise InvalidInputError("similarity_threshold", similarity_threshold, "a cosine from -1 to 1, or None")
-        if index is not None and not isinstance(index, HybridIndex | Corpus):
+        if index is not None and not isinstance(index, HybridIndex | DocumentIndex):
             if mode != "hybrid":
                 raise InvalidInputError("mode", mode, '"hybrid": only an index has modes')
             if similarity_threshold is not None:
@@ -129,4 +129,4 @@ class ArcRetriever(BaseRetriever):
         if self._index is None:
             assert self._engine is not None  # noqa: S101 - for the type checker: one of the two is there
             self._index = self._engine.documents
-        return self._index.index if isinstance(self._index, Corpus) else self._index
+        return self._index.index if isinstance(self._index, DocumentIndex) else self._index

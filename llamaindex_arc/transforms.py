@@ -69,7 +69,7 @@ class ArcHyDETransform(_ArcTransform):
 
     Args:
         llm: Writes the answer: a LlamaIndex LLM, or arc's own kind.
-        settings: The knobs (`model_calls`).
+        settings: The settings (`model_calls`).
         observer: Receives counts.
 
     Raises:
@@ -106,7 +106,7 @@ class ArcConversationTransform(_ArcTransform):
         llm: Rewrites: a LlamaIndex LLM, or arc's own kind; `None`: rules do.
         memory: Any LlamaIndex memory, which is read at each run.
         max_history_turns: The last turns that are looked at.
-        settings: The knobs (`model_calls`).
+        settings: The settings (`model_calls`).
         observer: Receives counts.
 
     Raises:

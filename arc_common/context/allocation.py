@@ -49,16 +49,16 @@ class Sharing:
 
     def wanted(self, name: str) -> int:
         """What a section that is still to be filled could use, as far as it may."""
-        return min(self._wanted.get(name, 0), self._budget.ceiling(name))
+        return min(self._wanted.get(name, 0), self._budget.max_tokens(name))
 
     def room(self, name: str) -> int:
         """What a section gets."""
         return self._budget.allot(self._wanted, self.left)[name]
 
-    def close(self, name: str, *, tokens: int, allotted: int, items: Sequence[Item] = ()) -> None:
+    def close(self, name: str, *, tokens: int, limit: int, items: Sequence[Item] = ()) -> None:
         """Record a section's tokens and items; it takes nothing more."""
         listed = items if isinstance(items, MessageItems) else with_parts_of(tokens, items)
-        self.sections[name] = Section(name, tokens, allotted, listed)
+        self.sections[name] = Section(name, tokens, limit, listed)
         self._wanted.pop(name, None)
         self.left -= tokens
 
@@ -119,12 +119,12 @@ def wishes(
     recalled += costs.text(layers.idle_note) + _BLOCK * sum(map(bool, (layers.idle_note, *blocks)))
     documents = sum(costs.text(plain(document).text) + _FRAMING for document in request.documents)
     facts = costs.text("\n".join(layers.facts))
-    recalled += max(facts - request.budget.ceiling("facts"), 0)
+    recalled += max(facts - request.budget.max_tokens("facts"), 0)
     return {
         "facts": facts,
-        "narrative": costs.text(layers.narrative),
-        "memory": recalled,
-        "running": sum(costs.messages(step.messages) for step in running),
+        "summary": costs.text(layers.narrative),
+        "recalled": recalled,
+        "current_turn": sum(costs.messages(step.messages) for step in running),
         "documents": documents + (_BLOCK if documents else 0),
         "history": costs.messages(before),
     }
@@ -157,14 +157,14 @@ class HistoryRoom:
         if view is not None and view.stale:
             return 0
         facts, narrative = (view.facts, view.narrative) if view else ((), "")
-        pinned = self.costs.text("\n".join(facts))
-        borrowed = min(max(pinned - self.budget.ceiling("facts"), 0), self.budget.lent_to_facts())
-        used = pinned + self.costs.text(narrative) + self.budget.ceiling("memory") - borrowed + 2 * _BLOCK
+        adopted = self.costs.text("\n".join(facts))
+        borrowed = min(max(adopted - self.budget.max_tokens("facts"), 0), self.budget.lent_to_facts())
+        used = adopted + self.costs.text(narrative) + self.budget.max_tokens("recalled") - borrowed + 2 * _BLOCK
         return max(self._reserved - used, 0)
 
     @property
     def _reserved(self) -> int:
-        most = sum(map(self.budget.ceiling, ("facts", "narrative", "memory")))
+        most = sum(map(self.budget.max_tokens, ("facts", "summary", "recalled")))
         return min(most, max(self.left, 0) // 2)
 
 
@@ -179,6 +179,6 @@ def history_room(request: Request, costs: Costs) -> HistoryRoom:
     draft = Draft(request, request.query, (request.system_prompt,) if request.system_prompt else ())
     fixed = draft.tokens(costs)
     documents = sum(costs.text(plain(document).text) for document in request.documents)
-    documents = min(documents, budget.ceiling("documents"))
+    documents = min(documents, budget.max_tokens("documents"))
     left = budget.input_tokens - REQUEST_OVERHEAD - costs.schemas(request) - fixed - documents
     return HistoryRoom(budget, left, costs)

@@ -36,8 +36,8 @@ from arc_common.tokens.selection import (
 __all__ = ["build_context_window"]
 
 TOO_LARGE = "no room for it"
-UNPINNED = "fact that is not pinned"
-NOT_NARRATED = "summary beyond its ceiling"
+NOT_ADOPTED = "fact that is not adopted"
+NOT_NARRATED = "summary beyond its limit"
 
 _KINDS = 4
 """What comes back shares its room: memories, artifacts and facts may take a quarter each, messages the rest."""
@@ -56,10 +56,11 @@ def build_context_window(
 ) -> ContextWindow:
     """Put a request together within its budget.
 
-    What is fixed comes first: system prompt, user message, schemas. The budget's sections share what is left, by floor,
-    ceiling and priority (`TokenBudget.allot`); what one leaves is lent to the next. With the default priorities turns
-    leave first, whole ones from the oldest on; then documents (best first; one that doesn't fit is passed over for the
-    next), then older messages of the running turn. The history's system messages stand in the one system message.
+    The system prompt, the user message and the schemas come first. The budget's sections share the rest, by
+    `min_tokens`, `max_tokens` and priority (`TokenBudget.allot`), and lend what they don't use. With the default
+    priorities turns leave first, whole ones from the oldest on; then documents (best first; one that doesn't fit is
+    passed over for the next), then older messages of the current turn. The history's system messages stand in the one
+    system message.
 
     Without a query in the request, the history's newest user message is the current one: it is there whole, what
     changes from turn to turn stands behind its text, and what follows it is the running turn.
@@ -146,13 +147,13 @@ class _Builder:
             self._notes.append("a stored system message was left out: no room for it")
 
     def remember(self) -> None:
-        """Pinned facts and summary, each within its share and both within half of the room: facts outlast the rest.
+        """Adopted facts and summary, each within its share and both within half of the room: facts outlast the rest.
 
         Facts that their own share has no room for take what the memory section lends them.
         """
         costs, layers = self._costs, self._layers
-        room_facts, room_narrative = self._sharing.room("facts"), self._sharing.room("narrative")
-        lent = min(self._sharing.room("memory"), self._request.budget.lent_to_facts())
+        room_facts, room_narrative = self._sharing.room("facts"), self._sharing.room("summary")
+        lent = min(self._sharing.room("recalled"), self._request.budget.lent_to_facts())
         narrative = layers.narrative_lines
         while layers.facts and costs.text("\n".join(layers.facts)) > room_facts + lent:
             layers = layers.with_fewer_facts()
@@ -169,23 +170,23 @@ class _Builder:
         facts = self._sharing.fill(replace(self._sharing.draft, facts=layers.facts))
         summary = self._sharing.fill(replace(self._sharing.draft, narrative=narrative))
         self._borrowed = min(max(facts - room_facts, 0), lent)
-        self._sharing.close("facts", tokens=facts, allotted=max(room_facts + lent, facts), items=fact_items(layers))
+        self._sharing.close("facts", tokens=facts, limit=max(room_facts + lent, facts), items=fact_items(layers))
         lines = [Item("summary", line) for line in narrative]
-        self._sharing.close("narrative", tokens=summary, allotted=max(room_narrative, summary), items=lines)
+        self._sharing.close("summary", tokens=summary, limit=max(room_narrative, summary), items=lines)
         missed = layers.narrative_lines[: len(layers.narrative_lines) - len(narrative)]
         self._pinned = frozenset(layers.fact_ids)
         self._omissions += [Omission("summary", None, costs.text(line), TOO_LARGE) for line in reversed(missed)]
-        pinned = zip(self._layers.facts, self._layers.fact_ids, strict=False)
+        adopted = zip(self._layers.facts, self._layers.fact_ids, strict=False)
         self._omissions += [
             Omission("fact", name, costs.text(line), TOO_LARGE)
-            for line, name in list(pinned)[::-1]
+            for line, name in list(adopted)[::-1]
             if name not in self._pinned
         ]
 
     def recall(self) -> None:
         """Fill in the memories, artifacts, facts and messages recalled for the question, and the idle note."""
-        most = self._request.budget.ceiling("memory")
-        room = max(min(self._sharing.room("memory"), most - self._borrowed), 0)
+        most = self._request.budget.max_tokens("recalled")
+        room = max(min(self._sharing.room("recalled"), most - self._borrowed), 0)
         noted = replace(self._sharing.draft, idle_note=self._layers.idle_note)
         spent = self._sharing.added(noted)
         if self._layers.idle_note and spent <= room:
@@ -208,7 +209,7 @@ class _Builder:
             for one in lines
             if one.id not in shown
         ]
-        self._sharing.close("memory", tokens=spent, allotted=room, items=items)
+        self._sharing.close("recalled", tokens=spent, limit=room, items=items)
 
     def _recall(self, lines: Sequence[RecalledLine], kind: RecalledKind, room: int) -> int:
         """Show the best of these lines that fit, and return what they cost."""
@@ -224,13 +225,13 @@ class _Builder:
 
     def run(self) -> None:
         """The running turn behind the user's message: all of it, or its newest steps."""
-        room = self._sharing.room("running")
+        room = self._sharing.room("current_turn")
         fitted = fit_exchanges(self._running, room, count=self._costs.message, shorten=self._shorten)
         self._running_messages = fitted.shown
         self._note_dropped([Dropped(message, "older step of the running turn") for message in reversed(fitted.dropped)])
         self._note_changed(fitted.changed)
         if self._running:
-            self._sharing.close("running", tokens=fitted.tokens, allotted=room, items=self._items(fitted.shown))
+            self._sharing.close("current_turn", tokens=fitted.tokens, limit=room, items=self._items(fitted.shown))
 
     def show(self) -> None:
         """Documents, best first."""
@@ -243,7 +244,7 @@ class _Builder:
             room=room,
         )
         shown = [_document(document, self._costs) for document in filled.documents]
-        self._sharing.close("documents", tokens=self._sharing.fill(filled), allotted=room, items=shown)
+        self._sharing.close("documents", tokens=self._sharing.fill(filled), limit=room, items=shown)
         kept = {id(document) for document in filled.documents}
         self._missed_documents = [
             Omission("document", item.id, item.tokens or 0, TOO_LARGE, item.score_parts)
@@ -270,7 +271,7 @@ class _Builder:
         tokens = self._costs.messages(selection.kept)
         self._note_changed(selection.changed)
         self._note_dropped(selection.dropped[::-1])
-        self._sharing.close("history", tokens=tokens, allotted=room, items=self._items(selection.kept))
+        self._sharing.close("history", tokens=tokens, limit=room, items=self._items(selection.kept))
 
     def _compress(self, room: int) -> None:
         """Before turns leave at the limit: what the chosen strategy makes of a history that comes near it."""
@@ -300,7 +301,7 @@ class _Builder:
         for name, tokens, items in (
             ("system", instructions, with_parts_of(instructions, system_items)),
             ("tools", self._schemas, with_parts_of(self._schemas, tools)),
-            ("query", asked, MessageItems([self._user], [asked])),
+            ("user_message", asked, MessageItems([self._user], [asked])),
         ):
             self._sharing.sections[name] = Section(name, tokens, limit, items)
         messages = (
@@ -320,7 +321,7 @@ class _Builder:
         receipt = receipt_of(
             [name for name in kept if name],
             [*self._omissions, *self._missed_documents, *passed_over],
-            rest={OLDER: unread, UNPINNED: self._not_shown(), NOT_NARRATED: self._layers.not_narrated},
+            rest={OLDER: unread, NOT_ADOPTED: self._not_shown(), NOT_NARRATED: self._layers.not_narrated},
             notes=self._notes,
             nearest=request.nearest,
             sections=sections,
@@ -337,7 +338,7 @@ class _Builder:
         return MessageItems(messages, list(map(self._costs.message, messages)))
 
     def _not_shown(self) -> LeftOut:
-        """The facts that are neither pinned nor recalled."""
+        """The facts that are neither adopted nor recalled."""
         shown = {fact.id for fact in self._sharing.draft.recalled}.union(self._layers.fact_ids)
         missed = [fact.tokens for fact in self._layers.recalled if fact.id not in shown]
         others = self._layers.not_recalled
@@ -355,7 +356,7 @@ class _Builder:
         ]
 
 
-_ORDER = ("system", "tools", "facts", "narrative", "history", "query", "memory", "documents", "running")
+_ORDER = ("system", "tools", "facts", "summary", "history", "user_message", "recalled", "documents", "current_turn")
 """The order of the sections in the request, as far as there is one."""
 
 

@@ -103,7 +103,7 @@ class Section:
 
     name: str
     tokens: int
-    allotted: int
+    limit: int
     items: Sequence[Item] = ()
 
 
@@ -192,7 +192,7 @@ class Receipt:
         topics = {"MEMORY_DEBUG": self.to_dict()}
         for topic, section, kinds in (
             ("RAG_DEBUG", "documents", ("document",)),
-            ("SEARCH_DEBUG", "memory", ("fact", "memory", "artifact", "recalled")),
+            ("SEARCH_DEBUG", "recalled", ("fact", "memory", "artifact", "recalled")),
         ):
             topics[topic] = {
                 "sections": [_section(found) for found in self.sections if found.name == section],
@@ -286,7 +286,7 @@ def _section(section: Section) -> dict[str, Any]:
         {"kind": item.kind, "id": item.id, "tokens": item.tokens, "score_parts": dict(item.score_parts)}
         for item in section.items
     ]
-    return {"name": section.name, "tokens": section.tokens, "allotted": section.allotted, "items": items}
+    return {"name": section.name, "tokens": section.tokens, "limit": section.limit, "items": items}
 
 
 def _omission(omission: Omission) -> dict[str, Any]:

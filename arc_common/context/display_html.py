@@ -11,12 +11,12 @@ COLORS = {
     "system": "#6272d9",
     "tools": "#957442",
     "facts": "#0f8b8d",
-    "narrative": "#b84fa5",
+    "summary": "#b84fa5",
     "history": "#36894f",
-    "query": "#c27000",
-    "memory": "#2e86c1",
+    "user_message": "#c27000",
+    "recalled": "#2e86c1",
     "documents": "#cb513d",
-    "running": "#7a8500",
+    "current_turn": "#7a8500",
 }
 """A colour for each section, with a contrast of at least 3 to the light and to the dark ground (WCAG 2.2, 1.4.11)."""
 
@@ -148,7 +148,7 @@ def _section(section: Section, messages: Mapping[int, Message]) -> str:
         f'<details class="{_class(section)}"><summary><span class="arc-key"></span>'
         f"<span>{escape(shares.title(section))}</span> "
         f'<span class="arc-dim">{shares.counted(len(section.items), "item")}</span>'
-        f'<span class="arc-tokens">{section.tokens:,} <span class="arc-dim">of {section.allotted:,}</span></span>'
+        f'<span class="arc-tokens">{section.tokens:,} <span class="arc-dim">of {section.limit:,}</span></span>'
         f"</summary>{items + more if shares.best_first(section) else more + items}</details>"
     )
 

@@ -19,12 +19,12 @@ _STYLES = {
     "system": "bright_black",
     "tools": "blue",
     "facts": "cyan",
-    "narrative": "magenta",
+    "summary": "magenta",
     "history": "green",
-    "query": "yellow",
-    "memory": "bright_blue",
+    "user_message": "yellow",
+    "recalled": "bright_blue",
     "documents": "red",
-    "running": "bright_magenta",
+    "current_turn": "bright_magenta",
 }
 """The terminal's own colours, so that they read on dark and on light ground."""
 
@@ -32,12 +32,12 @@ _LETTERS = {
     "system": "s",
     "tools": "t",
     "facts": "f",
-    "narrative": "n",
+    "summary": "n",
     "history": "h",
-    "query": "q",
-    "memory": "r",
+    "user_message": "q",
+    "recalled": "r",
     "documents": "d",
-    "running": "a",
+    "current_turn": "a",
 }
 """What tells sections apart where there is no colour."""
 
@@ -136,7 +136,7 @@ def _headline(section: Section, glyphs: _Glyphs) -> Table:
     line.add_column(no_wrap=True, style="dim")
     name = Text.assemble((glyphs.mark(section), _style(section)), " ", (shares.title(section), "bold"))
     items = shares.counted(len(section.items), "item")
-    line.add_row(name, f"{section.tokens:,}", f"of {section.allotted:,}, {items}")
+    line.add_row(name, f"{section.tokens:,}", f"of {section.limit:,}, {items}")
     return line
 
 

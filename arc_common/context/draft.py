@@ -39,17 +39,17 @@ class Layers:
     """What is remembered of a conversation besides the messages shown.
 
     Args:
-        facts: The pinned facts' lines.
+        facts: The adopted facts' lines.
         fact_ids: Their ids.
         narrative: The summary.
         instructions: System messages that summaries stand for.
-        recalled: Facts for this question, best first; pinned ones too.
+        recalled: Facts for this question, best first; adopted ones too.
         memories: Long-term memories for this question, best first.
         artifacts: What tools brought, for this question, best first.
         messages: Earlier messages for this question, best first.
-        importance: How much each of the pinned facts matters, from 0 to 1; none where that is not known.
-        not_recalled: The facts that are neither pinned nor recalled.
-        not_narrated: The summary's parts that its ceiling left no room for.
+        importance: How much each of the adopted facts matters, from 0 to 1; none where that is not known.
+        not_recalled: The facts that are neither adopted nor recalled.
+        not_narrated: The summary's parts that did not fit.
         boundary: The place of the last message that all this stands for; 0 for none.
         covered: How many messages those are.
         turn: The place of the current user message, or where it will stand; 0 where that is not known.
@@ -107,7 +107,7 @@ class Layers:
         return replace(self, memories=_fewer(self.memories))
 
     def with_fewer_facts(self) -> "Layers":
-        """Without a quarter of the pinned facts, the least important; of equal ones the earlier leave."""
+        """Without a quarter of the adopted facts, the least important; of equal ones the earlier leave."""
         weights = dict(enumerate(self.importance))
         order = sorted(range(len(self.facts)), key=lambda place: (weights.get(place, 0.0), place))
         kept = sorted(order[max(len(order) // 4, 1) :])
@@ -137,7 +137,7 @@ class Draft:
         request: What the caller brings.
         user: The current user message as it came; `None` where there is none.
         instructions: The system prompt and the conversation's own system messages.
-        facts: The pinned facts' lines.
+        facts: The adopted facts' lines.
         narrative: The summary's lines.
         idle_note: A word on how long ago the conversation was last active.
         memories: Long-term memories for this question.
@@ -163,7 +163,7 @@ class Draft:
     def system(self) -> Message | None:
         """All system text as one message: providers merge, hoist, reject or silently drop any further one."""
         texts = [text for text in self.instructions if text.strip()]
-        if self._memory and (self.request.facts_placement == "system" or self.user is None):
+        if self._memory and (self.request.facts_role == "system" or self.user is None):
             texts.append(self._memory)
         if self.request.placement == "system" or self.user is None:
             texts += self._volatile
@@ -174,7 +174,7 @@ class Draft:
         """The user's message; what changes from turn to turn stands behind its text, so that all before it stays."""
         if self.user is None:
             return None
-        blocks = [self._memory] if self._memory and self.request.facts_placement == "user" else []
+        blocks = [self._memory] if self._memory and self.request.facts_role == "user" else []
         if self.request.placement == "user":
             blocks += self._volatile
         return _appended(self.user, "\n\n".join(blocks)) if blocks else self.user
@@ -232,7 +232,7 @@ class Draft:
 
 
 def fact_items(layers: Layers) -> list[Item]:
-    """Return the pinned facts as items."""
+    """Return the adopted facts as items."""
     return [Item("fact", line, name) for line, name in zip_longest(layers.facts, layers.fact_ids)]
 
 

@@ -28,7 +28,7 @@ class Request:
         max_turns: At most so many turns of history; `None` for as many as fit.
         max_messages: At most so many messages of history; `None` for as many as fit.
         placement: Where what changes from turn to turn goes: behind the user's text, or into the system message.
-        facts_placement: Where facts and summary go: into the system message, or behind the user's text.
+        facts_role: Where facts and summary go: into the system message, or behind the user's text.
         nearest: How many of the things left out the receipt names one by one.
         compression: What is tried on a history that makes the request too large, before turns leave.
         compress_from: The share of the budget (above 1: the tokens) beyond which a request is too large in this sense.
@@ -43,7 +43,7 @@ class Request:
     max_turns: int | None = None
     max_messages: int | None = None
     placement: Literal["user", "system"] = "user"
-    facts_placement: Literal["system", "user"] = "system"
+    facts_role: Literal["system", "user"] = "system"
     nearest: int = NEAREST
     compression: CompressionStrategy | None = None
     compress_from: float = 0.8

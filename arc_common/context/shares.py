@@ -30,17 +30,17 @@ TITLES = {
     "system": "system prompt",
     "tools": "tools and schemas",
     "facts": "facts",
-    "narrative": "summary",
+    "summary": "summary",
     "history": "conversation",
-    "query": "user message",
-    "memory": "recalled",
+    "user_message": "user message",
+    "recalled": "recalled",
     "documents": "documents",
-    "running": "running turn",
+    "current_turn": "current turn",
 }
 """What the sections are called where people read them."""
 
-_BEST_FIRST = frozenset({"documents", "memory", "tools"})
-_SPOKEN = ("history", "query", "running")
+_BEST_FIRST = frozenset({"documents", "recalled", "tools"})
+_SPOKEN = ("history", "user_message", "current_turn")
 _NAME_CHARACTERS = 120
 _SCORES = 6
 

@@ -49,7 +49,7 @@ class ViewLimits:
     reserved: int = 0
     keep_opening: bool = False
     keep_newest: bool = False
-    layers: bool = True
+    include_summary: bool = True
 
     @property
     def unlimited(self) -> bool:
@@ -227,8 +227,8 @@ class _Builder:
             ("system", instructions + self._cost(leading), self._most, system),
             ("facts", block, self._room(newest), with_parts_of(block, remembered)),
             ("history", self._cost(spoken), self._available, self._items(spoken)),
-            ("query", self._cost(shown[turns:asked]), self._most, self._items(shown[turns:asked])),
-            ("running", self._cost(shown[asked:]), self._most, self._items(shown[asked:])),
+            ("user_message", self._cost(shown[turns:asked]), self._most, self._items(shown[turns:asked])),
+            ("current_turn", self._cost(shown[asked:]), self._most, self._items(shown[asked:])),
         )
         # Instructions and the newest turn are shown even where they exceed their room.
         return tuple(

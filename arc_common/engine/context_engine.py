@@ -29,7 +29,7 @@ from arc_common.tokens.compression import Chain, CompressionStrategy, strategy
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from arc_common.engine.documents import Corpus
+    from arc_common.engine.documents import DocumentIndex
     from arc_common.engine.memories import Memories
     from arc_common.memory.long_term.contradictions import Contradictions
     from arc_common.memory.summaries.service import HierarchicalMemory
@@ -89,7 +89,7 @@ class ContextEngine:
                 `settings.context.compression` names.
             contradiction_detector: Tells which facts and memories a new one ends, in place of the rules; an entailment
                 model, for example. Whenever it fails, the rules decide.
-            settings: The knobs; by default those of the environment.
+            settings: The settings; by default those of the environment.
             observer: Receives counts and times.
             on_save_error: Called when `save_turn` could not save.
             clock: Gives the time with zone.
@@ -145,7 +145,7 @@ class ContextEngine:
 
     @property
     def settings(self) -> "ArcSettings":
-        """The knobs it was opened with."""
+        """The settings it was opened with."""
         return self._runtime.settings
 
     @property
@@ -184,7 +184,7 @@ class ContextEngine:
         return Session(self._runtime, key)
 
     @property
-    def documents(self) -> "Corpus":
+    def documents(self) -> "DocumentIndex":
         """The default caller's documents; `.of(caller_id=…, user_id=…)` gives another's. Does no I/O.
 
         Once there are any, `session.context` retrieves those that the turn is about (see `settings.rag.enabled`).
@@ -194,17 +194,17 @@ class ContextEngine:
         """
         return self.documents_of("default")
 
-    def documents_of(self, caller_id: str, *, user_id: str | None = None) -> "Corpus":
+    def documents_of(self, caller_id: str, *, user_id: str | None = None) -> "DocumentIndex":
         """The documents of a caller, or of one of its users alone. Does no I/O.
 
         Raises:
             InvalidInputError: An id is empty or too long, or `require_scope` is set and no caller is named.
         """
-        from arc_common.engine.documents import Corpus  # noqa: PLC0415 - the index takes a while to import
+        from arc_common.engine.documents import DocumentIndex  # noqa: PLC0415 - the index takes a while to import
         from arc_common.protocols.search_index import Scope  # noqa: PLC0415 - the same
 
         self._runtime.check_caller(caller_id)
-        return Corpus(self._runtime, Scope(caller_id, user_id))
+        return DocumentIndex(self._runtime, Scope(caller_id, user_id))
 
     def memories(
         self, *, user_id: str | None = None, session_id: str | None = None, caller_id: str = "default"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from arc_common.protocols import QueryTransformer, Reranker, Retriever
 
 
-class Corpus:
+class DocumentIndex:
     """The documents of one caller, or of one of its users, found by their words and, with an embedder, their meaning.
 
     Each method has an async form. What one scope holds, no other sees.
@@ -41,14 +41,14 @@ class Corpus:
         self._runtime = runtime
         self._scope = scope
 
-    def of(self, *, caller_id: str = "default", user_id: str | None = None) -> "Corpus":
+    def of(self, *, caller_id: str = "default", user_id: str | None = None) -> "DocumentIndex":
         """Those of another caller, or of one of its users alone. Does no I/O.
 
         Raises:
             InvalidInputError: An id is empty or too long, or `require_scope` is set and no caller is named.
         """
         self._runtime.check_caller(caller_id)
-        return Corpus(self._runtime, Scope(caller_id, user_id))
+        return DocumentIndex(self._runtime, Scope(caller_id, user_id))
 
     @property
     def index(self) -> HybridIndex:
@@ -171,14 +171,14 @@ class Corpus:
         return self.index.find(query, top_k=top_k, filters=filters, cosines=cosines)
 
 
-def beside_each_other(runtime: "Runtime", scopes: Mapping[str, Scope]) -> dict[str, Corpus]:
+def beside_each_other(runtime: "Runtime", scopes: Mapping[str, Scope]) -> dict[str, DocumentIndex]:
     """The corpora of these scopes as the sources of one turn: what each finds is scored by what all of them hold.
 
     A question is searched for once, whichever of them is asked first.
     """
     if len(scopes) == 1:
-        return {name: Corpus(runtime, scope) for name, scope in scopes.items()}
-    together = _Together({name: Corpus(runtime, scope).index for name, scope in scopes.items()})
+        return {name: DocumentIndex(runtime, scope) for name, scope in scopes.items()}
+    together = _Together({name: DocumentIndex(runtime, scope).index for name, scope in scopes.items()})
     return {name: _Beside(runtime, scope, name, together) for name, scope in scopes.items()}
 
 
@@ -200,7 +200,7 @@ class _Together:
         return self._found[asked][name]
 
 
-class _Beside(Corpus):
+class _Beside(DocumentIndex):
     """A corpus that is searched together with others."""
 
     def __init__(self, runtime: "Runtime", scope: Scope, name: str, together: _Together) -> None:
@@ -216,7 +216,7 @@ class _Beside(Corpus):
         filters: Mapping[str, Any] | Filter | None = None,
         cosines: bool = False,
     ) -> Found:
-        """See `Corpus`."""
+        """See `DocumentIndex`."""
         return self._together.found(self._name, query, top_k=top_k, filters=filters, cosines=cosines)
 
 
@@ -286,7 +286,7 @@ def _reranker(runtime: "Runtime", sources: "Sequence[Retriever]") -> "Reranker":
     if rag.reranker == "keyword":
         return KeywordWeightedReranker(weight=rag.keyword_weight, top_k=rag.rerank_top_k)
     if rag.reranker == "bm25":
-        own = [source.index for source in sources if isinstance(source, Corpus)]
+        own = [source.index for source in sources if isinstance(source, DocumentIndex)]
         statistics = JointStatistics(own) if len(own) == len(sources) else None
         return BM25Reranker(statistics=statistics, top_k=rag.rerank_top_k)
     if rag.reranker == "diversity":
@@ -353,7 +353,7 @@ def _has_documents(runtime: "Runtime", scope: Scope) -> bool:
     """
     if runtime.settings.rag.enabled or runtime.has_documents.get(scope):
         return True
-    if Corpus(runtime, scope).count() == 0:
+    if DocumentIndex(runtime, scope).count() == 0:
         return False
     runtime.has_documents[scope] = True
     return True

@@ -70,7 +70,9 @@ def replay(runtime: Runtime, key: SessionKey, *, turn: int | None, budget: Token
     if view is not None and not runtime.settings.conversation.window_is_set:
         request = replace(request, max_turns=None, max_messages=None)
     layers = replace(_layers(runtime, key, view, asked.message.text), idle_note=idle_note(runtime, request, messages))
-    if view is not None and budget.ceiling("memory"):  # without one, what the turn showed itself is not known any more
+    if view is not None and budget.max_tokens(
+        "recalled"
+    ):  # without one, what the turn showed itself is not known any more
         layers, missed = with_recollections(
             runtime,
             key,
@@ -78,7 +80,7 @@ def replay(runtime: Runtime, key: SessionKey, *, turn: int | None, budget: Token
             replace(layers, turn=asked.seq),
             shown={message.id for message in messages if message.id},
             hidden=view.covered,
-            room=budget.ceiling("memory"),
+            room=budget.max_tokens("recalled"),
         )
         notes = (*notes, *missed)
     if shown[-1] is asked:  # without tools at work the question comes to a stored history, as `Session.context` has it

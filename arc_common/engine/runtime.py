@@ -255,7 +255,7 @@ class Runtime:
             max_turns=max_turns,
             max_messages=max_messages,
             placement=settings.context.placement,
-            facts_placement=settings.context.facts_placement,
+            facts_role=settings.context.facts_role,
             nearest=settings.context.receipt_misses,
             compression=self.compression,
             compress_from=settings.conversation.compression_threshold,
@@ -266,10 +266,10 @@ class Runtime:
         settings = self.settings
         shares = settings.budget
         sections = {
-            "facts": replace(DEFAULT_SECTIONS["facts"], ceiling=shares.facts, share=shares.facts_share),
-            "narrative": replace(DEFAULT_SECTIONS["narrative"], ceiling=settings.summary.max_narrative_tokens),
-            "memory": replace(DEFAULT_SECTIONS["memory"], ceiling=shares.memory),
-            "documents": replace(DEFAULT_SECTIONS["documents"], ceiling=shares.documents),
+            "facts": replace(DEFAULT_SECTIONS["facts"], max_tokens=shares.facts, share=shares.facts_share),
+            "summary": replace(DEFAULT_SECTIONS["summary"], max_tokens=settings.summary.max_tokens),
+            "recalled": replace(DEFAULT_SECTIONS["recalled"], max_tokens=shares.recalled),
+            "documents": replace(DEFAULT_SECTIONS["documents"], max_tokens=shares.documents),
         }
         budget = TokenBudget(settings.budget.context_window, settings.budget.output_reserve, sections)
         most = settings.conversation.max_context_tokens

@@ -158,7 +158,7 @@ class Session:
         keep_newest: bool = False,
         following: Sequence[Message] = (),
         count: Callable[[Message], int] | None = None,
-        layers: bool = True,
+        include_summary: bool = True,
         query: str = "",
     ) -> list[Message]:
         """The newest whole turns that fit all limits together: see `select_window` for what holds.
@@ -180,10 +180,10 @@ class Session:
                 newest exchange, if need be shortened, also where `reserved` leaves no room for them.
             following: Messages behind the stored ones that aren't stored themselves.
             count: Counts a message; by default the engine's counter does, once, when the message is stored.
-            layers: Whether facts and summary stand in front, in place of the messages that they were made from.
+            include_summary: Whether facts and summary stand in front, in place of their messages.
             query: What the user asks; by default the newest user message, while it waits for an answer. Behind facts
-                and summary stands what comes back for it, within the budget's ceiling for memories and a quarter of
-                the limit. None of it without layers.
+                and summary stands what comes back for it, within the budget's limit for recalled items and a quarter of
+                the limit. None of it without `include_summary`.
 
         Raises:
             BudgetExceededError: With `keep_newest`: the newest user message, with the system messages at the start, is
@@ -209,7 +209,7 @@ class Session:
             reserved,
             keep_opening=keep_opening,
             keep_newest=keep_newest,
-            layers=layers,
+            include_summary=include_summary,
         )
         with replying():
             return self._reader().view(limits, following=following, count=count, query=query)
@@ -225,7 +225,7 @@ class Session:
         keep_newest: bool = False,
         following: Sequence[Message] = (),
         count: Callable[[Message], int] | None = None,
-        layers: bool = True,
+        include_summary: bool = True,
         query: str = "",
     ) -> list[Message]:
         """Async form of `window`."""
@@ -239,7 +239,7 @@ class Session:
             keep_newest=keep_newest,
             following=following,
             count=count,
-            layers=layers,
+            include_summary=include_summary,
             query=query,
         )
 

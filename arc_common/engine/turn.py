@@ -201,7 +201,7 @@ class Reader:
             return query if query.strip() else _unanswered([*read, *following])
 
         with timed(runtime.observer, "context.load"):
-            loaded = self._summarised(self._view_room(available), question)[0] if limits.layers else None
+            loaded = self._summarised(self._view_room(available), question)[0] if limits.include_summary else None
             if loaded is None and self._log is not None:
                 loaded = self._log.load(
                     max_turns=limits.max_turns,
@@ -211,7 +211,7 @@ class Reader:
                 )
         if loaded is None:
             return []
-        if limits.layers:
+        if limits.include_summary:
             loaded = self._recollected_in_view(loaded, question(loaded.messages), room=available // 4)
             said = [*loaded.messages, *following]
             asked = not said or said[-1].role is Role.ASSISTANT  # then the question comes behind the view
@@ -248,7 +248,7 @@ class Reader:
 
     def _recollected_in_view(self, loaded: LoadedHistory, query: str, *, room: int) -> LoadedHistory:
         """What was loaded, with what comes back for a question in at most so many tokens; nothing without one."""
-        room = min(room, self._runtime.default_budget().ceiling("memory"))
+        room = min(room, self._runtime.default_budget().max_tokens("recalled"))
         if not query.strip() or not room:
             return replace(loaded, layers=replace(loaded.layers, recalled=()))
         layers, notes = self._recollections(query, loaded, is_whole=True, room=room)
@@ -316,7 +316,7 @@ class Reader:
             loaded: The history.
             is_whole: Whether there are no stored messages besides those that it speaks of.
         """
-        room = request.budget.ceiling("memory")
+        room = request.budget.max_tokens("recalled")
         if self._key is None or not room:
             return loaded
         query = request.query or current_turn(loaded.messages).user

@@ -102,7 +102,7 @@ def choose(
         question: What the user says.
         tools: Snippets that were found, with the scores that they were found with.
         facts: Facts that may be about the question, best first.
-        settings: The knobs.
+        settings: The settings.
     """
     terms = asked_terms(question)
     stated = [

@@ -22,9 +22,9 @@ def render_conversation(messages: Sequence[Message], *, max_characters: int) -> 
     """
     said = [(_speaker(message), _content(message)) for message in messages if message.role is not Role.SYSTEM]
     said = [(speaker, content) for speaker, content in said if content]
-    ceiling = _ceiling([len(content) for _, content in said], max_characters)
+    most = _longest([len(content) for _, content in said], max_characters)
     return "\n".join(
-        f"[{speaker}]: {_without_middle(content, ceiling)}".replace("\n", "\n    ") for speaker, content in said
+        f"[{speaker}]: {_without_middle(content, most)}".replace("\n", "\n    ") for speaker, content in said
     )
 
 
@@ -60,7 +60,7 @@ def _one_line(text: str | None) -> str:
     return " ".join((text or "").split())
 
 
-def _ceiling(lengths: Sequence[int], total: int) -> int:
+def _longest(lengths: Sequence[int], total: int) -> int:
     """The most that each may have so that together they have no more than `total`: long ones give, short ones don't."""
     left, count = total, len(lengths)
     for length in sorted(lengths):

@@ -101,7 +101,7 @@ class View:
         version: 1 for the first adoption, one more for each further one.
         boundary: The `seq` of the last message that summaries stand for; 0 for none.
         covered: How many messages those are.
-        facts: The pinned facts' lines, as shown.
+        facts: The adopted facts' lines, as shown.
         fact_ids: Their ids.
         narrative: The narratives, as shown.
         instructions: The texts of system messages that lie before the boundary: they are always shown.

@@ -47,7 +47,7 @@ class HyDEQueryTransformer:
 
     Args:
         chat_model: The model. A `GuardedChatModel` is used as it is, so that several users share its breaker.
-        settings: The knobs (`model_calls`).
+        settings: The settings (`model_calls`).
         observer: Receives counts.
     """
 
@@ -82,7 +82,7 @@ class ConversationAwareQueryTransformer:
     Args:
         chat_model: The model. A `GuardedChatModel` is used as it is, so that several users share its breaker.
         max_history_turns: The last turns that it sees.
-        settings: The knobs (`model_calls`).
+        settings: The settings (`model_calls`).
         observer: Receives counts.
     """
 

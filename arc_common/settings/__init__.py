@@ -1,4 +1,4 @@
-"""Every knob of arc: its unit, its default, its bounds and its environment names."""
+"""Every setting of arc: its unit, its default, its bounds and its environment names."""
 
 from arc_common.exceptions import hide_password
 from arc_common.settings.base import SecretUrl

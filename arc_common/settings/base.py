@@ -54,13 +54,13 @@ _BOUNDS = (("ge", "≥"), ("gt", ">"), ("le", "≤"), ("lt", "<"))
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentAlias:
-    """A further environment name of a knob, in its annotation; the knob's own `ARC_` name wins over it."""
+    """A further environment name of a setting, in its annotation; the setting's own `ARC_` name wins over it."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Knob:
+class SettingSpec:
     """One setting: where it stands in its model, and what the model says about it."""
 
     path: tuple[str, ...]
@@ -130,20 +130,24 @@ def environment_name(path: Iterable[str]) -> str:
 
 @cache
 def groups_of(model: type[BaseModel]) -> Mapping[str, type[BaseModel]]:
-    """The model's groups of knobs, by name."""
+    """The model's groups of settings, by name."""
     kinds = {name: field.annotation for name, field in model.model_fields.items()}
     return {name: kind for name, kind in kinds.items() if isinstance(kind, type) and issubclass(kind, BaseModel)}
 
 
 @cache
-def knobs_of(model: type[BaseModel]) -> Mapping[tuple[str, ...], Knob]:
-    """Every knob of the model and of its groups, by path, in the order in which they are written."""
-    knobs: dict[tuple[str, ...], Knob] = {}
+def settings_of(model: type[BaseModel]) -> Mapping[tuple[str, ...], SettingSpec]:
+    """Every setting of the model and of its groups, by path, in the order in which they are written."""
+    settings: dict[tuple[str, ...], SettingSpec] = {}
     for name, field in model.model_fields.items():
         group = groups_of(model).get(name)
-        inner = {(name, *path): knob.field for path, knob in knobs_of(group).items()} if group else {(name,): field}
-        knobs.update((path, Knob(path, of)) for path, of in inner.items())
-    return knobs
+        inner = (
+            {(name, *path): setting.field for path, setting in settings_of(group).items()}
+            if group
+            else {(name,): field}
+        )
+        settings.update((path, SettingSpec(path, of)) for path, of in inner.items())
+    return settings
 
 
 def closest(name: str, names: Iterable[str]) -> str | None:
@@ -172,21 +176,21 @@ def configuration_error(
     for found in error.errors(include_url=False):
         path = tuple(str(step) for step in found["loc"])
         origin = None if _is_given(given, path) else _origin(path, names)
-        knob = next((knobs_of(model)[path[:n]] for n in (2, 1) if path[:n] in knobs_of(model)), None)
+        setting = next((settings_of(model)[path[:n]] for n in (2, 1) if path[:n] in settings_of(model)), None)
         if found["type"] == "extra_forbidden":
             lines.append(str(unknown_setting(path, found["input"], model, origin=origin)))
-        elif knob is None:
+        elif setting is None:
             lines.append(str(not_a_group(path, found["input"], model, origin=origin)))
         else:
             reason = found.get("ctx", {}).get("error")
-            lines.append(_line(knob, origin, found["input"], str(reason) if reason else knob.allowed))
+            lines.append(_line(setting, origin, found["input"], str(reason) if reason else setting.allowed))
     return ConfigurationError("\n".join(lines))
 
 
 def unknown_setting(
     path: Path, value: object, model: type[BaseModel], *, origin: str | None = None
 ) -> ConfigurationError:
-    """There is no such setting. The value is shown only where it can't be a secret: beside a near name of a plain knob.
+    """Return the error for an unknown setting. It shows the value only beside a near name of a setting without secrets.
 
     Args:
         path: Where the setting would be.
@@ -199,8 +203,8 @@ def unknown_setting(
     known: dict[str, bool] = {}  # each name that could have been meant, and whether its value is secret
     for group_name, of in groups_of(model).items():
         known[environment_name([group_name]) if in_environment else group_name] = _holds_secret(of)
-    for known_path, knob in knobs_of(model).items():
-        known[environment_name(known_path) if in_environment else knob.name] = knob.secret
+    for known_path, setting in settings_of(model).items():
+        known[environment_name(known_path) if in_environment else setting.name] = setting.secret
     meant = closest(name, known)
     hint = f"; did you mean {meant}?" if meant else "."
     group = groups_of(model).get(path[0]) if len(path) > 1 else None
@@ -228,13 +232,13 @@ def not_a_group(path: Path, value: object, model: type[BaseModel], *, origin: st
     )
 
 
-def _line(knob: Knob, origin: str | None, value: object, expected: str) -> str:
-    shown = hide_password(value) if knob.kind is SecretUrl and isinstance(value, str) else value
-    return f"{_named(knob.name, origin)}: got {_shown(shown, knob.kind is not SecretStr)}, expected {expected}"
+def _line(setting: SettingSpec, origin: str | None, value: object, expected: str) -> str:
+    shown = hide_password(value) if setting.kind is SecretUrl and isinstance(value, str) else value
+    return f"{_named(setting.name, origin)}: got {_shown(shown, setting.kind is not SecretStr)}, expected {expected}"
 
 
 def _holds_secret(group: type[BaseModel]) -> bool:
-    return any(knob.secret for knob in knobs_of(group).values())
+    return any(setting.secret for setting in settings_of(group).values())
 
 
 def _named(name: str, origin: str | None) -> str:
@@ -288,7 +292,7 @@ class Immutable:
 
 
 class Group(Immutable, BaseModel):
-    """Some knobs that belong together. Immutable; unknown names are refused."""
+    """Some settings that belong together. Immutable; unknown names are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, allow_inf_nan=False)
 

@@ -1,4 +1,4 @@
-"""Reads the environment for a settings model: `ARC_GROUP__KNOB`, `ARC_GROUP` as JSON, and the knobs' aliases."""
+"""Reads the environment for a settings model: `ARC_GROUP__SETTING`, `ARC_GROUP` as JSON, and the settings' aliases."""
 
 import json
 import os
@@ -9,7 +9,15 @@ from typing import Any
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource
 
-from arc_common.settings.base import PREFIX, Knob, environment_name, groups_of, knobs_of, not_a_group, unknown_setting
+from arc_common.settings.base import (
+    PREFIX,
+    SettingSpec,
+    environment_name,
+    groups_of,
+    not_a_group,
+    settings_of,
+    unknown_setting,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +51,8 @@ class EnvironmentSource(PydanticBaseSettingsSource):
     """The settings that environment variables give.
 
     - Names are read case-insensitively; a variable that is empty counts as not set.
-    - `ARC_GROUP__KNOB` wins over the same knob in `ARC_GROUP`'s JSON object, which wins over an alias.
-    - `none` (any case) is None where a knob allows that.
+    - `ARC_GROUP__SETTING` wins over the same setting in `ARC_GROUP`'s JSON object, which wins over an alias.
+    - `none` (any case) is None where a setting allows that.
     - A name with the prefix that is no setting, and JSON that is no object, are refused. pydantic-settings' own
       source passes over the former, so that a misspelt name would change nothing and say nothing.
 
@@ -67,8 +75,8 @@ class EnvironmentSource(PydanticBaseSettingsSource):
         self._refuse_unknown(variables)
         for name in groups_of(settings_cls):
             self._read_group(name, variables)
-        for knob in knobs_of(settings_cls).values():
-            self._read_knob(knob, variables)
+        for setting in settings_of(settings_cls).values():
+            self._read_setting(setting, variables)
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:  # noqa: ARG002 - theirs
         """The value found for one field of the model."""
@@ -79,7 +87,7 @@ class EnvironmentSource(PydanticBaseSettingsSource):
         return self.values
 
     def _refuse_unknown(self, variables: Mapping[str, str]) -> None:
-        paths = [*knobs_of(self.settings_cls), *((name,) for name in groups_of(self.settings_cls))]
+        paths = [*settings_of(self.settings_cls), *((name,) for name in groups_of(self.settings_cls))]
         known = {environment_name(path) for path in paths}
         for name, text in variables.items():
             if name.startswith(PREFIX) and name not in known:
@@ -100,15 +108,15 @@ class EnvironmentSource(PydanticBaseSettingsSource):
         self.values[group] = value
         self.names |= {(group, inner): name for inner in value}
 
-    def _read_knob(self, knob: Knob, variables: Mapping[str, str]) -> None:
-        own, *aliases = knob.environment_names
-        names = [own] if knob.path in self.names else [own, *aliases]
+    def _read_setting(self, setting: SettingSpec, variables: Mapping[str, str]) -> None:
+        own, *aliases = setting.environment_names
+        names = [own] if setting.path in self.names else [own, *aliases]
         name = next((name for name in names if name in variables), None)
         if name is None:
             return
         text = variables[name]
         inner = self.values
-        for step in knob.path[:-1]:
+        for step in setting.path[:-1]:
             inner = inner.setdefault(step, {})
-        inner[knob.path[-1]] = None if knob.optional and text.strip().lower() == "none" else text
-        self.names[knob.path] = name
+        inner[setting.path[-1]] = None if setting.optional and text.strip().lower() == "none" else text
+        self.names[setting.path] = name

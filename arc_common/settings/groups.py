@@ -1,7 +1,7 @@
-"""The knobs of what a model gets to see, group by group.
+"""The settings of what a model gets to see, group by group.
 
 A number's description begins with its unit ("Tokens: …"). Defaults are the design's. Where services that use an alias
-are known by another default, the comment at the knob says why arc's stands.
+are known by another default, the comment at the setting says why arc's stands.
 """
 
 from typing import Annotated, Literal, TypeAlias
@@ -241,7 +241,7 @@ class ConversationSettings(Group):
 class BudgetSettings(Group):
     """How a request's tokens are shared out. What a section does not use is lent to the others; history is the rest.
 
-    The narratives' ceiling is `summary.max_narrative_tokens`.
+    The summary's limit is `summary.max_tokens`.
     """
 
     context_window: int = Field(
@@ -252,13 +252,13 @@ class BudgetSettings(Group):
         ge=0,
         description="Tokens: kept free for the answer. None: 4,096 or a quarter of the window, the lesser.",
     )
-    documents: int = Field(default=4_000, ge=0, description="Tokens: ceiling of the retrieved documents.")
-    memory: Annotated[int, EnvironmentAlias("RAG_PER_TURN_MEMORY_BUDGET_TOKENS")] = Field(
-        default=800, ge=0, description="Tokens: ceiling of memories, artifacts and recalled messages together."
+    documents: int = Field(default=4_000, ge=0, description="Tokens: at most for the retrieved documents.")
+    recalled: Annotated[int, EnvironmentAlias("RAG_PER_TURN_MEMORY_BUDGET_TOKENS")] = Field(
+        default=800, ge=0, description="Tokens: at most for memories, artifacts and recalled messages together."
     )
-    facts: int = Field(default=1_000, ge=0, description="Tokens: ceiling of the pinned facts.")
+    facts: int = Field(default=1_000, ge=0, description="Tokens: at most for the adopted facts.")
     facts_share: float = Field(
-        default=0.15, ge=0, le=1, description="Share: of the input that pinned facts may take at most."
+        default=0.15, ge=0, le=1, description="Share: of the input that adopted facts may take at most."
     )
 
     @field_validator("output_reserve")
@@ -277,7 +277,7 @@ class ContextSettings(Group):
         default="user",
         description="Where memories, recalled messages and documents go: after the user's text, or system.",
     )
-    facts_placement: Literal["system", "user"] = Field(
+    facts_role: Literal["system", "user"] = Field(
         default="system", description="Where facts and summary go: into the system message, or with the user's text."
     )
     compression: Annotated[tuple[Strategy, ...], BeforeValidator(_split)] = Field(
@@ -316,8 +316,8 @@ class SummarySettings(Group):
         default=8_000, ge=0, description="Tokens: as long as those messages have no more than these, they may be more."
     )
     # Services that read this name default to 400: for one summary text. These 500 hold eras, blocks and leaves.
-    max_narrative_tokens: Annotated[int, EnvironmentAlias("CONVO_SUMMARY_MAX_TOKENS")] = Field(
-        default=500, ge=0, description="Tokens: ceiling of all narratives in the prompt together."
+    max_tokens: Annotated[int, EnvironmentAlias("CONVO_SUMMARY_MAX_TOKENS")] = Field(
+        default=500, ge=0, description="Tokens: at most for the summary in the prompt."
     )
     # With leaves of 16 messages and blocks read anew 500 turns at 4,000 cost 513 thousand, of which 195 are the
     # summariser's; so 387 and 111 (benchmarks/prompt_cache.py). Small leaves repeat instructions and known facts, and
@@ -334,12 +334,12 @@ class SummarySettings(Group):
         description="Messages: about as many go into one summary call at most; 16 where high_water_tokens is less than "
         "leaf_tokens, so that messages leave by their number.",
     )
-    leaf_narrative_tokens: int = Field(default=60, ge=1, description="Tokens: ceiling of the narrative of one leaf.")
+    leaf_narrative_tokens: int = Field(default=60, ge=1, description="Tokens: at most for the narrative of one leaf.")
     block_narrative_tokens: int = Field(
-        default=80, ge=1, description="Tokens: ceiling of the narrative of four leaves."
+        default=80, ge=1, description="Tokens: at most for the narrative of four leaves."
     )
     era_narrative_tokens: int = Field(
-        default=120, ge=1, description="Tokens: ceiling of an era's line, made from blocks."
+        default=120, ge=1, description="Tokens: at most for an era's line, made from blocks."
     )
     reread_for_blocks: bool = Field(
         default=False,
@@ -366,7 +366,7 @@ class FactSettings(Group):
     related_tokens: int = Field(
         default=1_000,
         ge=0,
-        description="Tokens: ceiling of the existing facts that are shown to a summary call for merging.",
+        description="Tokens: at most for the existing facts that are shown to a summary call for merging.",
     )
 
 
@@ -395,7 +395,7 @@ class RecallSettings(Group):
         default="session",
         description="Search this session, or all of the user's; those from before a change of it once they are used.",
     )
-    top_k: int = Field(default=30, ge=1, description="Messages: recalled at most; budget.memory is the other limit.")
+    top_k: int = Field(default=30, ge=1, description="Messages: recalled at most; budget.recalled is the other limit.")
     window_terms: int = Field(
         default=60, ge=0, description="Terms: a message is indexed with neighbours until it has these."
     )
@@ -450,10 +450,10 @@ class RagSettings(Group):
         default=5, ge=1, description="Documents: left by a reranker."
     )
     max_context_tokens: int = Field(
-        default=4_000, ge=0, description="Tokens: ceiling of the context built from documents."
+        default=4_000, ge=0, description="Tokens: at most for the context built from documents."
     )
     chunk_size: Annotated[int, EnvironmentAlias("RAG_CHUNK_SIZE")] = Field(
-        default=300, ge=1, description="Tokens: ceiling of one chunk."
+        default=300, ge=1, description="Tokens: at most for one chunk."
     )
     chunk_overlap: Annotated[int, EnvironmentAlias("RAG_CHUNK_OVERLAP")] = Field(
         default=50,

@@ -1,4 +1,4 @@
-"""ArcSettings: all knobs together, read from constructor and environment when it is made."""
+"""ArcSettings: all settings together, read from constructor and environment when it is made."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ from pydantic_settings import (
 )
 
 from arc_common.exceptions import ConfigurationError
-from arc_common.settings.base import PREFIX, Immutable, Url, configuration_error, knobs_of
+from arc_common.settings.base import PREFIX, Immutable, Url, configuration_error, settings_of
 from arc_common.settings.environment import EnvironmentSource
 from arc_common.settings.groups import (
     ArchiveSettings,
@@ -41,10 +41,10 @@ __all__ = ["ArcSettings", "SettingDescription", "describe_settings"]
 
 
 class ArcSettings(Immutable, BaseSettings):
-    """Every knob of arc, read when it is made, and immutable from then on.
+    """Every setting of arc, read when it is made, and immutable from then on.
 
     - A constructor argument wins over `ARC_…` in the environment, that over an alias, that over the default. A group
-      given as a mapping is merged knob by knob; a group object replaces the whole group.
+      given as a mapping is merged setting by setting; a group object replaces the whole group.
     - In the environment `summary.enabled` is `ARC_SUMMARY__ENABLED`; `ARC_SUMMARY` may hold the group as a JSON
       object. `none` is None. An empty variable counts as not set.
     - A `.env` file is read only when asked for: `ArcSettings(_env_file=".env")`; the environment wins over it.
@@ -172,7 +172,7 @@ class ArcSettings(Immutable, BaseSettings):
 
 @dataclass(frozen=True, slots=True)
 class SettingDescription:
-    """One knob, as `arc settings` prints it.
+    """One setting, as `arc settings` prints it.
 
     Args:
         name: As in Python: `summary.enabled`.
@@ -180,7 +180,7 @@ class SettingDescription:
         allowed: Its type and bounds in words.
         description: What it does; a number's begins with its unit.
         default: The value that it has when nothing sets it.
-        in_use: Whether anything reads it; a knob that is not in use is accepted and checked, and changes nothing yet.
+        in_use: Whether anything reads it; otherwise it is accepted and checked, and changes nothing yet.
     """
 
     name: str
@@ -192,15 +192,15 @@ class SettingDescription:
 
 
 def describe_settings() -> list[SettingDescription]:
-    """Every knob, derived from the model, in its order. Reads no environment."""
+    """Every setting, derived from the model, in its order. Reads no environment."""
     return [
         SettingDescription(
-            name=knob.name,
-            environment_names=knob.environment_names,
-            allowed=knob.allowed,
-            description=knob.field.description or "",
-            default=knob.field.get_default(),
-            in_use=knob.name not in NOT_USED_YET,
+            name=setting.name,
+            environment_names=setting.environment_names,
+            allowed=setting.allowed,
+            description=setting.field.description or "",
+            default=setting.field.get_default(),
+            in_use=setting.name not in NOT_USED_YET,
         )
-        for knob in knobs_of(ArcSettings).values()
+        for setting in settings_of(ArcSettings).values()
     ]

@@ -1,4 +1,4 @@
-"""The knobs that nothing reads yet. `arc settings` says so; who makes one act takes it from the list."""
+"""The settings that nothing reads yet. `arc settings` says so; who makes one act takes it from the list."""
 
 __all__ = ["NOT_USED_YET"]
 

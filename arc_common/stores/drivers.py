@@ -25,7 +25,7 @@ from arc_common.stores.schema import SHOW_POSTINGS
 
 @dataclass(frozen=True, slots=True)
 class SqlOptions:
-    """The knobs of SQL storage. Those of the pool apply to PostgreSQL only, and not to an `Engine` that was passed in.
+    """The settings of SQL storage. Those of the pool apply to PostgreSQL only, and not to an `Engine` of yours.
 
     Args:
         pool_size: Connections to PostgreSQL.

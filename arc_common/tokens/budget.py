@@ -41,23 +41,23 @@ class SectionBudget:
     """What one section of a request may take.
 
     Args:
-        floor: Tokens that are kept for it before any other section gets more than its own floor.
-        ceiling: The most tokens that it takes, however much is free; `None` for no limit.
+        min_tokens: Tokens that are kept for it before any other section gets more than its own `min_tokens`.
+        max_tokens: The most tokens that it takes, however much is free; `None` for no limit.
         share: The most that it takes as a share of the whole input; `None` for no limit.
         priority: Who is served first when not all get what they want: larger comes first.
     """
 
-    floor: int = 0
-    ceiling: int | None = None
+    min_tokens: int = 0
+    max_tokens: int | None = None
     share: float | None = None
     priority: int = 0
 
     def __post_init__(self) -> None:
-        _check("floor", self.floor)
-        if self.ceiling is not None:
-            _check("ceiling", self.ceiling)
-            if self.floor > self.ceiling:
-                raise InvalidInputError("floor", self.floor, f"at most the ceiling of {self.ceiling}")
+        _check("min_tokens", self.min_tokens)
+        if self.max_tokens is not None:
+            _check("max_tokens", self.max_tokens)
+            if self.min_tokens > self.max_tokens:
+                raise InvalidInputError("min_tokens", self.min_tokens, f"at most the max_tokens of {self.max_tokens}")
         if self.share is not None and (
             isinstance(self.share, bool) or not isinstance(self.share, int | float) or not 0 <= self.share <= 1
         ):
@@ -68,8 +68,8 @@ class SectionBudget:
     def most(self, input_tokens: int) -> int:
         """The most tokens that it takes of so many."""
         limits = [input_tokens]
-        if self.ceiling is not None:
-            limits.append(self.ceiling)
+        if self.max_tokens is not None:
+            limits.append(self.max_tokens)
         if self.share is not None:
             limits.append(int(self.share * input_tokens))
         return min(limits)
@@ -77,19 +77,19 @@ class SectionBudget:
 
 DEFAULT_SECTIONS: Mapping[str, SectionBudget] = MappingProxyType(
     {
-        "facts": SectionBudget(ceiling=1_000, share=0.15, priority=60),
-        "narrative": SectionBudget(ceiling=500, share=0.25, priority=50),
-        "memory": SectionBudget(ceiling=800, share=0.25, priority=40),
-        "running": SectionBudget(priority=30),
-        "documents": SectionBudget(ceiling=4_000, priority=20),
+        "facts": SectionBudget(max_tokens=1_000, share=0.15, priority=60),
+        "summary": SectionBudget(max_tokens=500, share=0.25, priority=50),
+        "recalled": SectionBudget(max_tokens=800, share=0.25, priority=40),
+        "current_turn": SectionBudget(priority=30),
+        "documents": SectionBudget(max_tokens=4_000, priority=20),
         "history": SectionBudget(priority=10),
     }
 )
 """The sections that share what system prompt, schemas and user message leave.
 
-`memory` are memories, artifacts and recalled facts and messages together; `running` is what follows the current user
-message while tools are at work. The order of trimming is that of the priorities, backwards: turns leave first, then
-documents, then older messages of the running turn.
+`recalled` holds memories, artifacts and recalled facts and messages together; `current_turn` is what follows the
+current user message while tools are at work. Trimming begins with the lowest priority: turns leave first, then
+documents, then older messages of the current turn.
 """
 
 
@@ -100,7 +100,7 @@ class TokenBudget:
     Args:
         context_window: Tokens that the model takes in and gives out together.
         output_reserve: Tokens kept free for its answer; by default 4,096 or a quarter of the window, whichever is less.
-        sections: What sections may take, by name; a whole number is a ceiling. Those not named have their defaults.
+        sections: What sections may take, by name; a number is its `max_tokens`. Those not named have their defaults.
         relative_error: The counter's error (see `TokenCounter`), for which part of the input is kept free. An engine
             uses its own counter's if that is larger.
     """
@@ -147,31 +147,32 @@ class TokenBudget:
         return replace(self, relative_error=max(stated_error(counter), self.relative_error))
 
     def section(self, name: str) -> SectionBudget:
-        """Return a section's share and ceiling."""
+        """Return a section's settings."""
         default = DEFAULT_SECTIONS[name]
         given = self.sections.get(name, default)
-        return given if isinstance(given, SectionBudget) else SectionBudget(ceiling=given, priority=default.priority)
+        return given if isinstance(given, SectionBudget) else SectionBudget(max_tokens=given, priority=default.priority)
 
-    def ceiling(self, name: str) -> int:
+    def max_tokens(self, name: str) -> int:
         """The most tokens that a section takes of this request's input."""
         return self.section(name).most(self.input_tokens)
 
     def lent_to_facts(self) -> int:
-        """The tokens that pinned facts may take of the memory section: half of it, while their own ceiling is not full.
+        """The tokens that adopted facts may take of the recalled section: half of it at most.
 
-        In a small window their share of the input is less than that ceiling. Facts that matter whatever is asked stand
-        better with the pinned ones: there they are sent once at the full price, and then as a prefix that providers
-        have cached. Brought back with every question they made up most of what a request cost.
+        In a small window their share of the input is less than their `max_tokens`; they may borrow up to that. Facts
+        that matter whatever is asked stand better with the adopted ones: there they are sent once at the full price,
+        and then as a prefix that providers have cached. Recalled for every question, they made up most of a request's
+        cost.
         """
-        ceiling = self.section("facts").ceiling
-        missing = 0 if ceiling is None else ceiling - self.ceiling("facts")
-        return max(min(missing, self.ceiling("memory") // 2), 0)
+        most = self.section("facts").max_tokens
+        missing = 0 if most is None else most - self.max_tokens("facts")
+        return max(min(missing, self.max_tokens("recalled") // 2), 0)
 
     def allot(self, wanted: Mapping[str, int], available: int) -> dict[str, int]:
         """Share out what there is.
 
-        - No section gets more than it wants, nor more than its ceiling; together they get at most `available`.
-        - Floors are served first, then the rest, each in the order of priority (then of name).
+        - No section gets more than it wants, nor more than its `max_tokens`; together they get at most `available`.
+        - Each `min_tokens` is served first, then the rest, each in the order of priority (then of name).
         - Nothing that somebody could use stays free: what one section leaves is lent to the next.
 
         Args:
@@ -182,9 +183,9 @@ class TokenBudget:
             The tokens of each section that is named in `wanted`.
         """
         order = sorted(wanted, key=lambda name: (-self.section(name).priority, name))
-        most = {name: min(wanted[name], self.ceiling(name)) for name in order}
+        most = {name: min(wanted[name], self.max_tokens(name)) for name in order}
         allotted = dict.fromkeys(wanted, 0)
-        for limit in ({name: min(most[name], self.section(name).floor) for name in order}, most):
+        for limit in ({name: min(most[name], self.section(name).min_tokens) for name in order}, most):
             for name in order:
                 more = max(min(limit[name] - allotted[name], available), 0)
                 allotted[name] += more

@@ -49,33 +49,37 @@ def tokens_of() -> Iterator[object]:
 def test_facts_get_what_the_callers_budget_gives_them(tokens_of) -> None:
     """By a budget as by settings."""
     by_settings = tokens_of(budget={"facts": 6_000})
-    by_budget = tokens_of(TokenBudget(sections={"facts": SectionBudget(ceiling=6_000)}))
+    by_budget = tokens_of(TokenBudget(sections={"facts": SectionBudget(max_tokens=6_000)}))
     assert 1_500 < by_settings["facts"] <= 6_000 + MARKS
     assert by_budget["facts"] == by_settings["facts"]
 
 
-SECTIONS = [name for name in DEFAULT_SECTIONS if name != "running"]
+SECTIONS = [name for name in DEFAULT_SECTIONS if name != "current_turn"]
 
 
-@pytest.mark.parametrize("limit", ["ceiling", "share"])
-@pytest.mark.parametrize("name", [*SECTIONS, "running"])
+@pytest.mark.parametrize("limit", ["max_tokens", "share"])
+@pytest.mark.parametrize("name", [*SECTIONS, "current_turn"])
 def test_every_section_of_a_callers_budget_is_obeyed(tokens_of, name: str, limit: str) -> None:
     """It takes no more than it may, but for the marks around a block, where it takes more by default."""
-    running = name == "running"
+    running = name == "current_turn"
     window = TokenBudget(100_000, 0)
     most = 30
-    section = SectionBudget(ceiling=most) if limit == "ceiling" else SectionBudget(share=most / 100_000)
+    section = SectionBudget(max_tokens=most) if limit == "max_tokens" else SectionBudget(share=most / 100_000)
     usual = tokens_of(window, turns=30, running=running)[name]
     limited = tokens_of(dataclasses.replace(window, sections={name: section}), turns=30, running=running)[name]
     assert limited < usual
     assert limited <= most + MARKS
 
 
-@pytest.mark.parametrize("field", ["floor", "priority"])
+@pytest.mark.parametrize("field", ["min_tokens", "priority"])
 def test_a_section_that_comes_first_is_served_first(tokens_of, field: str) -> None:
-    """A floor is kept free before others get more; a higher priority is served before them."""
-    rank = SectionBudget(floor=1_000, ceiling=1_000) if field == "floor" else SectionBudget(ceiling=1_000, priority=99)
-    plain = SectionBudget(ceiling=1_000, priority=-1)
+    """`min_tokens` are kept free before others get more; a higher priority is served before them."""
+    rank = (
+        SectionBudget(min_tokens=1_000, max_tokens=1_000)
+        if field == "min_tokens"
+        else SectionBudget(max_tokens=1_000, priority=99)
+    )
+    plain = SectionBudget(max_tokens=1_000, priority=-1)
     window = TokenBudget(1_500, 0)
     usual = tokens_of(dataclasses.replace(window, sections={"documents": plain}), turns=30)
     served = tokens_of(dataclasses.replace(window, sections={"documents": rank}), turns=30)
@@ -84,7 +88,12 @@ def test_a_section_that_comes_first_is_served_first(tokens_of, field: str) -> No
 
 def test_every_field_of_a_budget_is_shown_above() -> None:
     """A field that comes needs its test."""
-    assert {field.name for field in dataclasses.fields(SectionBudget)} == {"floor", "ceiling", "share", "priority"}
+    assert {field.name for field in dataclasses.fields(SectionBudget)} == {
+        "min_tokens",
+        "max_tokens",
+        "share",
+        "priority",
+    }
     assert {field.name for field in dataclasses.fields(TokenBudget)} == {
         "context_window", "output_reserve", "sections",
         "relative_error",  # tests/arc_common/tokens/test_filled_requests.py

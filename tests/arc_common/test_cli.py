@@ -60,7 +60,7 @@ def test_help_comes_at_once() -> None:
     assert after.ru_utime - before.ru_utime < 1.0
 
 
-def test_settings_lists_every_knob(arc: Arc) -> None:
+def test_settings_lists_every_setting(arc: Arc) -> None:
     """Names and all environment names, none cut off."""
     code, out, err = arc("settings")
     assert (code, err) == (0, "")
@@ -69,7 +69,7 @@ def test_settings_lists_every_knob(arc: Arc) -> None:
         assert {setting.name, *setting.environment_names} <= words
 
 
-def test_settings_says_which_knobs_change_nothing_yet(arc: Arc) -> None:
+def test_settings_says_which_settings_change_nothing_yet(arc: Arc) -> None:
     """Once for each of them, and for no other."""
     _, out, _ = arc("settings")
     assert out.count("not used yet") == sum(not setting.in_use for setting in describe_settings())

@@ -276,7 +276,7 @@ def test_the_least_important_facts_leave_first_and_come_back_with_their_question
     assert facts
     assert all(int(name[1:]) % 3 == 0 for name in facts), "those that matter less have left"
     assert facts == [f"f{n}" for n in range(60) if n % 3 == 0][-len(facts) :]
-    assert shown(window, "memory") == ["f4"]
+    assert shown(window, "recalled") == ["f4"]
     assert window.messages[-1].text.count(line) == 1
 
 
@@ -290,9 +290,9 @@ def test_facts_beyond_their_share_take_what_the_memory_section_lends_them():
 
     tokens = {section.name: section.tokens for section in window.sections}
     assert budget.lent_to_facts() == 250
-    assert budget.ceiling("facts") == 300
+    assert budget.max_tokens("facts") == 300
     assert 300 + 48 < tokens["facts"] <= 300 + 250 + 48, "the heading and the fence come on top"
-    assert not tokens["memory"]
+    assert not tokens["recalled"]
     assert counter.count(window.messages[0].text) > 400
     assert sum(tokens.values()) == window.total_tokens <= 2_000
 
@@ -307,4 +307,4 @@ def test_a_pinned_fact_that_is_shown_does_not_come_back_beside_itself():
     )
 
     assert "f4" in shown(window, "facts")
-    assert shown(window, "memory") == []
+    assert shown(window, "recalled") == []

@@ -16,8 +16,8 @@ CASES = {
 
 def smallest(summary: dict[str, int]) -> int:
     """The smallest cap that is taken beside these settings."""
-    knobs = ArcSettings(summary=summary).summary
-    return 2 * knobs.leaf_messages + knobs.recent_message_count + knobs.trigger_message_count
+    settings = ArcSettings(summary=summary).summary
+    return 2 * settings.leaf_messages + settings.recent_message_count + settings.trigger_message_count
 
 
 @pytest.mark.parametrize("summary", CASES.values(), ids=CASES)

@@ -17,8 +17,8 @@ from arc_common.testing.fakes import FailingChatModel, ReplyingChatModel, SlowCh
 ASK = [Message("user", "hello?")]
 
 
-def guarded(model, *, observer=None, **knobs):
-    settings = ArcSettings(model_calls={"timeout_seconds": 20, "attempts": 1, **knobs})
+def guarded(model, *, observer=None, **settings):
+    settings = ArcSettings(model_calls={"timeout_seconds": 20, "attempts": 1, **settings})
     return GuardedChatModel(
         model, settings=settings, observer=observer or CountingObserver(), name="test", pause_seconds=0
     )

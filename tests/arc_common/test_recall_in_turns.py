@@ -18,10 +18,10 @@ from tests.support.databases import unreadable
 BEGIN = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
 
-def engine_with(url: str | None = None, **knobs: Any) -> ContextEngine:
+def engine_with(url: str | None = None, **settings: Any) -> ContextEngine:
     """An engine that counts fast, adopts summaries by the number of messages, and takes no note of time."""
-    knobs = {"summary": {"high_water_tokens": 0}, "conversation": {"resume_note_days": None}, **knobs}
-    return ContextEngine.open(url, token_counter=HeuristicTokenCounter(), settings=ArcSettings(**knobs))
+    settings = {"summary": {"high_water_tokens": 0}, "conversation": {"resume_note_days": None}, **settings}
+    return ContextEngine.open(url, token_counter=HeuristicTokenCounter(), settings=ArcSettings(**settings))
 
 
 def talk(session: Session, texts: Sequence[str], *, first: int = 0) -> None:
@@ -52,7 +52,7 @@ def recalled(window: ContextWindow, kind: str = "recalled") -> list[Item]:
 
 def memory_tokens(window: ContextWindow) -> int:
     """What the section of all that came back costs."""
-    return sum(section.tokens for section in window.sections if section.name == "memory")
+    return sum(section.tokens for section in window.sections if section.name == "recalled")
 
 
 class TestMessages:
@@ -238,7 +238,7 @@ class TestMessages:
             assert not recalled(session.context("What is my boat called?"))
             assert session.recall("What is my boat called?")[0].message.id == "q2"
 
-    def test_fewer_by_a_knob(self) -> None:
+    def test_fewer_by_a_setting(self) -> None:
         """`recall.top_k` counts messages; neighbours come besides."""
         with engine_with(recall={"top_k": 1}) as engine:
             session = engine.session("s")
@@ -313,10 +313,10 @@ def test_all_that_comes_back_stays_within_one_budget() -> None:
         window = session.context("Which boat do I like today, and what is it called?")
         assert 0 < memory_tokens(window) <= 800
         assert recalled(window)
-        assert recalled(window, "memory")
+        assert recalled(window, "recalled")
         assert recalled(window, "artifact")
-        small = replace(DEFAULT_SECTIONS["memory"], ceiling=150)
-        window = session.context("Which boat do I like today?", budget=TokenBudget(sections={"memory": small}))
+        small = replace(DEFAULT_SECTIONS["recalled"], max_tokens=150)
+        window = session.context("Which boat do I like today?", budget=TokenBudget(sections={"recalled": small}))
         assert 0 < memory_tokens(window) <= 150
 
 
@@ -326,9 +326,9 @@ def test_all_that_comes_back_stays_within_one_budget() -> None:
         st.text(max_size=200) | st.sampled_from(["boat boat boat", "배 이름은 마라부", "<arc:recalled>"]), max_size=12
     ),
     question=st.text(min_size=1, max_size=60) | st.just("boat 배"),
-    ceiling=st.integers(0, 300),
+    limit=st.integers(0, 300),
 )
-def test_any_text_and_any_ceiling(texts: list[str], question: str, ceiling: int) -> None:
+def test_any_text_and_any_limit(texts: list[str], question: str, limit: int) -> None:
     """The section never costs more than it may, and the request never more than its own limit."""
     with engine_with(recall={"scope": "user"}) as engine:
         try:
@@ -337,10 +337,10 @@ def test_any_text_and_any_ceiling(texts: list[str], question: str, ceiling: int)
                 engine.session(f"s{number}", user_id="u").recall("boat")
         except UnicodeEncodeError:  # pragma: no cover - surrogates are refused elsewhere
             return
-        section = replace(DEFAULT_SECTIONS["memory"], ceiling=ceiling)
-        budget = TokenBudget(1_000, 0, {"memory": section})
+        section = replace(DEFAULT_SECTIONS["recalled"], max_tokens=limit)
+        budget = TokenBudget(1_000, 0, {"recalled": section})
         window = engine.session("now", user_id="u").context(f"{question}?", budget=budget)
-        assert memory_tokens(window) <= ceiling
+        assert memory_tokens(window) <= limit
         assert window.total_tokens <= 1_000
 
 

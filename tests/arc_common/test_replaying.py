@@ -65,7 +65,7 @@ def talk(session, turns, *, first=1):
     [
         {},
         {"context": {"placement": "system"}},
-        {"context": {"facts_placement": "user"}},
+        {"context": {"facts_role": "user"}},
         {"conversation": {"max_turns": 3}},
         {"context": {"compression": ["truncate"]}, "budget": {"context_window": 1_000}},
     ],
@@ -102,7 +102,7 @@ def test_a_turn_that_summaries_reach_beyond_shows_the_turns_before_it(engine):
     assert BEYOND in early.receipt.notes
     assert said(early) == said(shown[5])
     assert "ORD-0006" not in str(early.messages)
-    assert all(section.name not in ("facts", "narrative") or not section.items for section in early.sections)
+    assert all(section.name not in ("facts", "summary") or not section.items for section in early.sections)
 
 
 def test_summaries_adopted_after_a_turn_are_said_to_be_newer(engine):

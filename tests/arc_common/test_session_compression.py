@@ -169,7 +169,7 @@ def test_a_view_of_a_resumed_conversation_begins_with_the_note():
         note = "Note: This conversation was last active 9 days ago."
         assert [message.text for message in session.window()] == [note, "hello", "hi"]
         assert [message.text for message in session.window(max_tokens=20)] == ["hello", "hi"]
-        assert [message.text for message in session.window(layers=False)] == ["hello", "hi"]
+        assert [message.text for message in session.window(include_summary=False)] == ["hello", "hi"]
         session.append([Message("user", "back again")])
         assert [message.text for message in session.window()] == [note, "hello", "hi", "back again"]
         session.append([Message("assistant", "welcome")])

@@ -38,7 +38,7 @@ def test_a_view_leaves_a_receipt(engine: ContextEngine, session: Session, caplog
     assert receipt is not None
     assert receipt.kept == tuple(message.id for message in shown)
     assert receipt.total_tokens == cost(shown) <= 60 == receipt.input_tokens
-    assert [section.name for section in receipt.sections] == ["system", "history", "query", "running"]
+    assert [section.name for section in receipt.sections] == ["system", "history", "user_message", "current_turn"]
     assert sum(section.tokens for section in receipt.sections) == receipt.total_tokens
     assert {omission.reason for omission in receipt.nearest} == {"older than the window"}
     left = len(receipt.nearest) + sum(rest.count for rest in receipt.rest.values())

@@ -73,9 +73,9 @@ ACTS: dict[str, Any] = {
     "budget.documents": 300,
     "budget.facts": 50,
     "budget.facts_share": 0.0005,
-    "budget.memory": 100,
+    "budget.recalled": 100,
     "budget.output_reserve": 126_500,
-    "context.facts_placement": "user",
+    "context.facts_role": "user",
     "context.placement": "system",
     "context.receipt_misses": 0,
     "conversation.max_context_tokens": 1_500,
@@ -95,7 +95,7 @@ ACTS: dict[str, Any] = {
     "summary.leaf_messages": 8,
     "summary.leaf_narrative_tokens": 10,
     "summary.leaf_tokens": 200,
-    "summary.max_narrative_tokens": 20,
+    "summary.max_tokens": 20,
     "summary.recent_message_count": 40,
     "summary.trigger_message_count": 300,
     "summary.trigger_tokens": 300,
@@ -103,7 +103,7 @@ ACTS: dict[str, Any] = {
 """Another value for each setting that acts on the conversation above."""
 
 BESIDE: dict[str, dict[str, Any]] = {
-    "budget.facts_share": {"budget": {"memory": 0}},  # which lends its room to facts
+    "budget.facts_share": {"budget": {"recalled": 0}},  # which lends its room to facts
     "context.receipt_misses": {"budget": {"context_window": 3_000}},
 }
 """What must be set besides for a setting to act."""
@@ -204,10 +204,10 @@ def test_every_setting_has_its_place() -> None:
 @pytest.mark.parametrize("name", ACTS)
 def test_a_setting_changes_what_is_seen(usual: str, name: str) -> None:
     """The same conversation looks otherwise, and equal settings give the same."""
-    group, knob = name.split(".")
+    group, setting = name.split(".")
     beside = BESIDE.get(name, {})
     before = shown(ArcSettings(**beside)) if beside else usual
-    assert shown(ArcSettings(**{**beside, group: {**beside.get(group, {}), knob: ACTS[name]}})) != before
+    assert shown(ArcSettings(**{**beside, group: {**beside.get(group, {}), setting: ACTS[name]}})) != before
 
 
 def test_what_is_seen_depends_on_the_settings_alone(usual: str) -> None:

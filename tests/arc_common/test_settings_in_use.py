@@ -1,4 +1,4 @@
-"""Which knobs are really read is found by scanning the source: `arc settings` must not promise what nothing does."""
+"""Which settings are really read is found by scanning the source: `arc settings` must not promise what nothing does."""
 
 import ast
 from collections.abc import Iterator, Mapping
@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from arc_common.settings import ArcSettings
-from arc_common.settings.base import groups_of, knobs_of
+from arc_common.settings.base import groups_of, settings_of
 from arc_common.settings.unused import NOT_USED_YET
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("arc_common", "langchain_arc", "llamaindex_arc")
 GROUPS = groups_of(ArcSettings)
-KNOBS = {knob.name for knob in knobs_of(ArcSettings).values()}
+KNOBS = {setting.name for setting in settings_of(ArcSettings).values()}
 CLASSES = {kind.__name__: group for group, kind in GROUPS.items()} | {"ArcSettings": ""}
 
 
@@ -78,7 +78,7 @@ def derived() -> dict[str, set[str]]:
 
 @pytest.fixture(scope="module")
 def used() -> set[str]:
-    """The knobs that something outside the settings reads, itself or by a property."""
+    """The settings that something outside the settings reads, itself or by a property."""
     names: set[str] = set()
     for package in PACKAGES:
         for path in (ROOT / package).rglob("*.py"):
@@ -99,21 +99,21 @@ def test_the_scan_sees_how_settings_are_read() -> None:
 def one(runtime, budget: BudgetSettings, made: "ArcSettings"):
     shares, other = runtime.settings.summary, runtime.things
     self._facts = made.facts
-    return shares.enabled, budget.memory, self._facts.related_tokens, made.require_scope, other.rag.top_k, top_k
+    return shares.enabled, budget.recalled, self._facts.related_tokens, made.require_scope, other.rag.top_k, top_k
 """
     seen = set(names_read(ast.parse(source), {"settings": ""}))
-    assert seen & KNOBS == {"summary.enabled", "budget.memory", "facts.related_tokens", "require_scope"}
+    assert seen & KNOBS == {"summary.enabled", "budget.recalled", "facts.related_tokens", "require_scope"}
     assert derived()["storage_mode"] >= {"storage.mode", "database_url", "redis.url"}
 
 
-def test_knobs_that_are_used_are_not_said_to_be_unused(used: set[str]) -> None:
-    """Who makes a knob act takes it from the list."""
+def test_settings_that_are_used_are_not_said_to_be_unused(used: set[str]) -> None:
+    """Who makes a setting act takes it from the list."""
     stale = sorted(used & NOT_USED_YET)
     assert not stale, f"remove from NOT_USED_YET in arc_common/settings/unused.py, something reads them: {stale}"
 
 
-def test_knobs_that_nothing_reads_are_said_to_be_unused(used: set[str]) -> None:
-    """A knob without effect is on the list, and the list holds nothing but knobs."""
+def test_settings_that_nothing_reads_are_said_to_be_unused(used: set[str]) -> None:
+    """A setting without effect is on the list, and the list holds nothing but settings."""
     silent = sorted(KNOBS - used - NOT_USED_YET)
     assert not silent, f"nothing reads them: make them act, or add them to NOT_USED_YET: {silent}"
-    assert not NOT_USED_YET - KNOBS, f"no knobs: remove them from NOT_USED_YET: {sorted(NOT_USED_YET - KNOBS)}"
+    assert not NOT_USED_YET - KNOBS, f"no settings: remove them from NOT_USED_YET: {sorted(NOT_USED_YET - KNOBS)}"

@@ -133,7 +133,7 @@ def test_documents_go_where_the_settings_say(placement, role):
 @pytest.mark.parametrize(("placement", "role"), [("system", "system"), ("user", "user")])
 def test_facts_go_where_the_settings_say(placement, role):
     """Into the system message, or kept out of it altogether."""
-    with ContextEngine.open(settings=ArcSettings(context={"facts_placement": placement})) as engine:
+    with ContextEngine.open(settings=ArcSettings(context={"facts_role": placement})) as engine:
         session = engine.session("s")
         session.save_turn("My order number is HN-48213.", "Noted.")
         for n in range(12):

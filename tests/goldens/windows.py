@@ -21,7 +21,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from arc_common import ContextEngine, Message, Session, TokenBudget
 from arc_common.exceptions import BudgetExceededError
 from langchain_arc import ArcChatMessageHistory, ArcMemoryMiddleware, with_arc_memory
-from llamaindex_arc import ArcChatMemoryBuffer, ArcFactsBlock, ArcLongTermBlock, ArcNarrativeBlock, ArcRecallBlock
+from llamaindex_arc import ArcChatMemoryBuffer, ArcFactsBlock, ArcLongTermBlock, ArcRecallBlock, ArcSummaryBlock
 from tests.goldens.conversations import SCRIPTS, Script, conversation, documents
 from tests.langchain_arc.scripted_agents import ScriptedToolModel
 
@@ -203,7 +203,7 @@ def _by_buffer(asked: _Asked) -> list[Any]:
 
 
 def _by_blocks(asked: _Asked) -> list[Any]:
-    kinds = (ArcFactsBlock, ArcNarrativeBlock, ArcRecallBlock, ArcLongTermBlock)
+    kinds = (ArcFactsBlock, ArcSummaryBlock, ArcRecallBlock, ArcLongTermBlock)
 
     async def ask() -> list[ChatMessage]:
         queue = create_async_engine("sqlite+aiosqlite://")

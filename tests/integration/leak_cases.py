@@ -87,7 +87,7 @@ SESSION_READS: dict[str, Face] = {
     "messages limit": calls(session_of, "messages", limit=2, before="m2"),
     "find": calls(session_of, "find", ["m0", "m1", "m24"]),
     "window": calls(session_of, "window"),
-    "window verbatim": calls(session_of, "window", layers=False, max_messages=4),
+    "window verbatim": calls(session_of, "window", include_summary=False, max_messages=4),
     "facts": calls(session_of, "facts", include_superseded=True, include_ungrounded=True),
     "summary": calls(session_of, "summary"),
     "summarize": calls(session_of, "summarize"),
@@ -154,10 +154,10 @@ def _index_of(corpus: Face) -> Face:
 for _level, _corpus in CORPORA.items():
     _index = _index_of(_corpus)
     for _name, _run in {
-        "Corpus.search": calls(_corpus, "search", QUESTION, top_k=50),
-        "Corpus.retrieve": calls(_corpus, "retrieve", QUESTION, top_k=50),
-        "Corpus.retrieve_with_notes": calls(_corpus, "retrieve_with_notes", QUESTION, top_k=50),
-        "Corpus.get": calls(_corpus, "get", ["d", "h"]),
+        "DocumentIndex.search": calls(_corpus, "search", QUESTION, top_k=50),
+        "DocumentIndex.retrieve": calls(_corpus, "retrieve", QUESTION, top_k=50),
+        "DocumentIndex.retrieve_with_notes": calls(_corpus, "retrieve_with_notes", QUESTION, top_k=50),
+        "DocumentIndex.get": calls(_corpus, "get", ["d", "h"]),
         "HybridIndex.search": calls(_index, "search", QUESTION, top_k=50),
         "HybridIndex.find": calls(_index, "find", QUESTION, top_k=50, mode="lexical"),
         "HybridIndex.find dense": calls(_index, "find", "", top_k=50, mode="dense", vector=VECTOR),
@@ -178,7 +178,7 @@ def beside(engine: ContextEngine, party: Party) -> Any:
 
 
 @reads(
-    "Corpus.count, HybridIndex.count, HybridIndex.document_count, HybridIndex.document_frequencies, "
+    "DocumentIndex.count, HybridIndex.count, HybridIndex.document_count, HybridIndex.document_frequencies, "
     "HybridIndex.average_length, HybridIndex.vectors",
     reaches=(),
 )
@@ -194,8 +194,8 @@ def one_each(engine: ContextEngine, party: Party) -> None:
 
 
 no_reads(
-    "Corpus.add Corpus.delete Corpus.of Corpus.index HybridIndex.add HybridIndex.delete HybridIndex.embed_pending "
-    "HybridIndex.re_embed HybridIndex.replace",
+    "DocumentIndex.add DocumentIndex.delete DocumentIndex.of DocumentIndex.index HybridIndex.add HybridIndex.delete "
+    "HybridIndex.embed_pending HybridIndex.re_embed HybridIndex.replace",
     because="writes, or hands out what has cases of its own",
 )
 
@@ -237,7 +237,7 @@ def history(engine: ContextEngine, party: Party) -> Any:
             party.session, engine=engine, user_id=party.user, caller_id=party.caller, **given
         )
 
-    return [made().messages, made(layers="none").messages, asyncio.run(made().aget_messages())]
+    return [made().messages, made(include_summary=False).messages, asyncio.run(made().aget_messages())]
 
 
 @reads("langchain_arc.ArcContext.invoke, langchain_arc.ArcContext.ainvoke", reaches=EVERY, finds=("session",))
@@ -362,7 +362,7 @@ def names(engine: ContextEngine, party: Party) -> Any:
 
 for _name, _shows in {
     "ArcFactsBlock": "session",
-    "ArcNarrativeBlock": "session",
+    "ArcSummaryBlock": "session",
     "ArcRecallBlock": "session",
     "ArcLongTermBlock": "user",
 }.items():

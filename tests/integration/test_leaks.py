@@ -11,14 +11,14 @@ import langchain_arc
 import llamaindex_arc
 from arc_common import ArcError, ContextEngine, Session
 from arc_common.engine.admin import Admin
-from arc_common.engine.documents import Corpus
+from arc_common.engine.documents import DocumentIndex
 from arc_common.engine.memories import Memories
 from arc_common.rag import RagPipeline
 from arc_common.retrieval import HybridIndex
 from tests.integration.leak_cases import EVERY, NO_READS, READS
 from tests.integration.leak_world import PARTIES, SETTINGS, Letters, Party, fill, intruders, marker, markers_in
 
-FACES = (ContextEngine, Session, Admin, Corpus, HybridIndex, RagPipeline, Memories)
+FACES = (ContextEngine, Session, Admin, DocumentIndex, HybridIndex, RagPipeline, Memories)
 ADAPTERS = (langchain_arc, llamaindex_arc)
 CASES = list({read.run: name for name, read in reversed(READS.items())}.values())[::-1]
 """Each function that reads once, by the first of its names."""
@@ -84,7 +84,7 @@ def test_an_unknown_caller_reads_nothing(engines: list[ContextEngine]) -> None:
 )
 def other_scopes(request: pytest.FixtureRequest) -> Iterator[ContextEngine]:
     """An engine whose sessions recall, or remember, over other borders."""
-    changed = {name: getattr(SETTINGS, name).model_copy(update=knobs) for name, knobs in request.param.items()}
+    changed = {name: getattr(SETTINGS, name).model_copy(update=settings) for name, settings in request.param.items()}
     with ContextEngine.open(settings=SETTINGS.model_copy(update=changed), embedder=Letters()) as engine:
         fill(engine)
         yield engine

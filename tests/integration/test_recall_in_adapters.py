@@ -65,7 +65,7 @@ def test_llamaindex_buffer(engine: ContextEngine) -> None:
 def test_llamaindex_buffer_with_facts_beside_the_user(engine: ContextEngine) -> None:
     """What is handed back is known again as arc's own, with all that came back."""
     memory = ArcChatMemoryBuffer.from_defaults(
-        engine=engine, session_id="s", user_id="mina", token_limit=3_000, facts_placement="user"
+        engine=engine, session_id="s", user_id="mina", token_limit=3_000, facts_role="user"
     )
     before = [message.content for message in memory.get_all()]
     view = memory.get(input=QUESTION)

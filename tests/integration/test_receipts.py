@@ -51,7 +51,17 @@ def test_the_receipt_of_any_request_adds_up() -> None:
         assert window.receipt.sections == window.sections
         seen.update(section.name for section in window.sections if section.tokens)
         seen.update(item.kind for section in window.sections for item in section.items)
-    assert seen >= {"system", "tools", "facts", "narrative", "history", "query", "memory", "documents", "running"}
+    assert seen >= {
+        "system",
+        "tools",
+        "facts",
+        "summary",
+        "history",
+        "user_message",
+        "recalled",
+        "documents",
+        "current_turn",
+    }
     assert seen >= {
         "message",
         "fact",

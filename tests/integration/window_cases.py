@@ -123,7 +123,7 @@ def case_of(seed: int) -> Case:
         max_turns=1 + int(rng.random() * 10) if rng.random() < 0.08 else None,
         max_messages=1 + int(rng.random() * 20) if rng.random() < 0.08 else None,
         placement="system" if rng.random() < 0.2 else "user",
-        facts_placement="user" if rng.random() < 0.2 else "system",
+        facts_role="user" if rng.random() < 0.2 else "system",
     )
     layers = _layers(rng, counter) if rng.random() < 0.25 else NO_LAYERS
     case = Case(seed, counter, request, tuple(history), layers)

@@ -73,7 +73,7 @@ def built(case: Case) -> ContextWindow:
         case.seed % 10 == 0
         and case.layers is NO_LAYERS
         and request.placement == "user"
-        and request.facts_placement == "system"
+        and request.facts_role == "system"
     ):
         return (
             engine_with(case.counter)
@@ -190,8 +190,8 @@ def check_account(receipt: Receipt) -> None:
         tokens = sum(item.tokens or 0 for item in section.items)
         if tokens != section.tokens or any(item.tokens is None for item in section.items):
             raise BrokenWindowError("account", f"{section.name} has {section.tokens} tokens, its items {tokens}")
-        if section.tokens > section.allotted:
-            raise BrokenWindowError("limit", f"{section.name} has {section.tokens} tokens of {section.allotted}")
+        if section.tokens > section.limit:
+            raise BrokenWindowError("limit", f"{section.name} has {section.tokens} tokens of {section.limit}")
     total = sum(section.tokens for section in receipt.sections)
     if total != receipt.total_tokens:
         raise BrokenWindowError("account", f"the sections have {total} tokens of {receipt.total_tokens}")

@@ -147,7 +147,7 @@ def _turns(number: int) -> list[BaseMessage]:
 def test_the_settings_limit_the_view(engine: ContextEngine) -> None:
     """Ten turns by default, without a summary; the originals all stay."""
     ArcChatMessageHistory("s", engine=engine).add_messages(_turns(30))
-    assert again(engine, layers="none")[0].text == "question 20"
+    assert again(engine, include_summary=False)[0].text == "question 20"
     assert len(engine.session("s").messages()) == 60
 
 
@@ -157,7 +157,7 @@ def test_the_settings_limit_the_view(engine: ContextEngine) -> None:
 def test_own_limits(engine: ContextEngine, limit: dict[str, int], length: int) -> None:
     """Whole turns within whatever limit is given."""
     ArcChatMessageHistory("s", engine=engine).add_messages(_turns(30))
-    view = again(engine, **limit, layers="none")
+    view = again(engine, **limit, include_summary=False)
     assert len(view) == length
     assert isinstance(view[0], HumanMessage)
 

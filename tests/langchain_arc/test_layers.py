@@ -84,16 +84,16 @@ def test_layers_none_is_messages_only(engine: ContextEngine) -> None:
     """The last turns as they are, in the class and in what its factory makes."""
     fill(engine)
     expected = [message.text for message in told(25)][-20:]
-    assert [message.text for message in view(engine, layers="none")] == expected
-    made = ArcChatMessageHistory.factory(engine, layers="none")("s")
+    assert [message.text for message in view(engine, include_summary=False)] == expected
+    made = ArcChatMessageHistory.factory(engine, include_summary=False)("s")
     assert [message.text for message in made.messages] == expected
 
 
-@pytest.mark.parametrize("layers", ["facts", "", None, True])
-def test_other_layers_are_refused(engine: ContextEngine, layers: Any) -> None:
+@pytest.mark.parametrize("value", ["facts", None, 1])
+def test_only_true_and_false_are_taken(engine: ContextEngine, value: Any) -> None:
     """Before anything is read."""
-    with pytest.raises(InvalidInputError, match=r'layers: .*"all" or "none"'):
-        ArcChatMessageHistory("s", engine=engine, layers=layers)
+    with pytest.raises(InvalidInputError, match=r"include_summary: .*True or False"):
+        ArcChatMessageHistory("s", engine=engine, include_summary=value)
 
 
 @pytest.mark.parametrize("give", [list, lambda shown: [shown[0].model_copy(update={"id": "given by a graph"})]])

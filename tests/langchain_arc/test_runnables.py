@@ -371,7 +371,7 @@ async def test_memory_as_a_variable(remembering: ContextEngine) -> None:
         | RunnableLambda(lambda value: seen.append(value.to_messages()) or "ok"),
         remembering,
         **KEYS,
-        layers="none",
+        include_summary=False,
         max_turns=2,
     )
     await run("ainvoke", chain, {"question": "what does Rex2 weigh?"})

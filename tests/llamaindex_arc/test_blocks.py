@@ -17,11 +17,11 @@ from llama_index.core.utils import get_tokenizer
 
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import InvalidInputError, SessionNotFoundError
-from llamaindex_arc import ArcFactsBlock, ArcNarrativeBlock, open_engine
+from llamaindex_arc import ArcFactsBlock, ArcSummaryBlock, open_engine
 from tests.databases import sqlite_url
 from tests.llamaindex_arc.helpers import NO_SUMMARIES, assistant, break_writes, mend_writes, said, settle, system, user
 
-BLOCKS = [ArcFactsBlock, ArcNarrativeBlock]
+BLOCKS = [ArcFactsBlock, ArcSummaryBlock]
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_what_memory_lets_go_is_in_its_blocks(
     engine: ContextEngine, insert_method: InsertMethod, through_async: bool, memory_of: MakeMemory
 ) -> None:
     """Each message is in the queue or in arc's session, once; facts and narrative stand in the prompt."""
-    blocks = [ArcFactsBlock(engine), ArcNarrativeBlock(engine)]
+    blocks = [ArcFactsBlock(engine), ArcSummaryBlock(engine)]
     memory = memory_of("s", *blocks, insert_method=insert_method)
     if through_async:
         put(memory, told(15))
@@ -91,7 +91,7 @@ def test_what_memory_lets_go_is_in_its_blocks(
     role = MessageRole.SYSTEM if insert_method is InsertMethod.SYSTEM else MessageRole.USER
     text = next(message.content or "" for message in shown if "<memory>" in (message.content or ""))
     assert [message.role for message in shown if "<memory>" in (message.content or "")] == [role]
-    for expected in ("<ArcFacts>", "</ArcFacts>", "<ArcNarrative>", "\n- ", "\nSummary:\n", "A-1000"):
+    for expected in ("<ArcFacts>", "</ArcFacts>", "<ArcSummary>", "\n- ", "\nSummary:\n", "A-1000"):
         assert expected in text
     kept = len(stored(engine))
     assert 16 <= kept < 30
@@ -108,7 +108,7 @@ def test_nothing_is_shown_before_anything_is_put(engine: ContextEngine, block: A
 
 def test_facts_are_there_at_once(engine: ContextEngine) -> None:
     """Also those of messages that no summary stands for yet."""
-    facts, narrative = ArcFactsBlock(engine), ArcNarrativeBlock(engine)
+    facts, narrative = ArcFactsBlock(engine), ArcSummaryBlock(engine)
     asyncio.run(facts.aput(told(2), session_id="s"))
     assert engine.session("s").summary() is None
     assert "A-1001" in asyncio.run(facts.aget(session_id="s"))
@@ -136,7 +136,7 @@ def test_every_fact_is_there_once(engine: ContextEngine) -> None:
 
 def test_two_sessions_through_one_block_never_mix(engine: ContextEngine, memory_of: MakeMemory) -> None:
     """One object serves two memories at once."""
-    blocks = [ArcFactsBlock(engine), ArcNarrativeBlock(engine)]
+    blocks = [ArcFactsBlock(engine), ArcSummaryBlock(engine)]
     one, other = memory_of("one", *blocks), memory_of("other", *blocks)
 
     async def both() -> None:
@@ -164,10 +164,10 @@ def test_a_restart_finds_it_again(tmp_path: Path, memory_of: MakeMemory) -> None
     """What an earlier process put is shown by a new `Memory`, whose own queue is empty."""
     url = sqlite_url(tmp_path, "c.db")
     with open_engine(url) as engine:
-        put(memory_of("s", ArcFactsBlock(engine), ArcNarrativeBlock(engine)), told(15))
+        put(memory_of("s", ArcFactsBlock(engine), ArcSummaryBlock(engine)), told(15))
         kept = len(stored(engine))
     with open_engine(url) as engine:
-        memory = memory_of("s", ArcFactsBlock(engine), ArcNarrativeBlock(engine))
+        memory = memory_of("s", ArcFactsBlock(engine), ArcSummaryBlock(engine))
         assert "A-1000" in leading(memory)
         put(memory, told(15))  # an app that keeps the history itself plays it again
         assert stored(engine)[:kept] == said(told(15))[:kept]
@@ -186,7 +186,7 @@ def test_whatever_is_delivered_again_is_stored_once(data: st.DataObject) -> None
         return [messages[2 * a : 2 * b] for a, b in itertools.pairwise(cuts)]
 
     with open_engine() as engine:
-        blocks = [ArcFactsBlock(engine), ArcNarrativeBlock(engine)]
+        blocks = [ArcFactsBlock(engine), ArcSummaryBlock(engine)]
 
         async def deliver(batch: list[ChatMessage]) -> None:
             await asyncio.gather(*(block.aput(batch, from_short_term_memory=True, session_id="s") for block in blocks))
@@ -226,7 +226,7 @@ def test_messages_can_be_refused(engine: ContextEngine) -> None:
 
 def test_what_arc_showed_is_not_stored(engine: ContextEngine, memory_of: MakeMemory) -> None:
     """A prompt that is put back into the memory does not become a source of facts."""
-    blocks = [ArcFactsBlock(engine), ArcNarrativeBlock(engine)]
+    blocks = [ArcFactsBlock(engine), ArcSummaryBlock(engine)]
     memory = memory_of("s", *blocks)
     put(memory, told(15))
     before = stored(engine)
@@ -305,7 +305,7 @@ def test_another_engine_is_refused(block: Any) -> None:
 def test_without_summaries_the_blocks_are_empty(memory_of: MakeMemory) -> None:
     """Messages are stored, and nothing is shown."""
     with open_engine(settings=NO_SUMMARIES) as engine:
-        blocks = [ArcFactsBlock(engine), ArcNarrativeBlock(engine)]
+        blocks = [ArcFactsBlock(engine), ArcSummaryBlock(engine)]
         memory = memory_of("s", *blocks)
         put(memory, told(15))
         assert len(stored(engine)) > 10

@@ -98,20 +98,20 @@ def test_instructions_that_were_stored_stand_in_it_too(engine: ContextEngine) ->
 def test_layers_none_is_messages_only(engine: ContextEngine) -> None:
     """The newest turns as they are; the choice goes along when the memory is copied or serialised."""
     summarised(engine)
-    memory = memory_over(engine, layers="none", token_limit=230)
+    memory = memory_over(engine, include_summary=False, token_limit=230)
     shown = said(memory.get())
     assert shown == said(told(25))[-len(shown) :]
-    assert copy.deepcopy(memory).layers == "none"
-    assert ArcChatMemoryBuffer.from_string(memory.to_string(), engine=engine).layers == "none"
-    older = {key: value for key, value in memory.to_dict().items() if key != "layers"}
-    assert ArcChatMemoryBuffer.from_dict(older, engine=engine).layers == "all"
+    assert copy.deepcopy(memory).include_summary is False
+    assert ArcChatMemoryBuffer.from_string(memory.to_string(), engine=engine).include_summary is False
+    older = {key: value for key, value in memory.to_dict().items() if key != "include_summary"}
+    assert ArcChatMemoryBuffer.from_dict(older, engine=engine).include_summary
 
 
-@pytest.mark.parametrize("layers", ["facts", "", None, True])
-def test_other_layers_are_refused(engine: ContextEngine, layers: Any) -> None:
+@pytest.mark.parametrize("value", ["facts", None, 1])
+def test_only_true_and_false_are_taken(engine: ContextEngine, value: Any) -> None:
     """Before anything is read."""
-    with pytest.raises(InvalidInputError, match=r'layers: .*"all" or "none"'):
-        memory_over(engine, layers=layers)
+    with pytest.raises(InvalidInputError, match=r"include_summary: .*True or False"):
+        memory_over(engine, include_summary=value)
 
 
 def test_the_limit_holds_for_all_of_it(engine: ContextEngine) -> None:

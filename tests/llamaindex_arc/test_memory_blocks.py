@@ -111,7 +111,7 @@ def test_recalled_messages_stand_in_their_order_each_once() -> None:
 
 def test_it_keeps_within_its_tokens_and_shows_sentences_of_long_messages() -> None:
     """Whatever is stored."""
-    settings = ArcSettings(budget={"memory": 60}, recall={"top_k": 5})
+    settings = ArcSettings(budget={"recalled": 60}, recall={"top_k": 5})
     with open_engine(settings=settings) as engine:
         block = ArcRecallBlock(engine)
         filler = " ".join(f"The weather on day {n} was as usual." for n in range(60))
@@ -233,7 +233,7 @@ def test_the_settings_say_whose_memories_are_shown(scope: str) -> None:
 )
 def test_memories_keep_within_their_numbers(memory: dict[str, Any], tokens: int, expected: tuple[int, ...]) -> None:
     """The best stay; shortened, the last goes first."""
-    with open_engine(settings=ArcSettings(memory=memory, budget={"memory": tokens})) as engine:
+    with open_engine(settings=ArcSettings(memory=memory, budget={"recalled": tokens})) as engine:
         for n in range(5):
             engine.memories(user_id="ann").add(f"The code of locker {n} in hall {n * n} is {n}77{n}.")
         block = ArcLongTermBlock(engine, user_id="ann")
@@ -249,7 +249,7 @@ def test_memories_keep_within_their_numbers(memory: dict[str, Any], tokens: int,
 @pytest.mark.parametrize("tokens", [800, 300])
 def test_both_blocks_of_a_memory_share_the_budget(memory_of: MakeMemory, tokens: int) -> None:
     """Memories first; what is recalled takes what they leave."""
-    with open_engine(settings=ArcSettings(budget={"memory": tokens})) as engine:
+    with open_engine(settings=ArcSettings(budget={"recalled": tokens})) as engine:
         for n in range(6):
             engine.memories(user_id="ann").add(f"The code of locker {n} in hall {n * n}, on the left, is {n}77{n}.")
         blocks = ArcLongTermBlock(engine, user_id="ann"), ArcRecallBlock(engine, user_id="ann")
@@ -271,7 +271,7 @@ def test_both_blocks_of_a_memory_share_the_budget(memory_of: MakeMemory, tokens:
 @pytest.mark.parametrize("first", [0, 1], ids=["memories first", "recall first"])
 def test_what_is_stored_between_two_blocks_of_a_turn_waits_for_the_next(memory_of: MakeMemory, first: int) -> None:
     """Together they would have more than the budget. What is deleted between them is not shown."""
-    settings = ArcSettings(budget={"memory": 300}, memory={"enabled": True, "min_importance": 1.0})
+    settings = ArcSettings(budget={"recalled": 300}, memory={"enabled": True, "min_importance": 1.0})
     with open_engine(settings=settings) as engine:
         locker = "The code of locker {n} in the hall is {n}77{n}: " + "up the stairs, then to the left. " * 6
         ann = engine.memories(user_id="ann")

@@ -17,7 +17,7 @@ def test_hands_on_these_names() -> None:
         "ArcHyDETransform",
         "ArcLLM",
         "ArcLongTermBlock",
-        "ArcNarrativeBlock",
+        "ArcSummaryBlock",
         "ArcNodePostprocessor",
         "ArcRecallBlock",
         "ArcRetriever",

@@ -18,7 +18,7 @@ from llamaindex_arc import ArcChatMemoryBuffer, open_engine, to_arc
 from tests.llamaindex_arc.helpers import assistant, said, system, user
 from tests.llamaindex_arc.test_layers import summarised, text_of, through_json, told
 
-WITH_USER: dict[str, Any] = {"facts_placement": "user"}
+WITH_USER: dict[str, Any] = {"facts_role": "user"}
 
 
 @pytest.fixture
@@ -48,9 +48,9 @@ def test_instructions_stay_in_the_system_message(engine: ContextEngine) -> None:
 
 def test_the_engines_setting_holds_where_nothing_is_said() -> None:
     """And what is said to one memory goes along when it is copied or serialised."""
-    with open_engine(settings=ArcSettings(context=ContextSettings(facts_placement="user"))) as engine:
+    with open_engine(settings=ArcSettings(context=ContextSettings(facts_role="user"))) as engine:
         assert summarised(engine).get()[0].role is MessageRole.USER
-        memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s", facts_placement="system")
+        memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s", facts_role="system")
         for other in (
             memory,
             copy.deepcopy(memory),
@@ -62,8 +62,8 @@ def test_the_engines_setting_holds_where_nothing_is_said() -> None:
 @pytest.mark.parametrize("placement", ["tool", "", True, 3])
 def test_other_places_are_refused(engine: ContextEngine, placement: Any) -> None:
     """Before anything is read."""
-    with pytest.raises(InvalidInputError, match=r'facts_placement: .*"system", "user" or None'):
-        ArcChatMemoryBuffer.from_defaults(engine=engine, facts_placement=placement)
+    with pytest.raises(InvalidInputError, match=r'facts_role: .*"system", "user" or None'):
+        ArcChatMemoryBuffer.from_defaults(engine=engine, facts_role=placement)
 
 
 @given(limit=st.integers(60, 3_000), taken=st.integers(0, 500), instructed=st.booleans())
@@ -122,6 +122,6 @@ def test_a_user_may_say_what_it_says(engine: ContextEngine) -> None:
 
 def test_nothing_is_placed_where_nothing_is_summarised(engine: ContextEngine) -> None:
     """A short conversation is shown as it is."""
-    memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="short", facts_placement="user")
+    memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="short", facts_role="user")
     memory.put_messages([system("Be kind."), *told(2)])
     assert memory.get() == [system("Be kind."), *told(2)]

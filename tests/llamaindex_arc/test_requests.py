@@ -53,7 +53,7 @@ def asked(engine: ContextEngine, seeds: range, *, summarised: bool = False) -> I
         taken = int(rng.random() * limit * 1.2) if rng.random() < 0.5 else 0
         placement = "user" if rng.random() < 0.5 else "system"
         memory = ArcChatMemoryBuffer.from_defaults(
-            chat_store=store, session_id=f"s{seed}", token_limit=limit, facts_placement=placement
+            chat_store=store, session_id=f"s{seed}", token_limit=limit, facts_role=placement
         )
         memory.put_messages(history)
         if summarised:

@@ -81,15 +81,15 @@ class FactIndex:
         return [(fact, best.get(fact_id, 0.0)) for fact_id, fact in self.facts.items()]
 
     def search(
-        self, query: str, *, top_k: int, boundary: int, pinned: Collection[str]
+        self, query: str, *, top_k: int, boundary: int, adopted: Collection[str]
     ) -> tuple[list[RecalledLine], int]:
-        """Those that the question is about, best first, pinned ones too; and how many others there are, without these.
+        """Those that the question is about, best first, adopted ones too; and how many others there are, without these.
 
         Args:
             query: The question.
             top_k: At most so many.
             boundary: Only facts of leaves up to there: what lies behind it is shown as it was said.
-            pinned: The ids of those that are shown anyway, if there is room.
+            adopted: The ids of those that are shown anyway, if there is room.
         """
 
         def in_question(fact: Fact | None) -> bool:
@@ -109,7 +109,7 @@ class FactIndex:
             if score < least or len(chosen) == top_k:
                 break
             chosen.append(ids[place])
-        always = {fact_id for fact_id in pinned if in_question(self.facts.get(fact_id))}
+        always = {fact_id for fact_id in adopted if in_question(self.facts.get(fact_id))}
         lines = [RecalledLine(name, line, self.cost(line)) for name in chosen for line in [self.facts[name].line]]
         return lines, asked - len(always.union(chosen))
 

@@ -12,7 +12,7 @@ from arc_common.memory.long_term.contradictions import Contradictions
 from arc_common.protocols.summaries import Commit, Maker, Segment
 from arc_common.text import analyze
 
-__all__ = ["folded", "merged", "pinned", "related"]
+__all__ = ["adopted_facts", "folded", "merged", "related"]
 
 _MOST_MISSES = 16
 _RELATED = 0.5
@@ -146,7 +146,7 @@ def related(facts: Sequence[Fact], text: str, *, max_tokens: int, count: Callabl
     return chosen
 
 
-def pinned(
+def adopted_facts(
     facts: Sequence[Fact],
     *,
     max_tokens: int,

@@ -97,7 +97,7 @@ class Extractor:
 
     Args:
         model: The model; `None` for rules.
-        settings: The knobs (`memory`, `model_calls`).
+        settings: The settings (`memory`, `model_calls`).
         observer: Receives `memory.extraction.…`.
     """
 

@@ -35,7 +35,7 @@ class MemoryIndex:
     Args:
         store: Gives the index's store.
         embedder: Makes vectors.
-        settings: The knobs (`memory`, `embeddings`).
+        settings: The settings (`memory`, `embeddings`).
         observer: Receives counts.
     """
 

@@ -123,7 +123,7 @@ class LongTermMemory:
         extractor: Finds them.
         store: Where memories are, and how far sessions were read.
         conversations: Where messages are.
-        settings: The knobs (`memory`, `background`).
+        settings: The settings (`memory`, `background`).
         observer: Receives counts.
     """
 

@@ -111,7 +111,7 @@ class MemoryKeeper:
         store: Where memories are.
         index_store: Gives the index's.
         embedder: Makes vectors; without one, memories are found by their words.
-        settings: The knobs (`memory`, `embeddings`).
+        settings: The settings (`memory`, `embeddings`).
         observer: Receives counts.
         clock: Gives the time with zone.
         new_id: Mints a memory's id.

@@ -73,7 +73,7 @@ class MemoryWriter:
     Args:
         store: Where memories are.
         index: Finds them; it changes with the store.
-        settings: The knobs.
+        settings: The settings.
         observer: Receives `memory.saved.count`.
         clock: Gives the time with zone.
         new_id: Mints a memory's id.

@@ -9,7 +9,7 @@ from itertools import accumulate, groupby, takewhile
 from typing import Protocol
 
 from arc_common.memory.facts.index import FactIndex
-from arc_common.memory.facts.ledger import pinned
+from arc_common.memory.facts.ledger import adopted_facts
 from arc_common.messages import Role
 from arc_common.prompts import ERA_MARK
 from arc_common.protocols.summaries import Outline, Segment, SessionState, View
@@ -189,7 +189,7 @@ def shown_narratives(
 
 
 _CANDIDATES = 300
-"""Facts that are looked through for the pinned ones: the most important."""
+"""Facts that are looked through for the adopted ones: the most important."""
 _COMPOSED = 3
 """Boundaries for which it is composed ahead."""
 
@@ -199,7 +199,7 @@ class Shown:
     """What stands for the messages up to a boundary.
 
     Args:
-        facts: The pinned facts' lines.
+        facts: The adopted facts' lines.
         fact_ids: Their ids.
         narrative: The narratives.
         unshown: How many narratives did not fit or have yet to be written again.
@@ -225,8 +225,8 @@ class Material:
         cover: The segments that stand for the conversation, oldest first.
         final: For each of them, whether it is as good as it will be.
         index: The facts.
-        facts_tokens: The ceiling of the pinned facts.
-        narrative_tokens: The ceiling of the narratives together.
+        facts_tokens: The most tokens of the adopted facts.
+        narrative_tokens: The most tokens of the narratives together.
         ready: What was composed ahead, by its boundary.
     """
 
@@ -272,14 +272,14 @@ class Material:
         return replace(self, ready={end: composed(self, end) for end in ends[-_COMPOSED:]})
 
     def within(self, facts_tokens: int, narrative_tokens: int) -> "Material":
-        """Return the material for other ceilings of facts and narratives."""
+        """Return the material for other limits of facts and narratives."""
         if (facts_tokens, narrative_tokens) == (self.facts_tokens, self.narrative_tokens):
             return self
         return replace(self, facts_tokens=facts_tokens, narrative_tokens=narrative_tokens, ready={})
 
 
 def composed(material: Material, boundary: int) -> Shown:
-    """The pinned facts and the narratives that stand for the messages up to a boundary, each within its ceiling.
+    """The adopted facts and the narratives that stand for the messages up to a boundary, each within its limit.
 
     Args:
         material: What it is made from.
@@ -290,7 +290,7 @@ def composed(material: Material, boundary: int) -> Shown:
     emptied = [one for one in material.cover if one.made_by is None and one.end <= boundary]
     missed = [*left_out, *dropped, *emptied]
     known = [fact for fact in list(material.index.facts.values())[:_CANDIDATES] if fact.segment <= boundary]
-    facts = pinned(known, max_tokens=material.facts_tokens, count=material.index.cost)
+    facts = adopted_facts(known, max_tokens=material.facts_tokens, count=material.index.cost)
     return Shown(
         facts=tuple(fact.line for fact in facts),
         fact_ids=tuple(fact.id for fact in facts),
@@ -304,7 +304,7 @@ def composed(material: Material, boundary: int) -> Shown:
 def narrated(
     shown: Sequence[Segment], *, max_tokens: int, count: Callable[[str], int]
 ) -> tuple[str, Sequence[Segment]]:
-    """The narratives as one text, and the rest, where all would not keep within the ceiling: the oldest, eras last.
+    """The narratives as one text, and the rest, where all would not keep within the limit: the oldest, eras last.
 
     Eras' lines, which were made from narratives, are marked so; the marks and the line breaks count too.
     """

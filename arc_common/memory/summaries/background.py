@@ -35,7 +35,7 @@ class Upkeep:
     Args:
         store: Where leases are.
         writer: Writes segments.
-        settings: The knobs (`background`).
+        settings: The settings (`background`).
         prepare: Called with a session after each of its steps, and whether it may have changed.
         save: Stores what turns adopted.
         observer: Receives counts.

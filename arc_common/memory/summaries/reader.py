@@ -92,7 +92,7 @@ class TurnReader:
         views: Keeps what was adopted.
         indexes: Keeps facts.
         counter: Counts.
-        settings: The knobs (`summary`).
+        settings: The settings (`summary`).
         observer: Receives counts.
         clock: Gives the time with zone.
     """
@@ -126,7 +126,7 @@ class TurnReader:
         self._lock = Lock()
         self._tickets = count()
         self._materials: LRUCache[SessionKey, tuple[int, Material]] = LRUCache(_SESSIONS)
-        self._ceilings: LRUCache[SessionKey, tuple[int, int]] = LRUCache(_SESSIONS)
+        self._limits: LRUCache[SessionKey, tuple[int, int]] = LRUCache(_SESSIONS)
 
     def tail(self, key: SessionKey, *, room: int) -> Tail:
         """The session with the view that holds and the messages behind its boundary."""
@@ -144,13 +144,13 @@ class TurnReader:
             tail: As it was read for this turn.
             room: The tokens that there are for verbatim messages (as stored, without correction).
             soft_room: Above these tokens finished summaries are adopted, without waiting for any.
-            budget: The request's budget, with the ceilings of facts and summary.
+            budget: The request's budget, with the limits of facts and summary.
             more_room: The tokens that there are for messages beside the view that holds, more than beside the next one.
         """
         limit = self._limit(room + more_room)
-        ceilings = budget.ceiling("facts") + budget.lent_to_facts(), budget.ceiling("narrative")
+        limits = budget.max_tokens("facts") + budget.lent_to_facts(), budget.max_tokens("summary")
         with self._lock:
-            self._ceilings[key] = ceilings
+            self._limits[key] = limits
         self._writer.fits(key, room + more_room)
         view = tail.state.view
         fits = tail.complete and tail.tokens <= limit and len(tail.state.messages) <= _MOST_BRIDGED
@@ -159,7 +159,7 @@ class TurnReader:
         if least is None and not stale:
             return Remembered(tail.state)
         if not stale and tail.complete:
-            found = self._by_what_is_prepared(key, tail, fits=fits, room=room, ceilings=ceilings, least=least or 0)
+            found = self._by_what_is_prepared(key, tail, fits=fits, room=room, limits=limits, least=least or 0)
             if found is not None:
                 return found
         if not self._views.save(key):
@@ -174,7 +174,7 @@ class TurnReader:
             changed: Whether segments may have come since; otherwise it is done only when its facts changed.
         """
         with self._lock:
-            asked = key in self._ceilings
+            asked = key in self._limits
         if not asked:
             return
         state = self._store.state(key, limit=0)
@@ -190,17 +190,17 @@ class TurnReader:
 
     def _least_to_free(self, tail: Tail, *, soft: int) -> int | None:
         """Return the tokens that an adoption must free to be worthwhile while there is room; `None` for none now."""
-        knobs, count = self._settings.summary, len(tail.state.messages)
-        if tail.state.view is None and count > knobs.trigger_message_count:
+        options, count = self._settings.summary, len(tail.state.messages)
+        if tail.state.view is None and count > options.trigger_message_count:
             return 0
         if tail.state.view and count and tail.state.messages[-1].seq - tail.state.view.boundary > count:
             return 0  # `max_messages_per_session` removed messages after the boundary
-        if tail.state.view and count > knobs.high_water_mark and tail.tokens > knobs.high_water_tokens:
+        if tail.state.view and count > options.high_water_mark and tail.tokens > options.high_water_tokens:
             return 0
         return int(_WORTH_A_PREFIX * tail.tokens) if tail.tokens > soft else None
 
     def _by_what_is_prepared(
-        self, key: SessionKey, tail: Tail, *, fits: bool, room: int, ceilings: tuple[int, int], least: int
+        self, key: SessionKey, tail: Tail, *, fits: bool, room: int, limits: tuple[int, int], least: int
     ) -> Remembered | None:
         """Return the turn with the material that the background prepared; `None` if that is not enough."""
         state, limit = tail.state, self._limit(room)
@@ -209,7 +209,7 @@ class TurnReader:
         cold = material is None or not material.serves(state, being_read=busy)
         if material is None or cold:
             material = self._prepared(key, state)
-        material = material.within(*ceilings)
+        material = material.within(*limits)
         boundary = _boundary(state)
         reach = self._reach(material, state.messages, boundary=boundary, room=room, any_maker=False)
         by_rules = False
@@ -366,7 +366,7 @@ class TurnReader:
         """What can be adopted now; kept unless it was read again meanwhile."""
         with self._lock:
             ticket = next(self._tickets)
-            facts_tokens, narrative_tokens = self._ceilings.get(key, (0, 0))
+            facts_tokens, narrative_tokens = self._limits.get(key, (0, 0))
         cover = tuple(self._store.cover(key))
         give_way()
         read_to = max((segment.end for segment in cover if segment.made_by is not None), default=0)

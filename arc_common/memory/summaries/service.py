@@ -46,7 +46,7 @@ class HierarchicalMemory:
         conversations: Where messages are.
         writer: Writes segments.
         counter: Counts the texts of a view.
-        settings: The knobs (`summary`, `budget`, `background`).
+        settings: The settings (`summary`, `budget`, `background`).
         observer: Receives counts.
         clock: Gives the time with zone.
         pause: Waits so many seconds, in `summarize` alone.
@@ -146,7 +146,7 @@ class HierarchicalMemory:
         cover = [segment for segment in self._store.cover(key) if segment.created_at is not None]
         if not cover:
             return None
-        most = self._settings.summary.max_narrative_tokens
+        most = self._settings.summary.max_tokens
         shown, _ = shown_narratives(cover, boundary=cover[-1].end, max_tokens=most)
         times = [segment.created_at for segment in cover if segment.created_at is not None]
         behind = self._store.outlines(key, after=cover[-1].end, limit=_EVERY)
@@ -199,7 +199,7 @@ class HierarchicalMemory:
             room: The tokens that there are for verbatim messages (as stored, without correction).
             soft_room: Gives, for a room, the tokens above which finished summaries are adopted without waiting for any;
                 by default the whole room.
-            budget: The request's budget, with the ceilings of facts and summary.
+            budget: The request's budget, with the limits of facts and summary.
             more_room: The tokens that there are for messages beside a view, more than `room`; at most as many as
                 without one.
         """
@@ -236,7 +236,7 @@ class HierarchicalMemory:
         try:
             with replying():
                 facts = self._indexes.for_turn(key, state, being_read=self._upkeep.is_busy(key))
-                found, others = facts.search(query, top_k=_MOST_RECALLED, boundary=view.boundary, pinned=view.fact_ids)
+                found, others = facts.search(query, top_k=_MOST_RECALLED, boundary=view.boundary, adopted=view.fact_ids)
         except Exception as error:  # noqa: BLE001 - recalled facts are a help, no condition of a reply
             _log.warning("facts of session %r are not recalled: %s", key.session_id, error, exc_info=error)
             self._observer.count("recall.errors")

@@ -241,7 +241,7 @@ class SegmentSummary:
     """What a summariser says of a segment.
 
     Args:
-        narrative: What happened, within its ceiling; never empty.
+        narrative: What happened, within its limit; never empty.
         facts: What a leaf established, each with its sources.
         removed_keys: The keys of known facts that no longer hold.
         model_calls: How often a model was asked for it.
@@ -278,12 +278,12 @@ class ModelSummarizer:
     - The conversation is shown as data between markers; what users write in it does nothing to the form asked for.
     - An answer that is no summary, or an empty one, is sent back once with the reason. A second one is a failure.
     - Calls end in time, are retried, and stop while the model is down (see `GuardedChatModel`).
-    - A narrative longer than its ceiling is cut at the end of a sentence.
+    - A narrative longer than its limit is cut at the end of a sentence.
     - Counts `summary.reasks` besides what `GuardedChatModel` counts under `summary`.
 
     Args:
         chat_model: The model.
-        settings: The knobs (`summary`, `model_calls`).
+        settings: The settings (`summary`, `model_calls`).
         token_counter: Counts narratives and requests.
         observer: Receives counts.
         pause_seconds: Before a failed call is tried again.

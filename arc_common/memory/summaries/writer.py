@@ -63,7 +63,7 @@ class SummaryWriter:
         conversations: Where the messages are.
         summarizer: The model; `None` for rules alone.
         counter: Counts narratives.
-        settings: The knobs (`summary`, `facts`).
+        settings: The settings (`summary`, `facts`).
         observer: Receives counts.
         clock: Gives the time with zone.
         new_id: Mints fact ids.
@@ -218,12 +218,12 @@ class SummaryWriter:
 
     def _leaf_size(self, key: SessionKey) -> tuple[int, int, int]:
         """The tokens with which a leaf is due, the messages that it has at most, and the tokens that can be shown."""
-        knobs = self._settings
+        options = self._settings
         with self._lock:
-            shown = self._rooms.get(key, 2 * knobs.leaf_tokens)
-        room = shown if knobs.trigger_tokens is None else min(shown, knobs.trigger_tokens)
-        by_number = knobs.high_water_tokens < knobs.leaf_tokens
-        size = min(knobs.leaf_messages, _BY_NUMBER) if by_number else knobs.leaf_messages
+            shown = self._rooms.get(key, 2 * options.leaf_tokens)
+        room = shown if options.trigger_tokens is None else min(shown, options.trigger_tokens)
+        by_number = options.high_water_tokens < options.leaf_tokens
+        size = min(options.leaf_messages, _BY_NUMBER) if by_number else options.leaf_messages
         return int(_FULL * room), size, shown
 
     def _next_higher(self, cover: Sequence[Segment], *, boundary: int) -> Plan | None:
@@ -231,7 +231,7 @@ class SummaryWriter:
         block = next_block(cover, boundary=boundary)
         if block is not None or not self._settings.eras_enabled:
             return block
-        return next_era(cover, max_tokens=self._settings.max_narrative_tokens)
+        return next_era(cover, max_tokens=self._settings.max_tokens)
 
     def _next_unfinished(self, key: SessionKey) -> Segment | None:
         """The oldest segment that is empty, or by rules though there is a model that can still be asked."""

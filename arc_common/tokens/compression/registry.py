@@ -34,24 +34,24 @@ STRATEGIES: Mapping[str, type[BaseStrategy]] = MappingProxyType({str(kind.name):
 """The strategies by name."""
 
 
-def strategy(name: str, **knobs: Any) -> CompressionStrategy:
+def strategy(name: str, **options: Any) -> CompressionStrategy:
     """The strategy of this name.
 
     Args:
         name: One of `STRATEGIES`.
-        knobs: What its class takes by name (`keep_last=2`).
+        options: What its class takes by name (`keep_last=2`).
 
     Raises:
-        InvalidInputError: There is no strategy of this name, it has no such knob, or it needs one that is missing.
+        InvalidInputError: There is no strategy of this name, it has no such option, or it needs one that is missing.
     """
     kind = STRATEGIES.get(name) if isinstance(name, str) else None
     if kind is None:
         raise InvalidInputError("strategy", name, f"one of {', '.join(STRATEGIES)}")
     known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
-    for knob, value in knobs.items():
-        if knob not in known:
-            raise InvalidInputError(f"{name}.{knob}", value, f"one of {', '.join(known) or 'no knobs'}")
-    for knob, field in known.items():
-        if knob not in knobs and field.default is MISSING:
-            raise InvalidInputError(f"{name}.{knob}", None, "a value: it has no default")
-    return kind(**knobs)
+    for option, value in options.items():
+        if option not in known:
+            raise InvalidInputError(f"{name}.{option}", value, f"one of {', '.join(known) or 'no options'}")
+    for option, field in known.items():
+        if option not in options and field.default is MISSING:
+            raise InvalidInputError(f"{name}.{option}", None, "a value: it has no default")
+    return kind(**options)

@@ -29,7 +29,7 @@ def test_what_a_section_leaves_is_lent_to_the_next():
     share = sharing(1_000, {"documents": 600, "history": 5_000})
     left = share.left
     assert share.room("documents") == 600
-    share.close("documents", tokens=100, allotted=600)
+    share.close("documents", tokens=100, limit=600)
     assert share.left == left - 100
     assert share.room("history") == left - 100
     assert share.sections["documents"].tokens == 100
@@ -63,8 +63,8 @@ def test_nothing_that_fits_leaves_the_draft_as_it_is():
     ("layers", "name"),
     [
         (Layers(facts=("- price: 7 euros",)), "facts"),
-        (Layers(narrative="They spoke of prices."), "narrative"),
-        (Layers(idle_note="Note: 9 days."), "memory"),
+        (Layers(narrative="They spoke of prices."), "summary"),
+        (Layers(idle_note="Note: 9 days."), "recalled"),
     ],
     ids=["facts", "summary", "a note"],
 )
@@ -96,9 +96,9 @@ def test_room_for_messages_is_what_a_view_really_leaves(tokens, fixed, facts, na
     more = room.more_beside(one)
     assert 0 <= more <= room.more_beside(None)
     taken = costs.text("\n".join(one.facts)) + costs.text(one.narrative)
-    most = budget.ceiling("facts") + budget.lent_to_facts() + budget.ceiling("narrative")
+    most = budget.max_tokens("facts") + budget.lent_to_facts() + budget.max_tokens("summary")
     if more and taken <= most:
-        recalled = budget.ceiling("memory") - max(costs.text("\n".join(one.facts)) - budget.ceiling("facts"), 0)
+        recalled = budget.max_tokens("recalled") - max(costs.text("\n".join(one.facts)) - budget.max_tokens("facts"), 0)
         assert room.least + more + taken + recalled <= tokens - fixed
 
 

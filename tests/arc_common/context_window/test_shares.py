@@ -81,11 +81,11 @@ def test_messages_are_found_for_their_items():
     found = messages_by_item(window)
     items = {section.name: section.items for section in window.sections}
     assert [found[id(item)].role for item in items["history"]] == ["user", "assistant", "tool"]
-    assert [found[id(item)].role for item in (*items["query"], *items["running"])] == ["user", "assistant"]
+    assert [found[id(item)].role for item in (*items["user_message"], *items["current_turn"])] == ["user", "assistant"]
     assert about(items["history"][0], found[id(items["history"][0])]) == "user · look · look"
     assert said(items["history"][1], found[id(items["history"][1])]) == 'look\n→ look({"look": "look"})\n→ look(look)'
     assert said(items["history"][2], found[id(items["history"][2])]) == "look\n[image]"
-    assert said(items["running"][0], found[id(items["running"][0])]) == "→ look({})"
+    assert said(items["current_turn"][0], found[id(items["current_turn"][0])]) == "→ look({})"
 
 
 def test_a_window_made_by_others_has_items_alone():

@@ -40,7 +40,11 @@ def test_the_items_of_messages_are_the_same_objects_each_time():
             (Section("system", 0, 9), Section("history", 1_500, 9)),
             "1,500 of 4,000 tokens, 2 messages: history 1,500",
         ),
-        (SAID[:1], (Section("query", 3, 9), Section("facts", 7, 9)), "10 of 4,000 tokens, 1 message: query 3, facts 7"),
+        (
+            SAID[:1],
+            (Section("user_message", 3, 9), Section("facts", 7, 9)),
+            "10 of 4,000 tokens, 1 message: user_message 3, facts 7",
+        ),
         ((), (), "0 of 4,000 tokens, 0 messages: nothing"),
     ],
     ids=["two", "one", "none"],
@@ -57,7 +61,10 @@ def test_a_window_says_on_one_line_what_it_takes(messages, sections, shown):
 def test_a_receipts_lines_tell_documents_from_what_was_recalled():
     """Each with its section and with what was left out of it."""
     kinds = ("message", "document", "fact", "memory", "artifact", "recalled")
-    sections = (Section("documents", 9, 9), Section("memory", 7, 8, (Item("memory", "secret", "m", 5, {"bm25": 0.5}),)))
+    sections = (
+        Section("documents", 9, 9),
+        Section("recalled", 7, 8, (Item("recalled", "secret", "m", 5, {"bm25": 0.5}),)),
+    )
     receipt = Receipt((), tuple(Omission(kind, kind, 3, "no room for it") for kind in kinds), sections=sections)
 
     documents, recalled = (json.loads(line.split(maxsplit=2)[2]) for line in receipt.sse_lines()[1:])

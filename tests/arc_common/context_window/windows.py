@@ -24,8 +24,8 @@ def window_saying(text: str) -> ContextWindow:
     items = {name: (Item(text, text, text, 3, {text: 0.5}), Item(text, "")) for name in TITLES}
     items |= {
         "history": tuple(Item("message", message.text, text) for message in messages[1:4]),
-        "query": (Item("message", text),),
-        "running": (Item("message", ""),),
+        "user_message": (Item("message", text),),
+        "current_turn": (Item("message", ""),),
     }
     sections = tuple(Section(name, 10, 20, items[name]) for name in TITLES)
     total = 10 * len(sections) + 3
@@ -49,7 +49,7 @@ def window_of(texts: list[str], *, input_tokens: int) -> ContextWindow:
     query = Message("user", "And now?", id="now")
     sections = (
         Section("history", 5 * len(items), input_tokens, items),
-        Section("query", 6, 6, (Item("message", "And now?", "now"),)),
+        Section("user_message", 6, 6, (Item("message", "And now?", "now"),)),
     )
     total = 5 * len(items) + 9
     receipt = receipt_of(

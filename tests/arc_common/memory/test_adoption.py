@@ -46,4 +46,4 @@ def test_eras_are_marked_in_the_prompt() -> None:
     assert marked == sorted(marked, reverse=True)
     assert any(marked)
     assert not all(marked)
-    assert COUNT("\n".join(told)) <= settings.summary.max_narrative_tokens
+    assert COUNT("\n".join(told)) <= settings.summary.max_tokens

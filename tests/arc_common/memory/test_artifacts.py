@@ -193,17 +193,17 @@ many_texts = st.lists(texts, max_size=8)
 @given(texts, many_texts, many_texts, st.integers(0, 3), st.integers(0, 3), st.integers(0, 5), st.integers(1, 6))
 def test_the_numbers_hold_and_a_smaller_one_shows_the_first(query, pages, stated, facts, tools, final, top):
     """For any texts; same input, same result, and nothing that was not given."""
-    knobs = ArtifactSettings(max_facts=facts, max_tool_snippets=tools, final_top_k=final, top_k=top)
+    settings = ArtifactSettings(max_facts=facts, max_tool_snippets=tools, final_top_k=final, top_k=top)
     found = [snippet(text, key=f"t{n}", age=n % 3, score=1 / (n + 1)) for n, text in enumerate(pages)]
     given_facts = [fact(text, key=f"f{n}") for n, text in enumerate(stated)]
-    chosen = choose(query, found, given_facts, knobs)
-    assert chosen == choose(query, list(found), list(given_facts), knobs)
+    chosen = choose(query, found, given_facts, settings)
+    assert chosen == choose(query, list(found), list(given_facts), settings)
     kinds = [one.artifact.kind for one in chosen]
     assert len(chosen) <= min(final, top)
     assert kinds.count("facts") <= facts
     assert kinds.count("tools") <= tools
     assert len(set(ids(chosen))) == len(chosen)
-    more = choose(query, found, given_facts, knobs.model_copy(update={"final_top_k": final + 1}))
+    more = choose(query, found, given_facts, settings.model_copy(update={"final_top_k": final + 1}))
     assert more[: len(chosen)] == chosen
     assert all(0 <= one.score <= 1 for one in chosen)
     assert all(len(one.line.splitlines()) == 1 for one in chosen)

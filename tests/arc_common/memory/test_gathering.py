@@ -35,9 +35,9 @@ def opened(url):
     """Opens engines; summaries are off, so that only memories ask the model."""
     engines = []
 
-    def open_engine(model=None, observer=None, embedder=None, database=None, **knobs):
+    def open_engine(model=None, observer=None, embedder=None, database=None, **settings):
         settings = ArcSettings(
-            memory=knobs, summary={"enabled": False}, recall={"enabled": False}, model_calls={"attempts": 1}
+            memory=settings, summary={"enabled": False}, recall={"enabled": False}, model_calls={"attempts": 1}
         )
         engines.append(
             ContextEngine.open(

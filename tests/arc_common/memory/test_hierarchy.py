@@ -188,7 +188,7 @@ def test_facts_that_are_not_pinned_come_back_with_their_question(opened: Any) ->
         came_back += found in recalled
         assert all(line in window.messages[-1].text for line in recalled)
         outside = [fact for fact in session.facts() if not set(fact.sources) & set(verbatim(window))]
-        assert window.receipt.rest["fact that is not pinned"].count == len(outside) - len(pinned) - len(recalled)
+        assert window.receipt.rest["fact that is not adopted"].count == len(outside) - len(pinned) - len(recalled)
     assert 10 < came_back < 20
 
 

@@ -56,13 +56,13 @@ def make(store):
         time[0] += timedelta(seconds=1)
         return time[0]
 
-    def keeper(embedder=None, observer=None, index_store=None, memories=None, **knobs):
+    def keeper(embedder=None, observer=None, index_store=None, memories=None, **settings):
         made.append(
             MemoryKeeper(
                 memories or store.memories,
                 index_store=index_store or (lambda: store.index),
                 embedder=embedder,
-                settings=ArcSettings(memory=knobs),
+                settings=ArcSettings(memory=settings),
                 observer=observer or CountingObserver(),
                 clock=clock,
                 new_id=lambda: f"m{next(numbers)}",

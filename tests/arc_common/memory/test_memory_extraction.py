@@ -16,8 +16,8 @@ from arc_common.testing import CountingObserver, FailingChatModel, ReplyingChatM
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def extractor(model=None, observer=None, **knobs):
-    settings = ArcSettings(memory=knobs, model_calls={"attempts": 1})
+def extractor(model=None, observer=None, **settings):
+    settings = ArcSettings(memory=settings, model_calls={"attempts": 1})
     return Extractor(model, settings=settings, observer=observer or CountingObserver())
 
 

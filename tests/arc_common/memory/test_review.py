@@ -34,9 +34,9 @@ def opened(request, clock):
     """Opens engines on one of each kind of database."""
     engines = []
 
-    def open_engine(model=None, **knobs):
+    def open_engine(model=None, **settings):
         url = "sqlite://" if request.param == "sqlite" else request.getfixturevalue("postgres_database")()
-        settings = ArcSettings(memory=knobs, summary={"enabled": False}, recall={"enabled": False})
+        settings = ArcSettings(memory=settings, summary={"enabled": False}, recall={"enabled": False})
         engines.append(ContextEngine.open(url, chat_model=model, settings=settings, clock=clock))
         return engines[-1]
 

@@ -229,7 +229,7 @@ def test_a_long_outage_does_not_end_the_model() -> None:
 def test_eras() -> None:
     """Blocks are folded into a running era when narratives are too long, and an era by rules is as good as one."""
     model = Scripted()
-    bench = Bench(model, leaf_messages=2, max_narrative_tokens=10)
+    bench = Bench(model, leaf_messages=2, max_tokens=10)
     bench.say(70)
     bench.work()
     bench.adopt(66)
@@ -239,7 +239,7 @@ def test_eras() -> None:
     assert [era.made_by for era in eras] == ["rules"]
     assert Bench(Scripted(), store=bench.store).writer.is_final(KEY, eras[0])
     assert eras[0].sources == ()
-    off = Bench(Scripted(), leaf_messages=2, max_narrative_tokens=10, eras_enabled=False)
+    off = Bench(Scripted(), leaf_messages=2, max_tokens=10, eras_enabled=False)
     off.say(70)
     off.work()
     off.adopt(66)
@@ -249,7 +249,7 @@ def test_eras() -> None:
 
 def test_an_era_closes_at_64_blocks() -> None:
     """It records how many it was made from, also when it grew; the next ones go into another."""
-    bench = Bench(None, leaf_messages=2, max_narrative_tokens=10)
+    bench = Bench(None, leaf_messages=2, max_tokens=10)
     bench.say(600)
     bench.work()
     for boundary in (240, 560):

@@ -134,14 +134,14 @@ def test_inventions_are_shown_to_nobody(open_session: Callable[..., Session]) ->
     assert all(session.find(fact.sources) for fact in marked)
 
 
-def test_a_summary_longer_than_its_ceiling(open_session: Callable[..., Session], tmp_path: Path) -> None:
+def test_a_summary_longer_than_its_limit(open_session: Callable[..., Session], tmp_path: Path) -> None:
     """It is known how many of its parts are left out, the oldest, and how long they are."""
-    session = open_session(Model(), max_narrative_tokens=25, eras_enabled=False)
+    session = open_session(Model(), max_tokens=25, eras_enabled=False)
     talk(session, 1, 40)
     session.summarize()
     window = session.context("And now?")
-    (narrative,) = [section for section in window.sections if section.name == "narrative"]
-    left_out = window.receipt.rest["summary beyond its ceiling"]
+    (narrative,) = [section for section in window.sections if section.name == "summary"]
+    left_out = window.receipt.rest["summary beyond its limit"]
     first = session.messages().index(next(message for message in session.messages() if message in window.messages))
     written = rows(
         f"sqlite:///{tmp_path / 'arc.db'}", "SELECT * FROM arc_summaries WHERE end_seq <= :first", first=first

@@ -249,7 +249,7 @@ def test_no_counter_is_trusted_to_add_up():
 
 
 @pytest.mark.parametrize(
-    ("knobs", "field"),
+    ("settings", "field"),
     [
         *(({"max_tokens": wrong}, "max_tokens") for wrong in (-1, None, "9", True, 2.5, float("nan"))),
         *(({"order": wrong}, "order") for wrong in ("random", None, ["score"], np.array(["score", "source"]))),
@@ -257,10 +257,10 @@ def test_no_counter_is_trusted_to_add_up():
     ],
     ids=repr,
 )
-def test_useless_knobs_are_refused(knobs, field):
+def test_useless_settings_are_refused(settings, field):
     """By name."""
     with pytest.raises(InvalidInputError, match=field):
-        ContextBuilder(WORDS, **knobs)
+        ContextBuilder(WORDS, **settings)
     with pytest.raises(InvalidInputError, match="max_tokens"):
         ContextBuilder(WORDS).build([], max_tokens=-1)
 
@@ -295,7 +295,7 @@ def test_what_is_left_out_is_named():
 @pytest.mark.parametrize("skip", [True, False])
 @pytest.mark.parametrize("truncate", [True, False])
 def test_settings_choose_what_becomes_of_large_ones(skip, truncate):
-    """Each by its own knob."""
+    """Each by its own setting."""
     settings = ArcSettings(rag={"max_context_tokens": 12, "skip_oversized": skip, "truncate_documents": truncate})
     found = documents("One two three. " * 9, "small one")
     expected = ContextBuilder(WORDS, max_tokens=12, skip_oversized=skip, truncate=truncate).build(found)

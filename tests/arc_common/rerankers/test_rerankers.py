@@ -33,7 +33,7 @@ RERANKERS = [
     pytest.param(KeywordWeightedReranker, id="keyword"),
     pytest.param(BM25Reranker, id="bm25"),
     pytest.param(DiversityReranker, id="jaccard"),
-    pytest.param(lambda **knobs: DiversityReranker(embedder=LetterEmbedder(), **knobs), id="vectors"),
+    pytest.param(lambda **settings: DiversityReranker(embedder=LetterEmbedder(), **settings), id="vectors"),
 ]
 queries = st.sampled_from(["harbour", "the quartz lantern", "주문번호 사과", "东京", "1240 x-1", "what is the", ""])
 

@@ -72,7 +72,7 @@ def test_a_wrong_environment_is_refused(
         ({"summary": {"llm_model": "x" * 500, "leaf_messages": "y" * 500}}, ["… (502 characters)"]),
         ({"artifacts": {"recency_cues": [1]}}, ["artifacts.recency_cues: got 1, expected words"]),
     ],
-    ids=["group", "knob", "value", "not-a-mapping", "none", "url", "top", "two", "long", "item"],
+    ids=["group", "setting", "value", "not-a-mapping", "none", "url", "top", "two", "long", "item"],
 )
 def test_a_wrong_argument_is_refused(values: dict[str, Any], parts: list[str]) -> None:
     """A wrong keyword or value in the constructor is named as Python writes it."""
@@ -108,8 +108,8 @@ def test_a_group_of_its_own_raises_the_same_error() -> None:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_only_arcs_error_ever_comes_out(path: str, junk: object) -> None:
     """Whatever is handed in, the constructor works or raises ConfigurationError."""
-    *group, knob = path.split(".")
-    values = {group[0]: {knob: junk}} if group else {knob: junk}
+    *group, setting = path.split(".")
+    values = {group[0]: {setting: junk}} if group else {setting: junk}
     try:
         ArcSettings(**values)
     except ConfigurationError as error:

@@ -15,7 +15,7 @@ from arc_common.settings import ArcSettings, RedisSettings, SecretUrl, StorageSe
 
 
 def test_sources_win_in_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Constructor, then environment, then the .env file asked for, then the default; knob by knob in one group."""
+    """Constructor, then environment, then the .env file asked for, then the default, also within one group."""
     env_file = tmp_path / ".env"
     env_file.write_text("ARC_SUMMARY__LEAF_MESSAGES=3\nARC_SUMMARY__HIGH_WATER_MARK=3\nARC_SUMMARY__TRIGGER_TOKENS=3\n")
     monkeypatch.setenv("ARC_SUMMARY__LEAF_MESSAGES", "2")
@@ -43,8 +43,8 @@ def test_a_dotenv_file_is_not_read_unless_asked_for(monkeypatch: pytest.MonkeyPa
     assert ArcSettings().conversation.max_turns == 10
 
 
-def test_a_group_as_json_and_its_knobs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A JSON object sets a group, and a knob's own variable wins over it."""
+def test_a_group_as_json_and_its_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A JSON object sets a group, and a setting's own variable wins over it."""
     monkeypatch.setenv("ARC_SUMMARY", json.dumps({"enabled": False, "leaf_messages": 5, "llm_model": None}))
     monkeypatch.setenv("ARC_SUMMARY__LEAF_MESSAGES", "6")
     monkeypatch.setenv("CONVO_SUMMARY_EVERY_N_MESSAGES", "7")
@@ -53,7 +53,7 @@ def test_a_group_as_json_and_its_knobs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_json_wins_over_an_alias(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`ARC_SUMMARY` is an ARC_ name: what it says wins over an alias of the same knob."""
+    """`ARC_SUMMARY` is an ARC_ name: what it says wins over an alias of the same setting."""
     monkeypatch.setenv("ARC_SUMMARY", '{"leaf_messages": 5}')
     monkeypatch.setenv("CONVO_SUMMARY_EVERY_N_MESSAGES", "7")
     assert ArcSettings().summary.leaf_messages == 5

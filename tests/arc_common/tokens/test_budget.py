@@ -13,11 +13,11 @@ amounts = st.integers(0, 10_000)
 
 @st.composite
 def section_budgets(draw):
-    """A section with any floor, ceiling, share and priority."""
-    ceiling = draw(st.none() | amounts)
+    """A section with any min_tokens, max_tokens, share and priority."""
+    max_tokens = draw(st.none() | amounts)
     return SectionBudget(
-        floor=draw(st.integers(0, ceiling if ceiling is not None else 2_000)),
-        ceiling=ceiling,
+        min_tokens=draw(st.integers(0, max_tokens if max_tokens is not None else 2_000)),
+        max_tokens=max_tokens,
         share=draw(st.none() | st.floats(0, 1)),
         priority=draw(st.integers(-5, 5)),
     )
@@ -33,12 +33,12 @@ wants = st.dictionaries(st.sampled_from(names), amounts)
 
 
 @given(budgets, wants, amounts)
-def test_an_allotment_is_within_what_there_is_what_is_wanted_and_each_ceiling(budget, wanted, available):
+def test_an_allotment_is_within_what_there_is_what_is_wanted_and_each_limit(budget, wanted, available):
     """And names each section that wants something."""
     allotted = budget.allot(wanted, available)
     assert allotted.keys() == wanted.keys()
     assert sum(allotted.values()) <= available
-    assert all(0 <= allotted[name] <= min(wanted[name], budget.ceiling(name)) for name in wanted)
+    assert all(0 <= allotted[name] <= min(wanted[name], budget.max_tokens(name)) for name in wanted)
 
 
 @given(budgets, wants, amounts)
@@ -46,27 +46,27 @@ def test_what_a_section_leaves_is_lent_to_the_next(budget, wanted, available):
     """Tokens stay free only when nobody may take more."""
     allotted = budget.allot(wanted, available)
     if sum(allotted.values()) < available:
-        assert all(allotted[name] == min(wanted[name], budget.ceiling(name)) for name in wanted)
+        assert all(allotted[name] == min(wanted[name], budget.max_tokens(name)) for name in wanted)
 
 
 @given(budgets, wants, amounts)
-def test_floors_are_served_before_anything_else(budget, wanted, available):
-    """Where all floors fit, each section has at least its own."""
-    floors = {name: min(wanted[name], budget.ceiling(name), budget.section(name).floor) for name in wanted}
+def test_least_tokens_are_served_before_anything_else(budget, wanted, available):
+    """Where all least fit, each section has at least its own."""
+    least = {name: min(wanted[name], budget.max_tokens(name), budget.section(name).min_tokens) for name in wanted}
     allotted = budget.allot(wanted, available)
-    if sum(floors.values()) <= available:
-        assert all(allotted[name] >= floors[name] for name in wanted)
+    if sum(least.values()) <= available:
+        assert all(allotted[name] >= least[name] for name in wanted)
 
 
 @given(budgets, wants, amounts)
-def test_above_the_floors_a_section_gets_nothing_while_one_of_higher_priority_wants_more(budget, wanted, available):
+def test_above_the_least_a_section_gets_nothing_while_one_of_higher_priority_wants_more(budget, wanted, available):
     """Priority is the order of service."""
     allotted = budget.allot(wanted, available)
     for low in wanted:
         for high in wanted:
             if budget.section(high).priority > budget.section(low).priority:
-                satisfied = allotted[high] == min(wanted[high], budget.ceiling(high))
-                assert satisfied or allotted[low] <= budget.section(low).floor
+                satisfied = allotted[high] == min(wanted[high], budget.max_tokens(high))
+                assert satisfied or allotted[low] <= budget.section(low).min_tokens
 
 
 @given(budgets, wants, amounts)
@@ -78,39 +78,44 @@ def test_an_allotment_does_not_depend_on_the_order_of_the_wishes(budget, wanted,
 def test_turns_leave_first_then_documents_then_the_running_turn():
     """The order of trimming, with the defaults."""
     budget = TokenBudget(4_000, 0)
-    wanted = {"documents": 1_000, "history": 3_000, "running": 1_000}
-    assert budget.allot(wanted, 4_000) == {"documents": 1_000, "history": 2_000, "running": 1_000}
-    assert budget.allot(wanted, 2_000) == {"documents": 1_000, "history": 0, "running": 1_000}
-    assert budget.allot(wanted, 1_500) == {"documents": 500, "history": 0, "running": 1_000}
-    assert budget.allot(wanted, 800) == {"documents": 0, "history": 0, "running": 800}
+    wanted = {"documents": 1_000, "history": 3_000, "current_turn": 1_000}
+    assert budget.allot(wanted, 4_000) == {"documents": 1_000, "history": 2_000, "current_turn": 1_000}
+    assert budget.allot(wanted, 2_000) == {"documents": 1_000, "history": 0, "current_turn": 1_000}
+    assert budget.allot(wanted, 1_500) == {"documents": 500, "history": 0, "current_turn": 1_000}
+    assert budget.allot(wanted, 800) == {"documents": 0, "history": 0, "current_turn": 800}
 
 
 def test_a_floor_holds_history_against_documents():
     """A section of low priority keeps what is promised to it."""
-    budget = TokenBudget(4_000, 0, {"history": SectionBudget(floor=500)})
+    budget = TokenBudget(4_000, 0, {"history": SectionBudget(min_tokens=500)})
     assert budget.allot({"documents": 4_000, "history": 3_000}, 1_000) == {"documents": 500, "history": 500}
 
 
 def test_the_defaults_are_the_designs():
     """Documents 4,000; memories, artifacts and recalled 800; narrative 500; facts 1,000 or 15 % of the input."""
     large = TokenBudget(128_000)
-    assert [large.ceiling(name) for name in ("documents", "memory", "narrative", "facts")] == [4_000, 800, 500, 1_000]
-    assert large.ceiling("history") == large.input_tokens
-    assert TokenBudget(4_000, 0).ceiling("facts") == 600
+    assert [large.max_tokens(name) for name in ("documents", "recalled", "summary", "facts")] == [
+        4_000,
+        800,
+        500,
+        1_000,
+    ]
+    assert large.max_tokens("history") == large.input_tokens
+    assert TokenBudget(4_000, 0).max_tokens("facts") == 600
 
 
-def test_a_number_is_a_ceiling():
+def test_a_number_is_a_limit():
     """It takes the place of the default one; priority stays."""
     budget = TokenBudget(4_000, 0, {"documents": 100})
-    assert budget.section("documents") == SectionBudget(ceiling=100, priority=DEFAULT_SECTIONS["documents"].priority)
+    assert budget.section("documents") == SectionBudget(max_tokens=100, priority=DEFAULT_SECTIONS["documents"].priority)
 
 
 @pytest.mark.parametrize(
     ("wrong", "field"),
     [
-        ({"floor": -1}, "floor"),
-        ({"floor": 2, "ceiling": 1}, "floor"),
-        ({"ceiling": 1.5}, "ceiling"),
+        ({"min_tokens": -1}, "min_tokens"),
+        ({"min_tokens": 2, "max_tokens": 1}, "min_tokens"),
+        ({"max_tokens": 1.5}, "max_tokens"),
         ({"share": 2}, "share"),
         ({"share": True}, "share"),
         ({"share": float("nan")}, "share"),
@@ -138,12 +143,12 @@ def test_wrong_budgets_are_refused(wrong):
         (TokenBudget(2_000, 0), 250),
         (TokenBudget(6_000, 0), 100),
         (TokenBudget(16_000, 0), 0),
-        (TokenBudget(4_000, 0, {"memory": 0}), 0),
+        (TokenBudget(4_000, 0, {"recalled": 0}), 0),
         (TokenBudget(4_000, 0, {"facts": 0}), 0),
         (TokenBudget(4_000, 0, {"facts": SectionBudget(share=0.1)}), 0),
     ],
-    ids=["small", "smaller", "nearly full", "large", "no memory", "no facts", "no ceiling"],
+    ids=["small", "smaller", "nearly full", "large", "no memory", "no facts", "no max_tokens"],
 )
 def test_facts_borrow_of_memory_until_their_ceiling_is_full(budget, lent):
-    """Half of it at most, and only where their share of the input is less than their ceiling."""
+    """Half of it at most, and only where their share of the input is less than their max_tokens."""
     assert budget.lent_to_facts() == lent

@@ -103,7 +103,9 @@ def test_at_most_one_of_a_thousand_requests_exceeds_its_limit() -> None:
     "fill",
     [
         pytest.param(lambda engine, said, limit: stored(engine, said).window(max_tokens=limit), id="view"),
-        pytest.param(lambda engine, said, limit: stored(engine, said).window(max_tokens=limit, layers=False), id="log"),
+        pytest.param(
+            lambda engine, said, limit: stored(engine, said).window(max_tokens=limit, include_summary=False), id="log"
+        ),
         pytest.param(lambda engine, said, limit: packed(engine, said, limit - MESSAGE), id="documents"),
     ],
 )

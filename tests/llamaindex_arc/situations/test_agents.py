@@ -217,7 +217,7 @@ async def test_a_reused_context_goes_on_after_too_many_steps(make: MakeAgent, me
 async def test_a_long_conversation_with_tools(make: MakeAgent, engine: ContextEngine, placement: Any) -> None:
     """Summarised, at a small limit, over many runs: every request is sound, and what was said is all there."""
     memory = ArcChatMemoryBuffer.from_defaults(
-        engine=engine, session_id="s", token_limit=400, facts_placement=placement, chat_history=[system("Be brief.")]
+        engine=engine, session_id="s", token_limit=400, facts_role=placement, chat_history=[system("Be brief.")]
     )
     scripts = []
     for n in range(16):

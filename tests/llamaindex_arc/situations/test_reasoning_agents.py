@@ -70,7 +70,7 @@ async def test_a_code_act_agent(memory: ArcChatMemoryBuffer) -> None:
 @pytest.mark.parametrize("given", [{"system_prompt": "Be kind."}, {}], ids=["system prompt", "none"])
 async def test_a_code_act_agent_and_what_is_remembered(engine: ContextEngine, given: dict[str, Any]) -> None:
     """It writes its own prompt over the first system message; with the user's words, the memory is out of its way."""
-    memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s", facts_placement="user")
+    memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s", facts_role="user")
     memory.put_messages(told(25))
     settle(engine)
     script = Script("Noted.")

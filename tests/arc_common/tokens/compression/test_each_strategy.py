@@ -256,13 +256,13 @@ def test_strategies_have_names():
 
 
 @pytest.mark.parametrize(
-    ("name", "knobs", "says"),
+    ("name", "settings", "says"),
     [
         ("middle_out", {}, "rolling_window, token_pruning"),
         (None, {}, "rolling_window, token_pruning"),
         ([], {}, "rolling_window, token_pruning"),
         ("truncate", {"characters": 5}, "max_characters"),
-        ("token_pruning", {"x": 5}, "no knobs"),
+        ("token_pruning", {"x": 5}, "no settings"),
         ("summarize", {}, "summarize.summarize"),
         ("summarize", {"summarize": "text"}, "a function"),
         ("summarize", {"summarize": failing, "keep_last": 0}, "keep_last"),
@@ -277,10 +277,10 @@ def test_strategies_have_names():
         ("prune_system", {"min_characters": 1.0}, "min_characters"),
     ],
 )
-def test_wrong_names_and_knobs_are_refused(name, knobs, says):
+def test_wrong_names_and_settings_are_refused(name, settings, says):
     """With what would have been accepted."""
     with pytest.raises(InvalidInputError, match=says):
-        strategy(name, **knobs)
+        strategy(name, **settings)
 
 
 def test_a_chain_takes_strategies():

@@ -50,9 +50,9 @@ ALIASES = [
     ("RAG_RE_RANK_TOP_N", "21", "artifacts.rerank_top_n", 21),
     ("RAG_FINAL_TOP_K", "4", "artifacts.final_top_k", 4),
     ("RAG_FINAL_TOP_K", "4", "rag.rerank_top_k", 4),
-    ("RAG_PER_TURN_MEMORY_BUDGET_TOKENS", "801", "budget.memory", 801),
+    ("RAG_PER_TURN_MEMORY_BUDGET_TOKENS", "801", "budget.recalled", 801),
     ("CONVO_SUMMARY_EVERY_N_MESSAGES", "12", "summary.leaf_messages", 12),
-    ("CONVO_SUMMARY_MAX_TOKENS", "400", "summary.max_narrative_tokens", 400),
+    ("CONVO_SUMMARY_MAX_TOKENS", "400", "summary.max_tokens", 400),
     ("ARCHIVE_S3_BUCKET", "old-chats", "archive.s3_bucket", "old-chats"),
     ("AWS_ACCESS_KEY_ID", "AKIA1", "aws.access_key_id", SecretStr("AKIA1")),
     ("AWS_SECRET_ACCESS_KEY", "s3cr3t", "aws.secret_access_key", SecretStr("s3cr3t")),
@@ -70,7 +70,7 @@ def at(made: object, name: str) -> object:
 
 
 def flat(model: BaseModel, prefix: str = "") -> dict[str, object]:
-    """Every knob's value by its dotted name, found by walking the values, not by what the code under test says."""
+    """Every setting's value by its dotted name, found by walking the values, not by what the code under test says."""
     found: dict[str, object] = {}
     for name in type(model).model_fields:
         value = getattr(model, name)
@@ -80,7 +80,7 @@ def flat(model: BaseModel, prefix: str = "") -> dict[str, object]:
 
 
 def other_value(description: SettingDescription) -> tuple[str, object]:
-    """Some text that the knob accepts and that is not its default, with the value that it stands for."""
+    """Some text that the setting accepts and that is not its default, with the value that it stands for."""
     allowed, default = description.allowed, description.default
     if allowed.startswith("true"):
         return ("false", False) if default else ("true", True)
@@ -120,17 +120,17 @@ def test_the_defaults_are_the_designs() -> None:
         "budget.context_window": 128_000,
         "budget.output_reserve": None,
         "budget.documents": 4_000,
-        "budget.memory": 800,
+        "budget.recalled": 800,
         "budget.facts": 1_000,
         "budget.facts_share": 0.15,
         "context.placement": "user",
-        "context.facts_placement": "system",
+        "context.facts_role": "system",
         "summary.enabled": True,
         "summary.trigger_message_count": 20,
         "summary.recent_message_count": 10,
         "summary.high_water_mark": 34,
         "summary.high_water_tokens": 8_000,
-        "summary.max_narrative_tokens": 500,
+        "summary.max_tokens": 500,
         "summary.leaf_messages": 64,
         "summary.leaf_tokens": 2_200,
         "summary.reread_for_blocks": False,
@@ -153,14 +153,14 @@ def test_the_defaults_are_the_designs() -> None:
 
 
 def test_every_default_is_within_its_own_bounds() -> None:
-    """Passing every default explicitly gives the same settings: none of them breaks the rules of its knob."""
+    """Passing every default explicitly gives the same settings: none of them breaks the rules of its setting."""
     made = ArcSettings()
     assert ArcSettings(**made.model_dump()) == made
 
 
 @pytest.mark.parametrize("name", flat(ArcSettings()))
-def test_every_knob_is_described(name: str) -> None:
-    """Each knob is in `describe_settings` with a description, its default, and for a number its unit."""
+def test_every_setting_is_described(name: str) -> None:
+    """Each setting is in `describe_settings` with a description, its default, and for a number its unit."""
     description = DESCRIBED[name]
     assert description.description.endswith(".")
     assert description.default == at(ArcSettings(), name)
@@ -170,15 +170,15 @@ def test_every_knob_is_described(name: str) -> None:
 
 
 def test_nothing_else_is_described() -> None:
-    """`describe_settings` names the model's knobs, each once, and knows every alias that is tested here."""
+    """`describe_settings` names the model's settings, each once, and knows every alias that is tested here."""
     assert [description.name for description in describe_settings()] == list(flat(ArcSettings()))
     aliases = {name for description in describe_settings() for name in description.environment_names[1:]}
     assert aliases == {name for name, *_ in ALIASES}
 
 
 @pytest.mark.parametrize("name", flat(ArcSettings()))
-def test_every_knob_is_set_by_its_own_environment_name(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`ARC_GROUP__KNOB` changes that knob, and no other."""
+def test_every_setting_is_set_by_its_own_environment_name(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`ARC_GROUP__SETTING` changes that setting, and no other."""
     text, value = other_value(DESCRIBED[name])
     monkeypatch.setenv(DESCRIBED[name].environment_names[0], text)
     assert flat(ArcSettings()) == flat(ArcSettings.model_construct()) | {name: value}
@@ -194,7 +194,7 @@ def test_none_in_the_environment_is_none(name: str, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("alias", "text", "name", "value"), ALIASES, ids=[f"{alias}-{name}" for alias, _, name, _ in ALIASES]
 )
-def test_an_alias_sets_its_knob_and_the_own_name_wins(
+def test_an_alias_sets_its_setting_and_the_own_name_wins(
     alias: str, text: str, name: str, value: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A name from comparable services is accepted, named in the error when wrong, and beaten by the `ARC_` name."""
@@ -209,7 +209,7 @@ def test_an_alias_sets_its_knob_and_the_own_name_wins(
     ("alias", "name"), [(alias, name) for alias, text, name, _ in ALIASES if text.replace(".", "").isdigit()]
 )
 def test_a_wrong_value_names_the_alias_that_gave_it(alias: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error names the variable that the operator set, the knob behind it, the value and what is allowed."""
+    """The error names the variable that the operator set, the setting behind it, the value and what is allowed."""
     monkeypatch.setenv(alias, "many")
     assert f"{alias} ({name}): got 'many', expected {DESCRIBED[name].allowed}" in refused().splitlines()
 
