@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from arc_common import ContextEngine
 from arc_common.facts import Fact, FactCategory, ProposedFact
-from arc_common.memory.facts.ledger import folded, merged, pinned, related
+from arc_common.memory.facts.ledger import adopted_facts, folded, merged, related
 from arc_common.messages import Message, Role
 from arc_common.protocols.summaries import Commit, Maker, Segment
 
@@ -162,12 +162,12 @@ facts_drawn = st.lists(
 @given(facts_drawn, st.integers(0, 300), st.randoms(use_true_random=False))
 def test_pinned_facts_fit_and_depend_on_no_order(facts: list[Fact], most: int, chance: Random) -> None:
     """They keep within the ceiling, none twice, and are the same lines in whatever order they are given."""
-    chosen = pinned(facts, max_tokens=most, count=characters)
+    chosen = adopted_facts(facts, max_tokens=most, count=characters)
     assert sum(len(fact.line) + 1 for fact in chosen) <= most
     assert len({folded(fact.line) for fact in chosen}) == len(chosen)
     shuffled = list(facts)
     chance.shuffle(shuffled)
-    again = pinned(shuffled, max_tokens=most, count=characters)
+    again = adopted_facts(shuffled, max_tokens=most, count=characters)
     assert [(folded(f.line), f.importance, f.valid_from) for f in again] == [
         (folded(f.line), f.importance, f.valid_from) for f in chosen
     ]
@@ -181,7 +181,7 @@ def test_which_facts_are_pinned() -> None:
 
     facts = [fact("a", 0.5, 1), fact("b", 0.5, 2), fact("c", 0.9, 0), fact("d", 1.0, 3, "long " * 20)]
     shown: Callable[[int], list[str]] = lambda most: [  # noqa: E731 - short
-        fact.id for fact in pinned(facts, max_tokens=most, count=characters)
+        fact.id for fact in adopted_facts(facts, max_tokens=most, count=characters)
     ]
     line = len("- a: v\n")
     assert shown(2 * line) == ["c", "b"]
@@ -195,7 +195,7 @@ def test_a_model_s_note_of_a_pinned_sentence_is_not_pinned_beside_it() -> None:
     notes = [known("day", "when is court", "the 22nd"), known("who", "judge", "Amari"), known("part", "floor", "22")]
     elsewhere = known("other", "when is court", "the 22nd", sources=("m2",))
 
-    shown = pinned([sentence, *notes, elsewhere], max_tokens=500, count=characters)
+    shown = adopted_facts([sentence, *notes, elsewhere], max_tokens=500, count=characters)
 
     assert {fact.id for fact in shown} == {"s", "who", "part", "other"}
 
@@ -204,7 +204,7 @@ def test_a_note_in_korean_is_found_before_its_particle() -> None:
     """`수요일 정오` stands in `수요일 정오까지`."""
     sentence = known("s", "서류", "수요일 정오까지 서류 내야 해요", maker="rules", importance=0.9)
 
-    assert pinned([sentence, known("n", "언제", "수요일 정오")], max_tokens=500, count=characters) == [sentence]
+    assert adopted_facts([sentence, known("n", "언제", "수요일 정오")], max_tokens=500, count=characters) == [sentence]
 
 
 @pytest.mark.parametrize(
