@@ -2,18 +2,19 @@
 
 import asyncio
 import contextvars
+import inspect
 import logging
 import os
 import time
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from threading import Condition, Lock, RLock, Thread, get_ident, local
 from time import monotonic, sleep
 from types import TracebackType
-from typing import Generic, ParamSpec, TypeVar, overload
-from weakref import WeakSet, ref
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
+from weakref import WeakKeyDictionary, WeakSet, ref
 
 from arc_common.exceptions import EngineClosedError
 
@@ -23,6 +24,26 @@ T = TypeVar("T")
 _log = logging.getLogger("arc.background")
 
 K = TypeVar("K", bound=Hashable)
+
+_beginnings: "WeakKeyDictionary[Any, Callable[[Any], None]]" = WeakKeyDictionary()
+
+
+def begin_in_each_process(begin: Callable[[], None]) -> None:
+    """Call a method that makes an object's locks, threads and caches, now and in each forked child.
+
+    A child has none of its parent's other threads, and a lock that one of them held would never be released.
+    """
+    method: Any = begin
+    begin()
+    _beginnings[method.__self__] = method.__func__
+
+
+def _begin_in_child() -> None:
+    for owner, begin in list(_beginnings.items()):
+        begin(owner)
+
+
+os.register_at_fork(after_in_child=_begin_in_child)
 
 
 class BackgroundQueue(Generic[K]):
@@ -55,7 +76,7 @@ class BackgroundQueue(Generic[K]):
         self._settle = settle
         self._threads = threads
         self._on_error = on_error
-        self._begin()
+        begin_in_each_process(self._begin)
 
     def _begin(self) -> None:
         # Entered directly: a Condition's own __exit__ is Python code, in which an interrupt would leave the lock held.
@@ -65,7 +86,6 @@ class BackgroundQueue(Generic[K]):
         self._waiting: set[K] = set()
         self._running: set[K] = set()
         self._awaited = 0  # how many callers wait
-        self._process = os.getpid()
         self._stopping = False
 
     @property
@@ -75,7 +95,6 @@ class BackgroundQueue(Generic[K]):
 
     def schedule(self, key: K) -> None:
         """Schedule the work for this key. After `close` this does nothing."""
-        self._begin_in_child()
         with self._lock:
             if self._stopping or key in self._waiting:
                 return
@@ -89,12 +108,10 @@ class BackgroundQueue(Generic[K]):
 
     def is_busy(self, key: K) -> bool:
         """Whether work for this key waits or is under way."""
-        self._begin_in_child()
         return key in self._waiting or key in self._running
 
     def wait(self, timeout: float | None = None, *, key: K | None = None) -> bool:
         """Wait until no work (for this key) waits or runs; return whether that happened within `timeout` seconds."""
-        self._begin_in_child()
         with self._lock:
             try:
                 self._awaited += 1
@@ -107,7 +124,6 @@ class BackgroundQueue(Generic[K]):
 
     def close(self, *, timeout: float = 5.0) -> None:
         """Drop waiting work, and give running work a moment to end. Safe to call twice."""
-        self._begin_in_child()
         with self._lock:
             self._stopping = True
             self._waiting.clear()
@@ -116,10 +132,6 @@ class BackgroundQueue(Generic[K]):
             pool, self._pool = self._pool, None
         if pool is not None:
             pool.shutdown(wait=False, cancel_futures=True)
-
-    def _begin_in_child(self) -> None:
-        if self._process != os.getpid():
-            self._begin()
 
     def _submit(self, key: K) -> None:
         try:
@@ -179,7 +191,9 @@ class ReplyPriority:
 
     def __init__(self, *, sleep: Callable[[float], None] = time.sleep) -> None:
         self._sleep = sleep
-        self._process = os.getpid()
+        begin_in_each_process(self._begin)
+
+    def _begin(self) -> None:
         self._replying: dict[int, int] = {}  # how many replies deep each thread is
         self._numbers: dict[int, int] = {}  # how many replies each thread has begun
 
@@ -210,9 +224,6 @@ class ReplyPriority:
         """Between two steps of background work: wait while others reply. Does nothing in a reply itself."""
         if not self._replying or get_ident() in self._replying:
             return
-        if self._process != os.getpid():
-            self._process = os.getpid()
-            self._replying.clear()
         waited = 0.0
         under_way = {thread: self._numbers.get(thread) for thread in list(self._replying)}
         while waited < _PATIENCE and any(
@@ -394,10 +405,12 @@ class Workers:
     def __init__(self, threads: int, *, name: str) -> None:
         self._threads = threads
         self._name = name
+        self._closed = False
+        begin_in_each_process(self._begin)
+
+    def _begin(self) -> None:
         self._lock = Lock()
         self._pool: ThreadPoolExecutor | None = None
-        self._process = os.getpid()
-        self._closed = False
 
     async def run(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Call the function on a thread and wait for what it returns or raises."""
@@ -409,15 +422,39 @@ class Workers:
         with self._lock:
             self._closed = True
             pool, self._pool = self._pool, None
-        if pool is not None and self._process == os.getpid():
+        if pool is not None:
             pool.shutdown(wait=True)
 
     def _submit(self, call: Callable[[], T]) -> "Future[T]":
-        if self._process != os.getpid():
-            self._lock, self._pool, self._process = Lock(), None, os.getpid()
         with self._lock:
             if self._closed:
                 raise EngineClosedError("the engine is closed")
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix=self._name)
             return self._pool.submit(call)
+
+
+class _HasWorkers(Protocol):
+    _workers: Workers
+
+
+S = TypeVar("S", bound=_HasWorkers)
+
+
+def async_form(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], Coroutine[Any, Any, T]]:
+    """Return the async form of a method, which runs it on the object's own threads (`_workers`).
+
+    `aappend = async_form(append)` in a class body keeps the signature.
+    """
+    name = method.__name__
+
+    async def run(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._workers.run(getattr(self, name), *args, **kwargs)
+
+    run.__name__ = f"a{name}"
+    run.__qualname__ = f"{method.__qualname__.rpartition('.')[0]}.a{name}"
+    run.__module__ = method.__module__
+    run.__doc__ = f"Async form of `{name}`."
+    run.__signature__ = inspect.signature(method)  # type: ignore[attr-defined]  # any function may have one
+    run.__annotations__ = method.__annotations__
+    return run

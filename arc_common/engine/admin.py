@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from arc_common.concurrency import async_form
 from arc_common.context import Receipt
 from arc_common.engine.replay import ReplayedTurn, replay
 from arc_common.engine.runtime import Runtime
@@ -58,6 +59,7 @@ class Admin:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
+        self._workers = runtime.workers
 
     def sessions(
         self, caller_id: str = "default", user_id: str | None = None, limit: int = 50, cursor: str | None = None
@@ -70,11 +72,7 @@ class Admin:
         SessionKey("any", caller_id, user_id)
         return self._runtime.store.conversations(caller_id, user_id=user_id, limit=limit, cursor=cursor)
 
-    async def asessions(
-        self, caller_id: str = "default", user_id: str | None = None, limit: int = 50, cursor: str | None = None
-    ) -> ConversationPage:
-        """Async form of `sessions`."""
-        return await self._runtime.workers.run(self.sessions, caller_id, user_id, limit, cursor)
+    asessions = async_form(sessions)
 
     def debug(self, session_id: str, *, caller_id: str = "default", user_id: str | None = None) -> SessionDebug:
         """What state a session is in, and what its newest context window was made of.
@@ -95,9 +93,7 @@ class Admin:
             receipt=runtime.receipts.newest(key),
         )
 
-    async def adebug(self, session_id: str, *, caller_id: str = "default", user_id: str | None = None) -> SessionDebug:
-        """Async form of `debug`."""
-        return await self._runtime.workers.run(self.debug, session_id, caller_id=caller_id, user_id=user_id)
+    adebug = async_form(debug)
 
     def replay(
         self,
@@ -134,16 +130,4 @@ class Admin:
         key = SessionKey(session_id, caller_id, user_id)
         return replay(self._runtime, key, turn=turn, budget=budget or self._runtime.default_budget())
 
-    async def areplay(
-        self,
-        session_id: str,
-        turn: int | None = None,
-        *,
-        budget: TokenBudget | None = None,
-        caller_id: str = "default",
-        user_id: str | None = None,
-    ) -> ReplayedTurn:
-        """Async form of `replay`."""
-        return await self._runtime.workers.run(
-            self.replay, session_id, turn, budget=budget, caller_id=caller_id, user_id=user_id
-        )
+    areplay = async_form(replay)

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 from uuid import uuid4
 
-from arc_common.concurrency import Workers
+from arc_common.concurrency import Workers, started
 from arc_common.engine.admin import Admin
 from arc_common.engine.runtime import Runtime, SaveErrorHandler
 from arc_common.engine.session import Session
@@ -278,7 +278,7 @@ class ContextEngine:
 
     async def aflush(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - as the form without `a` has it
         """Async form of `flush`."""
-        return await asyncio.to_thread(self.flush, timeout)
+        return await asyncio.wrap_future(started(lambda: self.flush(timeout), name="arc-flush"))
 
     def close(self) -> None:
         """Finish what is under way and give back all resources. Safe to call twice."""
@@ -295,7 +295,7 @@ class ContextEngine:
 
     async def aclose(self) -> None:
         """Async form of `close`."""
-        await asyncio.to_thread(self.close)
+        await asyncio.wrap_future(started(self.close, name="arc-close"))
 
     def __enter__(self) -> Self:
         return self

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from arc_common.concurrency import async_form
 from arc_common.context import as_documents
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import InvalidInputError
@@ -39,6 +40,7 @@ class DocumentIndex:
 
     def __init__(self, runtime: "Runtime", scope: Scope) -> None:
         self._runtime = runtime
+        self._workers = runtime.workers
         self._scope = scope
 
     def of(self, *, caller_id: str = "default", user_id: str | None = None) -> "DocumentIndex":
@@ -84,9 +86,7 @@ class DocumentIndex:
         self._runtime.has_documents[self._scope] = True
         return list(added.ids)
 
-    async def aadd(self, documents: Document | str | Sequence[Document | str], *, chunk: bool = False) -> list[str]:
-        """Async form of `add`."""
-        return await self._runtime.workers.run(self.add, documents, chunk=chunk)
+    aadd = async_form(add)
 
     def delete(self, ids: Collection[str]) -> int:
         """Remove documents and their chunks in one step, and return how many entries were removed; each chunk is one.
@@ -97,9 +97,7 @@ class DocumentIndex:
         """
         return self.index.delete(_checked_ids(ids))
 
-    async def adelete(self, ids: Collection[str]) -> int:
-        """Async form of `delete`."""
-        return await self._runtime.workers.run(self.delete, ids)
+    adelete = async_form(delete)
 
     def get(self, ids: Sequence[str]) -> list[Document]:
         """Those of the documents that are there, in the order of the ids; a document stored in chunks has theirs.
@@ -110,17 +108,13 @@ class DocumentIndex:
         """
         return self.index.get(_checked_ids(ids))
 
-    async def aget(self, ids: Sequence[str]) -> list[Document]:
-        """Async form of `get`."""
-        return await self._runtime.workers.run(self.get, ids)
+    aget = async_form(get)
 
     def count(self) -> int:
         """How many documents there are."""
         return self.index.count()
 
-    async def acount(self) -> int:
-        """Async form of `count`."""
-        return await self._runtime.workers.run(self.count)
+    acount = async_form(count)
 
     def search(
         self, query: str, *, top_k: int | None = None, filters: Mapping[str, Any] | Filter | None = None
@@ -139,11 +133,7 @@ class DocumentIndex:
         most = self._runtime.settings.rag.top_k if top_k is None else top_k
         return list(self.index.search(query, top_k=most, filters=filters))
 
-    async def asearch(
-        self, query: str, *, top_k: int | None = None, filters: Mapping[str, Any] | Filter | None = None
-    ) -> list[ScoredDocument]:
-        """Async form of `search`."""
-        return await self._runtime.workers.run(self.search, query, top_k=top_k, filters=filters)
+    asearch = async_form(search)
 
     def _chunks(self, documents: Sequence[Document]) -> Iterator[tuple[str | None, list[Document]]]:
         """Split each document into chunks; if two have the same id, only the later one."""

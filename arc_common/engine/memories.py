@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from arc_common.concurrency import async_form
 from arc_common.documents import checked_items
 from arc_common.exceptions import InvalidInputError, MemoryNotFoundError
 from arc_common.memories import (
@@ -51,6 +52,7 @@ class Memories:
 
     def __init__(self, runtime: "Runtime", scope: Scope) -> None:
         self._runtime = runtime
+        self._workers = runtime.workers
         self._scope = scope
 
     @property
@@ -92,18 +94,7 @@ class Memories:
             self._scope, messages, mode=mode, session_id=session_id or self._scope.session_id
         )
 
-    async def aextract(
-        self,
-        user_message: Message | str,
-        assistant_message: Message | str | None = None,
-        mode: InteractionMode = "chat",
-        *,
-        session_id: str | None = None,
-    ) -> list[Memory]:
-        """Async form of `extract`."""
-        return await self._runtime.workers.run(
-            self.extract, user_message, assistant_message, mode, session_id=session_id
-        )
+    aextract = async_form(extract)
 
     def add(
         self,
@@ -147,28 +138,7 @@ class Memories:
         )
         return self._service().keeper.add(self._scope, proposed, by_hand=True).memory
 
-    async def aadd(
-        self,
-        text: str,
-        *,
-        type: MemoryType | str = MemoryType.FACT,  # noqa: A002 - the field's name
-        importance: float = 0.5,
-        metadata: Mapping[str, Any] | None = None,
-        sources: Sequence[MemorySource] = (),
-        status: MemoryStatus | str = MemoryStatus.ACTIVE,
-        valid_from: datetime | None = None,
-    ) -> Memory:
-        """Async form of `add`."""
-        return await self._runtime.workers.run(
-            self.add,
-            text,
-            type=type,
-            importance=importance,
-            metadata=metadata,
-            sources=sources,
-            status=status,
-            valid_from=valid_from,
-        )
+    aadd = async_form(add)
 
     def get(self, memory_id: str) -> Memory:
         """One memory, whatever its status; also one that was superseded.
@@ -182,9 +152,7 @@ class Memories:
             raise MemoryNotFoundError(memory_id)
         return found[0]
 
-    async def aget(self, memory_id: str) -> Memory:
-        """Async form of `get`."""
-        return await self._runtime.workers.run(self.get, memory_id)
+    aget = async_form(get)
 
     def set_status(self, memory_id: str, status: MemoryStatus | str) -> Memory:
         """Approve a memory ("ACTIVE"), reject it ("REJECTED"), or hold it back ("PENDING").
@@ -207,9 +175,7 @@ class Memories:
             raise MemoryNotFoundError(memory_id)
         return memory
 
-    async def aset_status(self, memory_id: str, status: MemoryStatus | str) -> Memory:
-        """Async form of `set_status`."""
-        return await self._runtime.workers.run(self.set_status, memory_id, status)
+    aset_status = async_form(set_status)
 
     def delete(self, memory_id: str) -> None:
         """Remove a memory for good. What it had taken the place of stays history.
@@ -221,9 +187,7 @@ class Memories:
         if not self._service().keeper.delete(self._scope, [memory_id]):
             raise MemoryNotFoundError(memory_id)
 
-    async def adelete(self, memory_id: str) -> None:
-        """Async form of `delete`."""
-        await self._runtime.workers.run(self.delete, memory_id)
+    adelete = async_form(delete)
 
     def search(self, query: str, limit: int = 5) -> list[ScoredMemory]:
         """The memories that a question is about, by relevance, importance and recency; best first.
@@ -240,9 +204,7 @@ class Memories:
         """
         return self._service().keeper.search(self._scope, query, limit=limit)
 
-    async def asearch(self, query: str, limit: int = 5) -> list[ScoredMemory]:
-        """Async form of `search`."""
-        return await self._runtime.workers.run(self.search, query, limit)
+    asearch = async_form(search)
 
     def context(self, query: str, limit: int = 5) -> str:
         """What `search` finds, as a block of text for a prompt; `""` for nothing. Raises as `search`.
@@ -251,17 +213,13 @@ class Memories:
         """
         return render_memories(self.search(query, limit))
 
-    async def acontext(self, query: str, limit: int = 5) -> str:
-        """Async form of `context`."""
-        return await self._runtime.workers.run(self.context, query, limit)
+    acontext = async_form(context)
 
     def count(self) -> int:
         """How many memories hold."""
         return self._service().keeper.count(self._scope)
 
-    async def acount(self) -> int:
-        """Async form of `count`."""
-        return await self._runtime.workers.run(self.count)
+    acount = async_form(count)
 
     def list(
         self,
@@ -291,18 +249,7 @@ class Memories:
             limit=limit,
         )
 
-    async def alist(
-        self,
-        *,
-        status: MemoryStatus | str | None = MemoryStatus.ACTIVE,
-        type: MemoryType | str | None = None,  # noqa: A002 - the field's name
-        limit: int | None = None,
-        include_superseded: bool = False,
-    ) -> Sequence[Memory]:
-        """Async form of `list`."""
-        return await self._runtime.workers.run(
-            self.list, status=status, type=type, limit=limit, include_superseded=include_superseded
-        )
+    alist = async_form(list)  # noqa: A003 - the method above
 
     def _service(self) -> "LongTermMemory":
         """What keeps them, once it is clear that the session is not another user's."""

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from arc_common.concurrency import replying
+from arc_common.concurrency import async_form, replying, started
 from arc_common.context import ContextWindow, ViewLimits, as_documents
 from arc_common.documents import Document, ScoredDocument
 from arc_common.engine.artifacts import add_artifact, forget_artifacts
@@ -36,6 +36,7 @@ class Session:
 
     def __init__(self, runtime: Runtime, key: SessionKey | None) -> None:
         self._runtime = runtime
+        self._workers = runtime.workers
         self._key = key
 
     @property
@@ -67,9 +68,7 @@ class Session:
             self._runtime.saved(self._key, messages, edited=[one.message.id or "" for one in stored if one.edited])
         return messages
 
-    async def aappend(self, messages: Message | Iterable[Message]) -> list[Message]:
-        """Async form of `append`."""
-        return await self._runtime.workers.run(self.append, messages)
+    aappend = async_form(append)
 
     def save_turn(
         self, user: Message | str, assistant: Message | str | Iterable[Message], *, success: bool = True
@@ -100,7 +99,7 @@ class Session:
     ) -> None:
         """Async form of `save_turn`; saves also when the task is cancelled meanwhile."""
         try:
-            await self._runtime.workers.run(self.save_turn, user, assistant, success=success)
+            await self._workers.run(self.save_turn, user, assistant, success=success)
         except EngineClosedError as error:
             self.report_save_error(error, [])
 
@@ -125,7 +124,7 @@ class Session:
 
     async def areport_save_error(self, error: Exception, messages: Sequence[Message]) -> None:
         """Async form of `report_save_error`; works also when the engine is closed."""
-        await asyncio.to_thread(self.report_save_error, error, messages)
+        await asyncio.wrap_future(started(lambda: self.report_save_error(error, messages), name="arc-save-error"))
 
     def messages(self, *, limit: int | None = None, before: str | None = None) -> list[Message]:
         """The originals, oldest first.
@@ -143,9 +142,7 @@ class Session:
             return []
         return self._log().originals(limit=limit, before=before)
 
-    async def amessages(self, *, limit: int | None = None, before: str | None = None) -> list[Message]:
-        """Async form of `messages`."""
-        return await self._runtime.workers.run(self.messages, limit=limit, before=before)
+    amessages = async_form(messages)
 
     def window(
         self,
@@ -214,34 +211,7 @@ class Session:
         with replying():
             return self._reader().view(limits, following=following, count=count, query=query)
 
-    async def awindow(
-        self,
-        *,
-        max_tokens: int | None = None,
-        max_turns: int | None = None,
-        max_messages: int | None = None,
-        reserved: int = 0,
-        keep_opening: bool = False,
-        keep_newest: bool = False,
-        following: Sequence[Message] = (),
-        count: Callable[[Message], int] | None = None,
-        include_summary: bool = True,
-        query: str = "",
-    ) -> list[Message]:
-        """Async form of `window`."""
-        return await self._runtime.workers.run(
-            self.window,
-            max_tokens=max_tokens,
-            max_turns=max_turns,
-            max_messages=max_messages,
-            reserved=reserved,
-            keep_opening=keep_opening,
-            keep_newest=keep_newest,
-            following=following,
-            count=count,
-            include_summary=include_summary,
-            query=query,
-        )
+    awindow = async_form(window)
 
     def context(
         self,
@@ -283,28 +253,7 @@ class Session:
         with replying():
             return self._reader().context(request, history, retrieve=documents is None)
 
-    async def acontext(
-        self,
-        query: Message | str | None = None,
-        *,
-        system_prompt: str | None = None,
-        documents: Sequence[Document | ScoredDocument | str] | None = None,
-        tools: Sequence[Mapping[str, Any]] | None = None,
-        response_format: Mapping[str, Any] | None = None,
-        budget: TokenBudget | None = None,
-        history: Sequence[Message] | None = None,
-    ) -> ContextWindow:
-        """Async form of `context`."""
-        return await self._runtime.workers.run(
-            self.context,
-            query,
-            system_prompt=system_prompt,
-            documents=documents,
-            tools=tools,
-            response_format=response_format,
-            budget=budget,
-            history=history,
-        )
+    acontext = async_form(context)
 
     def facts(self, *, include_superseded: bool = False, include_ungrounded: bool = False) -> list[Fact]:
         """What the conversation established: the most important first, the newest first among equals.
@@ -322,20 +271,14 @@ class Session:
             self._key, include_superseded=bool(include_superseded), include_ungrounded=bool(include_ungrounded)
         )
 
-    async def afacts(self, *, include_superseded: bool = False, include_ungrounded: bool = False) -> list[Fact]:
-        """Async form of `facts`."""
-        return await self._runtime.workers.run(
-            self.facts, include_superseded=include_superseded, include_ungrounded=include_ungrounded
-        )
+    afacts = async_form(facts)
 
     def summary(self) -> ConversationSummary | None:
         """What stands for the older messages by now; `None` if nothing does."""
         memory = self._runtime.memory
         return None if memory is None or self._key is None else memory.summary(self._key)
 
-    async def asummary(self) -> ConversationSummary | None:
-        """Async form of `summary`."""
-        return await self._runtime.workers.run(self.summary)
+    asummary = async_form(summary)
 
     def summarize(self) -> ConversationSummary | None:
         """Have what is due written now (and what was said indexed for recall), wait for it, and give the summary."""
@@ -347,9 +290,7 @@ class Session:
         memory.summarize(self._key)
         return memory.summary(self._key)
 
-    async def asummarize(self) -> ConversationSummary | None:
-        """Async form of `summarize`."""
-        return await self._runtime.workers.run(self.summarize)
+    asummarize = async_form(summarize)
 
     def remember(self) -> None:
         """Have what it says read for long-term memories soon, in the background, also if it has no user.
@@ -364,9 +305,7 @@ class Session:
         if self._key is not None and runtime.settings.memory.enabled:
             runtime.long_term.read_soon(self._key)
 
-    async def aremember(self) -> None:
-        """Async form of `remember`."""
-        await self._runtime.workers.run(self.remember)
+    aremember = async_form(remember)
 
     def recall(self, query: str, *, top_k: int | None = None) -> list[ScoredMessage]:
         """The messages of this session that a question is about, best first, wherever they lie.
@@ -387,9 +326,7 @@ class Session:
             return []
         return self._runtime.recall.recall(self._key, query, top_k=top_k)
 
-    async def arecall(self, query: str, *, top_k: int | None = None) -> list[ScoredMessage]:
-        """Async form of `recall`."""
-        return await self._runtime.workers.run(self.recall, query, top_k=top_k)
+    arecall = async_form(recall)
 
     def add_artifact(
         self, content: str, *, source: str, kind: str = "tools", metadata: Mapping[str, Any] | None = None
@@ -414,11 +351,7 @@ class Session:
         """
         return add_artifact(self._runtime, self._key, content, source=source, kind=kind, metadata=metadata)
 
-    async def aadd_artifact(
-        self, content: str, *, source: str, kind: str = "tools", metadata: Mapping[str, Any] | None = None
-    ) -> str:
-        """Async form of `add_artifact`."""
-        return await self._runtime.workers.run(self.add_artifact, content, source=source, kind=kind, metadata=metadata)
+    aadd_artifact = async_form(add_artifact)
 
     def exists(self) -> bool:
         """Whether anything was ever stored in it (and it was not deleted) by this caller and user."""
@@ -428,9 +361,7 @@ class Session:
             return self._runtime.store.conversation(self._key) is not None
         return False
 
-    async def aexists(self) -> bool:
-        """Async form of `exists`."""
-        return await self._runtime.workers.run(self.exists)
+    aexists = async_form(exists)
 
     def clear(self) -> int:
         """Remove all messages and everything made from them, but keep the session; how many there were."""
@@ -440,9 +371,7 @@ class Session:
         self._forget_derived(self._key)
         return removed
 
-    async def aclear(self) -> int:
-        """Async form of `clear`."""
-        return await self._runtime.workers.run(self.clear)
+    aclear = async_form(clear)
 
     def delete(self) -> bool:
         """Remove the session with everything in it and made from it; whether there was one."""
@@ -452,9 +381,7 @@ class Session:
         self._forget_derived(self._key)
         return deleted
 
-    async def adelete(self) -> bool:
-        """Async form of `delete`."""
-        return await self._runtime.workers.run(self.delete)
+    adelete = async_form(delete)
 
     def find(self, message_ids: Sequence[str]) -> list[Message]:
         """Return the stored messages with these ids, oldest first."""
@@ -462,9 +389,7 @@ class Session:
             return []
         return [stored.message for stored in self._runtime.store.find(self._key, message_ids)]
 
-    async def afind(self, message_ids: Sequence[str]) -> list[Message]:
-        """Async form of `find`."""
-        return await self._runtime.workers.run(self.find, message_ids)
+    afind = async_form(find)
 
     def remove(self, message_ids: Sequence[str]) -> int:
         """Remove single messages; how many were there."""
@@ -478,9 +403,7 @@ class Session:
         self._runtime.forget(self._key)
         return removed
 
-    async def aremove(self, message_ids: Sequence[str]) -> int:
-        """Async form of `remove`."""
-        return await self._runtime.workers.run(self.remove, message_ids)
+    aremove = async_form(remove)
 
     def _forget_derived(self, key: SessionKey) -> None:
         """Remove what was made from messages that are gone, as far as the store has not done so with them."""

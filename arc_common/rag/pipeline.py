@@ -9,7 +9,7 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
-from arc_common.concurrency import Workers, started
+from arc_common.concurrency import Workers, async_form, started
 from arc_common.documents import ScoredDocument, checked_documents, checked_items
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Filter
@@ -196,9 +196,7 @@ class RagPipeline:
             context = _checked_context(self._builder.build(documents, max_tokens=max_tokens))
         return replace(context, notes=tuple(run.notes)) if run.notes else context
 
-    async def aretrieve(self, query: RagQuery | str, *, max_tokens: int | None = None) -> RagContext:
-        """Async form of `retrieve`."""
-        return await self._workers.run(self.retrieve, query, max_tokens=max_tokens)
+    aretrieve = async_form(retrieve)
 
     def _transformed(self, asked: RagQuery, run: "_Run") -> list[str]:
         """The queries to search for, each once; the question itself, if there is nothing better."""

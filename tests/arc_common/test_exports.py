@@ -26,7 +26,7 @@ NAMES = {
     """,
     llamaindex_arc: """
         ArcChatMemoryBuffer ArcChatStore ArcConversationTransform ArcFactsBlock ArcFusionRetriever
-        ArcHyDETransform ArcLLM ArcLongTermBlock ArcSummaryBlock ArcNodePostprocessor ArcRecallBlock ArcRetriever
+        ArcHyDETransform ArcLLM ArcLongTermBlock ArcNodePostprocessor ArcRecallBlock ArcRetriever ArcSummaryBlock
         ArcTokenBudgetPostprocessor LlamaIndexChatModel LlamaIndexEmbedder LlamaIndexReranker
         LlamaIndexRetriever from_arc open_engine to_arc to_document to_node
     """,

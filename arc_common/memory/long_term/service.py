@@ -1,7 +1,6 @@
 """LongTermMemory: gathers memories from what is said, in the background, and knows where each session's are kept."""
 
 import logging
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -9,7 +8,7 @@ from threading import Lock
 
 from cachetools import LRUCache
 
-from arc_common.concurrency import BackgroundQueue
+from arc_common.concurrency import BackgroundQueue, begin_in_each_process
 from arc_common.exceptions import InvalidInputError, SessionNotFoundError, StoreError
 from arc_common.memories import Memory, ProposedMemory
 from arc_common.memory.long_term.contradictions import Contradictions
@@ -146,10 +145,9 @@ class LongTermMemory:
         self.queue: BackgroundQueue[SessionKey] = BackgroundQueue(
             self._work, threads=settings.background.threads, on_error=self._count_error
         )
-        self._begin()
+        begin_in_each_process(self._begin)
 
     def _begin(self) -> None:
-        self._process = os.getpid()
         self._lock = Lock()
         self._unanswered: LRUCache[SessionKey, int] = LRUCache(_SESSIONS)  # of the sessions that were used here
         self._with_documents: LRUCache[SessionKey, bool] = LRUCache(_SESSIONS)  # whether the newest turn had some
@@ -170,7 +168,7 @@ class LongTermMemory:
         """
         key = _plain(key)
         said = [message.role for message in messages if message.text.strip()]
-        with self._guard():
+        with self._lock:
             is_first, is_answered = key not in self._unanswered, Role.ASSISTANT in said
             unanswered = 0 if is_answered else self._unanswered.get(key, 0) + said.count(Role.USER)
             self._unanswered[key] = unanswered
@@ -182,7 +180,7 @@ class LongTermMemory:
     def catch_up(self, key: SessionKey) -> None:
         """At its first use here, have read what others left unread of a session and of its scope; never raises."""
         key = _plain(key)
-        with self._guard():
+        with self._lock:
             if key in self._unanswered:
                 return
             self._unanswered[key] = 0
@@ -198,7 +196,7 @@ class LongTermMemory:
         What fails is logged, counted and tried again with the session's next work.
         """
         key = _plain(key)
-        with self._guard():
+        with self._lock:
             self._edited[key] = self._edited.get(key, set()) | set(message_ids)
         try:
             self.keeper.forget(key, message_ids)
@@ -250,11 +248,6 @@ class LongTermMemory:
         self.queue.close(timeout=_LAST_SECONDS)
         self.keeper.close()
 
-    def _guard(self) -> Lock:
-        if self._process != os.getpid():  # a lock that another thread of the parent held would stay held for good
-            self._begin()
-        return self._lock
-
     def _work(self, key: SessionKey) -> None:
         try:
             self._read_edited(key)
@@ -263,7 +256,7 @@ class LongTermMemory:
         except SessionNotFoundError:  # deleted, and begun by another user
             return
         scope = self.scope_of(key)
-        with self._guard():
+        with self._lock:
             is_new = scope not in self._looked_into
             self._looked_into[scope] = True
         if is_new and not self.queue.stopping:
@@ -291,7 +284,7 @@ class LongTermMemory:
 
     def _read_edited(self, key: SessionKey) -> None:
         """Read messages anew that were edited after they had been read."""
-        with self._guard():
+        with self._lock:
             edited = self._edited.pop(key, set())
         if not edited:
             return
@@ -302,13 +295,13 @@ class LongTermMemory:
             if not batch or self._keep(key, batch, self._extracted(key, batch), goes_on=False):
                 return
         except StoreError:
-            with self._guard():
+            with self._lock:
                 self._edited[key] = self._edited.get(key, set()) | edited
             raise
 
     def _extracted(self, key: SessionKey, batch: Sequence[StoredMessage]) -> Sequence[ProposedMemory]:
         messages = [stored.message for stored in batch]
-        with self._guard():
+        with self._lock:
             with_documents = self._with_documents.get(key, False)
         mode = _mode_of(messages, with_documents=with_documents)
         known = self._known(self.scope_of(key), messages)

@@ -1,14 +1,13 @@
 """MemoryKeeper: adds, finds and forgets long-term memories, in their store and in the index."""
 
 import logging
-import os
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from threading import Lock
 
 from cachetools import LRUCache
 
-from arc_common.concurrency import BackgroundQueue
+from arc_common.concurrency import BackgroundQueue, begin_in_each_process
 from arc_common.exceptions import InvalidInputError
 from arc_common.memories import Memory, MemoryStatus, ProposedMemory, ScoredMemory
 from arc_common.memory.long_term.contradictions import Contradictions
@@ -41,22 +40,24 @@ class Touches:
     def __init__(self, store: MemoryStore, *, observer: Observer) -> None:
         self._store = store
         self._observer = observer
-        self._process = os.getpid()
-        self._lock = Lock()
-        self._noted: dict[Scope, dict[str, datetime]] = {}
+        begin_in_each_process(self._begin)
         self._queue: BackgroundQueue[Scope] = BackgroundQueue(
             self._write, threads=1, on_error=self._count, settle=_SETTLE_SECONDS
         )
 
+    def _begin(self) -> None:
+        self._lock = Lock()
+        self._noted: dict[Scope, dict[str, datetime]] = {}
+
     def note(self, scope: Scope, ids: Sequence[str], *, at: datetime) -> None:
         """Note that memories were returned."""
-        with self._guard():
+        with self._lock:
             self._noted.setdefault(scope, {}).update(dict.fromkeys(ids, at))
         self._queue.schedule(scope)
 
     def flush(self, scope: Scope | None = None) -> None:
         """Write what was noted (in this scope) and wait for what is being written; never raises."""
-        with self._guard():
+        with self._lock:
             scopes = list(self._noted) if scope is None else [scope] if scope in self._noted else []
         for place in scopes:
             try:
@@ -75,13 +76,8 @@ class Touches:
         self.flush()
         self._queue.close()
 
-    def _guard(self) -> Lock:
-        if self._process != os.getpid():  # a lock that another thread of the parent held would stay held for good
-            self._lock, self._process = Lock(), os.getpid()
-        return self._lock
-
     def _write(self, scope: Scope) -> None:
-        with self._guard():
+        with self._lock:
             noted = self._noted.pop(scope, {})
         by_time: dict[datetime, list[str]] = {}
         for memory_id, at in noted.items():
@@ -144,10 +140,9 @@ class MemoryKeeper:
         self._observer = observer
         self._clock = clock
         self._touches = Touches(store, observer=observer)
-        self._begin()
+        begin_in_each_process(self._begin)
 
     def _begin(self) -> None:
-        self._process = os.getpid()
         self._lock = Lock()
         self._had_some: LRUCache[Scope, bool] = LRUCache(_ASKED)
 
@@ -156,7 +151,7 @@ class MemoryKeeper:
     ) -> Added:
         """Store a memory, or find that one that is there says the same. See `MemoryWriter.add`."""
         added = self._writer.add(scope, proposed, by_hand=by_hand, follows=follows)
-        with self._caches():
+        with self._lock:
             self._had_some[scope] = True
         return added
 
@@ -165,7 +160,7 @@ class MemoryKeeper:
     ) -> list[Added | InvalidInputError]:
         """Store memories in order, in few transactions. See `MemoryWriter.add_all`."""
         added = self._writer.add_all(scope, proposed, follows=follows)
-        with self._caches():
+        with self._lock:
             self._had_some[scope] = True
         return added
 
@@ -271,21 +266,16 @@ class MemoryKeeper:
 
         That there are none is never taken from before: another process may have added the first since.
         """
-        with self._caches():
+        with self._lock:
             known = self._had_some.get(scope, False)
         if not known and self.count(scope) > 0:
-            with self._caches():
+            with self._lock:
                 known = self._had_some[scope] = True
         return known
 
     def close(self) -> None:
         """Write what searches noted."""
         self._touches.close()
-
-    def _caches(self) -> Lock:
-        if self._process != os.getpid():  # a lock that another thread of the parent held would stay held for good
-            self._begin()
-        return self._lock
 
 
 def _scopes_of(key: SessionKey) -> Iterator[Scope]:

@@ -1,6 +1,5 @@
 """MemoryWriter: changes what a scope remembers, by decisions that hold at the moment they are stored."""
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -9,6 +8,7 @@ from uuid import uuid4
 
 from cachetools import LRUCache
 
+from arc_common.concurrency import begin_in_each_process
 from arc_common.exceptions import InvalidInputError, StoreError
 from arc_common.memories import Memory, MemoryOutline, MemoryStatus, ProposedMemory
 from arc_common.memory.long_term.contradictions import Contradictions
@@ -98,10 +98,9 @@ class MemoryWriter:
         self._observer = observer
         self._clock = clock
         self._new_id = new_id or _new_id
-        self._begin()
+        begin_in_each_process(self._begin)
 
     def _begin(self) -> None:
-        self._process = os.getpid()
         self._lock = Lock()
         self._known: LRUCache[Scope, _Known] = LRUCache(_SCOPES)
 
@@ -478,8 +477,6 @@ class MemoryWriter:
         self._index.mend(scope, holding, read, reads_all=reads_all)
 
     def _holdings(self, scope: Scope) -> _Known:
-        if self._process != os.getpid():  # a lock that another thread of the parent held would stay held for good
-            self._begin()
         with self._lock:
             known = self._known.get(scope)
             if known is None:

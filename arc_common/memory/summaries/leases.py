@@ -1,12 +1,12 @@
 """Leases on sessions that are renewed while the work under them goes on."""
 
 import logging
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Condition, Lock, Thread
 from uuid import uuid4
 
+from arc_common.concurrency import begin_in_each_process
 from arc_common.protocols import SessionKey
 from arc_common.protocols.summaries import Lease, SummaryStore
 
@@ -57,21 +57,19 @@ class SessionLeases:
     def __init__(self, store: SummaryStore, *, seconds: float) -> None:
         self._store = store
         self._seconds = seconds
-        self._name = uuid4().hex
-        self._begin()
+        begin_in_each_process(self._begin)
 
     def _begin(self) -> None:
+        self._name = uuid4().hex
         self._changed = Condition()
         self._held: set[HeldLease] = set()
         self._thread: Thread | None = None
         self._closed = False
-        self._process = os.getpid()
 
     @contextmanager
     def hold(self, key: SessionKey) -> Iterator[HeldLease | None]:
         """Hold a session's lease; yields `None` if another process holds it or the session does not exist."""
-        self._begin_in_child()
-        lease = self._store.acquire(key, owner=f"{self._name}-{self._process}", seconds=self._seconds)
+        lease = self._store.acquire(key, owner=self._name, seconds=self._seconds)
         if lease is None:
             yield None
             return
@@ -90,14 +88,9 @@ class SessionLeases:
 
     def close(self) -> None:
         """Stop renewing leases."""
-        self._begin_in_child()
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-
-    def _begin_in_child(self) -> None:
-        if self._process != os.getpid():  # a forked child is another owner, and has no thread
-            self._begin()
 
     def _beat(self) -> None:
         while True:

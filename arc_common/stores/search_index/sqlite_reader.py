@@ -1,7 +1,6 @@
 """One search in SQLite's index: brings the copy of the scope up to date, looks words up and answers filters."""
 
 import json
-import os
 from collections import OrderedDict
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from arc_common.concurrency import begin_in_each_process
 from arc_common.filters import Condition, Filter
 from arc_common.retrieval.vectors import VectorTable
 from arc_common.stores.drivers import Transaction
@@ -145,7 +145,7 @@ class Copies:
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
-        self._reset()
+        begin_in_each_process(self._reset)
 
     @property
     def most_bytes(self) -> int:
@@ -155,8 +155,6 @@ class Copies:
     @contextmanager
     def of(self, key: tuple[str, ...]) -> Iterator[ScopeCopy]:
         """The copy of a scope, for one thread."""
-        if self._process != os.getpid():
-            self._reset()
         with self._lock:
             copy = self._copies.pop(key, None) or ScopeCopy()
             self._copies[key] = copy
@@ -182,7 +180,6 @@ class Copies:
         self._lock = Lock()
         self._copies: OrderedDict[tuple[str, ...], ScopeCopy] = OrderedDict()
         self._sizes: dict[tuple[str, ...], int] = {}
-        self._process = os.getpid()
 
 
 _PAGE = 4096
