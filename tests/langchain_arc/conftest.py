@@ -12,7 +12,7 @@ BY_COUNT = ArcSettings(summary={"high_water_tokens": 0})
 
 
 @pytest.fixture
-def engine() -> Iterator[ContextEngine]:
-    """An engine that keeps everything in memory."""
-    with open_engine(settings=BY_COUNT) as engine:
+def engine(tmp_path: Path) -> Iterator[ContextEngine]:
+    """An engine over a SQLite file: these tests are about LangChain, not about the store."""
+    with open_engine(sqlite_url(tmp_path), settings=BY_COUNT) as engine:
         yield engine

@@ -67,17 +67,16 @@ def turns(*texts: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("shape", SHAPES)
-async def test_each_turn_is_stored_once(engine: ContextEngine, shape: str, way: str) -> None:
+async def test_each_turn_is_stored_once(engine: ContextEngine, way: str) -> None:
     """Whatever goes in and however the chain runs: the user's message and the answer, once, as whole messages."""
-    chain, keys, value = SHAPES[shape]
-    wrapped = with_history(chain(), ArcChatMessageHistory.factory(engine), **keys)
-    for text in ("one", "two", "one"):
-        await run(way, wrapped, value(text))
-    assert said(engine) == turns("one", "two", "one")
-    stored = ArcChatMessageHistory("s", engine=engine).messages
-    assert [type(message) for message in stored] == [HumanMessage, AIMessage] * 3
-    assert len({message.id for message in stored}) == 6
+    for shape, (chain, keys, value) in SHAPES.items():
+        wrapped = with_history(chain(), ArcChatMessageHistory.factory(engine), **keys)
+        for text in ("one", "two", "one"):
+            await run(way, wrapped, value(text), shape)
+        assert said(engine, shape) == turns("one", "two", "one"), shape
+        stored = ArcChatMessageHistory(shape, engine=engine).messages
+        assert [type(message) for message in stored] == [HumanMessage, AIMessage] * 3, shape
+        assert len({message.id for message in stored}) == 6, shape
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -125,9 +125,9 @@ async def test_a_tool_that_fails(engine: ContextEngine, checkpointer: Any, way: 
 
 
 async def test_many_turns_over_a_small_budget(engine: ContextEngine, checkpointer: Any) -> None:
-    """Sixty turns with tools at 600 tokens: no request is refused or over budget, and all is stored."""
+    """Thirty turns with tools at 600 tokens: no request is refused or over budget, and all is stored."""
     script: list[Any] = []
-    for n in range(60):
+    for n in range(30):
         script += [
             AIMessage("", tool_calls=[call("multiply", f"c{n}", a=n, b=2), call("multiply", f"d{n}", a=n, b=3)]),
             f"turn {n}: {2 * n} and {3 * n}, as was to be expected of such numbers",
@@ -135,10 +135,10 @@ async def test_many_turns_over_a_small_budget(engine: ContextEngine, checkpointe
     model = ScriptedToolModel(script=script)
     memory = ArcMemoryMiddleware(engine, budget=TokenBudget(600, 100))
     agent = create_agent(model, [multiply], system_prompt="Be brief.", middleware=[memory], checkpointer=checkpointer)
-    for n in range(60):
+    for n in range(30):
         await ask(agent, f"question {n}: {n} times two and three?", "invoke" if n % 2 else "ainvoke")
-    assert len(said(engine)) == 60 * 5
-    assert len(model.requests) == 120
+    assert len(said(engine)) == 30 * 5
+    assert len(model.requests) == 60
     for n, request in enumerate(model.requests):
         assert request[0].text.startswith("Be brief.")
         asked = [message for message in request if message.type == "human"][-1]

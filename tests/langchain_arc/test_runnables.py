@@ -345,17 +345,16 @@ QUESTIONS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("question", QUESTIONS)
-async def test_memory_for_a_prompt(remembering: ContextEngine, question: str, way: str) -> None:
+async def test_memory_for_a_prompt(remembering: ContextEngine) -> None:
     """One fenced text with facts and summary, whatever the question comes in; nothing is stored."""
-    seen: list[str] = []
-    await run(
-        way, ArcContext(remembering) | RunnableLambda(lambda text: seen.append(text) or "ok"), QUESTIONS[question]
-    )
-    assert seen[0].startswith("<arc:memory>")
-    assert "Rex2 and weighs 5 kg" in seen[0]
-    assert "Summary:" in seen[0]
+    for way in WAYS:
+        for kind, question in QUESTIONS.items():
+            seen: list[str] = []
+            chain = ArcContext(remembering) | RunnableLambda(lambda text, seen=seen: seen.append(text) or "ok")
+            await run(way, chain, question)
+            assert seen[0].startswith("<arc:memory>"), (way, kind)
+            assert "Rex2 and weighs 5 kg" in seen[0], (way, kind)
+            assert "Summary:" in seen[0], (way, kind)
     assert len(said(remembering)) == 80
 
 

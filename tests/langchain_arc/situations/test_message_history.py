@@ -87,27 +87,27 @@ OUTPUTS: dict[str, tuple[dict[str, str], Callable[[str], Any]]] = {
 
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
-@pytest.mark.parametrize("output", OUTPUTS)
 @pytest.mark.parametrize("given", INPUTS)
-async def test_every_form_of_input_and_output(engine: ContextEngine, given: str, output: str, way: str) -> None:
+async def test_every_form_of_input_and_output(engine: ContextEngine, given: str, way: str) -> None:
     """The second turn is shown the first; the output comes back as the chain gave it; both turns are stored once."""
     keys, value = INPUTS[given]
-    more, answer = OUTPUTS[output]
-    chain = with_arc_memory(RunnableLambda(lambda value: answer(shown(value))), engine, **keys, **more)
+    for output, (more, answer) in OUTPUTS.items():
+        echo = RunnableLambda(lambda value, answer=answer: answer(shown(value)))
+        chain = with_arc_memory(echo, engine, **keys, **more)
 
-    async def ask(text: str) -> Any:
-        if way == "ainvoke":
-            return await chain.ainvoke(value(text), config())
-        return await asyncio.to_thread(chain.invoke, value(text), config())
+        async def ask(text: str, chain: Any = chain, session_id: str = output) -> Any:
+            if way == "ainvoke":
+                return await chain.ainvoke(value(text), config(session_id))
+            return await asyncio.to_thread(chain.invoke, value(text), config(session_id))
 
-    assert await ask("hello") == answer("you said: hello")
-    assert await ask("good bye") == answer("you said: hello\ngood bye")
-    assert said(engine) == [
-        ("user", "hello"),
-        ("assistant", "you said: hello"),
-        ("user", "good bye"),
-        ("assistant", "you said: hello\ngood bye"),
-    ]
+        assert await ask("hello") == answer("you said: hello"), output
+        assert await ask("good bye") == answer("you said: hello\ngood bye"), output
+        assert said(engine, output) == [
+            ("user", "hello"),
+            ("assistant", "you said: hello"),
+            ("user", "good bye"),
+            ("assistant", "you said: hello\ngood bye"),
+        ], output
 
 
 @pytest.mark.parametrize("way", WAYS)
