@@ -10,9 +10,9 @@ import pytest
 from tests.integration.window_cases import case_of, told
 from tests.integration.window_rules import Outcome, check_case, shrunk
 
-IN_THE_SUITE = 10_000
-IN_TORTURE = 1_000_000
-SHARD = 5_000
+IN_THE_SUITE = 2_000
+IN_TORTURE = 300_000
+SHARD = 2_000
 
 
 def check(seed: int) -> Outcome:
@@ -31,15 +31,14 @@ def check_all(start: int, number: int) -> None:
     assert not wasteful, f"less than 90 % of the budget is used with seeds {wasteful[:20]}"
 
 
-@pytest.mark.parametrize("start", range(0, IN_THE_SUITE, SHARD))
-def test_no_request_is_broken(start):
-    """In ten thousand conversations."""
-    check_all(start, SHARD)
+def test_no_request_is_broken():
+    """In two thousand conversations."""
+    check_all(0, IN_THE_SUITE)
 
 
 @pytest.mark.torture
 @pytest.mark.timeout(36_000)
-def test_no_request_is_broken_in_a_million_conversations():
+def test_no_request_is_broken_in_hundreds_of_thousands_of_conversations():
     """The same with other seeds, on all processors."""
     starts = range(IN_THE_SUITE, IN_THE_SUITE + IN_TORTURE, SHARD)
     with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as processes:

@@ -82,20 +82,21 @@ def real_tokens(messages: Sequence[Message]) -> int:
     return REQUEST + sum(MESSAGE + EXACT.count(message.text) for message in messages)
 
 
-def test_at_most_one_of_a_thousand_requests_exceeds_its_limit() -> None:
+@pytest.mark.parametrize("number", [200, pytest.param(1_000, marks=pytest.mark.torture)])
+def test_at_most_one_of_a_thousand_requests_exceeds_its_limit(number: int) -> None:
     """Nor is more than a quarter of the limit left unused in most of them."""
     settings = ArcSettings(conversation={"max_turns": 1_000_000})
     with ContextEngine.open(settings=settings) as engine:
         session = engine.session(None)
         shares = []
-        for limit, said in requests(1_000, seed=14):
+        for limit, said in requests(number, seed=14):
             made = session.context(history=said, budget=TokenBudget(limit, 0))
             receipt = made.receipt
             assert receipt.input_tokens == limit
             assert made.total_tokens <= limit - receipt.error_reserve
             assert sum(section.tokens for section in made.sections) == made.total_tokens
             shares.append(real_tokens(made.messages) / limit)
-    assert sum(share > 1 for share in shares) <= 1
+    assert sum(share > 1 for share in shares) <= number // 1_000
     assert median(shares) >= 0.75
 
 
