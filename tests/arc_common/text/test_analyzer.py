@@ -77,7 +77,7 @@ def test_ordinary_words_alone_are_remembered():
     assert not (analyzer._one_term.keys() | analyzer._other_terms.keys()) & set(secrets)
     assert analyze(text) == first == analyze(text.upper())
     many = " ".join("".join(letters) for letters in itertools.product("abcdefghijklmnopqrstuvwxyz", repeat=3))
-    for prefix in "qrstuv":
+    for prefix in "qrst":
         analyze(" ".join(prefix + word for word in many.split()))
     assert 1 << 15 <= len(analyzer._one_term) <= 1 << 16
     assert analyze(text) == first

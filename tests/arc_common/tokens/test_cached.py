@@ -1,7 +1,10 @@
 """A counter that remembers: the same counts, fewer calls."""
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -77,11 +80,21 @@ def long_session(engine: ContextEngine) -> Session:
     return session
 
 
-def test_at_ten_thousand_messages_only_new_text_is_counted():
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of such a session, after a turn; not to be written to."""
+    folder = tmp_path_factory.mktemp("filled")
+    with ContextEngine.open(sqlite_url(folder), token_counter=Watched()) as engine:
+        long_session(engine).context("a first question")
+    return folder / "arc.db"
+
+
+def test_at_ten_thousand_messages_only_new_text_is_counted(filled, tmp_path):
     """The context of a turn costs the counting of that turn's own words, however long the conversation is."""
     watched = Watched()
-    with ContextEngine.open(token_counter=watched, settings=ArcSettings()) as engine:
-        session = long_session(engine)
+    url = f"sqlite:///{shutil.copy(filled, tmp_path)}"
+    with ContextEngine.open(url, token_counter=watched, settings=ArcSettings()) as engine:
+        session = engine.session("s")
         prompt = "You are kind. " * 20
         tools = [{"type": "function", "function": {"name": "look_up", "parameters": {}}}]
         session.context("a first question", system_prompt=prompt, tools=tools)
@@ -95,13 +108,10 @@ def test_at_ten_thousand_messages_only_new_text_is_counted():
         assert not any(message.text in watched.counted for message in window.messages[:-1])
 
 
-def test_an_engine_that_has_just_started_counts_only_what_it_shows(tmp_path):
+def test_an_engine_that_has_just_started_counts_only_what_it_shows(filled, tmp_path):
     """Messages have their counts with them; of two hundred facts those are counted that are shown."""
-    url = sqlite_url(tmp_path)
-    with ContextEngine.open(url, token_counter=Watched()) as engine:
-        long_session(engine).context("a first question")
     watched = Watched()
-    with ContextEngine.open(url, token_counter=watched) as engine:
+    with ContextEngine.open(f"sqlite:///{shutil.copy(filled, tmp_path)}", token_counter=watched) as engine:
         window = engine.session("s").context("a second question about ORD-00008")
     lines = {line for message in window.messages for line in message.text.splitlines()}
     facts = {text for text in watched.counted if "ORD-" in text and "\n" not in text}
