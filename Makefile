@@ -1,6 +1,6 @@
 # make demo   the main job, in a terminal
 # make test   everything that must hold
-# make torture   the long forms of the random tests (hours)
+# make torture   the long forms of the random tests (forty minutes)
 # make notebooks   opens them in JupyterLab
 
 PYTHON ?= python3
@@ -16,7 +16,7 @@ demo: $(VENV)/installed-demo
 
 # The tests start many processes: without bytecode each would compile arc anew.
 test: $(VENV)/installed-dev lint
-	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not torture" --durations=10
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not torture" --durations=10
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
@@ -25,7 +25,7 @@ lint: $(VENV)/installed-dev
 	$(BIN)/lint-imports
 
 torture: $(VENV)/installed-dev
-	$(BIN)/python -m pytest -m "torture or hypothesis" --timeout 36000 --hypothesis-profile torture
+	$(BIN)/python -m pytest -m torture --timeout 36000
 
 notebooks: $(VENV)/installed-notebooks
 	$(BIN)/jupyter lab notebooks

@@ -9,16 +9,28 @@ from hypothesis import HealthCheck, settings
 from tests.databases import new_database
 from tests.servers import PostgresServer, postgres_server
 
-# The same examples each time, and no clock: a busy machine must not fail what is right. `make torture` looks further.
+# The same examples each time, and no clock: a busy machine must not fail what is right.
 settings.register_profile(
-    "suite", deadline=None, derandomize=True, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
+    "suite", deadline=None, derandomize=True, max_examples=30, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.register_profile("torture", deadline=None, max_examples=2_000, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")
+
+LONG = (
+    "integration/test_demo.py",
+    "integration/test_never_broken.py",
+    "test_notebooks.py",
+    "test_readme.py",
+)
+"""Files that take long for their few tests: at the end of a run, one process would wait for the other."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run what takes long first; a file's tests stay together, and share what they make."""
+    items.sort(key=lambda item: not item.path.as_posix().endswith(LONG))
 
 
 def pytest_collection_finish() -> None:
-    """Spare each garbage collection the ten thousand tests and the frameworks, which stay to the end."""
+    """Spare each garbage collection the tests and the frameworks, which stay to the end."""
     gc.collect()
     gc.freeze()
 

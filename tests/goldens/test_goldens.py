@@ -37,7 +37,6 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return file
 
 
-@pytest.mark.xdist_group("goldens")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_requests_on_sqlite(filled: Callable[[str], Path], tmp_path: Path, language: str, way: str) -> None:

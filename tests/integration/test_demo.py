@@ -24,7 +24,6 @@ from arc_common.tokens.calibration import CalibratedTokenCounter
 from arc_common.tokens.message_tokens import REQUEST_OVERHEAD, message_tokens_batch
 
 script = support_script()
-pytestmark = pytest.mark.xdist_group("demo")
 ARC = [sys.executable, "-c", "from arc_common.cli.commands import main; main()"]
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY")
 

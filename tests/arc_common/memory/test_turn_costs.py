@@ -103,7 +103,6 @@ def lived(session: Session, own: OwnThread, turns: int) -> list[tuple[int, int]]
     return costs
 
 
-@pytest.mark.xdist_group("turn costs")  # the files are made once
 @pytest.mark.parametrize("recalls", [False, True], ids=["alone", "with recall"])
 def test_statements_and_rows_of_a_turn_do_not_depend_on_the_length(
     filled: dict[int, bytes], tmp_path: Path, *, recalls: bool
