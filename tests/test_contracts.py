@@ -37,32 +37,42 @@ def test_the_contracts_hold(copy):
     assert verdict.returncode == 0, verdict.stdout
 
 
-@pytest.mark.parametrize(
-    ("file", "line"),
-    [
-        ("arc_common/messages.py", "import arc_common.engine.session"),
-        ("arc_common/stores/conversations_statements.py", "import arc_common.memory.conversation"),
-        ("arc_common/tokens/selection.py", "import arc_common.stores"),
-        ("arc_common/engine/context_engine.py", "import langchain_core"),
-        ("arc_common/prompts/context.py", "import llama_index.core"),
-        ("arc_common/engine/context_engine.py", "import langchain_arc"),
-        ("langchain_arc/engine.py", "import llama_index.core"),
-        ("langchain_arc/engine.py", "import llamaindex_arc"),
-        ("llamaindex_arc/engine.py", "import langchain_core"),
-        ("arc_common/unplaced.py", "import arc_common.engine.session"),
-    ],
-    ids=lambda value: value,
-)
-def test_a_wrong_import_fails(copy, file, line):
-    """A lower module that imports a higher one, a framework in the engine, a module without a place."""
-    path = copy / file
-    before = path.read_text("utf-8") if path.exists() else None
-    path.write_text(f"{before or ''}\n{line}\n", "utf-8")
+WRONG = [
+    ("arc_common/messages.py", "arc_common.engine.session"),
+    ("arc_common/stores/conversations_statements.py", "arc_common.memory.conversation"),
+    ("arc_common/tokens/selection.py", "arc_common.stores"),
+    ("arc_common/engine/context_engine.py", "langchain_core"),
+    ("arc_common/prompts/context.py", "llama_index.core"),
+    ("arc_common/engine/context_engine.py", "langchain_arc"),
+    ("langchain_arc/engine.py", "llama_index.core"),
+    ("langchain_arc/engine.py", "llamaindex_arc"),
+    ("llamaindex_arc/engine.py", "langchain_core"),
+]
+
+
+def test_wrong_imports_fail(copy):
+    """Each of them is told: a lower module imports a higher one, or the engine or an adapter a wrong framework."""
+    before = {file: (copy / file).read_text("utf-8") for file, _ in WRONG}
+    try:
+        for file, imported in WRONG:
+            (copy / file).write_text(f"{(copy / file).read_text('utf-8')}\nimport {imported}\n", "utf-8")
+        verdict = lint(copy)
+    finally:
+        for file, text in before.items():
+            (copy / file).write_text(text, "utf-8")
+    assert verdict.returncode != 0
+    for file, imported in WRONG:
+        module = file.removesuffix(".py").replace("/", ".")
+        told = f"{module} -> {imported.removesuffix('.core')}"
+        assert told in verdict.stdout, f"{told}\n{verdict.stdout}"
+
+
+def test_a_module_without_a_place_fails(copy):
+    """Whatever is new has its layer."""
+    path = copy / "arc_common" / "unplaced.py"
+    path.write_text("import arc_common.engine.session\n", "utf-8")
     try:
         verdict = lint(copy)
     finally:
-        if before is None:
-            path.unlink()
-        else:
-            path.write_text(before, "utf-8")
+        path.unlink()
     assert verdict.returncode != 0, verdict.stdout
