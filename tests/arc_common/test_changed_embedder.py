@@ -1,5 +1,9 @@
 """What was stored with one embedder, or none, is found by its words when the engine is opened with another."""
 
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
 from arc_common import ArcSettings, ContextEngine, Document
@@ -79,16 +83,31 @@ def test_a_turn_says_that_vectors_were_left_out(url) -> None:
         assert set(engine.documents.search("warranty")[0].score_parts) == {"bm25", "vector"}
 
 
-def test_messages_are_recalled(url, change) -> None:
-    """By `recall`, and in a turn."""
+@pytest.fixture(scope="module")
+def talked(tmp_path_factory) -> Callable[[Embedder | None], Path]:
+    """Gives the file of a conversation that was indexed with this embedder; not to be written to."""
+    folder = tmp_path_factory.mktemp("talked")
+
+    def file(embedder: Embedder | None) -> Path:
+        name = f"{embedder and embedder.name}.db"
+        if (folder / name).exists():
+            return folder / name
+        with ContextEngine.open(sqlite_url(folder, name), settings=ArcSettings(), embedder=embedder) as engine:
+            session = engine.session("s")
+            session.save_turn("My locker code is 4711.", "Noted.")
+            for number in range(30):
+                session.save_turn(f"Tell me about garden number {number}.", "It is green. " * 20)
+            session.recall("locker code")
+            engine.session("s").context("What is my locker code?")
+        return folder / name
+
+    return file
+
+
+def test_messages_are_recalled(talked, tmp_path, change) -> None:
+    """By `recall`, and in a turn; they are kept where documents are."""
     before, after = change
-    with ContextEngine.open(url, settings=ArcSettings(), embedder=before) as engine:
-        session = engine.session("s")
-        session.save_turn("My locker code is 4711.", "Noted.")
-        for number in range(30):
-            session.save_turn(f"Tell me about garden number {number}.", "It is green. " * 20)
-        session.recall("locker code")
-        engine.session("s").context("What is my locker code?")
+    url = f"sqlite:///{shutil.copy(talked(before), tmp_path)}"
     with ContextEngine.open(url, settings=ArcSettings(), embedder=after) as engine:
         session = engine.session("s")
         assert "4711" in session.recall("locker code", top_k=1)[0].message.text
@@ -96,9 +115,10 @@ def test_messages_are_recalled(url, change) -> None:
         assert "4711" in session.recall("locker code", top_k=1)[0].message.text
 
 
-def test_memories_and_artifacts_are_found(url, change) -> None:
-    """Also those that are added behind the change."""
+def test_memories_and_artifacts_are_found(tmp_path, change) -> None:
+    """Also those that are added behind the change; they too are kept where documents are."""
     before, after = change
+    url = sqlite_url(tmp_path)
     with ContextEngine.open(url, settings=ArcSettings(), embedder=before) as engine:
         engine.memories(user_id="ann").add("Ann keeps bees in Ulm.")
         engine.session("s", user_id="ann").add_artifact("The harbour has twelve berths.", source="search")

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+import shutil
 import subprocess
 import sys
 
@@ -41,16 +42,28 @@ def fill(url):
     return url
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def url(request, tmp_path):
-    if request.param == "sqlite":
-        return fill(sqlite_url(tmp_path))
-    return fill(request.getfixturevalue("postgres_database")())
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    """A file of these sessions; not to be written to."""
+    folder = tmp_path_factory.mktemp("filled")
+    fill(sqlite_url(folder))
+    return folder / "arc.db"
+
+
+@pytest.fixture(scope="module")
+def filled_on_postgres(postgres_database):
+    """A database of these sessions; not to be written to."""
+    return fill(postgres_database())
 
 
 @pytest.fixture
-def file(tmp_path):
-    return fill(sqlite_url(tmp_path))
+def file(filled, tmp_path):
+    return f"sqlite:///{shutil.copy(filled, tmp_path)}"
+
+
+@pytest.fixture(params=["file", "filled_on_postgres"], ids=["sqlite", "postgres"])
+def url(request):
+    return request.getfixturevalue(request.param)
 
 
 def run(*words):
