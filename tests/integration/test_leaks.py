@@ -28,8 +28,9 @@ PACKAGES = ("arc_common", "langchain_arc", "llamaindex_arc")
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
 def engines(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[ContextEngine]]:
     """The engine that stored everything, and one that has to read it from the store."""
-    url = f"sqlite:///{tmp_path_factory.mktemp('leaks') / 'arc.db'}"
-    if request.param == "postgres":
+    if request.param == "sqlite":
+        url = f"sqlite:///{tmp_path_factory.mktemp('leaks') / 'arc.db'}"
+    else:
         make: Callable[[], str] = request.getfixturevalue("postgres_database")
         url = make()
     with ContextEngine.open(url, settings=SETTINGS, embedder=Letters()) as warm:
@@ -38,30 +39,30 @@ def engines(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
             yield [warm, cold]
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_everybody_reads_their_own_and_nothing_else(engines: list[ContextEngine], name: str) -> None:
+def test_everybody_reads_their_own_and_nothing_else(engines: list[ContextEngine]) -> None:
     """One after the other through the same engine, so that what it keeps of one can't be shown to the next."""
-    read = READS[name]
-    for engine in engines:
-        for party in PARTIES if engine is engines[0] else PARTIES[::3]:
-            found = markers_in(read.run(engine, party))
-            allowed = {marker(party, level) for level in read.reaches}
-            assert found <= allowed, f"{party} sees what is not theirs"
-            assert {marker(party, level) for level in read.finds} <= found, f"{party} does not see their own"
+    for name in CASES:
+        read = READS[name]
+        for engine in engines:
+            for party in PARTIES if engine is engines[0] else PARTIES[::3]:
+                found = markers_in(read.run(engine, party))
+                allowed = {marker(party, level) for level in read.reaches}
+                assert found <= allowed, f"{name}: {party} sees what is not theirs"
+                assert {marker(party, level) for level in read.finds} <= found, f"{name}: {party} lacks their own"
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_who_only_knows_a_sessions_name_reads_nothing_of_it(engines: list[ContextEngine], name: str) -> None:
+def test_who_only_knows_a_sessions_name_reads_nothing_of_it(engines: list[ContextEngine]) -> None:
     """The caller's other user, and nobody in particular: an error, or only what is theirs anyway."""
-    read = READS[name]
-    for party in PARTIES[::2]:
-        for intruder in intruders(party):
-            allowed = {marker(intruder, level) for level in read.reaches} - {None}
-            try:
-                found = markers_in(read.run(engines[0], intruder))
-            except ArcError as error:
-                found = markers_in([str(error), error.__dict__])
-            assert found <= allowed, f"{intruder} sees what is not theirs"
+    for name in CASES:
+        read = READS[name]
+        for party in PARTIES[::2]:
+            for intruder in intruders(party):
+                allowed = {marker(intruder, level) for level in read.reaches} - {None}
+                try:
+                    found = markers_in(read.run(engines[0], intruder))
+                except ArcError as error:
+                    found = markers_in([str(error), error.__dict__])
+                assert found <= allowed, f"{name}: {intruder} sees what is not theirs"
 
 
 def test_an_unknown_caller_reads_nothing(engines: list[ContextEngine]) -> None:
@@ -90,19 +91,18 @@ def other_scopes(request: pytest.FixtureRequest) -> Iterator[ContextEngine]:
         yield engine
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_other_scopes_reach_no_other_user(other_scopes: ContextEngine, name: str) -> None:
+def test_other_scopes_reach_no_other_user(other_scopes: ContextEngine) -> None:
     """Whatever sessions share: it is their user's or their caller's, and who only knows a session's name gets none."""
-    read = READS[name]
-    for party in PARTIES[::3]:
-        for asking in (party, *intruders(party)):
-            same = [one for one in PARTIES if (one.caller, one.user) == (asking.caller, asking.user)]
-            allowed = {marker(one, level) for one in same for level in EVERY} | {marker(asking, "caller")}
-            try:
-                found = markers_in(read.run(other_scopes, asking))
-            except ArcError as error:
-                found = markers_in([str(error), error.__dict__])
-            assert found <= allowed, f"{asking} sees what is not theirs"
+    for name in CASES:
+        for party in PARTIES[::3]:
+            for asking in (party, *intruders(party)):
+                same = [one for one in PARTIES if (one.caller, one.user) == (asking.caller, asking.user)]
+                allowed = {marker(one, level) for one in same for level in EVERY} | {marker(asking, "caller")}
+                try:
+                    found = markers_in(READS[name].run(other_scopes, asking))
+                except ArcError as error:
+                    found = markers_in([str(error), error.__dict__])
+                assert found <= allowed, f"{name}: {asking} sees what is not theirs"
 
 
 def test_sessions_recall_and_remember_as_the_settings_say(other_scopes: ContextEngine) -> None:
