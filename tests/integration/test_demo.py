@@ -225,16 +225,15 @@ def test_run_again_it_shows_the_comparison_and_asks_nothing(whole: Finished, her
 
 
 def test_after_each_kill_it_goes_on_where_it_was(whole: Finished, here: Demo, tmp_path: Path) -> None:
-    """SIGKILL in either half; the last run ends with the same conversation and the same records."""
-    done = 0
-    for turn in (6, script.handover + 7):
+    """SIGKILL in either half; what is there behind it is what a run without interruption had, and the same records."""
+    for turn, goes_on in ((6, script.handover), (script.handover + 7, script.handover + 25)):
         kill_at(turn, tmp_path)
-        before, done = done, len(stored(tmp_path, RECORDS))
-        assert before < turn <= done < len(script.turns)
-    resumed = here(tmp_path)
-    assert f"after turn {done} of {len(script.turns)}" in resumed.out
-    assert spoken(tmp_path) == spoken(whole.folder)
-    assert [json.loads(message.text) for message in stored(tmp_path, RECORDS)] == whole.records
+        done = len(stored(tmp_path, RECORDS))
+        assert turn <= done < goes_on
+        resumed = here(tmp_path, "--turns", str(goes_on - done))
+        assert f"after turn {done} of {len(script.turns)}" in resumed.out
+        assert spoken(tmp_path) == spoken(whole.folder)[: 2 * goes_on]
+        assert [json.loads(message.text) for message in stored(tmp_path, RECORDS)] == whole.records[:goes_on]
 
 
 def kill_at(turn: int, folder: Path) -> None:

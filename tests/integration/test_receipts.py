@@ -15,8 +15,8 @@ from arc_common.tokens.message_tokens import message_tokens
 from tests.integration.window_cases import Case, case_of
 from tests.integration.window_rules import BrokenWindowError, built, check_account, check_tokens
 
-CASES = 600
-VIEWS = 150
+CASES = [200, pytest.param(2_000, marks=pytest.mark.torture)]
+VIEWS = [50, pytest.param(500, marks=pytest.mark.torture)]
 
 
 def with_all_kinds(case: Case) -> Case:
@@ -37,10 +37,11 @@ def with_all_kinds(case: Case) -> Case:
     return replace(case, layers=layers)
 
 
-def test_the_receipt_of_any_request_adds_up() -> None:
+@pytest.mark.parametrize("cases", CASES)
+def test_the_receipt_of_any_request_adds_up(cases: int) -> None:
     """From budgets in which hardly anything fits to such in which all does."""
     seen: set[str] = set()
-    for seed in range(CASES):
+    for seed in range(cases):
         case = with_all_kinds(case_of(seed))
         try:
             window = built(case)
@@ -82,11 +83,12 @@ def engine() -> Iterator[ContextEngine]:
         yield opened
 
 
-def test_the_receipt_of_any_view_adds_up(engine: ContextEngine) -> None:
+@pytest.mark.parametrize("views", VIEWS)
+def test_the_receipt_of_any_view_adds_up(engine: ContextEngine, views: int) -> None:
     """Facts, summary and what comes back, with all limits of a view."""
     counter = default_token_counter()
     summarised = 0
-    for seed in range(VIEWS):
+    for seed in range(views):
         rng = Random(seed)
         session = engine.session(f"s{seed}")
         said = [Message(Role.USER, f"My order number is {n}-{seed}. I live in Basel.") for n in range(seed % 3 * 8)]
@@ -110,7 +112,7 @@ def test_the_receipt_of_any_view_adds_up(engine: ContextEngine) -> None:
         check_account(receipt)
         assert receipt.total_tokens == reserved + sum(message_tokens(counter, message) for message in shown)
         summarised += any(item.kind in ("fact", "summary") for part in receipt.sections for item in part.items)
-    assert summarised > VIEWS / 10
+    assert summarised > views / 10
 
 
 @pytest.mark.parametrize("tokens", [200, 300, 400, 500, 700, 900, 1_500, 3_000])
