@@ -1,5 +1,6 @@
 """A conversation that was imported whole: no read waits for its summaries, and they are written at a linear cost."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,11 +22,20 @@ from tests.databases import sqlite_url
 KEY = SessionKey("s")
 
 
-def imported(url: str, turns: int) -> None:
-    """A conversation that nobody has summarised."""
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of a conversation of 1,200 messages that nobody has summarised; not to be written to."""
+    folder = tmp_path_factory.mktemp("imported")
     settings = ArcSettings(storage={"synchronous": "normal"}, summary={"enabled": False}, recall={"enabled": False})
-    with ContextEngine.open(url, settings=settings) as engine:
-        engine.session(KEY.session_id).append([message for number in range(turns) for message in turn(number)])
+    with ContextEngine.open(sqlite_url(folder), settings=settings) as engine:
+        engine.session(KEY.session_id).append([message for number in range(600) for message in turn(number)])
+    return folder / "arc.db"
+
+
+@pytest.fixture
+def imported(filled: Path, tmp_path: Path) -> str:
+    """The address of a copy of it."""
+    return f"sqlite:///{shutil.copy(filled, tmp_path)}"
 
 
 READS: dict[str, Callable[[Session], object]] = {
@@ -42,11 +52,9 @@ READS: dict[str, Callable[[Session], object]] = {
 
 @pytest.mark.parametrize("at_work", [True, False], ids=["beside the background", "alone"])
 @pytest.mark.parametrize("name", READS)
-def test_no_read_writes_more_than_one_leaf(tmp_path: Path, name: str, *, at_work: bool) -> None:
+def test_no_read_writes_more_than_one_leaf(imported: str, name: str, *, at_work: bool) -> None:
     """The first read after an import of 1,200 messages, whoever is at work on them."""
-    url = sqlite_url(tmp_path)
-    imported(url, 600)
-    rival, own = SqlStore(url), OwnThread(url)
+    rival, own = SqlStore(imported), OwnThread(imported)
     if not at_work:
         assert rival.summaries.acquire(KEY, owner="rival", seconds=600) is not None
     settings = ArcSettings(recall={"enabled": False}, summary={"synchronous_timeout_seconds": 1e-6})
@@ -63,14 +71,12 @@ def test_no_read_writes_more_than_one_leaf(tmp_path: Path, name: str, *, at_work
     assert began <= 4, own.statements
 
 
-def test_what_is_behind_is_worked_off_after_a_read(tmp_path: Path) -> None:
+def test_what_is_behind_is_worked_off_after_a_read(imported: str) -> None:
     """Until then the receipt names how many messages a request leaves out, afterwards a summary stands for them."""
-    url = sqlite_url(tmp_path)
-    imported(url, 600)
-    rival = SqlStore(url)
+    rival = SqlStore(imported)
     lease = rival.summaries.acquire(KEY, owner="rival", seconds=600)
     assert lease is not None
-    with ContextEngine.open(url) as engine:
+    with ContextEngine.open(imported) as engine:
         session = engine.session(KEY.session_id)
         before = session.context("And my order?", budget=TokenBudget(900, 100))
         rival.summaries.release(KEY, lease)
@@ -88,11 +94,9 @@ def test_what_is_behind_is_worked_off_after_a_read(tmp_path: Path) -> None:
     assert _missing(done) < 70
 
 
-def test_working_off_an_import_reads_each_segment_a_few_times(tmp_path: Path) -> None:
+def test_working_off_an_import_reads_each_segment_a_few_times(imported: str) -> None:
     """All segments of a session are read together, and not once more for each that is written: that is quadratic."""
-    url = sqlite_url(tmp_path)
-    imported(url, 600)
-    database, statements = create_engine(url), list[str]()
+    database, statements = create_engine(imported), list[str]()
     event.listen(database, "connect", lambda connection, _: connection.set_trace_callback(statements.append))
     with ContextEngine.open(database, settings=ArcSettings(recall={"enabled": False})) as engine:
         engine.session(KEY.session_id).summarize()

@@ -339,11 +339,11 @@ def test_values_are_verbatim_and_repeatable(pieces: list[str]) -> None:
     ],
 )
 def test_hostile_text_costs_linear_time(piece: str) -> None:
-    """A megabyte of anything is read in bounded time, and gives a few bounded facts."""
-    text = (piece * (1_000_000 // len(piece)))[:1_000_000]
-    start = time.perf_counter()
+    """A quarter of a megabyte of anything is read in bounded time, and gives a few bounded facts."""
+    text = (piece * (250_000 // len(piece)))[:250_000]
+    start = time.thread_time()
     facts = extract_facts([Message(Role.USER, text)])
-    assert time.perf_counter() - start < 8
+    assert time.thread_time() - start < 2
     assert all(len(fact.value) < 400 for fact in facts)
 
 
@@ -354,9 +354,9 @@ def test_cost_grows_with_the_text() -> None:
         return min(_timed(f"{text}{run}") for run in range(3))  # a text that was just read is not read again
 
     def _timed(text: str) -> float:
-        start = time.perf_counter()
+        start = time.thread_time()
         extract_facts([Message(Role.USER, text)])
-        return time.perf_counter() - start
+        return time.thread_time() - start
 
     for piece in ("Aa ", "1,", "한"):
         assert seconds(piece * (20_000 // len(piece))) < 30 * seconds(piece * (2_500 // len(piece)))

@@ -11,6 +11,7 @@ from arc_common.settings import ArcSettings
 from arc_common.stores.conversations import SqlStore
 from arc_common.testing import ReplyingChatModel, SlowChatModel
 from tests.arc_common.memory.test_message_index import Letters
+from tests.databases import sqlite_url
 from tests.support.databases import indexed, observed, rows
 
 LONG = 20.0
@@ -31,7 +32,7 @@ OTHER = SessionKey("other", user_id="ann")
 def url(request, tmp_path):
     if request.param == "postgres":
         return request.getfixturevalue("postgres_database")()
-    return f"sqlite:///{tmp_path}/arc.db"
+    return sqlite_url(tmp_path)
 
 
 @pytest.fixture

@@ -188,9 +188,9 @@ def test_a_narrative_keeps_the_sentences_that_invent_nothing() -> None:
 
 
 def test_long_sources_cost_linear_time() -> None:
-    """Half a megabyte of source is searched in bounded time."""
+    """A hundred kilobytes of source are searched in bounded time."""
     for piece in ("1,", "a.", "A-", "한 ", "x@"):
-        start = time.perf_counter()
-        assert not is_grounded("Hana pays 12 for the kiln", piece * 200_000)
-        assert not is_grounded("사용자는 부산에서 올라온다", piece * 200_000)
-        assert time.perf_counter() - start < 8
+        start = time.thread_time()
+        assert not is_grounded("Hana pays 12 for the kiln", piece * 50_000)
+        assert not is_grounded("사용자는 부산에서 올라온다", piece * 50_000)
+        assert time.thread_time() - start < 2
