@@ -1,7 +1,7 @@
 """A caller's own budget and limits hold, for every section, also beside a summary."""
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -28,22 +28,25 @@ def told(settings: ArcSettings, turns: int = 150) -> ContextEngine:
 
 
 @pytest.fixture(scope="module")
-def tokens_of() -> Iterator[object]:
+def tokens_of() -> Callable[..., dict[str, int]]:
     """Gives what each section takes under a budget, in a session of its own each time."""
-    engines: list[ContextEngine] = []
+    known: dict[str, dict[str, int]] = {}
 
     def measured(own: TokenBudget | None = None, *, turns: int = 150, running: bool = False, **settings) -> dict:
-        engines.append(told(ArcSettings(**settings), turns))
-        session = engines[-1].session("s")
-        question: str | None = QUESTION
-        if running:
-            session.append([Message("user", QUESTION), *(Message("assistant", f"step {n} " * 40) for n in range(30))])
-            question = None
-        return {section.name: section.tokens for section in session.context(question, budget=own).sections}
+        asked = f"{own} {turns} {running} {settings}"
+        if asked not in known:
+            with told(ArcSettings(**settings), turns) as engine:
+                session = engine.session("s")
+                question: str | None = QUESTION
+                if running:
+                    steps = [Message("assistant", f"step {n} " * 40) for n in range(30)]
+                    session.append([Message("user", QUESTION), *steps])
+                    question = None
+                window = session.context(question, budget=own)
+                known[asked] = {section.name: section.tokens for section in window.sections}
+        return known[asked]
 
-    yield measured
-    for engine in engines:
-        engine.close()
+    return measured
 
 
 def test_facts_get_what_the_callers_budget_gives_them(tokens_of) -> None:

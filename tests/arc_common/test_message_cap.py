@@ -3,6 +3,7 @@
 import pytest
 
 from arc_common import ArcSettings, ConfigurationError, ContextEngine, Message
+from tests.databases import sqlite_url
 
 CASES = {
     "defaults": {},
@@ -34,7 +35,9 @@ def test_a_cap_below_what_summaries_need_is_refused(summary: dict[str, int]) -> 
 @pytest.mark.parametrize("with_replies", [True, False], ids=["replies between", "one reply at the end"])
 @pytest.mark.parametrize("long_turns", [False, True], ids=["turns of 2", "turns of half a leaf"])
 @pytest.mark.parametrize("summary", CASES.values(), ids=CASES)
-def test_no_fact_is_lost_at_the_smallest_cap(summary: dict[str, int], long_turns: bool, with_replies: bool) -> None:
+def test_no_fact_is_lost_at_the_smallest_cap(
+    tmp_path, summary: dict[str, int], long_turns: bool, with_replies: bool
+) -> None:
     """What the cap takes was read for facts before, and the next reply shows them, also in turns of many messages."""
     settings = ArcSettings(
         summary=summary,
@@ -44,7 +47,7 @@ def test_no_fact_is_lost_at_the_smallest_cap(summary: dict[str, int], long_turns
     )
     length = settings.summary.leaf_messages // 2 if long_turns else 2
     turns = 2 * smallest(summary) // length
-    with ContextEngine.open(settings=settings) as engine:
+    with ContextEngine.open(sqlite_url(tmp_path), settings=settings) as engine:
         session = engine.session("s")
         for number in range(turns):
             said = f"The code of locker {number} is QX-{1000 + number}."

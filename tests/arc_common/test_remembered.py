@@ -14,8 +14,8 @@ from tests.databases import sqlite_url
 
 
 @pytest.fixture
-def engine():
-    with ContextEngine.open(settings=ArcSettings()) as opened:
+def engine(tmp_path):
+    with ContextEngine.open(sqlite_url(tmp_path), settings=ArcSettings()) as opened:
         yield opened
 
 
@@ -187,16 +187,16 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("user_id", ["eve", None])
-def test_a_session_of_another_user_has_no_memories(engine, name, user_id):
+def test_a_session_of_another_user_has_no_memories(engine, user_id):
     """It is not found, as everywhere; nothing is written."""
     engine.session("s", user_id="ann").append(Message("user", "hello"))
     theirs = engine.memories(user_id=user_id, session_id="s")
-    with pytest.raises(SessionNotFoundError, match="s"):
-        getattr(theirs, name)(*CALLS[name])
-    with pytest.raises(SessionNotFoundError, match="s"):
-        asyncio.run(getattr(theirs, f"a{name}")(*CALLS[name]))
+    for name, given in CALLS.items():
+        with pytest.raises(SessionNotFoundError, match="s"):
+            getattr(theirs, name)(*given)
+        with pytest.raises(SessionNotFoundError, match="s"):
+            asyncio.run(getattr(theirs, f"a{name}")(*given))
     own = engine.memories(user_id="ann", session_id="s")
     assert own.add("The user keeps bees").text == "The user keeps bees"
     assert own.count() == 1

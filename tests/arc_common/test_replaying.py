@@ -38,8 +38,8 @@ def opened(url=None, clock=None, **settings):
 
 
 @pytest.fixture
-def engine():
-    with opened() as engine:
+def engine(tmp_path):
+    with opened(sqlite_url(tmp_path)) as engine:
         yield engine
 
 
@@ -86,10 +86,11 @@ def test_a_short_conversation_is_replayed_as_it_was(settings):
 def test_turns_since_the_adoption_are_replayed_with_facts_and_summary(engine):
     """Message for message; of all others a note says that they are not shown as they were."""
     shown = talk(engine.session("s"), 45)
-    notes = {n: engine.admin.replay("s", n).window.receipt.notes for n in shown}
+    replayed = {n: engine.admin.replay("s", n).window for n in shown}
+    notes = {n: window.receipt.notes for n, window in replayed.items()}
     since = [n for n, said_of_it in notes.items() if said_of_it == (NOT_STORED,)]
     assert since[0] < since[-1] == 45
-    assert all(said(engine.admin.replay("s", n).window) == said(shown[n]) for n in since)
+    assert all(said(replayed[n]) == said(shown[n]) for n in since)
     facts = {section.name: section.items for section in engine.admin.replay("s").window.sections}["facts"]
     assert any("ORD-0001" in item.text for item in facts)
     assert {said_of_it[1:] for said_of_it in notes.values()} == {(BEYOND,), (LATER,), ()}
@@ -171,11 +172,8 @@ def test_a_long_rest_is_noted_as_it_was(placement):
 
 
 def everything(tmp_path):
-    """All that the database holds, if there is one."""
-    path = tmp_path / "arc.db"
-    if not path.exists():
-        return None
-    with closing(sqlite3.connect(path)) as connection:
+    """All that the database holds."""
+    with closing(sqlite3.connect(tmp_path / "arc.db")) as connection:
         return list(connection.iterdump())
 
 
@@ -205,12 +203,12 @@ def test_the_budget_holds(engine):
         engine.admin.replay("s", budget=TokenBudget(10, 0))
 
 
-@pytest.mark.parametrize("turn", [0, -1, 4, True, "1", 1.0])
-def test_an_unknown_turn_is_named(engine, turn):
+def test_an_unknown_turn_is_named(engine):
     """With the turns that there are."""
     talk(engine.session("s"), 3)
-    with pytest.raises(InvalidInputError, match="from 1 to 3"):
-        engine.admin.replay("s", turn)
+    for turn in (0, -1, 4, True, "1", 1.0):
+        with pytest.raises(InvalidInputError, match="from 1 to 3"):
+            engine.admin.replay("s", turn)
 
 
 def test_a_session_without_a_question_has_no_turn(engine):

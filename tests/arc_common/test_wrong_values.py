@@ -176,10 +176,10 @@ def held(engine: ContextEngine) -> tuple[Any, ...]:
 
 
 @pytest.fixture
-def engine() -> Iterator[ContextEngine]:
+def engine(tmp_path) -> Iterator[ContextEngine]:
     """An engine with a message, a document and a memory."""
     settings = ArcSettings(summary={"enabled": False}, memory={"enabled": False}, recall={"enabled": False})
-    with ContextEngine.open(settings=settings) as opened:
+    with ContextEngine.open(sqlite_url(tmp_path), settings=settings) as opened:
         opened.session("s").append([Message("user", "I have a cat.", id="m1"), Message("assistant", "Nice.")])
         opened.documents.add([Document("A text about a cat.", "d1")])
         opened.memories().add("Ann has a cat.")
