@@ -103,22 +103,24 @@ def test_every_field_of_a_budget_is_shown_above() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("given", "most"),
-    [({"rolling_window_size": 6}, 6), ({"max_turns": 3}, 6), ({"window": "messages"}, 20), ({"window": "turns"}, 20)],
-    ids=str,
-)
-def test_a_window_that_was_chosen_holds_beside_a_summary(given: dict, most: int) -> None:
+def test_a_window_that_was_chosen_holds_beside_a_summary() -> None:
     """In a context and in a view; facts and summary stand in front, and the receipt counts what is not shown."""
-    for turns in (5, 30):
-        with told(ArcSettings(conversation=given), turns) as engine:
-            session = engine.session("s")
-            window = session.context("And now?")
-            shown = [message for message in window.messages if message.id]
-            assert len(shown) == min(most, 2 * turns)
-            assert len([message for message in session.window() if message.id]) == min(most, 2 * turns)
-            replayed = engine.admin.replay("s", turns).window
-            assert len([message for message in replayed.messages if message.id]) <= most + 1
+    cases = [
+        ({"rolling_window_size": 6}, 6),
+        ({"max_turns": 3}, 6),
+        ({"window": "messages"}, 20),
+        ({"window": "turns"}, 20),
+    ]
+    for given, most in cases:
+        for turns in (5, 30):
+            with told(ArcSettings(conversation=given), turns) as engine:
+                session = engine.session("s")
+                window = session.context("And now?")
+                shown = [message for message in window.messages if message.id]
+                assert len(shown) == min(most, 2 * turns)
+                assert len([message for message in session.window() if message.id]) == min(most, 2 * turns)
+                replayed = engine.admin.replay("s", turns).window
+                assert len([message for message in replayed.messages if message.id]) <= most + 1
 
 
 def test_as_many_documents_are_shown_as_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,9 +24,9 @@ def test_what_is_read_tolerantly():
     assert a_memory(importance=math.inf).importance == 1.0
 
 
-@pytest.mark.parametrize(
-    ("values", "field"),
-    [
+def test_bad_input():
+    """What is not acceptable is refused by name."""
+    cases = [
         ({"id": ""}, "memory.id"),
         ({"text": " \n"}, "memory.text"),
         ({"text": 7}, "memory.text"),
@@ -46,22 +46,23 @@ def test_what_is_read_tolerantly():
         ({"last_accessed_at": "now"}, "memory.last_accessed_at"),
         ({"superseded_by": ""}, "memory.superseded_by"),
         ({"metadata": [1]}, "memory.metadata"),
-    ],
-)
-def test_bad_input(values, field):
-    """What is not acceptable is refused by name."""
-    with pytest.raises(InvalidInputError) as raised:
-        a_memory(**values)
-    assert raised.value.field == field
+    ]
+    for values, field in cases:
+        with pytest.raises(InvalidInputError) as raised:
+            a_memory(**values)
+        assert raised.value.field == field
 
 
-@pytest.mark.parametrize(
-    ("values", "holds"),
-    [({}, True), ({"status": "PENDING"}, False), ({"status": "REJECTED"}, False), ({"superseded_by": "n"}, False)],
-)
-def test_what_holds(values, holds):
+def test_what_holds():
     """What may be used and has no successor."""
-    assert a_memory(**values).holds is holds
+    cases = [
+        ({}, True),
+        ({"status": "PENDING"}, False),
+        ({"status": "REJECTED"}, False),
+        ({"superseded_by": "n"}, False),
+    ]
+    for values, holds in cases:
+        assert a_memory(**values).holds is holds
 
 
 def test_a_proposal_becomes_a_memory():
@@ -73,21 +74,19 @@ def test_a_proposal_becomes_a_memory():
         ProposedMemory("").stored_as("m", NOW)
 
 
-@pytest.mark.parametrize(
-    ("metadata", "field"),
-    [
+def test_metadata_that_no_json_holds():
+    """Is refused where it stands, before anything is stored."""
+    cases = [
         ({"a": math.nan}, "memory.metadata['a']"),
         ({"a": [1, {"b": math.inf}]}, "memory.metadata['a'][1]['b']"),
         ({"a": "\ud800"}, "memory.metadata['a']"),
         ({"\ud800": 1}, "memory.metadata key"),
         ({"a": ("x", "a\x00b")}, "memory.metadata['a'][1]"),
-    ],
-)
-def test_metadata_that_no_json_holds(metadata, field):
-    """Is refused where it stands, before anything is stored."""
-    with pytest.raises(InvalidInputError) as raised:
-        ProposedMemory("text", metadata=metadata).stored_as("m", NOW)
-    assert raised.value.field == field
+    ]
+    for metadata, field in cases:
+        with pytest.raises(InvalidInputError) as raised:
+            ProposedMemory("text", metadata=metadata).stored_as("m", NOW)
+        assert raised.value.field == field
 
 
 def test_metadata_in_itself():

@@ -46,11 +46,11 @@ def test_roles_are_read_case_insensitively(text: str) -> None:
     assert Message(text).role is Role.USER  # type: ignore[arg-type] # text is accepted where it is converted
 
 
-@pytest.mark.parametrize("value", ["human", "", None, 1], ids=repr)
-def test_an_unknown_role_is_refused(value: Any) -> None:
+def test_an_unknown_role_is_refused() -> None:
     """The error names the value and what is allowed."""
-    with pytest.raises(InvalidInputError, match=r"^role: got .*, expected one of system, user, assistant, tool"):
-        Message(value)
+    for value in ["human", "", None, 1]:
+        with pytest.raises(InvalidInputError, match=r"^role: got .*, expected one of system, user, assistant, tool"):
+            Message(value)
 
 
 @pytest.mark.parametrize("content", [None, "", ()], ids=repr)
@@ -133,10 +133,10 @@ def test_a_bad_identifier_is_refused(value: object) -> None:
     assert refused.value.field == "session_id"
 
 
-@pytest.mark.parametrize("value", ["a", "x" * 255, "사용자", "a b", "🎉"])
-def test_a_good_identifier_comes_back_as_it_was(value: str) -> None:
+def test_a_good_identifier_comes_back_as_it_was() -> None:
     """Nothing is trimmed or folded."""
-    assert check_identifier("session_id", value) == value
+    for value in ["a", "x" * 255, "사용자", "a b", "🎉"]:
+        assert check_identifier("session_id", value) == value
 
 
 def test_a_message_is_a_value() -> None:

@@ -144,11 +144,11 @@ def test_a_failure_is_told_with_no_more_messages_than_it_needs():
     assert "tool: 'rain' answers #c1" in told(smallest)
 
 
-@pytest.mark.parametrize("place", range(len(SOUND)))
-def test_other_words_in_a_framework_s_message_are_found(place):
+def test_other_words_in_a_framework_s_message_are_found():
     """The system prompt's as anybody's; how a framework joins parts makes no difference."""
-    texts = [message.text.replace(" ", "\n") for message in SOUND]
-    check_contents(SOUND, texts, "LangChain")
-    texts[place] = "x"
-    with pytest.raises(BrokenWindowError, match="LangChain text"):
+    for place in range(len(SOUND)):
+        texts = [message.text.replace(" ", "\n") for message in SOUND]
         check_contents(SOUND, texts, "LangChain")
+        texts[place] = "x"
+        with pytest.raises(BrokenWindowError, match="LangChain text"):
+            check_contents(SOUND, texts, "LangChain")

@@ -68,17 +68,16 @@ def turn(n: int, size: int = 20) -> list[BaseMessage]:
 CONVERSATION: list[BaseMessage] = [SystemMessage("Be brief."), *(it for n in range(20) for it in turn(n))]
 
 
-@pytest.mark.parametrize("counter", COUNTERS)
-def test_the_newest_turns_that_fit(counter: str) -> None:
+def test_the_newest_turns_that_fit() -> None:
     """Whole turns behind the system message, the very objects that were given."""
-    count = COUNTERS[counter]
-    limit = 18 if count is len else 400
-    fitted = fit_messages(CONVERSATION, max_tokens=limit, token_counter=count)
-    assert fitted[0] is CONVERSATION[0]
-    kept = len(fitted) - 1
-    assert kept % 5 == 0
-    assert 5 <= kept < 100
-    assert all(one is other for one, other in zip(fitted[1:], CONVERSATION[-kept:], strict=True))
+    for count in COUNTERS.values():
+        limit = 18 if count is len else 400
+        fitted = fit_messages(CONVERSATION, max_tokens=limit, token_counter=count)
+        assert fitted[0] is CONVERSATION[0]
+        kept = len(fitted) - 1
+        assert kept % 5 == 0
+        assert 5 <= kept < 100
+        assert all(one is other for one, other in zip(fitted[1:], CONVERSATION[-kept:], strict=True))
 
 
 def test_a_list_that_counts_as_more_than_its_messages() -> None:
@@ -189,9 +188,9 @@ def words_of_one(message: BaseMessage) -> int:
     return message.text  # type: ignore[return-value]  # the point
 
 
-@pytest.mark.parametrize(
-    ("messages", "options", "field"),
-    [
+def test_wrong_arguments_are_named() -> None:
+    """When the runnable is made, too."""
+    cases = [
         ([HumanMessage("hi")], {"max_tokens": -1}, "max_tokens"),
         ([HumanMessage("hi")], {"max_tokens": True}, "max_tokens"),
         ([HumanMessage("hi")], {"max_tokens": 9, "token_counter": "exact"}, "token_counter"),
@@ -207,13 +206,11 @@ def words_of_one(message: BaseMessage) -> int:
         ([HumanMessage("hi")], {"max_tokens": 9, "token_counter": lambda _: "x"}, "token_counter"),
         ([HumanMessage("hi")], {"max_tokens": 9, "token_counter": words_of_one}, "token_counter"),
         ([HumanMessage("hi")], {"max_tokens": 9, "token_counter": Words()}, "token_counter"),
-    ],
-)
-def test_wrong_arguments_are_named(messages: Any, options: dict[str, Any], field: str) -> None:
-    """When the runnable is made, too."""
-    with pytest.raises(InvalidInputError) as caught:
-        fit_messages(messages, **options)
-    assert caught.value.field == field
+    ]
+    for messages, options, field in cases:
+        with pytest.raises(InvalidInputError) as caught:
+            fit_messages(messages, **options)
+        assert caught.value.field == field
 
 
 def test_nothing_in_nothing_out() -> None:

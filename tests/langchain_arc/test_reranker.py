@@ -145,16 +145,17 @@ def test_what_is_too_large_is_passed_over() -> None:
     assert ArcDocumentCompressor(max_tokens=1).compress_documents(some("long " * 50), "q") == []
 
 
-@pytest.mark.parametrize("told", [(None, None, None), (0.9, 0.5, 0.1), (0.1, 0.9, 0.5), (None, 0.9, None)])
-def test_documents_come_ranked(told: tuple[float | None, ...]) -> None:
+def test_documents_come_ranked() -> None:
     """Scores that some step before left behind don't undo the order of a later one."""
-    documents = some("a", "b", "c")
-    for document, score in zip(documents, told, strict=True):
-        if score is not None:
-            document.metadata["relevance_score"] = score
-    for reranker in (None, SimpleScoreReranker()):
-        compressed = ArcDocumentCompressor(reranker, top_n=2).compress_documents(documents, "q")
-        assert [one.id for one in compressed] == ["d0", "d1"]
+    cases = [(None, None, None), (0.9, 0.5, 0.1), (0.1, 0.9, 0.5), (None, 0.9, None)]
+    for told in cases:
+        documents = some("a", "b", "c")
+        for document, score in zip(documents, told, strict=True):
+            if score is not None:
+                document.metadata["relevance_score"] = score
+        for reranker in (None, SimpleScoreReranker()):
+            compressed = ArcDocumentCompressor(reranker, top_n=2).compress_documents(documents, "q")
+            assert [one.id for one in compressed] == ["d0", "d1"]
 
 
 def test_nothing_relevant_is_an_empty_list() -> None:
@@ -220,20 +221,18 @@ def test_what_a_reranker_rewrites_is_taken_over() -> None:
     assert found == [Document("a", id="d0", metadata={"n": 0, "relevance_score": 1})]
 
 
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
+def test_what_is_wrong_with_a_compressor_is_named() -> None:
+    """When it is made."""
+    cases = [
         ({}, "reranker"),
         ({"reranker": object()}, "reranker"),
         ({"top_n": 0}, "top_n"),
         ({"max_tokens": True}, "max_tokens"),
         ({"max_tokens": 1, "token_counter": len}, "token_counter"),
-    ],
-)
-def test_what_is_wrong_with_a_compressor_is_named(options: dict[str, Any], named: str) -> None:
-    """When it is made."""
-    with pytest.raises(InvalidInputError, match=named):
-        ArcDocumentCompressor(**options)
+    ]
+    for options, named in cases:
+        with pytest.raises(InvalidInputError, match=named):
+            ArcDocumentCompressor(**options)
 
 
 # --- LangChain's compressors in arc ---------------------------------------------------------------------------------

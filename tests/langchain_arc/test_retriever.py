@@ -126,15 +126,15 @@ async def ids(retriever: ArcRetriever, way: str, question: str = QUESTION, **giv
     return [document.id for document in found]
 
 
-@pytest.mark.parametrize("way", ["sync", "async"])
-@pytest.mark.parametrize("name", ["filter", "filters"])
-async def test_filters_of_the_retriever_and_of_the_call(way: str, name: str) -> None:
+async def test_filters_of_the_retriever_and_of_the_call() -> None:
     """Both names mean the same; a call's filter narrows the retriever's own."""
-    retriever = ArcRetriever(an_index(), **{name: {"lang": "en"}})
-    assert "solar-ko" not in await ids(retriever, way)
-    assert await ids(retriever, way, **{name: {"year": {"$gte": 2023}}}) == ["wind"]
-    assert await ids(retriever, way, **{name: {"lang": "ko"}}) == []
-    assert await ids(ArcRetriever(an_index()), way, filter=Condition("lang", "eq", "ko")) == ["solar-ko"]
+    for way in ["sync", "async"]:
+        for name in ["filter", "filters"]:
+            retriever = ArcRetriever(an_index(), **{name: {"lang": "en"}})
+            assert "solar-ko" not in await ids(retriever, way)
+            assert await ids(retriever, way, **{name: {"year": {"$gte": 2023}}}) == ["wind"]
+            assert await ids(retriever, way, **{name: {"lang": "ko"}}) == []
+            assert await ids(ArcRetriever(an_index()), way, filter=Condition("lang", "eq", "ko")) == ["solar-ko"]
 
 
 def test_a_filter_reaches_every_kind_of_source() -> None:
@@ -218,9 +218,9 @@ def test_nothing_asked_is_nothing_found(question: str) -> None:
     assert ArcRetriever(an_index()).invoke(question) == []
 
 
-@pytest.mark.parametrize(
-    ("given", "named"),
-    [
+def test_what_is_wrong_is_named() -> None:
+    """When it is made, before anything is asked."""
+    cases = [
         ({}, "source"),
         ({"source": object()}, "source"),
         ({"engine": object()}, "engine"),
@@ -233,9 +233,7 @@ def test_nothing_asked_is_nothing_found(question: str) -> None:
         ({"source": Listed(), "k": True}, "k"),
         ({"source": Listed(), "filter": {"a": {"$regex": "x"}}}, "filters"),
         ({"source": Listed(), "filter": {"a": 1}, "filters": {"a": 1}}, "filters"),
-    ],
-)
-def test_what_is_wrong_is_named(given: dict[str, Any], named: str) -> None:
-    """When it is made, before anything is asked."""
-    with pytest.raises(InvalidInputError, match=named):
-        ArcRetriever(**given)
+    ]
+    for given, named in cases:
+        with pytest.raises(InvalidInputError, match=named):
+            ArcRetriever(**given)

@@ -151,9 +151,9 @@ def test_documents_handed_in_stay_as_they_are(told: list[tuple[str, dict[str, An
         assert store.get_by_ids([made_id]) == [document.model_copy(update={"id": made_id})]
 
 
-@pytest.mark.parametrize(
-    ("write", "field"),
-    [
+def test_what_cant_be_written_is_refused() -> None:
+    """By name, and nothing is written or removed."""
+    cases = [
         (lambda store: store.add_texts(None), "texts"),
         (lambda store: store.add_texts(["a", 7]), "texts"),
         (lambda store: store.add_texts(["a", None]), "texts"),
@@ -172,22 +172,20 @@ def test_documents_handed_in_stay_as_they_are(told: list[tuple[str, dict[str, An
         (lambda store: store.add_texts(["a"], namespace="x"), "namespace"),
         (lambda store: store.delete(), "ids"),
         (lambda store: store.delete("abc"), "ids"),
-    ],
-)
-def test_what_cant_be_written_is_refused(write: Any, field: str) -> None:
-    """By name, and nothing is written or removed."""
-    store = filled()
-    with pytest.raises(InvalidInputError, match=field):
-        write(store)
-    assert store.index.count() == 4
+    ]
+    for write, field in cases:
+        store = filled()
+        with pytest.raises(InvalidInputError, match=field):
+            write(store)
+        assert store.index.count() == 4
 
 
-@pytest.mark.parametrize("field", ["store", "scope", "embedding", "engine", "index"])
-@pytest.mark.parametrize("wrong", [5, 0, "x"], ids=repr)
-def test_what_is_no_part_is_refused(field: str, wrong: Any) -> None:
+def test_what_is_no_part_is_refused() -> None:
     """When the store is made, by name."""
-    with pytest.raises(InvalidInputError, match=f"{field}: got"):
-        ArcVectorStore(**{field: wrong})
+    for field in ["store", "scope", "embedding", "engine", "index"]:
+        for wrong in [5, 0, "x"]:
+            with pytest.raises(InvalidInputError, match=f"{field}: got"):
+                ArcVectorStore(**{field: wrong})
 
 
 def test_langchains_indexing_works() -> None:
@@ -230,17 +228,17 @@ def test_without_an_embedding_words_are_enough() -> None:
         assert [document.page_content for document in found] == ["gamma"]
 
 
-@pytest.mark.parametrize("way", ["sync", "async"])
-@pytest.mark.parametrize("search_type", ["similarity", "similarity_score_threshold", "mmr"])
-async def test_filters_hold_in_every_search_type(search_type: str, way: str) -> None:
+async def test_filters_hold_in_every_search_type() -> None:
     """In the retriever's arguments and in the call's."""
-    options: dict[str, Any] = {"filter": {"lang": "ko"}}
-    if search_type == "similarity_score_threshold":
-        options["score_threshold"] = 0.0
-    retriever = filled().as_retriever(search_type=search_type, search_kwargs=options)
-    found = retriever.invoke("current") if way == "sync" else await retriever.ainvoke("current")
-    assert ids(found) == ["solar-ko"]
-    assert ids(retriever.invoke("current", filter={"year": {"$lt": 2020}})) == ["bread"]
+    for way in ["sync", "async"]:
+        for search_type in ["similarity", "similarity_score_threshold", "mmr"]:
+            options: dict[str, Any] = {"filter": {"lang": "ko"}}
+            if search_type == "similarity_score_threshold":
+                options["score_threshold"] = 0.0
+            retriever = filled().as_retriever(search_type=search_type, search_kwargs=options)
+            found = retriever.invoke("current") if way == "sync" else await retriever.ainvoke("current")
+            assert ids(found) == ["solar-ko"]
+            assert ids(retriever.invoke("current", filter={"year": {"$lt": 2020}})) == ["bread"]
 
 
 async def test_async_forms_find_the_same() -> None:
@@ -338,29 +336,27 @@ def test_fetch_k_smaller_than_k_is_no_limit() -> None:
     assert len(filled().max_marginal_relevance_search("current", k=4, fetch_k=1)) == 4
 
 
-@pytest.mark.parametrize("wrong", [None, "3", 0, True, 2.5], ids=repr)
-def test_fetch_k_is_a_number_of_documents(wrong: Any) -> None:
+def test_fetch_k_is_a_number_of_documents() -> None:
     """As k is."""
-    store = filled()
-    with pytest.raises(InvalidInputError, match="fetch_k: got"):
-        store.max_marginal_relevance_search("current", fetch_k=wrong)
-    with pytest.raises(InvalidInputError, match="fetch_k: got"):
-        store.max_marginal_relevance_search_by_vector(EMBEDDING.embed_query("current"), fetch_k=wrong)
+    for wrong in [None, "3", 0, True, 2.5]:
+        store = filled()
+        with pytest.raises(InvalidInputError, match="fetch_k: got"):
+            store.max_marginal_relevance_search("current", fetch_k=wrong)
+        with pytest.raises(InvalidInputError, match="fetch_k: got"):
+            store.max_marginal_relevance_search_by_vector(EMBEDDING.embed_query("current"), fetch_k=wrong)
 
 
-@pytest.mark.parametrize("wrong", [None, [], "text", [None], ["1"], [0.0, 0.0], [float("nan")]], ids=repr)
-@pytest.mark.parametrize(
-    "way",
-    [
+def test_what_is_no_vector_is_refused() -> None:
+    """Rather than nothing found."""
+    all_ways = [
         "similarity_search_by_vector",
         "similarity_search_with_score_by_vector",
         "max_marginal_relevance_search_by_vector",
-    ],
-)
-def test_what_is_no_vector_is_refused(way: str, wrong: Any) -> None:
-    """Rather than nothing found."""
-    with pytest.raises(InvalidInputError, match="embedding: got"):
-        getattr(filled(), way)(wrong)
+    ]
+    for wrong in [None, [], "text", [None], ["1"], [0.0, 0.0], [float("nan")]]:
+        for way in all_ways:
+            with pytest.raises(InvalidInputError, match="embedding: got"):
+                getattr(filled(), way)(wrong)
 
 
 def test_an_unknown_option_is_refused() -> None:

@@ -263,10 +263,11 @@ def test_no_text_keeps_a_field(pieces: list[str]) -> None:
     assert escaped.replace("{ ", "{") == text.replace("{ ", "{")
 
 
-@pytest.mark.parametrize("text", ['{"a": 1}', "{", "}", "{}", "{ }", "f(x) { return }", "set {1, 2}", "100 % {a b}"])
-def test_what_is_no_field_stays_as_it_is(text: str) -> None:
+def test_what_is_no_field_stays_as_it_is() -> None:
     """Code and JSON are shown as they were written."""
-    assert without_fields(text) == text
+    cases = ['{"a": 1}', "{", "}", "{}", "{ }", "f(x) { return }", "set {1, 2}", "100 % {a b}"]
+    for text in cases:
+        assert without_fields(text) == text
 
 
 # --- the summariser -------------------------------------------------------------------------------------------------

@@ -218,11 +218,11 @@ def test_goes_on_over_its_engine_where_that_is_open(
     assert said(memory_from(data).get_all()) == ["before", "after"]
 
 
-@pytest.mark.parametrize("name", [None, 3, ["x"], "unknown"], ids=repr)
-def test_a_name_of_no_engine_is_passed_over(name: Any) -> None:
+def test_a_name_of_no_engine_is_passed_over() -> None:
     """The messages are there nevertheless."""
-    memory = ArcChatMemoryBuffer.from_defaults(chat_history=[user("q")])
-    assert said(memory_from({**memory.to_dict(), "engine": name}).get_all()) == ["q"]
+    for name in [None, 3, ["x"], "unknown"]:
+        memory = ArcChatMemoryBuffer.from_defaults(chat_history=[user("q")])
+        assert said(memory_from({**memory.to_dict(), "engine": name}).get_all()) == ["q"]
 
 
 def test_a_serialised_memory_never_overwrites_what_came_after_it(engine: ContextEngine) -> None:
@@ -249,8 +249,8 @@ def test_what_is_serialised_names_no_address(tmp_path: Path) -> None:
         assert memory.dict()["class_name"] == "ArcChatMemoryBuffer"
 
 
-@pytest.mark.parametrize("data", [{}, {"messages": 3}, {"messages": [{}]}, {"chat_history": []}, []], ids=repr)
-def test_refuses_to_be_restored_from_something_else(data: Any) -> None:
+def test_refuses_to_be_restored_from_something_else() -> None:
     """What `to_dict` didn't give is named as such."""
-    with pytest.raises(InvalidInputError, match="data"):
-        ArcChatMemoryBuffer.from_dict(data)
+    for data in [{}, {"messages": 3}, {"messages": [{}]}, {"chat_history": []}, []]:
+        with pytest.raises(InvalidInputError, match="data"):
+            ArcChatMemoryBuffer.from_dict(data)

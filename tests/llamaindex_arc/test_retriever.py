@@ -199,9 +199,9 @@ def test_class() -> None:
     assert "BaseRetriever" in [cls.__name__ for cls in ArcRetriever.__mro__]
 
 
-@pytest.mark.parametrize(
-    ("field", "arguments"),
-    [
+def test_wrong_arguments_are_refused() -> None:
+    """When it is made, by their names."""
+    cases = [
         ("index", {}),
         ("index", {"index": INDEX, "engine": SimpleNamespace()}),
         ("index", {"index": "http://index"}),
@@ -215,12 +215,10 @@ def test_class() -> None:
         ("engine", {"engine": SimpleNamespace()}),
         ("objects", {"index": INDEX, "objects": 5}),
         ("objects", {"index": INDEX, "objects": [5]}),
-    ],
-)
-def test_wrong_arguments_are_refused(field: str, arguments: dict[str, Any]) -> None:
-    """When it is made, by their names."""
-    with pytest.raises(InvalidInputError, match=field):
-        ArcRetriever(**arguments)
+    ]
+    for field, arguments in cases:
+        with pytest.raises(InvalidInputError, match=field):
+            ArcRetriever(**arguments)
 
 
 # --- in LlamaIndex's engines ----------------------------------------------------------------------------------------
@@ -239,21 +237,21 @@ async def test_in_a_query_engine(way: str) -> None:
     assert "Parcels to Busan take two days." in text
 
 
-@pytest.mark.parametrize("use_async", [False, True])
-@pytest.mark.parametrize("mode", ["reciprocal_rerank", "relative_score", "dist_based_score", "simple"])
-def test_in_a_query_fusion_retriever(use_async: bool, mode: Any) -> None:
+def test_in_a_query_fusion_retriever() -> None:
     """Beside a vector retriever of another model, whose embedding it does not use."""
-    other = VectorStoreIndex([TextNode(id_="other", text="Parcels to Busan")], embed_model=Words(dimension=32))
-    fusion = QueryFusionRetriever(
-        [other.as_retriever(), hybrid(similarity_top_k=2)],
-        llm=MockLLM(),
-        mode=mode,
-        num_queries=1,
-        use_async=use_async,
-        similarity_top_k=3,
-    )
-    found = asyncio.run(fusion.aretrieve(ASKED)) if use_async else fusion.retrieve(ASKED)
-    assert {"other", "busan"} <= set(ids_of(found))
+    for use_async in [False, True]:
+        for mode in ["reciprocal_rerank", "relative_score", "dist_based_score", "simple"]:
+            other = VectorStoreIndex([TextNode(id_="other", text="Parcels to Busan")], embed_model=Words(dimension=32))
+            fusion = QueryFusionRetriever(
+                [other.as_retriever(), hybrid(similarity_top_k=2)],
+                llm=MockLLM(),
+                mode=mode,
+                num_queries=1,
+                use_async=use_async,
+                similarity_top_k=3,
+            )
+            found = asyncio.run(fusion.aretrieve(ASKED)) if use_async else fusion.retrieve(ASKED)
+            assert {"other", "busan"} <= set(ids_of(found))
 
 
 def test_there_and_back() -> None:

@@ -239,9 +239,9 @@ def test_class() -> None:
     assert "BaseRetriever" in [cls.__name__ for cls in ArcFusionRetriever.__mro__]
 
 
-@pytest.mark.parametrize(
-    ("field", "arguments"),
-    [
+def test_wrong_arguments_are_refused() -> None:
+    """When it is made, by their names."""
+    cases = [
         ("retrievers", {"retrievers": []}),
         ("retrievers", {"retrievers": [len]}),
         ("retrievers", {"retrievers": None}),
@@ -261,28 +261,28 @@ def test_class() -> None:
         ("transformer", {"transformer": HyDEQueryTransformer(Scripted()), "llm": Scripted()}),
         ("objects", {"objects": 5}),
         ("objects", {"objects": [5]}),
-    ],
-)
-def test_wrong_arguments_are_refused(field: str, arguments: dict[str, Any]) -> None:
-    """When it is made, by their names."""
-    with pytest.raises(InvalidInputError, match=field):
-        ArcFusionRetriever(**{"retrievers": [Fixed([])], **arguments})
+    ]
+    for field, arguments in cases:
+        with pytest.raises(InvalidInputError, match=field):
+            ArcFusionRetriever(**{"retrievers": [Fixed([])], **arguments})
 
 
 # --- in LlamaIndex's engines ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("way", ["query", "aquery", "stream"])
-@pytest.mark.parametrize("mode", MODES)
-async def test_in_a_query_engine(way: str, mode: Any) -> None:
+async def test_in_a_query_engine() -> None:
     """LlamaIndex's vectors and arc's words, fused."""
-    engine = RetrieverQueryEngine.from_args(
-        ArcFusionRetriever(engine_parts(), mode=mode, similarity_top_k=1), llm=MockLLM(), streaming=way == "stream"
-    )
-    response = await engine.aquery(ASKED) if way == "aquery" else engine.query(ASKED)
-    text = "".join(response.response_gen) if way == "stream" else str(response)
-    assert ids_of(response.source_nodes) == ["busan"]
-    assert "Parcels to Busan take two days." in text
+    for way in ["query", "aquery", "stream"]:
+        for mode in MODES:
+            engine = RetrieverQueryEngine.from_args(
+                ArcFusionRetriever(engine_parts(), mode=mode, similarity_top_k=1),
+                llm=MockLLM(),
+                streaming=way == "stream",
+            )
+            response = await engine.aquery(ASKED) if way == "aquery" else engine.query(ASKED)
+            text = "".join(response.response_gen) if way == "stream" else str(response)
+            assert ids_of(response.source_nodes) == ["busan"]
+            assert "Parcels to Busan take two days." in text
 
 
 async def test_in_a_chat_engine() -> None:

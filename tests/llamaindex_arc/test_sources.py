@@ -34,21 +34,19 @@ def test_an_index_finds_documents() -> None:
     assert source.retrieve("  ", top_k=2) == []
 
 
-@pytest.mark.parametrize(
-    ("filters", "expected"),
-    [
+def test_filters_in_the_index_s_own_terms() -> None:
+    """None that they leave out, and as many as match."""
+    cases = [
         ({"place": 2}, {"busan"}),
         ({"place": {"$gte": 2, "$lt": 4}}, {"busan", "seoul"}),
         ({"$or": [{"place": 0}, {"file_name": {"$in": ["seoul.md"]}}]}, {"warranty", "seoul"}),
         ({"$not": {"place": {"$lt": 4}}}, {"배송"}),
         ({"nowhere": 1}, set()),
         ({}, {"warranty", "returns", "busan", "seoul", "배송"}),
-    ],
-)
-def test_filters_in_the_index_s_own_terms(filters: Any, expected: set[str]) -> None:
-    """None that they leave out, and as many as match."""
-    found = LlamaIndexRetriever(shop()).retrieve("parcels", top_k=10, filters=filters)
-    assert {item.document.id for item in found} == expected
+    ]
+    for filters, expected in cases:
+        found = LlamaIndexRetriever(shop()).retrieve("parcels", top_k=10, filters=filters)
+        assert {item.document.id for item in found} == expected
 
 
 def test_what_a_store_takes_for_equal_is_checked() -> None:
@@ -85,11 +83,11 @@ def test_in_arc_s_pipeline() -> None:
     assert any("filters" in note for note in context.notes)
 
 
-@pytest.mark.parametrize("given", [None, "index", Words(), TextNode()])
-def test_what_is_no_source_is_refused(given: Any) -> None:
+def test_what_is_no_source_is_refused() -> None:
     """The error names it."""
-    with pytest.raises(InvalidInputError, match="source"):
-        LlamaIndexRetriever(given)
+    for given in [None, "index", Words(), TextNode()]:
+        with pytest.raises(InvalidInputError, match="source"):
+            LlamaIndexRetriever(given)
 
 
 class Odd(BaseRetriever):
@@ -124,10 +122,9 @@ def test_an_arc_source_that_finds_something_else_is_an_error(found: Any) -> None
         ArcRetriever(Source()).retrieve("q")
 
 
-@pytest.mark.parametrize(
-    ("query", "top_k", "field"), [(None, 1, "query"), ("q", 0, "top_k"), ("q", -1, "top_k"), ("q", True, "top_k")]
-)
-def test_what_is_asked_is_checked(query: Any, top_k: Any, field: str) -> None:
+def test_what_is_asked_is_checked() -> None:
     """A negative number would leave out the last ones."""
-    with pytest.raises(InvalidInputError, match=field):
-        LlamaIndexRetriever(Fixed(scored(("a", 0.5)))).retrieve(query, top_k=top_k)
+    cases = [(None, 1, "query"), ("q", 0, "top_k"), ("q", -1, "top_k"), ("q", True, "top_k")]
+    for query, top_k, field in cases:
+        with pytest.raises(InvalidInputError, match=field):
+            LlamaIndexRetriever(Fixed(scored(("a", 0.5)))).retrieve(query, top_k=top_k)

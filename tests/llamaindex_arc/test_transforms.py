@@ -229,16 +229,14 @@ def test_class(cls: type) -> None:
     made.update_prompts({})
 
 
-@pytest.mark.parametrize(
-    ("field", "make"),
-    [
+def test_wrong_arguments_are_refused() -> None:
+    """When it is made, by their names."""
+    cases = [
         ("llm", lambda: ArcHyDETransform("gpt")),
         ("llm", lambda: ArcConversationTransform(3)),
         ("memory", lambda: ArcConversationTransform(memory=HISTORY)),
         ("max_history_turns", lambda: ArcConversationTransform(max_history_turns=-1)),
-    ],
-)
-def test_wrong_arguments_are_refused(field: str, make: Any) -> None:
-    """When it is made, by their names."""
-    with pytest.raises(InvalidInputError, match=field):
-        make()
+    ]
+    for field, make in cases:
+        with pytest.raises(InvalidInputError, match=field):
+            make()

@@ -86,14 +86,12 @@ def test_the_overview_names_a_few_of_what_was_left_out():
     assert printed(window, full=True).count("message · m") == 12
 
 
-@pytest.mark.parametrize(
-    ("used", "limit", "said"),
-    [(0, 0, "0%"), (0, 9, "0%"), (1, 1_000, "under 1%"), (999, 1_000, "99%"), (5, 5, "100%")],
-)
-def test_what_is_used_is_not_rounded_up(used, limit, said):
+def test_what_is_used_is_not_rounded_up():
     """Full is only what is full, and empty what is empty."""
-    window = ContextWindow((), (), used, Receipt((), total_tokens=used, input_tokens=limit))
-    assert f"{said} used" in printed(window)
+    cases = [(0, 0, "0%"), (0, 9, "0%"), (1, 1_000, "under 1%"), (999, 1_000, "99%"), (5, 5, "100%")]
+    for used, limit, said in cases:
+        window = ContextWindow((), (), used, Receipt((), total_tokens=used, input_tokens=limit))
+        assert f"{said} used" in printed(window)
 
 
 def test_full_shows_everything():
@@ -119,13 +117,13 @@ def test_without_unicode_ascii_draws_it():
     assert re.search(r"\.{50,}", SENT_BY_RICH.sub("", out))
 
 
-@pytest.mark.parametrize("width", [12, 40, 100, 300])
-@pytest.mark.parametrize("count", [0, 1, 100, 19_000])
-def test_the_bar_is_as_wide_as_the_screen_or_a_hundred_columns(width, count):
+def test_the_bar_is_as_wide_as_the_screen_or_a_hundred_columns():
     """However the shares are rounded; what costs anything is seen."""
-    out = printed(window_of(["x"] * count, input_tokens=100_000), width=width)
-    bar = next(line for line in out.split("\n") if "q" in line and set(line) <= set("hq░"))
-    assert len(bar) == min(width, 100)
+    for width in [12, 40, 100, 300]:
+        for count in [0, 1, 100, 19_000]:
+            out = printed(window_of(["x"] * count, input_tokens=100_000), width=width)
+            bar = next(line for line in out.split("\n") if "q" in line and set(line) <= set("hq░"))
+            assert len(bar) == min(width, 100)
 
 
 def test_each_section_has_its_own_style_and_letter():

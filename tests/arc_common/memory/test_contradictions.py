@@ -19,11 +19,11 @@ def pairs(path: Path) -> list[tuple[str, bool, str, str]]:
     return [tuple(pair) for pair in json.loads(path.read_text())["pairs"]]
 
 
-@pytest.mark.parametrize("path", SETS, ids=lambda path: path.stem)
-def test_precision(path):
+def test_precision():
     """Of each set, none of which the tables were written by; how many contradictions are found is no target."""
-    found = [is_one for _, is_one, old, new in pairs(path) if contradicts(new, old)]
-    assert not found or sum(found) / len(found) >= 0.97
+    for path in SETS:
+        found = [is_one for _, is_one, old, new in pairs(path) if contradicts(new, old)]
+        assert not found or sum(found) / len(found) >= 0.97
 
 
 @pytest.mark.parametrize("language", ["en", "ko"])
@@ -41,17 +41,17 @@ def test_near_misses_are_none():
     assert [(old, new) for _, _, old, new in near if contradicts(new, old)] == []
 
 
-@pytest.mark.parametrize("path", SETS, ids=lambda path: path.stem)
-def test_no_text_contradicts_itself_and_the_order_makes_no_difference(path):
+def test_no_text_contradicts_itself_and_the_order_makes_no_difference():
     """Which of two came first is not for the texts to say."""
-    for _, _, old, new in pairs(path):
-        assert not contradicts(old, old)
-        assert contradicts(old, new) == contradicts(new, old)
+    for path in SETS:
+        for _, _, old, new in pairs(path):
+            assert not contradicts(old, old)
+            assert contradicts(old, new) == contradicts(new, old)
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
+def test_what_is_no_contradiction():
+    """Several of a kind, the same value, a plan, the past, a part of what was said, other people and things."""
+    cases = [
         ("I have a cat called Miso", "I have a dog called Rex"),
         ("My sister's name is Anna", "My sister's name is Mia"),
         ("My sister lives in Seoul", "My sister lives in Busan"),
@@ -80,16 +80,14 @@ def test_no_text_contradicts_itself_and_the_order_makes_no_difference(path):
         ("사용자는 서울에 산다", "사용자는 부산으로 이사할 계획이다"),
         ("사용자는 삼성전자에 다닌다", "사용자는 헬스장에 다닌다"),
         ("사용자는 커피를 마신다", "사용자는 저녁에 커피를 마시지 않는다"),
-    ],
-)
-def test_what_is_no_contradiction(old, new):
-    """Several of a kind, the same value, a plan, the past, a part of what was said, other people and things."""
-    assert not contradicts(new, old)
+    ]
+    for old, new in cases:
+        assert not contradicts(new, old)
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
+def test_what_is_one():
+    """A second value of what has one, words of change, what is denied or given up."""
+    cases = [
         ("My email is a@example.com", "My new email is c@example.com"),
         ("My email is a@example.com", "My email changed to c@example.com"),
         ("User: I live in Seoul.", "The user moved to Busan."),
@@ -108,11 +106,9 @@ def test_what_is_no_contradiction(old, new):
         ("사용자는 담배를 피운다", "사용자는 담배를 끊었다"),
         ("사용자는 고기를 먹는다", "사용자는 고기를 먹지 않는다"),
         ("회의는 월요일이다", "회의가 목요일로 변경됐다"),
-    ],
-)
-def test_what_is_one(old, new):
-    """A second value of what has one, words of change, what is denied or given up."""
-    assert contradicts(new, old)
+    ]
+    for old, new in cases:
+        assert contradicts(new, old)
 
 
 def test_negation():
@@ -169,7 +165,8 @@ def test_any_text_is_read(text):
     assert not contradicts(text, text)
 
 
-@pytest.mark.parametrize("text", ["가" * 4_000, "가" * 299, "is in " * 660, "moved to " * 400, "User " + "a " * 1_990])
-def test_a_long_text_is_read_no_further(text):
+def test_a_long_text_is_read_no_further():
     """Nothing makes the rules look at a text again and again; one that did would never end."""
-    assert len(claims_of(text)) <= 200
+    cases = ["가" * 4_000, "가" * 299, "is in " * 660, "moved to " * 400, "User " + "a " * 1_990]
+    for text in cases:
+        assert len(claims_of(text)) <= 200

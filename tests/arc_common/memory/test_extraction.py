@@ -23,26 +23,26 @@ def values(text: str, role: str = "user") -> list[str]:
     return [fact.value for fact in extract_facts([Message(Role(role), text)])]
 
 
-@pytest.mark.parametrize("name", FACT_SETS)
-def test_planted_facts_are_found_between_small_talk(name: str) -> None:
+def test_planted_facts_are_found_between_small_talk() -> None:
     """Nearly all facts of a long conversation are found, and little else is taken for one."""
-    planted = load_facts(name)
-    for seed in (1, 2):
-        conversation = build_conversation(planted, seed=seed)
-        found = extract_facts(conversation)
-        said = [folded(fact.value) for fact in found]
-        assert sum(any(folded(fact.value) in value for value in said) for fact in planted) >= 56
-        assert len(found) <= 75
+    for name in FACT_SETS:
+        planted = load_facts(name)
+        for seed in (1, 2):
+            conversation = build_conversation(planted, seed=seed)
+            found = extract_facts(conversation)
+            said = [folded(fact.value) for fact in found]
+            assert sum(any(folded(fact.value) in value for value in said) for fact in planted) >= 56
+            assert len(found) <= 75
 
 
-@pytest.mark.parametrize("name", FACT_SETS)
-def test_the_facts_of_a_conversation_fit_their_share(name: str) -> None:
+def test_the_facts_of_a_conversation_fit_their_share() -> None:
     """A fact is a line of about 20 tokens, and no two of one conversation share a key, which would supersede one."""
-    found = extract_facts(build_conversation(load_facts(name), seed=3))
-    lines = [f"- {fact.key}: {fact.value}" for fact in found]
-    assert max(len(line) for line in lines) <= 150
-    assert sum(len(line) for line in lines) / len(lines) <= 75
-    assert len({fact.key.casefold() for fact in found}) == len(found)
+    for name in FACT_SETS:
+        found = extract_facts(build_conversation(load_facts(name), seed=3))
+        lines = [f"- {fact.key}: {fact.value}" for fact in found]
+        assert max(len(line) for line in lines) <= 150
+        assert sum(len(line) for line in lines) / len(lines) <= 75
+        assert len({fact.key.casefold() for fact in found}) == len(found)
 
 
 @pytest.mark.parametrize(
@@ -95,9 +95,9 @@ def test_a_statement_is_a_fact(text: str, value: str, category: FactCategory | N
     assert category is None or facts[0].category is category
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_courtesies_and_questions_give_nothing() -> None:
+    """Thanks, greetings, plain questions and interjections are no facts."""
+    cases = [
         "Thank you so much for your help!",
         "Hi, how are you doing today?",
         "What do you think about it?",
@@ -111,11 +111,9 @@ def test_a_statement_is_a_fact(text: str, value: str, category: FactCategory | N
         "[shares a photo of two desserts with 3 spoons]",
         "👍🎉",
         "",
-    ],
-)
-def test_courtesies_and_questions_give_nothing(text: str) -> None:
-    """Thanks, greetings, plain questions and interjections are no facts."""
-    assert values(text) == []
+    ]
+    for text in cases:
+        assert values(text) == []
 
 
 @pytest.mark.parametrize(
@@ -142,9 +140,9 @@ def test_what_is_asked_or_supposed_is_not_stated(text: str) -> None:
     assert values(text) == []
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
+def test_what_is_stated_beside_a_question_is_kept() -> None:
+    """In front of it, as its reason, behind a reported one; so are conditions laid down, and what is to be done."""
+    cases = [
         ("I'm vegan, can you recommend a place in Rome?", "I'm vegan"),
         ("My flight leaves at 9:45, which gate is it?", "My flight leaves at 9:45"),
         ("Which milk is best, since my daughter is allergic to lactose?", "since my daughter is allergic to lactose"),
@@ -157,11 +155,9 @@ def test_what_is_asked_or_supposed_is_not_stated(text: str) -> None:
         ("비가 오면 강당에서 하기로 해요.", "비가 오면 강당에서 하기로 해요"),
         ("막배는 자정에 떠나요.", "막배는 자정에 떠나요"),
         ("5월 5일에 배송해 주실 수 있나요?", "5월 5일에 배송해 주실 수 있나요?"),
-    ],
-)
-def test_what_is_stated_beside_a_question_is_kept(text: str, value: str) -> None:
-    """In front of it, as its reason, behind a reported one; so are conditions laid down, and what is to be done."""
-    assert values(text) == [value]
+    ]
+    for text, value in cases:
+        assert values(text) == [value]
 
 
 def test_long_quotations_are_not_what_the_speaker_states() -> None:
@@ -172,9 +168,9 @@ def test_long_quotations_are_not_what_the_speaker_states() -> None:
     assert values('I play in a band called "The Spikers" on Fridays.')
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_assistants_give_what_concerns_the_listener() -> None:
+    """What was promised or done for them, labelled ids, and what is definite about their own affairs."""
+    cases = [
         "Your confirmation number is 5589-0032-K.",
         "I've booked the table for 7:15 pm.",
         "Your parcel has been left at the florist's.",
@@ -182,27 +178,23 @@ def test_long_quotations_are_not_what_the_speaker_states() -> None:
         "수요일 오후 3시에 다시 전화드리겠습니다.",
         "소아과 예약은 목요일 오전 10시 20분으로 잡아 드렸어요.",
         "부가세 신고는 7월 25일까지 마치셔야 합니다.",
-    ],
-)
-def test_assistants_give_what_concerns_the_listener(text: str) -> None:
-    """What was promised or done for them, labelled ids, and what is definite about their own affairs."""
-    assert values(text, "assistant") == [text.rstrip(".")]
+    ]
+    for text in cases:
+        assert values(text, "assistant") == [text.rstrip(".")]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_assistants_give_no_knowledge_and_no_advice() -> None:
+    """However definite it is."""
+    cases = [
         "The museum has 240 rooms and opened in 1890. I will keep it in mind.",
         "If your car recommends oil changes every 5,000 miles, follow that.",
         "You will love the way it looks in your kitchen.",
         "You can try ten minutes of yoga in the morning.",
         "There are 3 restaurants that you may like.",
         "요가를 10분 해 보는 것도 방법입니다.",
-    ],
-)
-def test_assistants_give_no_knowledge_and_no_advice(text: str) -> None:
-    """However definite it is."""
-    assert values(text, "assistant") == []
+    ]
+    for text in cases:
+        assert values(text, "assistant") == []
 
 
 @pytest.mark.parametrize("role", ["tool", "system"])

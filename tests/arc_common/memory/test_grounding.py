@@ -3,7 +3,6 @@
 import time
 from datetime import UTC, datetime
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -24,9 +23,9 @@ def fact(value: str, key: str = "k") -> ProposedFact:
     return ProposedFact(key, value, FactCategory.GENERAL)
 
 
-@pytest.mark.parametrize(
-    ("value", "source"),
-    [
+def test_what_the_source_says_is_grounded() -> None:
+    """Paraphrases that keep names, numbers and the telling words pass, whatever their formatting."""
+    cases = [
         ("Hana", ENGLISH),
         ("User's sister Hana lives in Busan", ENGLISH),
         ("allergic to penicillin", ENGLISH),
@@ -51,16 +50,14 @@ def fact(value: str, key: str = "k") -> ProposedFact:
         ("사용자의 딸은 피아노를 배운다", "우리 딸이 피아노를 배우고 있어요."),
         ("사용자는 다음 달에 이사할 예정이다", "다음 달에 이사해요."),
         ("The user resides in Seoul", "I live in Seoul."),
-    ],
-)
-def test_what_the_source_says_is_grounded(value: str, source: str) -> None:
-    """Paraphrases that keep names, numbers and the telling words pass, whatever their formatting."""
-    assert is_grounded(value, source)
+    ]
+    for value, source in cases:
+        assert is_grounded(value, source)
 
 
-@pytest.mark.parametrize(
-    ("value", "source"),
-    [
+def test_inventions_are_not_grounded() -> None:
+    """Another number, id, name or thing is refused, also when all the words around it are right."""
+    cases = [
         ("allergic to peanuts", ENGLISH),
         ("allergic to penicillin, strawberries and kiwis", ENGLISH),
         ("1,250 euros", ENGLISH),
@@ -78,16 +75,14 @@ def test_what_the_source_says_is_grounded(value: str, source: str) -> None:
         ("", ENGLISH),
         ("?!", ENGLISH),
         ("Hana", ""),
-    ],
-)
-def test_inventions_are_not_grounded(value: str, source: str) -> None:
-    """Another number, id, name or thing is refused, also when all the words around it are right."""
-    assert not is_grounded(value, source)
+    ]
+    for value, source in cases:
+        assert not is_grounded(value, source)
 
 
-@pytest.mark.parametrize(
-    ("statement", "is_invented"),
-    [
+def test_a_conclusion_invents_what_nobody_named() -> None:
+    """Its words are its own; its names, numbers and codes are not."""
+    cases = [
         ("The user is health-conscious", False),
         ("The user prefers concise replies", False),
         ("사용자는 간결한 답변을 선호한다", False),
@@ -97,11 +92,9 @@ def test_inventions_are_not_grounded(value: str, source: str) -> None:
         ("The user wants replies of 5 lines", True),
         ("The user relies on order PX-20418-C", True),
         ("사용자는 5줄로 된 답변을 선호한다", True),
-    ],
-)
-def test_a_conclusion_invents_what_nobody_named(statement: str, is_invented: bool) -> None:
-    """Its words are its own; its names, numbers and codes are not."""
-    assert invents(statement, ENGLISH) == is_invented
+    ]
+    for statement, is_invented in cases:
+        assert invents(statement, ENGLISH) == is_invented
 
 
 @example("STATUS")
@@ -132,26 +125,23 @@ def test_words_of_different_facts_don_t_add_up() -> None:
     assert missing_facts(found, facts=[fact("the blue kiln"), fact("900 euros"), fact("green kiln")]) == found
 
 
-@pytest.mark.parametrize(
-    ("said", "model", "is_missing"),
-    [
+def test_what_is_ruled_out_is_not_said_by_what_leaves_that_out() -> None:
+    cases = [
         ("Never put walnuts in the Saturday buns", "Saturday buns: put walnuts in the Saturday buns", True),
         ("Never put walnuts in the Saturday buns", "Saturday buns: no walnuts in them", False),
         ("No walnuts in the buns", "allergy: walnuts in buns", False),
         ("The walnuts go in the buns", "buns: walnuts in the buns", False),
         ("절대 호두는 빵에 넣지 마세요", "빵: 호두는 빵에 넣기", True),
         ("절대 호두는 빵에 넣지 마세요", "주의: 절대 호두는 빵에 넣지 않기", False),
-    ],
-)
-def test_what_is_ruled_out_is_not_said_by_what_leaves_that_out(said: str, model: str, is_missing: bool) -> None:
-    key, _, value = model.partition(": ")
-    fact = ProposedFact("buns", said, FactCategory.CONDITION)
-    assert bool(missing_facts([fact], facts=[ProposedFact(key, value, FactCategory.GENERAL)])) is is_missing
+    ]
+    for said, model, is_missing in cases:
+        key, _, value = model.partition(": ")
+        fact = ProposedFact("buns", said, FactCategory.CONDITION)
+        assert bool(missing_facts([fact], facts=[ProposedFact(key, value, FactCategory.GENERAL)])) is is_missing
 
 
-@pytest.mark.parametrize(
-    ("text", "is_one"),
-    [
+def test_a_fact_is_taken_back_by_what_denies_or_ends_it() -> None:
+    cases = [
         ("Please cancel the delivery to 12 High Street.", True),
         ("The delivery doesn't go to 12 High Street any more.", True),
         ("We moved: the delivery goes to 9 Mill Lane now.", True),
@@ -159,21 +149,20 @@ def test_what_is_ruled_out_is_not_said_by_what_leaves_that_out(said: str, model:
         ("The delivery to 12 High Street was quick.", False),
         ("No, nothing else.", False),
         ("", False),
-    ],
-)
-def test_a_fact_is_taken_back_by_what_denies_or_ends_it(text: str, is_one: bool) -> None:
-    fact = Fact(
-        id="f",
-        key="delivery",
-        value="The delivery goes to 12 High Street",
-        category=FactCategory.STATE,
-        sources=("m1",),
-        importance=0.5,
-        segment=1,
-        made_by="model",
-        valid_from=datetime(2026, 1, 1, tzinfo=UTC),
-    )
-    assert is_revoked(fact, text) is is_one
+    ]
+    for text, is_one in cases:
+        fact = Fact(
+            id="f",
+            key="delivery",
+            value="The delivery goes to 12 High Street",
+            category=FactCategory.STATE,
+            sources=("m1",),
+            importance=0.5,
+            segment=1,
+            made_by="model",
+            valid_from=datetime(2026, 1, 1, tzinfo=UTC),
+        )
+        assert is_revoked(fact, text) is is_one
 
 
 def test_a_narrative_keeps_the_sentences_that_invent_nothing() -> None:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from arc_common.memory.long_term.deduplication import folded, may_be_the_same, similarity
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
+def test_what_has_another_value_is_another_memory():
+    """However near letters or vectors are: the one would be lost."""
+    cases = [
         ("The meeting is on 3 May at 3 pm", "The meeting is on 5 May at 3 pm"),
         ("The code is 7-7-3", "The code is 7-3-3"),
         ("The user's flight departs from ICN to GMP", "The user's flight departs from GMP to ICN"),
@@ -37,47 +37,41 @@ from arc_common.memory.long_term.deduplication import folded, may_be_the_same, s
         ("서울에서 부산까지 간다", "부산에서 서울까지 간다"),
         ("사용자의 아들은 대학생이다", "사용자의 아들은 대학원생이다"),
         ("用户住在北京", "用户住在上海"),
-    ],
-)
-def test_what_has_another_value_is_another_memory(one, other):
-    """However near letters or vectors are: the one would be lost."""
-    for by_meaning in (False, True):
-        assert not may_be_the_same(one, other, by_meaning=by_meaning)
-        assert not may_be_the_same(other, one, by_meaning=by_meaning)
+    ]
+    for one, other in cases:
+        for by_meaning in (False, True):
+            assert not may_be_the_same(one, other, by_meaning=by_meaning)
+            assert not may_be_the_same(other, one, by_meaning=by_meaning)
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
+def test_other_spellings_are_one_memory():
+    """So is what only adds to it."""
+    cases = [
         ("The user likes coffee in the mornings", "User likes coffee in the morning."),
         ("The user's favourite composer is Bach", "The user's favorite composer is Bach"),
         ("The user organises fairs", "The user organizes fairs"),
         ("The user's budget is 1,240 won", "The user's budget is 1240 won"),
         ("The user moved house", "The user moved house because of the noise"),
         ("사용자는 아침에 커피를 마신다", "사용자가 아침에 커피를 마신다"),
-    ],
-)
-def test_other_spellings_are_one_memory(one, other):
-    """So is what only adds to it."""
-    assert may_be_the_same(one, other)
-    assert may_be_the_same(other, one, by_meaning=True)
+    ]
+    for one, other in cases:
+        assert may_be_the_same(one, other)
+        assert may_be_the_same(other, one, by_meaning=True)
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
+def test_other_words_for_it_are_one_memory_by_meaning_alone():
+    """What the words leave open, vectors may decide."""
+    cases = [
         ("The user loves hiking", "The user is fond of hiking"),
         ("The user lives in Seoul", "The user resides in Seoul"),
         ("The user loves hiking in the mountains", "The user enjoys mountain hikes"),
         ("The user works as a nurse", "The user is a nurse by profession"),
         ("The user enjoys long walks", "What the user does on days off is hiking"),
         ("사용자는 매운 음식을 좋아한다", "사용자는 매운 음식을 좋아합니다"),
-    ],
-)
-def test_other_words_for_it_are_one_memory_by_meaning_alone(one, other):
-    """What the words leave open, vectors may decide."""
-    assert may_be_the_same(one, other, by_meaning=True)
-    assert not may_be_the_same(one, other)
+    ]
+    for one, other in cases:
+        assert may_be_the_same(one, other, by_meaning=True)
+        assert not may_be_the_same(one, other)
 
 
 def test_a_denial_is_not_what_it_denies():

@@ -51,21 +51,19 @@ def test_what_was_not_said_is_left_out():
     assert (found.ungrounded, observer.counts["memory.extraction.ungrounded"]) == (1, 1)
 
 
-@pytest.mark.parametrize(
-    ("said", "kind", "text"),
-    [
+def test_what_is_said_in_other_words_is_kept():
+    """Conclusions and preferences are; with the message that they were made from."""
+    cases = [
         ("I run every morning and eat salad for lunch.", "insight", "The user is health-conscious."),
         ("I hate long answers.", "preference", "The user prefers concise replies."),
         ("긴 답변은 싫어요.", "preference", "사용자는 간결한 답변을 선호한다."),
         ("저는 서울에 살아요.", "fact", "사용자는 서울에 산다."),
-    ],
-)
-def test_what_is_said_in_other_words_is_kept(said, kind, text):
-    """Conclusions and preferences are; with the message that they were made from."""
-    answer = json.dumps([{"type": kind, "content": text, "importance": 0.8}])
-    (memory,) = extractor(ReplyingChatModel([answer])).extract([user(said)], session_id="s").memories
-    assert (memory.text, memory.type.value, memory.sources) == (text, kind, (("s", "u1"),))
-    assert memory.reinforces
+    ]
+    for said, kind, text in cases:
+        answer = json.dumps([{"type": kind, "content": text, "importance": 0.8}])
+        (memory,) = extractor(ReplyingChatModel([answer])).extract([user(said)], session_id="s").memories
+        assert (memory.text, memory.type.value, memory.sources) == (text, kind, (("s", "u1"),))
+        assert memory.reinforces
 
 
 def test_what_is_concluded_from_nothing_is_left_out():
@@ -182,9 +180,9 @@ def test_a_message_without_fences_stays_as_it_is():
     assert as_said([user("plain ")])[0].text == "plain "
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_preferences_by_rules():
+    """In English and Korean, in the user's own words."""
+    cases = [
         "I love hiking in the mountains.",
         "I'd prefer short answers.",
         "I can't stand cilantro.",
@@ -193,19 +191,17 @@ def test_a_message_without_fences_stays_as_it_is():
         "저는 매운 음식을 좋아해요.",
         "오이는 싫어합니다.",
         "땅콩 알레르기가 있어요.",
-    ],
-)
-def test_preferences_by_rules(text):
-    """In English and Korean, in the user's own words."""
-    (memory,) = memories_by_rules([user(text)])
-    assert memory.type is MemoryType.PREFERENCE
-    assert memory.text.rstrip(".") == text.rstrip(".")
-    assert memory.metadata == {"said_by": "user"}
+    ]
+    for text in cases:
+        (memory,) = memories_by_rules([user(text)])
+        assert memory.type is MemoryType.PREFERENCE
+        assert memory.text.rstrip(".") == text.rstrip(".")
+        assert memory.metadata == {"said_by": "user"}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_nothing_by_rules():
+    """Questions and courtesies, what is supposed, what is to be forgotten, what others say, and what names nothing."""
+    cases = [
         "Do you like tea?",
         "Hello, how are you?",
         "Thanks a lot!",
@@ -235,16 +231,14 @@ def test_preferences_by_rules(text):
         "신경 쓰지 마세요.",
         "절대 아니에요.",
         "절대 그럴 리 없어요.",
-    ],
-)
-def test_nothing_by_rules(text):
-    """Questions and courtesies, what is supposed, what is to be forgotten, what others say, and what names nothing."""
-    assert memories_by_rules([user(text)]) == []
+    ]
+    for text in cases:
+        assert memories_by_rules([user(text)]) == []
 
 
-@pytest.mark.parametrize("text", ["I prefer Go.", "I like The Who.", "I love Her.", "I'm a fan of IT."])
-def test_names_made_of_common_words(text):
-    assert [memory.text for memory in memories_by_rules([user(text)])] == [text]
+def test_names_made_of_common_words():
+    for text in ["I prefer Go.", "I like The Who.", "I love Her.", "I'm a fan of IT."]:
+        assert [memory.text for memory in memories_by_rules([user(text)])] == [text]
 
 
 def test_what_follows_a_routine_phrase():
@@ -260,9 +254,9 @@ def test_facts_by_rules():
     assert memories_by_rules(said) == memories_by_rules(said)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_plain_statements_about_oneself():
+    """Where somebody lives and works, in both languages."""
+    cases = [
         "I live in Seoul",
         "I work at Hanjin",
         "I am a nurse",
@@ -274,13 +268,11 @@ def test_facts_by_rules():
         "나는 한진에 다녀",
         "저는 간호사예요",
         "제 이름은 하나예요",
-    ],
-)
-def test_plain_statements_about_oneself(text):
-    """Where somebody lives and works, in both languages."""
-    (memory,) = memories_by_rules([user(f"{text}.")])
-    assert (memory.text, memory.type) == (text, MemoryType.FACT)
-    assert memory.importance >= ArcSettings().memory.min_importance
+    ]
+    for text in cases:
+        (memory,) = memories_by_rules([user(f"{text}.")])
+        assert (memory.text, memory.type) == (text, MemoryType.FACT)
+        assert memory.importance >= ArcSettings().memory.min_importance
 
 
 def test_joined_statements_come_one_by_one():

@@ -16,9 +16,9 @@ def moods(sentence: str) -> list[tuple[str, Mood]]:
     return [(part.text.strip(), part.mood) for part in parts_of(sentence, detect(sentence))]
 
 
-@pytest.mark.parametrize(
-    ("sentence", "expected"),
-    [
+def test_a_part_has_the_mood_of_its_form() -> None:
+    """Statements as they stand; questions, reported questions and suppositions are left out."""
+    cases = [
         ("We have three servers.", [("We have three servers.", Mood.STATED)]),
         ("We have three, don't we?", [("We have three, don't we?", Mood.CONFIRMED)]),
         ("Could you deliver it on Friday?", [("Could you deliver it on Friday?", Mood.REQUESTED)]),
@@ -43,11 +43,9 @@ def moods(sentence: str) -> list[tuple[str, Mood]]:
         ("금요일에 가져다주실 수 있나요?", [("금요일에 가져다주실 수 있나요?", Mood.REQUESTED)]),
         ("我要去798艺术区，门票是多少？", [("我要去798艺术区，", Mood.STATED)]),
         ("", [("", Mood.STATED)]),
-    ],
-)
-def test_a_part_has_the_mood_of_its_form(sentence: str, expected: list[tuple[str, Mood]]) -> None:
-    """Statements as they stand; questions, reported questions and suppositions are left out."""
-    assert moods(sentence) == expected
+    ]
+    for sentence, expected in cases:
+        assert moods(sentence) == expected
 
 
 @given(st.text(max_size=200) | st.lists(st.sampled_from(WORDS)).map(" ".join))

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from arc_common.memory.facts.extraction import own_words, without_forgotten, without_quoted
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_is_to_be_forgotten_is_not_read():
+    """Whoever reads it again would remember it."""
+    cases = [
         "Please forget that I live in Seoul",
         "Could you please forget that I live in Seoul?",
         "I'd like you to forget about my allergy.",
@@ -26,12 +26,12 @@ from arc_common.memory.facts.extraction import own_words, without_forgotten, wit
         "서울에 산다는 기억 지워줘",
         "저에 대한 기억을 모두 삭제해 주세요",
         "서울에 산다는 건 기억하지 마세요",
-    ],
-)
-def test_what_is_to_be_forgotten_is_not_read(text):
-    """Whoever reads it again would remember it."""
-    assert without_forgotten(text) == ""
-    assert " ".join(without_forgotten(f"I keep bees. {text}\nI keep goats.").split()) == "I keep bees. I keep goats."
+    ]
+    for text in cases:
+        assert without_forgotten(text) == ""
+        assert (
+            " ".join(without_forgotten(f"I keep bees. {text}\nI keep goats.").split()) == "I keep bees. I keep goats."
+        )
 
 
 @pytest.mark.parametrize(
@@ -47,9 +47,9 @@ def test_what_is_stated_instead_stays(text, stated):
     assert without_forgotten(text) == stated
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_other_words_stay():
+    """To the letter."""
+    cases = [
         "Don't forget that I live in Seoul.",
         "I forget names easily.",
         "I forgot my keys in Rome.",
@@ -61,17 +61,15 @@ def test_what_is_stated_instead_stays(text, stated):
         "저는 자꾸 약을 잊어버려요.",
         "고객 정보를 삭제했어요.",
         "",
-    ],
-)
-def test_other_words_stay(text):
-    """To the letter."""
-    assert without_forgotten(text) == text
-    assert own_words(text) == text
+    ]
+    for text in cases:
+        assert without_forgotten(text) == text
+        assert own_words(text) == text
 
 
-@pytest.mark.parametrize(
-    ("text", "own"),
-    [
+def test_a_text_to_be_worked_on_is_not_its_writer_s():
+    """In quotation marks, behind a colon, or on the next lines up to an empty one."""
+    cases = [
         ('Translate: "I live in Seoul." I keep bees.', "Translate:  I keep bees."),
         ('Please translate "I live in Seoul" into French', "Please translate into French"),
         ("Translate the following into Korean: I live in Seoul.", "Translate the following into Korean:"),
@@ -88,27 +86,23 @@ def test_other_words_stay(text):
         ("See ```I live in Seoul``` I keep bees.", "See I keep bees."),
         ("I translate books. I live in Seoul.", "I translate books. I live in Seoul."),
         ("Write on the card: Happy birthday Hana", "Write on the card: Happy birthday Hana"),
-    ],
-)
-def test_a_text_to_be_worked_on_is_not_its_writer_s(text, own):
-    """In quotation marks, behind a colon, or on the next lines up to an empty one."""
-    assert own_words(text).split() == own.split()
+    ]
+    for text, own in cases:
+        assert own_words(text).split() == own.split()
 
 
-@pytest.mark.parametrize(
-    ("text", "own"),
-    [
+def test_somebody_s_words_on_themselves_in_quotation_marks():
+    """Are not the writer's; titles and names stay."""
+    cases = [
         ('He said "I live in Seoul."', "He said"),
         ("My friend says 'I'm allergic to nuts', poor him", "My friend says , poor him"),
         ("친구가 「나는 서울에 산다」라고 했어요", "친구가 라고 했어요"),
         ('My favourite song is "I Will Survive"', 'My favourite song is "I Will Survive"'),
         ('I call my boat "Hana"', 'I call my boat "Hana"'),
         ("I don't like my sister's 'gift'", "I don't like my sister's 'gift'"),
-    ],
-)
-def test_somebody_s_words_on_themselves_in_quotation_marks(text, own):
-    """Are not the writer's; titles and names stay."""
-    assert without_quoted(text).split() == own.split()
+    ]
+    for text, own in cases:
+        assert without_quoted(text).split() == own.split()
 
 
 @given(st.text(st.sampled_from("fix forget: \"'Translate\n.I 나는잊어줘번역 ,"), max_size=80) | st.text(max_size=80))

@@ -121,9 +121,9 @@ def test_facts_are_weighed_by_what_a_perfect_match_would_have():
     assert ranked[0].score > 1.5 * next(found.score for found in ranked if found.place == 1)
 
 
-@pytest.mark.parametrize(
-    ("question", "kind", "answer", "other"),
-    [
+def test_a_question_tells_the_kind_of_its_answer():
+    """What holds an answer of that kind is told from what holds none."""
+    cases = [
         ("When does it close?", "time", "It's on the 3rd of May.", "It's the red one."),
         ("By when is it due?", "time", "no later than noon", "no later"),
         ("마감이 언제예요?", "time", "금요일까지예요", "파란색이에요"),
@@ -141,13 +141,11 @@ def test_facts_are_weighed_by_what_a_perfect_match_would_have():
         ("What is not allowed?", "prohibition", "never use bleach", "use soap"),
         ("What happens if it rains?", "condition", "whenever it rains we stay", "we stay"),
         ("What is his job?", "occupation", "He's a welder.", "He's tall."),
-    ],
-)
-def test_a_question_tells_the_kind_of_its_answer(question, kind, answer, other):
-    """What holds an answer of that kind is told from what holds none."""
-    found = next(one for one in answer_types(question) if one.name == kind)
-    assert found.answers.search(answer)
-    assert not found.answers.search(other)
+    ]
+    for question, kind, answer, other in cases:
+        found = next(one for one in answer_types(question) if one.name == kind)
+        assert found.answers.search(answer)
+        assert not found.answers.search(other)
 
 
 def test_an_answer_of_the_kind_asked_for_comes_first():
@@ -235,22 +233,20 @@ def lost(name, seed):
     ]
 
 
-@pytest.mark.parametrize("name", FACT_SETS)
-def test_planted_facts_come_back_with_their_questions(name):
+def test_planted_facts_come_back_with_their_questions():
     """All but one of a set that no word and no concept ties to its question."""
-    assert len(missed := lost(name, seed=1)) <= 1, missed
+    for name in FACT_SETS:
+        assert len(missed := lost(name, seed=1)) <= 1, missed
 
 
-@pytest.mark.parametrize(
-    ("name", "most"),
-    [
+def test_questions_in_other_words_find_most():
+    """Sets by which no weight was chosen: one asked in the facts' words, one in half of them, three in hardly any."""
+    cases = [
         ("facts_own_question", 0),
         ("facts_asked_again", 8),
         ("facts_asked_later", 8),
         ("facts_week_later_home", 6),
         ("facts_week_later_study", 7),
-    ],
-)
-def test_questions_in_other_words_find_most(name, most):
-    """Sets by which no weight was chosen: one asked in the facts' words, one in half of them, three in hardly any."""
-    assert len(missed := lost(name, seed=0)) <= most, missed
+    ]
+    for name, most in cases:
+        assert len(missed := lost(name, seed=0)) <= most, missed

@@ -69,9 +69,9 @@ def test_what_was_shown_is_taken_out_again():
     assert without_memories("A label, [FACT], in a list [1]") == "A label, [FACT], in a list [1]"
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_memories_are_known_in_any_kind_of_list():
+    """As models and people copy them, and as the tools show them."""
+    cases = [
         "- [FACT] User lives in Oslo (importance: 0.9)",
         "[FACT] User lives in Oslo (importance: 0.9)",
         "- [FACT] User lives in Oslo",
@@ -82,12 +82,10 @@ def test_what_was_shown_is_taken_out_again():
         "- [fact] User lives in Oslo",
         "- [mem_0123456789abcdef0123456789abcdef] (fact, importance 0.9, 2026-01-01) User lives in Oslo",
         "1) [mem_1] (preference, importance 0.5, 2026-01-01) User likes Oslo",
-    ],
-)
-def test_memories_are_known_in_any_kind_of_list(line):
-    """As models and people copy them, and as the tools show them."""
-    assert without_memories(f"Sure.\n{line}\r\nAnything else?").split() == ["Sure.", "Anything", "else?"]
-    assert without_memories(line) == ""
+    ]
+    for line in cases:
+        assert without_memories(f"Sure.\n{line}\r\nAnything else?").split() == ["Sure.", "Anything", "else?"]
+        assert without_memories(line) == ""
 
 
 def test_a_memory_within_a_line_is_taken_out():
@@ -156,9 +154,9 @@ def test_an_unknown_mode():
 ONE = '{"type": "preference", "content": "Likes tea", "importance": 0.7}'
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
+def test_an_answer_is_read_tolerantly():
+    """In fences, in prose, wrapped, cut off, with what is no memory in it."""
+    cases = [
         f"[{ONE}]",
         f"```json\n[{ONE},]\n```",
         f"Here you are: [{ONE}] I hope it helps.",
@@ -167,18 +165,17 @@ ONE = '{"type": "preference", "content": "Likes tea", "importance": 0.7}'
         f"[{ONE}",
         f"[{ONE}, 7, null, {{}}, {ONE}]",
         '[{"type": "PREFERENCE", "text": "Likes\\n tea", "importance": "0.7"}]',
-    ],
-)
-def test_an_answer_is_read_tolerantly(answer):
-    """In fences, in prose, wrapped, cut off, with what is no memory in it."""
-    (memory,) = parse_extraction(answer)
-    assert (memory.text, memory.type, memory.importance) == ("Likes tea", MemoryType.PREFERENCE, 0.7)
+    ]
+    for answer in cases:
+        (memory,) = parse_extraction(answer)
+        assert (memory.text, memory.type, memory.importance) == ("Likes tea", MemoryType.PREFERENCE, 0.7)
 
 
-@pytest.mark.parametrize("answer", ["[]", "```json\n[]\n```", "None", "Nothing to remember: []", '{"memories": []}'])
-def test_nothing_worth_remembering(answer):
+def test_nothing_worth_remembering():
     """Is an answer."""
-    assert parse_extraction(answer) == []
+    cases = ["[]", "```json\n[]\n```", "None", "Nothing to remember: []", '{"memories": []}']
+    for answer in cases:
+        assert parse_extraction(answer) == []
 
 
 @pytest.mark.parametrize("answer", ["", "I'm sorry, I can't.", "42"])
@@ -188,14 +185,21 @@ def test_no_answer(answer):
         parse_extraction(answer)
 
 
-@pytest.mark.parametrize(
-    ("importance", "read"),
-    [("7", 1.0), ("-3", 0.0), ('"high"', 0.8), ('"x"', 0.5), ("null", 0.5), ("true", 0.5), ("NaN", 0.5), ("[1]", 0.5)],
-)
-def test_importance(importance, read):
+def test_importance():
     """Brought between 0 and 1; a half where it says nothing."""
-    (memory,) = parse_extraction(f'[{{"content": "x", "importance": {importance}, "type": 3}}]')
-    assert (memory.importance, memory.type) == (read, MemoryType.FACT)
+    cases = [
+        ("7", 1.0),
+        ("-3", 0.0),
+        ('"high"', 0.8),
+        ('"x"', 0.5),
+        ("null", 0.5),
+        ("true", 0.5),
+        ("NaN", 0.5),
+        ("[1]", 0.5),
+    ]
+    for importance, read in cases:
+        (memory,) = parse_extraction(f'[{{"content": "x", "importance": {importance}, "type": 3}}]')
+        assert (memory.importance, memory.type) == (read, MemoryType.FACT)
 
 
 @given(st.text(max_size=200))

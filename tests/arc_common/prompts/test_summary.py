@@ -157,9 +157,9 @@ def test_a_good_answer_is_read_however_it_is_written(answer):
     assert parsed.removed_keys == ()
 
 
-@pytest.mark.parametrize(
-    ("facts", "expected"),
-    [
+def test_facts_by_category_are_lines_of_key_and_value():
+    """As known facts are shown; the first colon divides, one in a time or an address doesn't."""
+    cases = [
         ({"NUMERIC": ["gate: 2291"], "DECISION": ["paint: red"]}, ["gate|2291|NUMERIC", "paint|red|DECISION"]),
         ({"GENERAL": ["likes tea"]}, ["note|likes tea|GENERAL"]),
         ({"NUMERIC": ["meeting: Friday at 10: room 4"]}, ["meeting|Friday at 10: room 4|NUMERIC"]),
@@ -180,12 +180,10 @@ def test_a_good_answer_is_read_however_it_is_written(answer):
         ({"ENTITY": ["so " * 60 + "they said: no"]}, ["note|" + "so " * 60 + "they said: no|ENTITY"]),
         ({"key": "a", "value": "b", "state": "c: d"}, ["a|b|GENERAL"]),
         ("none", []),
-    ],
-)  # fmt: skip
-def test_facts_by_category_are_lines_of_key_and_value(facts, expected):
-    """As known facts are shown; the first colon divides, one in a time or an address doesn't."""
-    parsed = parse_summary(json.dumps({"facts": facts, "narrative": "n"}))
-    assert [f"{fact.key}|{fact.value}|{fact.category.value}" for fact in parsed.facts] == expected
+    ]
+    for facts, expected in cases:
+        parsed = parse_summary(json.dumps({"facts": facts, "narrative": "n"}))
+        assert [f"{fact.key}|{fact.value}|{fact.category.value}" for fact in parsed.facts] == expected
 
 
 def test_categories_without_facts_around_them_are_read():
@@ -206,9 +204,9 @@ def test_an_answer_cut_off_keeps_what_was_finished():
     assert [(fact.key, fact.value) for fact in parsed.facts] == [("a", "b")]
 
 
-@pytest.mark.parametrize(
-    ("item", "expected"),
-    [
+def test_facts_of_any_shape_are_put_right_or_left_out():
+    """Types, categories, white space and what no store holds."""
+    cases = [
         ({"key": "k", "value": "v", "category": "decision"}, ("k", "v", "DECISION")),
         ({"key": "k", "value": "v", "category": "MYSTERY"}, ("k", "v", "GENERAL")),
         ({"key": "k", "value": "v", "category": ["ENTITY"]}, ("k", "v", "GENERAL")),
@@ -224,13 +222,13 @@ def test_an_answer_cut_off_keeps_what_was_finished():
         (None, None),
         (3, None),
         ([["k", "v"]], None),
-    ],
-)
-def test_facts_of_any_shape_are_put_right_or_left_out(item, expected):
-    """Types, categories, white space and what no store holds."""
-    parsed = parse_summary(json.dumps({"facts": [item], "narrative": "n"}))
-    assert [(fact.key, fact.value, fact.category.value) for fact in parsed.facts] == ([expected] if expected else [])
-    assert parsed.removed_keys == ()
+    ]
+    for item, expected in cases:
+        parsed = parse_summary(json.dumps({"facts": [item], "narrative": "n"}))
+        assert [(fact.key, fact.value, fact.category.value) for fact in parsed.facts] == (
+            [expected] if expected else []
+        )
+        assert parsed.removed_keys == ()
 
 
 def test_facts_are_taken_back_in_three_ways():
@@ -254,10 +252,9 @@ def test_a_huge_answer_is_capped():
     assert len(parsed.narrative) == 4_000
 
 
-@pytest.mark.parametrize("parse", [parse_summary, parse_narrative])
-@pytest.mark.parametrize(
-    "answer",
-    [
+def test_an_answer_without_a_summary_is_an_error_that_says_why():
+    """Empty ones, refusals and other JSON."""
+    all_answers = [
         "",
         "   \n",
         "{}",
@@ -270,12 +267,11 @@ def test_a_huge_answer_is_capped():
         '{"facts": [], "narrative": null}',
         '{"error": "overloaded"}',
         '"narrative"',
-    ],
-)
-def test_an_answer_without_a_summary_is_an_error_that_says_why(parse, answer):
-    """Empty ones, refusals and other JSON."""
-    with pytest.raises(SummaryFormatError, match=r"\w"):
-        parse(answer)
+    ]
+    for parse in [parse_summary, parse_narrative]:
+        for answer in all_answers:
+            with pytest.raises(SummaryFormatError, match=r"\w"):
+                parse(answer)
 
 
 def test_a_narrative_is_read_from_a_block_s_answer():

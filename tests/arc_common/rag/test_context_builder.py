@@ -248,33 +248,30 @@ def test_no_counter_is_trusted_to_add_up():
     assert len(context.documents) + len(context.omissions) == 20
 
 
-@pytest.mark.parametrize(
-    ("settings", "field"),
-    [
+def test_useless_knobs_are_refused():
+    """By name."""
+    cases = [
         *(({"max_tokens": wrong}, "max_tokens") for wrong in (-1, None, "9", True, 2.5, float("nan"))),
         *(({"order": wrong}, "order") for wrong in ("random", None, ["score"], np.array(["score", "source"]))),
         *(({"near_duplicates": wrong}, "threshold") for wrong in (0, 1.1, "0.9", [0.9], float("nan"))),
-    ],
-    ids=repr,
-)
-def test_useless_settings_are_refused(settings, field):
-    """By name."""
-    with pytest.raises(InvalidInputError, match=field):
-        ContextBuilder(WORDS, **settings)
-    with pytest.raises(InvalidInputError, match="max_tokens"):
-        ContextBuilder(WORDS).build([], max_tokens=-1)
+    ]
+    for knobs, field in cases:
+        with pytest.raises(InvalidInputError, match=field):
+            ContextBuilder(WORDS, **knobs)
+        with pytest.raises(InvalidInputError, match="max_tokens"):
+            ContextBuilder(WORDS).build([], max_tokens=-1)
 
 
-@pytest.mark.parametrize("wrong", [None, "text", {}, [None], ["text"], 5], ids=repr)
-def test_what_is_no_documents_is_refused(wrong):
+def test_what_is_no_documents_is_refused():
     """Rather than shown as one for each letter, or as none; and so is what can't count, when it is made."""
-    with pytest.raises(InvalidInputError, match="documents"):
-        ContextBuilder(WORDS).build(wrong)
-    with pytest.raises(InvalidInputError, match="token_counter"):
-        ContextBuilder(wrong)
-    assert ContextBuilder(WORDS).build(iter(documents("one", "two"))) == ContextBuilder(WORDS).build(
-        documents("one", "two")
-    )
+    for wrong in [None, "text", {}, [None], ["text"], 5]:
+        with pytest.raises(InvalidInputError, match="documents"):
+            ContextBuilder(WORDS).build(wrong)
+        with pytest.raises(InvalidInputError, match="token_counter"):
+            ContextBuilder(wrong)
+        assert ContextBuilder(WORDS).build(iter(documents("one", "two"))) == ContextBuilder(WORDS).build(
+            documents("one", "two")
+        )
 
 
 def test_what_is_left_out_is_named():
@@ -292,14 +289,16 @@ def test_what_is_left_out_is_named():
     assert [dict(one.score_parts) for one in context.omissions] == [{"bm25": 1.5}, {"vector": 0.4}]
 
 
-@pytest.mark.parametrize("skip", [True, False])
-@pytest.mark.parametrize("truncate", [True, False])
-def test_settings_choose_what_becomes_of_large_ones(skip, truncate):
-    """Each by its own setting."""
-    settings = ArcSettings(rag={"max_context_tokens": 12, "skip_oversized": skip, "truncate_documents": truncate})
-    found = documents("One two three. " * 9, "small one")
-    expected = ContextBuilder(WORDS, max_tokens=12, skip_oversized=skip, truncate=truncate).build(found)
-    assert ContextBuilder.from_settings(WORDS, settings).build(found) == expected
+def test_settings_choose_what_becomes_of_large_ones():
+    """Each by its own knob."""
+    for skip in [True, False]:
+        for truncate in [True, False]:
+            settings = ArcSettings(
+                rag={"max_context_tokens": 12, "skip_oversized": skip, "truncate_documents": truncate}
+            )
+            found = documents("One two three. " * 9, "small one")
+            expected = ContextBuilder(WORDS, max_tokens=12, skip_oversized=skip, truncate=truncate).build(found)
+            assert ContextBuilder.from_settings(WORDS, settings).build(found) == expected
 
 
 def test_what_went_wrong_makes_no_difference():

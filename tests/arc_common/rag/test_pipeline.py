@@ -434,9 +434,9 @@ def test_settings_make_a_builder():
     assert 0 < built.total_tokens <= 9
 
 
-@pytest.mark.parametrize(
-    ("make", "field"),
-    [
+def test_useless_values_are_refused():
+    """By name, before anything is asked."""
+    cases = [
         (lambda: RagQuery(None), "query"),
         (lambda: RagQuery("q", top_k=0), "top_k"),
         (lambda: RagQuery("q", rerank_top_k=0), "rerank_top_k"),
@@ -456,9 +456,7 @@ def test_settings_make_a_builder():
         (lambda: RagPipeline(Shelf(), BUILDER).retrieve("q", max_tokens=-1), "max_tokens"),
         (lambda: RagPipeline(Shelf(), BUILDER).retrieve("q", max_tokens="9"), "max_tokens"),
         (lambda: RagPipeline(Shelf(), BUILDER).retrieve(None), "query"),
-    ],
-)
-def test_useless_values_are_refused(make, field):
-    """By name, before anything is asked."""
-    with pytest.raises(InvalidInputError, match=field):
-        make()
+    ]
+    for make, field in cases:
+        with pytest.raises(InvalidInputError, match=field):
+            make()

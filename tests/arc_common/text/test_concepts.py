@@ -2,7 +2,6 @@
 
 import time
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,9 +9,9 @@ from arc_common.text import alternatives, analyze
 from arc_common.text.thesaurus import _lines
 
 
-@pytest.mark.parametrize(
-    ("asked", "answer"),
-    [
+def test_a_word_stands_for_others_of_its_concept():
+    """Names for each other, a name for what belongs to it, and the other way round."""
+    cases = [
         ("job", "nurse"),
         ("Which dog?", "beagle"),
         ("직업이 뭐예요?", "약사"),
@@ -22,12 +21,10 @@ from arc_common.text.thesaurus import _lines
         ("아버지가", "아빠"),
         ("개는", "강아지"),
         ("좋아하시나요", "취향"),
-    ],
-)
-def test_a_word_stands_for_others_of_its_concept(asked, answer):
-    """Names for each other, a name for what belongs to it, and the other way round."""
-    terms = set(analyze(answer))
-    assert any(terms.issuperset(word.terms) for words in alternatives(asked) for word in words)
+    ]
+    for asked, answer in cases:
+        terms = set(analyze(answer))
+        assert any(terms.issuperset(word.terms) for words in alternatives(asked) for word in words)
 
 
 def test_what_means_the_same_weighs_more_than_what_belongs():

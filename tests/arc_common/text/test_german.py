@@ -11,9 +11,9 @@ from arc_common.text.clauses import seeks
 from arc_common.text.languages.registry import LANGUAGES, detect
 
 
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
+def test_the_detector_looks_at_words():
+    """What shares letters with German is not taken for it; languages without a file are taken for English."""
+    cases = [
         ("Ich wohne seit März in Köln.", "German"),
         ("Wann ist mein Termin", "German"),
         ("Die Katze schläft auf dem Sofa und die Kinder spielen", "German"),
@@ -27,11 +27,9 @@ from arc_common.text.languages.registry import LANGUAGES, detect
         ("My name is 김민수 and I live in Seoul", "English"),
         ("저는 Google에 다녀요", "Korean"),
         ("我住在北京", "Chinese or Japanese"),
-    ],
-)
-def test_the_detector_looks_at_words(text, name):
-    """What shares letters with German is not taken for it; languages without a file are taken for English."""
-    assert detect(text).name == name
+    ]
+    for text, name in cases:
+        assert detect(text).name == name
 
 
 def test_markers_belong_to_one_language():
@@ -41,18 +39,16 @@ def test_markers_belong_to_one_language():
     assert not latin[0].markers & latin[1].markers
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
+def test_statements_are_facts():
+    """In the speaker's own words."""
+    cases = [
         ("Ich wohne in Köln.", "Ich wohne in Köln"),
         ("Meine Schwester ist allergisch gegen Nüsse.", "Meine Schwester ist allergisch gegen Nüsse"),
         ("Wir haben uns für den blauen Teppich entschieden.", "Wir haben uns für den blauen Teppich entschieden"),
         ("Bitte keine Lieferung vor 9 Uhr.", "Bitte keine Lieferung vor 9 Uhr"),
-    ],
-)
-def test_statements_are_facts(text, value):
-    """In the speaker's own words."""
-    assert [fact.value for fact in extract_facts([Message(Role.USER, text)])] == [value]
+    ]
+    for text, value in cases:
+        assert [fact.value for fact in extract_facts([Message(Role.USER, text)])] == [value]
 
 
 @pytest.mark.parametrize(
@@ -63,20 +59,18 @@ def test_what_states_nothing_is_no_fact(text):
     assert extract_facts([Message(Role.USER, text)]) == []
 
 
-@pytest.mark.parametrize(
-    ("text", "is_question"),
-    [
+def test_questions():
+    """With and without their mark."""
+    cases = [
         ("wie heißt mein Hund", True),
         ("Kannst du mir die Nummer sagen", True),
         ("Und wann war der Termin", True),
         ("Ich habe den Code vergessen", True),
         ("Ich wohne jetzt in Köln", False),
         ("Der Termin ist am Montag", False),
-    ],
-)
-def test_questions(text, is_question):
-    """With and without their mark."""
-    assert seeks(text) is is_question
+    ]
+    for text, is_question in cases:
+        assert seeks(text) is is_question
 
 
 def test_kinds_of_answers():
@@ -85,20 +79,18 @@ def test_kinds_of_answers():
     assert [kind.name for kind in answer_types("Wo wohnt meine Schwester?")] == ["place"]
 
 
-@pytest.mark.parametrize(
-    ("question", "text"),
-    [
+def test_words_are_found_in_other_forms():
+    """By their German stems; by a query too short to be told, in the form that stands there."""
+    cases = [
         ("Welche Wohnungen haben wir besichtigt?", "Wir haben eine Wohnung in der Südstadt besichtigt."),
         ("Wo sind die Häuser?", "Das Haus steht nicht mehr."),
         ("Wohnung Südstadt", "Wir haben eine Wohnung in der Südstadt."),
         ("Haus", "Die Häuser sind alle verkauft, und wir suchen noch."),
-    ],
-)
-def test_words_are_found_in_other_forms(question, text):
-    """By their German stems; by a query too short to be told, in the form that stands there."""
-    asked = set(analyze_query(question))
-    assert asked & set(analyze(text))
-    assert not asked & {"wo", "die", "wir", "welch", "hab"}
+    ]
+    for question, text in cases:
+        asked = set(analyze_query(question))
+        assert asked & set(analyze(text))
+        assert not asked & {"wo", "die", "wir", "welch", "hab"}
 
 
 def test_english_texts_keep_their_terms():
@@ -106,9 +98,9 @@ def test_english_texts_keep_their_terms():
     assert analyze("The houses und the running dogs") == ["the", "hous", "und", "the", "run", "dog"]
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
+def test_what_ends_what():
+    """A second value, words of change, what is denied or given up."""
+    cases = [
         ("Ich wohne in Köln.", "Ich bin nach Bonn umgezogen."),
         ("Ich wohne in Köln", "Ich wohne jetzt in Bonn"),
         ("Meine E-Mail ist a@example.com", "Meine neue E-Mail ist c@example.com"),
@@ -119,17 +111,15 @@ def test_english_texts_keep_their_terms():
         ("Ich bin ledig", "Ich bin verheiratet"),
         ("Ich nutze Netflix und mag Jazz", "Ich habe Netflix gekündigt"),
         ("Der Termin ist am Montag", "Der Termin wurde auf Donnerstag verschoben"),
-    ],
-)
-def test_what_ends_what(old, new):
-    """A second value, words of change, what is denied or given up."""
-    assert contradicts(new, old)
-    assert contradicts(old, new)
+    ]
+    for old, new in cases:
+        assert contradicts(new, old)
+        assert contradicts(old, new)
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
+def test_what_stands_side_by_side():
+    """Several of a kind, plans, the past, parts, other people, other languages."""
+    cases = [
         ("Ich habe eine Katze namens Miso", "Ich habe einen Hund namens Rex"),
         ("Meine Schwester wohnt in Köln", "Meine Schwester wohnt in Bonn"),
         ("Meine Bestellnummer ist 1234", "Meine Bestellnummer ist 5678"),
@@ -141,11 +131,9 @@ def test_what_ends_what(old, new):
         ("Ich esse Fleisch", "Meine Frau isst kein Fleisch"),
         ("Der Kurs ist am Montag", "Der Kurs ist am Mittwoch"),
         ("Ich wohne in Köln", "I live in Seoul"),
-    ],
-)
-def test_what_stands_side_by_side(old, new):
-    """Several of a kind, plans, the past, parts, other people, other languages."""
-    assert not contradicts(new, old)
+    ]
+    for old, new in cases:
+        assert not contradicts(new, old)
 
 
 def test_negation():

@@ -62,13 +62,13 @@ SAMPLES = {
 }
 
 
-@pytest.mark.parametrize("name", SAMPLES)
-def test_a_single_text_is_near_a_real_tokenizer(name: str) -> None:
+def test_a_single_text_is_near_a_real_tokenizer() -> None:
     """Each script and kind of content is at most 30 % below o200k_base and 50 % above, though the text is short."""
     encoding = local_encoding("o200k_base", None)
     assert encoding is not None
-    exact = len(encoding.encode_ordinary(SAMPLES[name]))
-    assert 0.7 * exact <= COUNTER.count(SAMPLES[name]) <= 1.5 * exact
+    for name, text in SAMPLES.items():
+        exact = len(encoding.encode_ordinary(text))
+        assert 0.7 * exact <= COUNTER.count(text) <= 1.5 * exact, name
 
 
 def test_all_scripts_together_are_within_a_tenth() -> None:
@@ -141,10 +141,10 @@ def _timed(text: str) -> float:
     return process_time() - start
 
 
-@pytest.mark.parametrize("character", list(" \n\ta=1A中가é"), ids=repr)
-def test_a_million_of_one_character_are_many_tokens(character: str) -> None:
+def test_a_million_of_one_character_are_many_tokens() -> None:
     """A degenerate text can't slip under a budget: tokenizers merge at most some 128 characters."""
-    assert COUNTER.count(character * 1_000_000) >= 7_000
+    for character in list(" \n\ta=1A中가é"):
+        assert COUNTER.count(character * 1_000_000) >= 7_000
 
 
 def test_it_is_the_default() -> None:
@@ -159,27 +159,25 @@ def test_no_character_counts_as_nothing() -> None:
     assert [hex(code) for code in range(0x80, 0x20000, 5) if COUNTER.count(chr(code) * 20) < 4] == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_full_width_forms_and_digits_of_other_scripts_keep_the_error() -> None:
+    """They have at most the stated error more tokens than counted, and no more than twice is counted."""
+    cases = [
         "ＴＡＮＡＫＡ　ＴＡＲＯ　ＴＥＬ　０３－１２３４－５６７８　",
         "ご注文番号はＡＢＣ１２３４です。ＵＲＬはこちら。",
         "ﾃﾞｰﾀをﾀﾞｳﾝﾛｰﾄﾞ ",
         "١٢٣٤ ",
         "२०२६ ๓๑ ௧௨ ",
-    ],
-)
-def test_full_width_forms_and_digits_of_other_scripts_keep_the_error(text: str) -> None:
-    """They have at most the stated error more tokens than counted, and no more than twice is counted."""
-    encoding = local_encoding("o200k_base", None)
-    assert encoding is not None
-    exact = len(encoding.encode_ordinary(text * 20))
-    assert exact / (1 + COUNTER.relative_error) <= COUNTER.count(text * 20) <= 2 * exact
+    ]
+    for text in cases:
+        encoding = local_encoding("o200k_base", None)
+        assert encoding is not None
+        exact = len(encoding.encode_ordinary(text * 20))
+        assert exact / (1 + COUNTER.relative_error) <= COUNTER.count(text * 20) <= 2 * exact
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_terse_text_keeps_the_error() -> None:
+    """Digits, punctuation, white space and letters that stand alone have at most the stated error more tokens."""
+    cases = [
         "1,0,3,7,2,9,14,4,1,0,25,8\n",
         "[0.4821, -0.1093, 0.7714, -0.9],\n",
         "+82-10-4821-3391\n",
@@ -188,10 +186,8 @@ def test_full_width_forms_and_digits_of_other_scripts_keep_the_error(text: str) 
         r"^(?:[A-Z0-9._%+-]{1,9})@(?:\w+\.)+[a-z]{2,}$|(?<=\d)(?=(\d{3})+\b) ",
         "ㅋㅋㅋㅋ ㅇㅇ 헐 ㄴㄴ ㅠㅠ ㅇㅋ 머해 ",
         "בְּרֵאשִׁית בָּרָא אֱלֹהִים אֵת הַשָּׁמַיִם ",
-    ],
-)
-def test_terse_text_keeps_the_error(text: str) -> None:
-    """Digits, punctuation, white space and letters that stand alone have at most the stated error more tokens."""
-    encoding = local_encoding("o200k_base", None)
-    assert encoding is not None
-    assert len(encoding.encode_ordinary(text * 20)) <= (1 + COUNTER.relative_error) * COUNTER.count(text * 20)
+    ]
+    for text in cases:
+        encoding = local_encoding("o200k_base", None)
+        assert encoding is not None
+        assert len(encoding.encode_ordinary(text * 20)) <= (1 + COUNTER.relative_error) * COUNTER.count(text * 20)

@@ -112,17 +112,17 @@ def test_a_question_is_shortened_where_its_answer_would_not_fit():
     assert len(fit_turn(Turn(tuple(exchanges)), 60, count=cost, shorten=shorten).shown) == 1
 
 
-@pytest.mark.parametrize("words", [40, 70, 88, 400])
-def test_a_question_leaves_room_for_calls_that_take_more_than_half(words):
+def test_a_question_leaves_room_for_calls_that_take_more_than_half():
     """Their results cleared, if need be: the beginning of a question with its answer says more than all of it alone."""
-    question, newest = Message("user", "why " * words, id="q"), step(1, 200, calls=4)
-    exchanges, _ = exchanges_of([question, *newest])
-    calls = cost(newest[0]) + 4 * cost(Message("tool", "[cleared: 600 tokens]", tool_call_id="1-0"))
-    room = calls + cost(Message("user", "why " * 20))
-    assert cost(question) > room - calls
-    fitted = fit_turn(Turn(tuple(exchanges)), room, count=cost, shorten=shorten)
-    assert [message.id for message in fitted.shown] == ["q", *(message.id for message in newest)]
-    assert room - 16 <= fitted.tokens <= room
+    for words in [40, 70, 88, 400]:
+        question, newest = Message("user", "why " * words, id="q"), step(1, 200, calls=4)
+        exchanges, _ = exchanges_of([question, *newest])
+        calls = cost(newest[0]) + 4 * cost(Message("tool", "[cleared: 600 tokens]", tool_call_id="1-0"))
+        room = calls + cost(Message("user", "why " * 20))
+        assert cost(question) > room - calls
+        fitted = fit_turn(Turn(tuple(exchanges)), room, count=cost, shorten=shorten)
+        assert [message.id for message in fitted.shown] == ["q", *(message.id for message in newest)]
+        assert room - 16 <= fitted.tokens <= room
 
 
 def test_a_question_too_large_to_be_halved_is_shortened_to_all_of_the_room():

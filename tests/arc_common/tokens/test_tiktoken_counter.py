@@ -78,17 +78,17 @@ def test_cutting_a_long_text_changes_nothing(reference: tiktoken.Encoding, words
     assert COUNTER.count(text) == len(reference.encode_ordinary(text))
 
 
-@pytest.mark.parametrize("text", ["a", " ", "\n", "=", "가", " x"], ids=repr)
-def test_a_million_of_one_character_end(text: str) -> None:
+def test_a_million_of_one_character_end() -> None:
     """Degenerate texts neither hang nor panic (tiktoken alone panics on a million spaces)."""
-    assert 5_000 <= COUNTER.count(text * 1_000_000) <= 2_000_000
+    for text in ["a", " ", "\n", "=", "가", " x"]:
+        assert 5_000 <= COUNTER.count(text * 1_000_000) <= 2_000_000
 
 
-@pytest.mark.parametrize("name", ["gpt-nine", "", None, 5], ids=repr)
-def test_an_unknown_name_lists_the_known_ones(name: object) -> None:
+def test_an_unknown_name_lists_the_known_ones() -> None:
     """The error says what would have been accepted."""
-    with pytest.raises(InvalidInputError, match=r"o200k_base.*gpt-4o"):
-        TiktokenCounter(name)  # type: ignore[arg-type]  # that is the test
+    for name in ["gpt-nine", "", None, 5]:
+        with pytest.raises(InvalidInputError, match=r"o200k_base.*gpt-4o"):
+            TiktokenCounter(name)  # type: ignore[arg-type]  # that is the test
 
 
 @pytest.mark.parametrize("timeout", [-1, float("nan")], ids=repr)

@@ -242,19 +242,17 @@ def test_both_limits_hold_together():
     assert tokens(truncated(message, max_characters=4_000, max_tokens=100, count=tokens)) <= 100
 
 
-@pytest.mark.parametrize(
-    ("limits", "field"),
-    [
+def test_wrong_limits_are_refused():
+    """A limit is needed, and a way to count with tokens."""
+    cases = [
         ({}, "max_tokens"),
         ({"max_tokens": 3}, "count"),
         ({"max_tokens": -1, "count": tokens}, "max_tokens"),
         ({"max_characters": 2.5}, "max_characters"),
-    ],
-)
-def test_wrong_limits_are_refused(limits, field):
-    """A limit is needed, and a way to count with tokens."""
-    with pytest.raises(InvalidInputError, match=field):
-        truncated(Message("user", "hello"), **limits)
+    ]
+    for limits, field in cases:
+        with pytest.raises(InvalidInputError, match=field):
+            truncated(Message("user", "hello"), **limits)
 
 
 def test_the_longest_head_of_a_text():

@@ -136,13 +136,13 @@ def test_tool_results_are_cleared_oldest_first():
     assert [c.message.id for c in enough.changed] == ["r0"]
 
 
-@pytest.mark.parametrize(("keep_last", "left"), [(0, 0), (1, 1), (2, 2), (9, 3)])
-def test_how_many_results_stay(keep_last, left):
+def test_how_many_results_stay():
     """The newest `keep_last` exchanges with tools, for clearing and dropping alike."""
-    cleared = ClearToolResults(keep_last=keep_last).compress(agent(3), max_tokens=0, count=characters)
-    assert sum(message.text == "r" * 100 for message in cleared.messages) == left
-    dropped = DropToolResults(keep_last=keep_last).compress(agent(3), max_tokens=0, count=one_each)
-    assert sum(message.role is Role.TOOL for message in dropped.messages) == left
+    for keep_last, left in [(0, 0), (1, 1), (2, 2), (9, 3)]:
+        cleared = ClearToolResults(keep_last=keep_last).compress(agent(3), max_tokens=0, count=characters)
+        assert sum(message.text == "r" * 100 for message in cleared.messages) == left
+        dropped = DropToolResults(keep_last=keep_last).compress(agent(3), max_tokens=0, count=one_each)
+        assert sum(message.role is Role.TOOL for message in dropped.messages) == left
 
 
 def test_tool_pairs_are_dropped_together():
@@ -255,9 +255,9 @@ def test_strategies_have_names():
     assert strategy("clear_tool_results", keep_last=3) == ClearToolResults(keep_last=3)
 
 
-@pytest.mark.parametrize(
-    ("name", "settings", "says"),
-    [
+def test_wrong_names_and_knobs_are_refused():
+    """With what would have been accepted."""
+    cases = [
         ("middle_out", {}, "rolling_window, token_pruning"),
         (None, {}, "rolling_window, token_pruning"),
         ([], {}, "rolling_window, token_pruning"),
@@ -275,12 +275,10 @@ def test_strategies_have_names():
         ("clear_tool_results", {"keep_last": -1}, "keep_last"),
         ("drop_tool_results", {"keep_last": True}, "keep_last"),
         ("prune_system", {"min_characters": 1.0}, "min_characters"),
-    ],
-)
-def test_wrong_names_and_settings_are_refused(name, settings, says):
-    """With what would have been accepted."""
-    with pytest.raises(InvalidInputError, match=says):
-        strategy(name, **settings)
+    ]
+    for name, knobs, says in cases:
+        with pytest.raises(InvalidInputError, match=says):
+            strategy(name, **knobs)
 
 
 def test_a_chain_takes_strategies():
