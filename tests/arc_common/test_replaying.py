@@ -18,6 +18,7 @@ from arc_common import (
     ToolCall,
 )
 from arc_common.engine.replay import BEYOND, LATER, NOT_ADOPTED, NOT_STORED
+from tests.databases import sqlite_url
 
 
 class Clock:

@@ -1,11 +1,13 @@
 """Engines for the tests of the LangChain adapter."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from arc_common import ArcSettings, ContextEngine
 from langchain_arc import open_engine
+from tests.databases import sqlite_url
 
 BY_COUNT = ArcSettings(summary={"high_water_tokens": 0})
 """Summaries are adopted by the number of messages, however short they are."""

@@ -248,16 +248,16 @@ def test_no_counter_is_trusted_to_add_up():
     assert len(context.documents) + len(context.omissions) == 20
 
 
-def test_useless_knobs_are_refused():
+def test_useless_settings_are_refused():
     """By name."""
     cases = [
         *(({"max_tokens": wrong}, "max_tokens") for wrong in (-1, None, "9", True, 2.5, float("nan"))),
         *(({"order": wrong}, "order") for wrong in ("random", None, ["score"], np.array(["score", "source"]))),
         *(({"near_duplicates": wrong}, "threshold") for wrong in (0, 1.1, "0.9", [0.9], float("nan"))),
     ]
-    for knobs, field in cases:
+    for settings, field in cases:
         with pytest.raises(InvalidInputError, match=field):
-            ContextBuilder(WORDS, **knobs)
+            ContextBuilder(WORDS, **settings)
         with pytest.raises(InvalidInputError, match="max_tokens"):
             ContextBuilder(WORDS).build([], max_tokens=-1)
 
@@ -290,7 +290,7 @@ def test_what_is_left_out_is_named():
 
 
 def test_settings_choose_what_becomes_of_large_ones():
-    """Each by its own knob."""
+    """Each by its own setting."""
     for skip in [True, False]:
         for truncate in [True, False]:
             settings = ArcSettings(

@@ -158,8 +158,8 @@ def test_every_default_is_within_its_own_bounds() -> None:
     assert ArcSettings(**made.model_dump()) == made
 
 
-def test_every_knob_is_described() -> None:
-    """Each knob is in `describe_settings` with a description, its default, and for a number its unit."""
+def test_every_setting_is_described() -> None:
+    """Each setting is in `describe_settings` with a description, its default, and for a number its unit."""
     for name, value in flat(ArcSettings()).items():
         description = DESCRIBED[name]
         assert description.description.endswith("."), name
@@ -176,8 +176,8 @@ def test_nothing_else_is_described() -> None:
     assert aliases == {name for name, *_ in ALIASES}
 
 
-def test_every_knob_is_set_by_its_own_environment_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`ARC_GROUP__KNOB` changes that knob, and no other."""
+def test_every_setting_is_set_by_its_own_environment_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`ARC_GROUP__SETTING` changes that setting, and no other."""
     defaults = flat(ArcSettings.model_construct())
     for name, description in DESCRIBED.items():
         text, value = other_value(description)
@@ -196,7 +196,7 @@ def test_none_in_the_environment_is_none(monkeypatch: pytest.MonkeyPatch) -> Non
             assert at(ArcSettings(), name) is None, name
 
 
-def test_an_alias_sets_its_knob_and_the_own_name_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_alias_sets_its_setting_and_the_own_name_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     """A name from comparable services is accepted, and beaten by the `ARC_` name."""
     for alias, text, name, value in ALIASES:
         with monkeypatch.context() as patch:
@@ -208,7 +208,7 @@ def test_an_alias_sets_its_knob_and_the_own_name_wins(monkeypatch: pytest.Monkey
 
 
 def test_a_wrong_value_names_the_alias_that_gave_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error names the variable that the operator set, the knob behind it, the value and what is allowed."""
+    """The error names the variable that the operator set, the setting behind it, the value and what is allowed."""
     for alias, text, name, _ in ALIASES:
         if text.replace(".", "").isdigit():
             with monkeypatch.context() as patch:

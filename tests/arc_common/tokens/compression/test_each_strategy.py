@@ -255,7 +255,7 @@ def test_strategies_have_names():
     assert strategy("clear_tool_results", keep_last=3) == ClearToolResults(keep_last=3)
 
 
-def test_wrong_names_and_knobs_are_refused():
+def test_wrong_names_and_settings_are_refused():
     """With what would have been accepted."""
     cases = [
         ("middle_out", {}, "rolling_window, token_pruning"),
@@ -276,9 +276,9 @@ def test_wrong_names_and_knobs_are_refused():
         ("drop_tool_results", {"keep_last": True}, "keep_last"),
         ("prune_system", {"min_characters": 1.0}, "min_characters"),
     ]
-    for name, knobs, says in cases:
+    for name, settings, says in cases:
         with pytest.raises(InvalidInputError, match=says):
-            strategy(name, **knobs)
+            strategy(name, **settings)
 
 
 def test_a_chain_takes_strategies():
