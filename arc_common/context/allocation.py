@@ -138,11 +138,13 @@ class HistoryRoom:
         budget: What the request may cost.
         left: What its fixed parts and its documents leave, for messages and all that is remembered besides.
         costs: What texts cost.
+        threshold: The share of the room (above 1: the request's tokens) beyond which finished summaries are adopted.
     """
 
     budget: TokenBudget
     left: int
     costs: Costs
+    threshold: float
 
     @property
     def least(self) -> int:
@@ -161,6 +163,11 @@ class HistoryRoom:
         borrowed = min(max(adopted - self.budget.max_tokens("facts"), 0), self.budget.lent_to_facts())
         used = adopted + self.costs.text(narrative) + self.budget.max_tokens("recalled") - borrowed + 2 * _BLOCK
         return max(self._reserved - used, 0)
+
+    def soft(self, room: int) -> int:
+        """Return the tokens of a room for messages above which finished summaries are adopted."""
+        used = self.budget.input_tokens - room
+        return max(int(self.threshold * room if self.threshold <= 1 else self.threshold - used), 0)
 
     @property
     def _reserved(self) -> int:
@@ -181,4 +188,4 @@ def history_room(request: Request, costs: Costs) -> HistoryRoom:
     documents = sum(costs.text(plain(document).text) for document in request.documents)
     documents = min(documents, budget.max_tokens("documents"))
     left = budget.input_tokens - REQUEST_OVERHEAD - costs.schemas(request) - fixed - documents
-    return HistoryRoom(budget, left, costs)
+    return HistoryRoom(budget, left, costs, request.compress_from)

@@ -244,7 +244,8 @@ class Reader:
         budget = replace(
             self._runtime.default_budget(), context_window=max(available, 1), output_reserve=0, relative_error=0.0
         )
-        return HistoryRoom(budget, available, Costs(self._runtime.context_counter, {}))
+        threshold = self._runtime.settings.conversation.compression_threshold
+        return HistoryRoom(budget, available, Costs(self._runtime.context_counter, {}), threshold)
 
     def _recollected_in_view(self, loaded: LoadedHistory, query: str, *, room: int) -> LoadedHistory:
         """What was loaded, with what comes back for a question in at most so many tokens; nothing without one."""
@@ -335,13 +336,7 @@ class Reader:
         memory = self._runtime.memory
         if memory is None or self._key is None or self._log is None:
             return None, ()
-        remembered = memory.read(
-            self._key,
-            room=room.least,
-            soft_room=lambda tokens: self._soft_room(tokens, room.budget.input_tokens),
-            budget=room.budget,
-            more_room=room.more_beside,
-        )
+        remembered = memory.read(self._key, room)
         state = remembered.state
         trigger = self._runtime.settings.summary.trigger_message_count
         if state is None or (state.view is None and state.message_count <= trigger):
@@ -357,11 +352,6 @@ class Reader:
             notes=remembered.notes,
         )
         return loaded, remembered.notes
-
-    def _soft_room(self, room: int, input_tokens: int) -> int:
-        """Of the room for messages, the tokens above which a session comes near its limit."""
-        threshold = self._runtime.settings.conversation.compression_threshold
-        return max(int(threshold * room if threshold <= 1 else threshold - (input_tokens - room)), 0)
 
     def _with_question(self, read: tuple[StoredMessage, ...]) -> tuple[StoredMessage, ...]:
         """What was read, with the question of a running turn that is longer than that."""

@@ -10,6 +10,7 @@ from typing import Protocol
 from cachetools import LRUCache
 
 from arc_common.concurrency import give_way, waiting_for_background
+from arc_common.context import HistoryRoom
 from arc_common.memory.facts.index import FactIndexes
 from arc_common.memory.summaries.adoption import Material, Placed, adopted, first_to_stay
 from arc_common.memory.summaries.tail import AdoptedViews, Tail, TailReader
@@ -19,7 +20,6 @@ from arc_common.observability import Observer
 from arc_common.protocols import ConversationStore, SessionKey, StoredMessage, TokenCounter
 from arc_common.protocols.summaries import Outline, SessionState, SummaryStore
 from arc_common.settings import ArcSettings
-from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.correction import Correcting
 
 __all__ = ["Background", "Remembered", "TurnReader"]
@@ -134,19 +134,11 @@ class TurnReader:
         tail = self._tails.read(key, room=room, most=_MOST_BRIDGED)
         return tail.behind(known.view) if known is not None and known.is_ahead_of(tail.state) else tail
 
-    def read(
-        self, key: SessionKey, tail: Tail, *, room: int, soft_room: int, budget: TokenBudget, more_room: int = 0
-    ) -> Remembered:
-        """Return the tail as a turn sees it, after adopting the summaries that are due.
-
-        Args:
-            key: The session.
-            tail: As it was read for this turn.
-            room: The tokens that there are for verbatim messages (as stored, without correction).
-            soft_room: Above these tokens finished summaries are adopted, without waiting for any.
-            budget: The request's budget, with the limits of facts and summary.
-            more_room: The tokens that there are for messages beside the view that holds, more than beside the next one.
-        """
+    def read(self, key: SessionKey, tail: Tail, history: HistoryRoom) -> Remembered:
+        """Return the tail as a turn sees it, after adopting the summaries that are due."""
+        room, budget = history.least, history.budget
+        more_room = history.more_beside(tail.state.view)
+        soft_room = history.soft(room + more_room)
         limit = self._limit(room + more_room)
         limits = budget.max_tokens("facts") + budget.lent_to_facts(), budget.max_tokens("summary")
         with self._lock:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from arc_common.concurrency import BackgroundQueue, replying
-from arc_common.context import NO_LAYERS, Layers, LeftOut
+from arc_common.context import NO_LAYERS, HistoryRoom, Layers, LeftOut
 from arc_common.exceptions import SessionNotFoundError
 from arc_common.facts import Fact
 from arc_common.memory.facts.index import FactIndexes
@@ -19,9 +19,8 @@ from arc_common.memory.summaries.writer import SummaryWriter
 from arc_common.messages import Role
 from arc_common.observability import Observer
 from arc_common.protocols import ConversationStore, SessionKey, TokenCounter
-from arc_common.protocols.summaries import ConversationSummary, SessionState, SummaryInspection, SummaryStore, View
+from arc_common.protocols.summaries import ConversationSummary, SessionState, SummaryInspection, SummaryStore
 from arc_common.settings import ArcSettings
-from arc_common.tokens.budget import TokenBudget
 
 __all__ = ["HierarchicalMemory", "Remembered"]
 
@@ -183,34 +182,14 @@ class HierarchicalMemory:
         state = self._store.state(key, limit=0)
         return self._indexes.refreshed(key, state, read_to=state.view.boundary if state.view else 0).shares(question)
 
-    def read(
-        self,
-        key: SessionKey,
-        *,
-        room: int,
-        budget: TokenBudget,
-        soft_room: Callable[[int], int] = int,
-        more_room: Callable[[View | None], int] = lambda _: 0,
-    ) -> Remembered:
-        """What a turn reads, after adopting what is to be adopted.
-
-        Args:
-            key: The session.
-            room: The tokens that there are for verbatim messages (as stored, without correction).
-            soft_room: Gives, for a room, the tokens above which finished summaries are adopted without waiting for any;
-                by default the whole room.
-            budget: The request's budget, with the limits of facts and summary.
-            more_room: The tokens that there are for messages beside a view, more than `room`; at most as many as
-                without one.
-        """
+    def read(self, key: SessionKey, room: HistoryRoom) -> Remembered:
+        """Return what a turn reads, after adopting finished summaries that are due."""
         state = None
         with replying():
             try:
-                tail = self._turns.tail(key, room=room + more_room(None))
+                tail = self._turns.tail(key, room=room.least + room.more_beside(None))
                 state = tail.state
-                more = more_room(state.view)
-                soft = soft_room(room + more)
-                return self._turns.read(key, tail, room=room, more_room=more, soft_room=soft, budget=budget)
+                return self._turns.read(key, tail, room)
             except SessionNotFoundError:
                 raise
             except Exception as error:  # noqa: BLE001 - a summary must not break a reply; the receipt says what was lost
