@@ -101,7 +101,7 @@ SESSION: dict[str, dict[str, Any]] = {
         "keep_newest": False,
         "following": (),
         "count": None,
-        "layers": True,
+        "include_summary": True,
         "query": "cat",
     },
 }

@@ -311,7 +311,7 @@ def test_limits_of_the_history(engine: ContextEngine) -> None:
     [
         ({"on_error": "ignore"}, "on_error"),
         ({"on_store_error": "ignore"}, "on_store_error"),
-        ({"layers": "some"}, "layers"),
+        ({"include_summary": "some"}, "include_summary"),
         ({"max_tokens": -1}, "max_tokens"),
         ({"session_id": ""}, "session_id"),
         ({"engine": None}, "engine"),

@@ -173,8 +173,8 @@ def test_instructions_survive_an_edit_before_the_boundary(opened: Any) -> None:
     assert "Old rule." not in shown(window)
 
 
-def test_facts_that_are_not_pinned_come_back_with_their_question(opened: Any) -> None:
-    """Behind the user's message; pinned ones stand where they are, once; the receipt counts those that are nowhere."""
+def test_facts_that_are_not_adopted_come_back_with_their_question(opened: Any) -> None:
+    """Behind the user's message; adopted ones stand where they are, once; the receipt counts those that are nowhere."""
     settings = settings_with(summary={"high_water_tokens": 0}, budget={"facts": 60})
     session = opened(settings=settings).session("s")
     talk(session, 30)
@@ -183,12 +183,12 @@ def test_facts_that_are_not_pinned_come_back_with_their_question(opened: Any) ->
     for number in range(1, 21):
         window = session.context(f"And ORD-{1000 + number}?")
         facts = {section.name: [item for item in section.items if item.kind == "fact"] for section in window.sections}
-        pinned, recalled = ([item.text for item in facts[name]] for name in ("facts", "memory"))
-        [found] = [line for line in (*pinned, *recalled) if f"ORD-{1000 + number}" in line]
+        adopted, recalled = ([item.text for item in facts[name]] for name in ("facts", "recalled"))
+        [found] = [line for line in (*adopted, *recalled) if f"ORD-{1000 + number}" in line]
         came_back += found in recalled
         assert all(line in window.messages[-1].text for line in recalled)
         outside = [fact for fact in session.facts() if not set(fact.sources) & set(verbatim(window))]
-        assert window.receipt.rest["fact that is not adopted"].count == len(outside) - len(pinned) - len(recalled)
+        assert window.receipt.rest["fact that is not adopted"].count == len(outside) - len(adopted) - len(recalled)
     assert 10 < came_back < 20
 
 

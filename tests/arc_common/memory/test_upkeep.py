@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from arc_common.context import Costs, HistoryRoom
 from arc_common.memory.summaries.service import HierarchicalMemory
 from arc_common.memory.summaries.writer import SummaryWriter
 from arc_common.messages import Role
@@ -131,7 +132,9 @@ def test_what_there_is_to_be_seen(bench: Bench) -> None:
         (0, 11, 26, "rules", False),
     ]
     assert (seen.view, seen.message_count, seen.pending, seen.is_busy) == (None, 30, 4, False)
-    state = bench.memory.read(KEY, room=10_000, budget=TokenBudget(10_000, 0)).state
+    state = bench.memory.read(
+        KEY, HistoryRoom(TokenBudget(10_000, 0), 10_000, Costs(HeuristicTokenCounter(), {}), 1.0)
+    ).state
     assert state is not None
     assert state.view is not None
     assert bench.memory.inspect(KEY).view == state.view

@@ -113,9 +113,9 @@ def test_a_number_is_a_limit():
 def test_wrong_sections_are_refused():
     """By the field's name."""
     cases = [
-        ({"floor": -1}, "floor"),
-        ({"floor": 2, "ceiling": 1}, "floor"),
-        ({"ceiling": 1.5}, "ceiling"),
+        ({"min_tokens": -1}, "min_tokens"),
+        ({"min_tokens": 2, "max_tokens": 1}, "min_tokens"),
+        ({"max_tokens": 1.5}, "max_tokens"),
         ({"share": 2}, "share"),
         ({"share": True}, "share"),
         ({"share": float("nan")}, "share"),
@@ -147,6 +147,6 @@ def test_wrong_budgets_are_refused():
     ],
     ids=["small", "smaller", "nearly full", "large", "no memory", "no facts", "no max_tokens"],
 )
-def test_facts_borrow_of_memory_until_their_ceiling_is_full(budget, lent):
+def test_facts_borrow_of_memory_until_their_limit_is_reached(budget, lent):
     """Half of it at most, and only where their share of the input is less than their max_tokens."""
     assert budget.lent_to_facts() == lent

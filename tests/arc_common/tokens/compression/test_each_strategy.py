@@ -262,7 +262,7 @@ def test_wrong_names_and_settings_are_refused():
         (None, {}, "rolling_window, token_pruning"),
         ([], {}, "rolling_window, token_pruning"),
         ("truncate", {"characters": 5}, "max_characters"),
-        ("token_pruning", {"x": 5}, "no settings"),
+        ("token_pruning", {"x": 5}, "no options"),
         ("summarize", {}, "summarize.summarize"),
         ("summarize", {"summarize": "text"}, "a function"),
         ("summarize", {"summarize": failing, "keep_last": 0}, "keep_last"),
