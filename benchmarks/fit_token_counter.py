@@ -25,8 +25,8 @@ from real_tokenizers import FITTED, tokenizers
 from scipy.optimize import lsq_linear
 from token_corpora import corpora, weight
 
+from arc_common.tokens.calibration import features
 from arc_common.tokens.counters import HeuristicTokenCounter
-from arc_common.tokens.features import features
 
 Numbers = NDArray[np.float64]
 

@@ -8,7 +8,7 @@ from arc_common.exceptions import MissingDependencyError
 from arc_common.messages import Message, Role
 from arc_common.protocols import TokenCounter
 from arc_common.tokens.budget import TokenBudget
-from arc_common.tokens.correction import corrected
+from arc_common.tokens.calibration import corrected
 from arc_common.tokens.message_tokens import schema_tokens, tools_tokens
 from langchain_arc.fitting import fitted_to
 from langchain_arc.messages import from_arc

@@ -14,9 +14,8 @@ from arc_common.context.context_window import (
     receipt_of,
     with_parts_of,
 )
-from arc_common.context.costs import Costs
 from arc_common.context.draft import NO_LAYERS, NOTHING, Layers, RecalledLine
-from arc_common.context.request import Request, as_documents
+from arc_common.context.request import Costs, Request, as_documents
 from arc_common.context.view import View, ViewLimits, build_view
 
 __all__ = [

@@ -15,9 +15,8 @@ from arc_common.context.context_window import (
     receipt_of,
     with_parts_of,
 )
-from arc_common.context.costs import Costs
 from arc_common.context.draft import NO_LAYERS, NOTHING, Draft, Layers, RecalledKind, RecalledLine, fact_items
-from arc_common.context.request import Request, plain
+from arc_common.context.request import Costs, Request, plain
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import BudgetExceededError, InvalidInputError
 from arc_common.messages import Exchange, Message, Role

@@ -7,8 +7,7 @@ from itertools import zip_longest
 from typing import Literal, NamedTuple
 
 from arc_common.context.context_window import Item, LeftOut
-from arc_common.context.costs import Costs
-from arc_common.context.request import Request, plain
+from arc_common.context.request import Costs, Request, plain
 from arc_common.documents import Document, ScoredDocument
 from arc_common.messages import ARC_MARK, ContentPart, Message, Role
 from arc_common.prompts import render_artifacts, render_documents, render_memory, render_memory_lines, render_recalled

@@ -15,8 +15,8 @@ from arc_common.context.context_window import (
     receipt_of,
     with_parts_of,
 )
-from arc_common.context.costs import Costs
 from arc_common.context.draft import NO_LAYERS, NOTHING, Layers, memory_message
+from arc_common.context.request import Costs
 from arc_common.exceptions import BudgetExceededError
 from arc_common.messages import Message, Role
 from arc_common.tokens.compression.shortening import shortened

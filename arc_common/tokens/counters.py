@@ -19,8 +19,7 @@ from cachetools import LRUCache
 from arc_common.exceptions import InvalidInputError
 from arc_common.protocols import TokenCounter
 from arc_common.tokens.budget import stated_error
-from arc_common.tokens.calibration import CalibratedTokenCounter
-from arc_common.tokens.correction import Correcting, Correction
+from arc_common.tokens.calibration import CalibratedTokenCounter, Correcting, Correction
 
 if TYPE_CHECKING:
     from tiktoken import Encoding

@@ -20,7 +20,7 @@ from arc_common.observability import Observer
 from arc_common.protocols import ConversationStore, SessionKey, StoredMessage, TokenCounter
 from arc_common.protocols.summaries import Outline, SessionState, SummaryStore
 from arc_common.settings import ArcSettings
-from arc_common.tokens.correction import Correcting
+from arc_common.tokens.calibration import Correcting
 
 __all__ = ["Background", "Remembered", "TurnReader"]
 

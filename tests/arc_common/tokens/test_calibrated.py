@@ -9,11 +9,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from arc_common.protocols import TokenCounter
-from arc_common.tokens import features as features_module
-from arc_common.tokens.calibration import CalibratedTokenCounter
+from arc_common.tokens import calibration as features_module
+from arc_common.tokens.calibration import CalibratedTokenCounter, features
 from arc_common.tokens.coefficients import COEFFICIENTS
 from arc_common.tokens.counters import default_token_counter, local_encoding
-from arc_common.tokens.features import features
 
 COUNTER = CalibratedTokenCounter()
 ANY_TEXT = st.text(st.characters(), max_size=80) | st.text(

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arc_common.exceptions import InvalidInputError
-from arc_common.tokens.calibration import CalibratedTokenCounter
-from arc_common.tokens.correction import Correcting, Correction, UsageCorrection, corrected
+from arc_common.tokens.calibration import CalibratedTokenCounter, Correcting, Correction, UsageCorrection, corrected
 from arc_common.tokens.counters import HeuristicTokenCounter
 
 

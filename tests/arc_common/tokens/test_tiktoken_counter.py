@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.protocols import TokenCounter
-from arc_common.tokens.correction import Correction
+from arc_common.tokens.calibration import Correction
 from arc_common.tokens.counters import TiktokenCounter, local_encoding
 
 llama_index_core = pytest.importorskip("llama_index.core")
@@ -169,7 +169,7 @@ USE_WITHOUT_A_VOCABULARY = """
     import logging, time
     logging.basicConfig(format="%(name)s %(levelname)s %(message)s")
     from arc_common.tokens.calibration import CalibratedTokenCounter
-    from arc_common.tokens.correction import corrected
+    from arc_common.tokens.calibration import corrected
     from arc_common.tokens.counters import TiktokenCounter
     start = time.perf_counter()
     counter = TiktokenCounter("p50k_base", timeout=0.5)
