@@ -2,9 +2,10 @@
 
 from arc_common.context.allocation import HistoryRoom, history_room
 from arc_common.context.builder import build_context_window
-from arc_common.context.context_window import (
+from arc_common.context.context_window import ContextWindow
+from arc_common.context.draft import NO_LAYERS, NOTHING, Layers, RecalledLine
+from arc_common.context.receipt import (
     NEAREST,
-    ContextWindow,
     Item,
     LeftOut,
     MessageItems,
@@ -14,7 +15,6 @@ from arc_common.context.context_window import (
     receipt_of,
     with_parts_of,
 )
-from arc_common.context.draft import NO_LAYERS, NOTHING, Layers, RecalledLine
 from arc_common.context.request import Costs, Request, as_documents
 from arc_common.context.view import View, ViewLimits, build_view
 

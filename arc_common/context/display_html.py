@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from html import escape
 
 from arc_common.context import shares
-from arc_common.context.context_window import ContextWindow, Item, Omission, Section
+from arc_common.context.context_window import ContextWindow
+from arc_common.context.receipt import Item, Omission, Section
 from arc_common.messages import Message
 
 COLORS = {

@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from arc_common.context import shares
-from arc_common.context.context_window import ContextWindow, Item, Section
+from arc_common.context.context_window import ContextWindow
+from arc_common.context.receipt import Item, Section
 from arc_common.messages import Message
 
 __all__ = ["render_terminal"]

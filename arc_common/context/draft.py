@@ -6,7 +6,7 @@ from datetime import date, datetime
 from itertools import zip_longest
 from typing import Literal, NamedTuple
 
-from arc_common.context.context_window import Item, LeftOut
+from arc_common.context.receipt import Item, LeftOut
 from arc_common.context.request import Costs, Request, plain
 from arc_common.documents import Document, ScoredDocument
 from arc_common.messages import ARC_MARK, ContentPart, Message, Role

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from arc_common.context.context_window import NEAREST
+from arc_common.context.receipt import NEAREST
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import Message

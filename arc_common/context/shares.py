@@ -3,7 +3,8 @@
 import json
 from collections.abc import Mapping, Sequence
 
-from arc_common.context.context_window import ContextWindow, Item, LeftOut, Omission, Section, receipt_of
+from arc_common.context.context_window import ContextWindow
+from arc_common.context.receipt import Item, LeftOut, Omission, Section, receipt_of
 from arc_common.messages import Message, Role
 
 __all__ = [

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
-from arc_common.context.context_window import (
+from arc_common.context.draft import NO_LAYERS, NOTHING, Layers, memory_message
+from arc_common.context.receipt import (
     NEAREST,
     Item,
     LeftOut,
@@ -15,7 +16,6 @@ from arc_common.context.context_window import (
     receipt_of,
     with_parts_of,
 )
-from arc_common.context.draft import NO_LAYERS, NOTHING, Layers, memory_message
 from arc_common.context.request import Costs
 from arc_common.exceptions import BudgetExceededError
 from arc_common.messages import Message, Role
