@@ -8,8 +8,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from arc_common.context.display import counted, excerpt
 from arc_common.context.display_terminal import render_terminal
-from arc_common.context.shares import counted, excerpt
 from arc_common.engine.admin import SessionDebug
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.engine.replay import ReplayedTurn

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from html import escape
 
-from arc_common.context import shares
+from arc_common.context import display
 from arc_common.context.context_window import ContextWindow
 from arc_common.context.receipt import Item, Omission, Section
 from arc_common.messages import Message
@@ -99,17 +99,17 @@ def render_html(window: ContextWindow) -> str:
     - The same window gives the same text.
     """
     receipt = window.receipt
-    sections = shares.shown_sections(window)
+    sections = display.shown_sections(window)
     limit = max(receipt.input_tokens, window.total_tokens, 1)
     tokens = f"{window.total_tokens:,} of {receipt.input_tokens:,} tokens"
-    used = f"{shares.share_used(window)} used"
-    free = filter(None, [f"{shares.free_tokens(window):,} free", shares.error_note(window)])
-    details = " · ".join([used, *free, shares.counted(len(window.messages), "message")])
+    used = f"{display.share_used(window)} used"
+    free = filter(None, [f"{display.free_tokens(window):,} free", display.error_note(window)])
+    details = " · ".join([used, *free, display.counted(len(window.messages), "message")])
     bars = _bar(sections, limit, label=f"{tokens}, {used}")
     if 0 < window.total_tokens < _ENLARGED_BELOW * limit:
         bars += '<div class="arc-dim arc-small">enlarged: what is used</div>'
         bars += _bar(sections, window.total_tokens, label="what is used, enlarged")
-    messages = shares.messages_by_item(window)
+    messages = display.messages_by_item(window)
     parts = [
         f"<style>{STYLE}</style>",
         '<div class="arc-window"><div class="arc-head">',
@@ -126,7 +126,7 @@ def render_html(window: ContextWindow) -> str:
 def _bar(sections: list[Section], whole: int, *, label: str) -> str:
     segments = "".join(
         f'<span class="{_class(section)}" style="width:{100 * section.tokens / whole:.3f}%" '
-        f'title="{escape(shares.title(section))}: {section.tokens:,} tokens"></span>'
+        f'title="{escape(display.title(section))}: {section.tokens:,} tokens"></span>'
         for section in sections
         if section.tokens
     )
@@ -138,54 +138,55 @@ def _class(section: Section) -> str:
 
 
 def _section(section: Section, messages: Mapping[int, Message]) -> str:
-    shown, others = shares.shown_items(section, _MOST_ITEMS)
-    texts = [shares.said(item, messages.get(id(item))) for item in shown]
-    most = min(shares.even_share(list(map(len, texts)), _SECTION_CHARACTERS), _ITEM_CHARACTERS)
+    shown, others = display.shown_items(section, _MOST_ITEMS)
+    texts = [display.said(item, messages.get(id(item))) for item in shown]
+    most = min(display.even_share(list(map(len, texts)), _SECTION_CHARACTERS), _ITEM_CHARACTERS)
     items = "".join(
-        _item(item, messages.get(id(item)), shares.excerpt(text, most)) for item, text in zip(shown, texts, strict=True)
+        _item(item, messages.get(id(item)), display.excerpt(text, most))
+        for item, text in zip(shown, texts, strict=True)
     )
     more = f'<div class="arc-item arc-dim">{others:,} more, not shown here</div>' if others else ""
     return (
         f'<details class="{_class(section)}"><summary><span class="arc-key"></span>'
-        f"<span>{escape(shares.title(section))}</span> "
-        f'<span class="arc-dim">{shares.counted(len(section.items), "item")}</span>'
+        f"<span>{escape(display.title(section))}</span> "
+        f'<span class="arc-dim">{display.counted(len(section.items), "item")}</span>'
         f'<span class="arc-tokens">{section.tokens:,} <span class="arc-dim">of {section.limit:,}</span></span>'
-        f"</summary>{items + more if shares.best_first(section) else more + items}</details>"
+        f"</summary>{items + more if display.best_first(section) else more + items}</details>"
     )
 
 
 def _item(item: Item, message: Message | None, text: str) -> str:
-    tokens = "" if item.tokens is None else f" · {shares.counted(item.tokens, 'token')}"
+    tokens = "" if item.tokens is None else f" · {display.counted(item.tokens, 'token')}"
     said = f'<pre dir="auto">{escape(text)}</pre>' if text else ""
     return (
-        f'<div class="arc-item"><span class="arc-dim"><bdi>{escape(shares.about(item, message))}</bdi>{tokens}</span>'
+        f'<div class="arc-item"><span class="arc-dim"><bdi>{escape(display.about(item, message))}</bdi>{tokens}</span>'
         f"{said}</div>"
     )
 
 
 def _omissions(window: ContextWindow) -> str:
-    count, tokens = shares.left_out(window)
+    count, tokens = display.left_out(window)
     if not count:
         return '<div class="arc-nothing arc-dim">nothing left out</div>'
-    rest = shares.rest(window, named=_ROWS)
+    rest = display.rest(window, named=_ROWS)
     rows = "".join(map(_omission, window.receipt.nearest[:_ROWS]))
     rows += "".join(
-        f"<tr><td>{left.count:,} more</td><td>{escape(shares.excerpt(reason, _NOTE_CHARACTERS))}</td>"
+        f"<tr><td>{left.count:,} more</td><td>{escape(display.excerpt(reason, _NOTE_CHARACTERS))}</td>"
         f'<td class="arc-number">{left.tokens:,}</td></tr>'
         for reason, left in list(rest.items())[:_ROWS]
     )
     return (
         '<details class="arc-omissions"><summary><span class="arc-key"></span><span>left out or shortened</span> '
-        f'<span class="arc-dim">{shares.counted(count, "item")}</span><span class="arc-tokens">{tokens:,}</span>'
+        f'<span class="arc-dim">{display.counted(count, "item")}</span><span class="arc-tokens">{tokens:,}</span>'
         '</summary><div class="arc-scroll"><table><thead><tr><th>what</th><th>why</th>'
         f'<th class="arc-number">tokens</th></tr></thead><tbody>{rows}</tbody></table></div></details>'
     )
 
 
 def _omission(omission: Omission) -> str:
-    reason = shares.excerpt(omission.reason, _NOTE_CHARACTERS)
+    reason = display.excerpt(omission.reason, _NOTE_CHARACTERS)
     return (
-        f"<tr><td><bdi>{escape(shares.about(omission))}</bdi></td><td>{escape(reason)}</td>"
+        f"<tr><td><bdi>{escape(display.about(omission))}</bdi></td><td>{escape(reason)}</td>"
         f'<td class="arc-number">{omission.tokens:,}</td></tr>'
     )
 
@@ -195,7 +196,7 @@ def _notes(window: ContextWindow) -> str:
     if not notes:
         return ""
     lines = "".join(
-        f'<div class="arc-item" dir="auto">{escape(shares.excerpt(note, _NOTE_CHARACTERS))}</div>' for note in notes
+        f'<div class="arc-item" dir="auto">{escape(display.excerpt(note, _NOTE_CHARACTERS))}</div>' for note in notes
     )
     head = '<summary><span class="arc-key"></span><span>notes</span></summary>'
     return f'<details class="arc-notes" open>{head}{lines}</details>'

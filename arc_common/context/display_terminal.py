@@ -9,7 +9,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from arc_common.context import shares
+from arc_common.context import display
 from arc_common.context.context_window import ContextWindow
 from arc_common.context.receipt import Item, Section
 from arc_common.messages import Message
@@ -72,27 +72,27 @@ class _View:
     def __init__(self, window: ContextWindow, *, full: bool) -> None:
         self._window = window
         self._full = full
-        self._messages = shares.messages_by_item(window)
+        self._messages = display.messages_by_item(window)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         glyphs = _Glyphs(coloured=console.color_system is not None and not console.no_color, ascii=options.ascii_only)
         yield self._head()
         yield from _bar(self._window, min(options.max_width, _WIDEST_BAR), glyphs)
-        for section in shares.shown_sections(self._window):
+        for section in display.shown_sections(self._window):
             yield _headline(section, glyphs)
             yield from _contents(section, self._messages, full=self._full)
         yield from _omissions(self._window, most=_ROWS if self._full else _NAMED)
         for note in self._window.receipt.notes[:_ROWS]:
-            yield _hanging(Text.assemble(("note  ", "yellow"), shares.excerpt(note, _NOTE_CHARACTERS)), 0)
+            yield _hanging(Text.assemble(("note  ", "yellow"), display.excerpt(note, _NOTE_CHARACTERS)), 0)
 
     def _head(self) -> Text:
         window = self._window
         limit = window.receipt.input_tokens
-        messages = shares.counted(len(window.messages), "message")
-        notes = ", ".join(filter(None, [f"{shares.free_tokens(window):,} free", shares.error_note(window), messages]))
+        messages = display.counted(len(window.messages), "message")
+        notes = ", ".join(filter(None, [f"{display.free_tokens(window):,} free", display.error_note(window), messages]))
         return Text.assemble(
             (f"{window.total_tokens:,} of {limit:,} tokens", "bold"),
-            (f"  {shares.share_used(window)} used, {notes}", "dim"),
+            (f"  {display.share_used(window)} used, {notes}", "dim"),
         )
 
 
@@ -135,27 +135,27 @@ def _headline(section: Section, glyphs: _Glyphs) -> Table:
     line.add_column(width=21, no_wrap=True)
     line.add_column(width=8, justify="right", no_wrap=True)
     line.add_column(no_wrap=True, style="dim")
-    name = Text.assemble((glyphs.mark(section), _style(section)), " ", (shares.title(section), "bold"))
-    items = shares.counted(len(section.items), "item")
+    name = Text.assemble((glyphs.mark(section), _style(section)), " ", (display.title(section), "bold"))
+    items = display.counted(len(section.items), "item")
     line.add_row(name, f"{section.tokens:,}", f"of {section.limit:,}, {items}")
     return line
 
 
 def _contents(section: Section, messages: Mapping[int, Message], *, full: bool) -> Iterator[RenderableType]:
     """What is in a section: the first words of some of it, or all of it."""
-    shown, others = shares.shown_items(section, len(section.items) if full else _PREVIEWED)
-    if others and not shares.best_first(section):
+    shown, others = display.shown_items(section, len(section.items) if full else _PREVIEWED)
+    if others and not display.best_first(section):
         yield Text(f"  {others:,} more, then", "dim")
     for item in shown:
         yield from _whole(item, messages) if full else _preview(item, messages)
-    if others and shares.best_first(section):
+    if others and display.best_first(section):
         yield Text(f"  and {others:,} more", "dim")
 
 
 def _preview(item: Item, messages: Mapping[int, Message]) -> Iterator[RenderableType]:
     message = messages.get(id(item))
-    text = " ".join(shares.excerpt(shares.said(item, message), _LINE_CHARACTERS).split())
-    who = message.role.value if message else shares.excerpt(item.id or "", 40) if not text else ""
+    text = " ".join(display.excerpt(display.said(item, message), _LINE_CHARACTERS).split())
+    who = message.role.value if message else display.excerpt(item.id or "", 40) if not text else ""
     if who or text:
         gap = "  " if who and text else ""
         yield Text.assemble("  ", (who, "dim"), gap, text, no_wrap=True, overflow="ellipsis")
@@ -163,9 +163,9 @@ def _preview(item: Item, messages: Mapping[int, Message]) -> Iterator[Renderable
 
 def _whole(item: Item, messages: Mapping[int, Message]) -> Iterator[RenderableType]:
     message = messages.get(id(item))
-    tokens = "" if item.tokens is None else f" · {shares.counted(item.tokens, 'token')}"
-    yield _hanging(Text(shares.about(item, message) + tokens, "dim"), 2)
-    text = shares.excerpt(shares.said(item, message), _ITEM_CHARACTERS)
+    tokens = "" if item.tokens is None else f" · {display.counted(item.tokens, 'token')}"
+    yield _hanging(Text(display.about(item, message) + tokens, "dim"), 2)
+    text = display.excerpt(display.said(item, message), _ITEM_CHARACTERS)
     if text:
         yield _hanging(Text(text), 4)
 
@@ -176,19 +176,19 @@ def _hanging(text: Text, indent: int) -> Padding:
 
 
 def _omissions(window: ContextWindow, *, most: int) -> Iterator[RenderableType]:
-    count, tokens = shares.left_out(window)
+    count, tokens = display.left_out(window)
     if not count:
         yield Text("nothing left out", "dim")
         return
-    what = f"{shares.counted(count, 'item')}, {shares.counted(tokens, 'token')}"
+    what = f"{display.counted(count, 'item')}, {display.counted(tokens, 'token')}"
     yield Text.assemble("\n", ("left out or shortened", "bold"), (f"  {what}", "dim"))
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", show_edge=False, pad_edge=False)
     table.add_column("what", overflow="fold")
     table.add_column("why", overflow="fold")
     table.add_column("tokens", justify="right", no_wrap=True)
     for omission in window.receipt.nearest[:most]:
-        reason = shares.excerpt(omission.reason, _NOTE_CHARACTERS)
-        table.add_row(Text(shares.about(omission)), Text(reason), f"{omission.tokens:,}")
-    for reason, left in list(shares.rest(window, named=most).items())[:_ROWS]:
-        table.add_row(Text(f"{left.count:,} more"), Text(shares.excerpt(reason, _NOTE_CHARACTERS)), f"{left.tokens:,}")
+        reason = display.excerpt(omission.reason, _NOTE_CHARACTERS)
+        table.add_row(Text(display.about(omission)), Text(reason), f"{omission.tokens:,}")
+    for reason, left in list(display.rest(window, named=most).items())[:_ROWS]:
+        table.add_row(Text(f"{left.count:,} more"), Text(display.excerpt(reason, _NOTE_CHARACTERS)), f"{left.tokens:,}")
     yield Padding(table, (0, 0, 0, 2), expand=False)

@@ -11,8 +11,8 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from arc_common.context import ContextWindow, LeftOut, Omission, Receipt, Section, receipt_of
+from arc_common.context.display import TITLES, visible
 from arc_common.context.display_terminal import _LETTERS, _STYLES, render_terminal
-from arc_common.context.shares import TITLES, visible
 from tests.arc_common.context_window.windows import CONTROLS, MARKUP, SCRIPTS, window_of, window_saying
 
 SENT_BY_RICH = re.compile(r"\x1b\[[0-9;]*m")

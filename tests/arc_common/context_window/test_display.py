@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arc_common.context import Item, Section
-from arc_common.context.shares import (
+from arc_common.context.display import (
     about,
     counted,
     even_share,
