@@ -106,8 +106,6 @@ def settings() -> None:
         if value != setting.default:
             about = Text.assemble((_word(value), "bold yellow"), (f"  default: {_word(setting.default)}", "dim"))
         about.append_text(Text.assemble(f"\n{setting.description}", (f"\n{setting.allowed}", "dim")))
-        if not setting.in_use:
-            about.append("\nnot used yet: changes nothing in this version", "yellow")
         names = Text.assemble((setting.name, "bold"), *((f"\n{name}", "dim") for name in setting.environment_names))
         table.add_row(names, about)
     Console().print(table)

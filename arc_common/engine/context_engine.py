@@ -339,11 +339,6 @@ def _open_store(
 ) -> tuple["Store", int]:
     """Return the store, and how many threads of it can serve coroutines."""
     address = url if url is not None else settings.resolved_database_url
-    if url is None and settings.storage_mode == "redis" and address is None:
-        raise ConfigurationError(
-            "storage.mode: got 'redis', which shares hot windows in front of a database: set database_url too "
-            "(ARC_DATABASE_URL)"
-        )
     from arc_common.stores.conversations import SqlStore  # noqa: PLC0415 - SQLAlchemy takes 0.2 s to import
     from arc_common.stores.drivers import SqlOptions  # noqa: PLC0415 - the same
 

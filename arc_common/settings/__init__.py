@@ -3,9 +3,7 @@
 from arc_common.exceptions import hide_password
 from arc_common.settings.base import SecretUrl
 from arc_common.settings.groups import (
-    ArchiveSettings,
     ArtifactSettings,
-    AwsSettings,
     BackgroundSettings,
     BudgetSettings,
     ContextSettings,
@@ -16,7 +14,6 @@ from arc_common.settings.groups import (
     ModelCallSettings,
     RagSettings,
     RecallSettings,
-    RedisSettings,
     StorageMode,
     StorageSettings,
     SummarySettings,
@@ -26,9 +23,7 @@ from arc_common.settings.model import ArcSettings, SettingDescription, describe_
 
 __all__ = [
     "ArcSettings",
-    "ArchiveSettings",
     "ArtifactSettings",
-    "AwsSettings",
     "BackgroundSettings",
     "BudgetSettings",
     "ContextSettings",
@@ -39,7 +34,6 @@ __all__ = [
     "ModelCallSettings",
     "RagSettings",
     "RecallSettings",
-    "RedisSettings",
     "SecretUrl",
     "SettingDescription",
     "StorageMode",

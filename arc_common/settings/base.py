@@ -7,7 +7,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Self, TypeAlias, Union, get_args, get_origin
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Secret, SecretStr, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Secret, ValidationError
 from pydantic.fields import FieldInfo
 
 from arc_common.exceptions import HIDDEN, ConfigurationError, hide_password, sounds_secret
@@ -46,7 +46,6 @@ _WORDS: Mapping[Any, str] = {
     int: "a whole number",
     float: "a number",
     tuple: "words, in the environment separated by commas",
-    SecretStr: "text, kept secret",
     SecretUrl: "a URL with its scheme (sqlite:///arc.db)",
 }
 _BOUNDS = (("ge", "≥"), ("gt", ">"), ("le", "≤"), ("lt", "<"))
@@ -91,7 +90,7 @@ class SettingSpec:
     @property
     def secret(self) -> bool:
         """Whether its value, or a part of it, must not be shown."""
-        return self.kind in (SecretStr, SecretUrl)
+        return self.kind is SecretUrl
 
     @property
     def allowed(self) -> str:
@@ -201,19 +200,14 @@ def unknown_setting(
     in_environment = origin == environment_name(path)
     name = environment_name(path) if in_environment else ".".join(path)
     known: dict[str, bool] = {}  # each name that could have been meant, and whether its value is secret
-    for group_name, of in groups_of(model).items():
-        known[environment_name([group_name]) if in_environment else group_name] = _holds_secret(of)
+    for group_name in groups_of(model):
+        known[environment_name([group_name]) if in_environment else group_name] = False
     for known_path, setting in settings_of(model).items():
         known[environment_name(known_path) if in_environment else setting.name] = setting.secret
     meant = closest(name, known)
     hint = f"; did you mean {meant}?" if meant else "."
     group = groups_of(model).get(path[0]) if len(path) > 1 else None
-    harmless = (
-        meant is not None
-        and not known[meant]
-        and not (group and _holds_secret(group))
-        and not sounds_secret(f"{name} {value}")
-    )
+    harmless = meant is not None and not known[meant] and not sounds_secret(f"{name} {value}")
     whose = f"Settings of {path[0]}" if group else "Settings"
     return ConfigurationError(
         f"{_named(name, origin)}: no such setting (got {_shown(value, harmless)}){hint} "
@@ -224,7 +218,7 @@ def unknown_setting(
 def not_a_group(path: Path, value: object, model: type[BaseModel], *, origin: str | None = None) -> ConfigurationError:
     """A whole group was set to something that is not a mapping (in the environment: a JSON object)."""
     group = groups_of(model)[path[0]]
-    harmless = not _holds_secret(group) and not sounds_secret(str(value))
+    harmless = not sounds_secret(str(value))
     expected = "a JSON object" if origin else "a mapping"
     return ConfigurationError(
         f"{_named(path[0], origin)}: got {_shown(value, harmless)}, expected {expected} "
@@ -234,11 +228,7 @@ def not_a_group(path: Path, value: object, model: type[BaseModel], *, origin: st
 
 def _line(setting: SettingSpec, origin: str | None, value: object, expected: str) -> str:
     shown = hide_password(value) if setting.kind is SecretUrl and isinstance(value, str) else value
-    return f"{_named(setting.name, origin)}: got {_shown(shown, setting.kind is not SecretStr)}, expected {expected}"
-
-
-def _holds_secret(group: type[BaseModel]) -> bool:
-    return any(setting.secret for setting in settings_of(group).values())
+    return f"{_named(setting.name, origin)}: got {_shown(shown)}, expected {expected}"
 
 
 def _named(name: str, origin: str | None) -> str:
@@ -248,7 +238,7 @@ def _named(name: str, origin: str | None) -> str:
     return f"{origin} ({name})"
 
 
-def _shown(value: object, harmless: bool) -> str:
+def _shown(value: object, harmless: bool = True) -> str:
     if not harmless:
         return HIDDEN
     text = repr(value)
@@ -271,7 +261,7 @@ def _origin(path: Path, names: Mapping[Path, str]) -> str | None:
 def _with_scheme(url: SecretUrl) -> SecretUrl:
     scheme, separator, _ = url.get_secret_value().partition("://")
     if not separator or not scheme:
-        raise ValueError("a URL with its scheme (sqlite:///arc.db, postgresql+psycopg://…, redis://…, s3://…)")
+        raise ValueError("a URL with its scheme (sqlite:///arc.db, postgresql+psycopg://…)")
     return url
 
 
@@ -283,12 +273,6 @@ class Immutable:
 
     def __setattr__(self, name: str, value: object) -> None:
         raise ConfigurationError(f"{name}: settings are immutable; make new ones with the value that you want")
-
-    def __getstate__(self) -> Any:
-        for name, value in vars(self).items():
-            if isinstance(value, SecretStr):
-                raise ConfigurationError(f"{name}: a secret can't be pickled; {ANEW}")
-        return super().__getstate__()
 
 
 class Group(Immutable, BaseModel):

@@ -6,11 +6,11 @@ are known by another default, the comment at the setting says why arc's stands.
 
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import BeforeValidator, Field, SecretStr, ValidationInfo, field_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
-from arc_common.settings.base import EnvironmentAlias, Group, Url
+from arc_common.settings.base import EnvironmentAlias, Group
 
-StorageMode: TypeAlias = Literal["in-memory", "sql", "redis"]
+StorageMode: TypeAlias = Literal["in-memory", "sql"]
 
 
 def _mode_name(value: object) -> object:
@@ -80,54 +80,9 @@ class StorageSettings(Group):
     )
 
 
-class RedisSettings(Group):
-    """The hot windows that a fleet shares."""
-
-    url: Url | None = Field(default=None, description="The Redis server. None: no shared hot windows.")
-    key_prefix: str = Field(default="arc:", min_length=1, description="What every key begins with.")
-    timeout_seconds: float = Field(default=1.0, gt=0, description="Seconds: the longest wait, before SQL serves.")
-
-
-class ArchiveSettings(Group):
-    """Where idle conversations go."""
-
-    url: Url | None = Field(
-        default=None, description="Any fsspec URL (file:///…, s3://bucket/path). None: see s3_bucket."
-    )
-    s3_bucket: Annotated[str | None, EnvironmentAlias("ARCHIVE_S3_BUCKET")] = Field(
-        default=None, min_length=3, max_length=63, description="An S3 bucket, where no url is given. None: no archive."
-    )
-    idle_days: float = Field(
-        default=7.0, gt=0, description="Days: after its last message a conversation may be archived."
-    )
-
-
-class AwsSettings(Group):
-    """How S3 is reached, where the usual AWS configuration files are not used."""
-
-    access_key_id: Annotated[SecretStr | None, EnvironmentAlias("AWS_ACCESS_KEY_ID")] = Field(
-        default=None, description="The access key's id. None: boto's own search."
-    )
-    secret_access_key: Annotated[SecretStr | None, EnvironmentAlias("AWS_SECRET_ACCESS_KEY")] = Field(
-        default=None, description="The access key's secret. None: boto's own search."
-    )
-    session_token: Annotated[SecretStr | None, EnvironmentAlias("AWS_SESSION_TOKEN")] = Field(
-        default=None, description="The token of temporary credentials. None: none."
-    )
-    region: Annotated[str | None, EnvironmentAlias("AWS_REGION"), EnvironmentAlias("AWS_DEFAULT_REGION")] = Field(
-        default=None, min_length=1, description="The region. None: boto's own search."
-    )
-    endpoint_url: Annotated[Url | None, EnvironmentAlias("AWS_ENDPOINT_URL")] = Field(
-        default=None, description="An S3-compatible server's address. None: AWS."
-    )
-
-
 class EmbeddingSettings(Group):
     """How texts are embedded."""
 
-    device: Annotated[str, EnvironmentAlias("EMBEDDINGS_DEVICE")] = Field(
-        default="cpu", min_length=1, description='Where a local model runs ("cpu", "cuda", "cuda:1", "mps").'
-    )
     batch_size: int = Field(default=64, ge=1, description="Texts: embedded by one call.")
 
 
@@ -184,7 +139,7 @@ Strategy = Literal[
 
 
 class ConversationSettings(Group):
-    """How much of a conversation is shown, and for how long it lives."""
+    """How much of a conversation is shown."""
 
     window: Literal["turns", "messages", "tokens"] | None = Field(
         default=None,
@@ -211,11 +166,6 @@ class ConversationSettings(Group):
         default=0.8,
         gt=0,
         description="Share: of the limit, at which compression begins. Above 1 it is a number of tokens.",
-    )
-    ttl_hours: Annotated[float | None, EnvironmentAlias("CONVERSATION_TTL_HOURS")] = Field(
-        default=720.0,
-        gt=0,
-        description="Hours: after its last message a conversation may expire, in every tier. None: never.",
     )
     resume_note_days: float | None = Field(
         default=7.0,

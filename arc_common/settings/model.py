@@ -16,9 +16,7 @@ from arc_common.exceptions import ConfigurationError
 from arc_common.settings.base import PREFIX, Immutable, Url, configuration_error, settings_of
 from arc_common.settings.environment import EnvironmentSource
 from arc_common.settings.groups import (
-    ArchiveSettings,
     ArtifactSettings,
-    AwsSettings,
     BackgroundSettings,
     BudgetSettings,
     ContextSettings,
@@ -29,13 +27,11 @@ from arc_common.settings.groups import (
     ModelCallSettings,
     RagSettings,
     RecallSettings,
-    RedisSettings,
     StorageMode,
     StorageSettings,
     SummarySettings,
     TokenSettings,
 )
-from arc_common.settings.unused import NOT_USED_YET
 
 __all__ = ["ArcSettings", "SettingDescription", "describe_settings"]
 
@@ -85,9 +81,6 @@ class ArcSettings(Immutable, BaseSettings):
     model_calls: ModelCallSettings = ModelCallSettings()
     background: BackgroundSettings = BackgroundSettings()
     tokens: TokenSettings = TokenSettings()
-    redis: RedisSettings = RedisSettings()
-    archive: ArchiveSettings = ArchiveSettings()
-    aws: AwsSettings = AwsSettings()
 
     def __init__(self, **values: Any) -> None:
         try:
@@ -141,13 +134,10 @@ class ArcSettings(Immutable, BaseSettings):
         mode = self.storage.mode
         if mode is None:
             return "in-memory" if self.database_url is None else "sql"
-        needed = {"sql": ("database_url", self.database_url), "redis": ("redis.url", self.redis.url)}
-        name, url = needed.get(mode, ("", self.database_url))
-        if name and url is None:
-            variable = PREFIX + name.replace(".", "__").upper()
+        if mode == "sql" and self.database_url is None:
             raise ConfigurationError(
-                f"storage.mode (ARC_STORAGE__MODE, CONVERSATION_STORAGE_MODE): got {mode!r}, which needs {name} "
-                f"({variable}), and that is not set; set it, or choose 'in-memory'"
+                "storage.mode (ARC_STORAGE__MODE, CONVERSATION_STORAGE_MODE): got 'sql', which needs database_url "
+                "(ARC_DATABASE_URL), and that is not set; set it, or choose 'in-memory'"
             )
         return mode
 
@@ -162,13 +152,6 @@ class ArcSettings(Immutable, BaseSettings):
             return None
         return self.database_url.get_secret_value()
 
-    @property
-    def resolved_archive_url(self) -> str | None:
-        """The archive's whole URL: `archive.url`, else the bucket's, else `None`."""
-        if self.archive.url is not None:
-            return self.archive.url.get_secret_value()
-        return f"s3://{self.archive.s3_bucket}" if self.archive.s3_bucket else None
-
 
 @dataclass(frozen=True, slots=True)
 class SettingDescription:
@@ -180,7 +163,6 @@ class SettingDescription:
         allowed: Its type and bounds in words.
         description: What it does; a number's begins with its unit.
         default: The value that it has when nothing sets it.
-        in_use: Whether anything reads it; otherwise it is accepted and checked, and changes nothing yet.
     """
 
     name: str
@@ -188,7 +170,6 @@ class SettingDescription:
     allowed: str
     description: str
     default: object
-    in_use: bool
 
 
 def describe_settings() -> list[SettingDescription]:
@@ -200,7 +181,6 @@ def describe_settings() -> list[SettingDescription]:
             allowed=setting.allowed,
             description=setting.field.description or "",
             default=setting.field.get_default(),
-            in_use=setting.name not in NOT_USED_YET,
         )
         for setting in settings_of(ArcSettings).values()
     ]

@@ -69,12 +69,6 @@ def test_settings_lists_every_setting(arc: Arc) -> None:
         assert {setting.name, *setting.environment_names} <= words
 
 
-def test_settings_says_which_settings_change_nothing_yet(arc: Arc) -> None:
-    """Once for each of them, and for no other."""
-    _, out, _ = arc("settings")
-    assert out.count("not used yet") == sum(not setting.in_use for setting in describe_settings())
-
-
 def test_settings_shows_what_the_environment_set_and_no_secret(arc: Arc, monkeypatch: pytest.MonkeyPatch) -> None:
     """The value in force stands beside the default; passwords are hidden."""
     monkeypatch.setenv("ARC_CONVERSATION__MAX_TURNS", "77")

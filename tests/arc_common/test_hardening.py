@@ -62,9 +62,9 @@ def test_an_engine_of_wrong_parts_is_refused():
             ContextEngine.open(**wrong)
 
 
-def test_redis_alone_is_no_storage():
-    """Nobody should believe that conversations are shared while they are in this process's memory."""
-    settings = ArcSettings(storage={"mode": "redis"}, redis={"url": "redis://127.0.0.1"})
+def test_sql_storage_needs_a_database():
+    """Nobody should believe that conversations are kept while they are in this process's memory."""
+    settings = ArcSettings(storage={"mode": "sql"})
     with pytest.raises(ConfigurationError, match="database_url"):
         ContextEngine.open(settings=settings)
 

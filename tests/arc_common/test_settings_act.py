@@ -9,7 +9,6 @@ import pytest
 
 from arc_common import ArcSettings, ContextEngine, Document
 from arc_common.settings import describe_settings
-from arc_common.settings.unused import NOT_USED_YET
 
 TESTS = Path(__file__).parents[1]
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
@@ -136,7 +135,6 @@ ELSEWHERE: dict[str, str] = {
     "rag.skip_oversized": "arc_common/rag/test_context_builder.py::test_settings_choose_what_becomes_of_large_ones",
     "rag.truncate_documents": "arc_common/rag/test_context_builder.py::test_settings_choose_what_becomes_of_large_ones",
     "recall.top_k": "llamaindex_arc/test_memory_blocks.py::test_recalled_messages_stand_in_their_order_each_once",
-    "redis.url": "arc_common/test_hardening.py::test_redis_alone_is_no_storage",
     "require_scope": "arc_common/test_session.py::test_the_default_caller_can_be_refused",
     "storage.busy_timeout_seconds": "arc_common/test_wiring.py::test_sqlite_is_treated_as_the_settings_say",
     "storage.index_cache_bytes": "arc_common/test_wiring.py::test_the_index_keeps_in_memory_what_the_settings_allow",
@@ -144,7 +142,7 @@ ELSEWHERE: dict[str, str] = {
     "storage.index_graph_from": "arc_common/test_wiring.py::"
     "test_postgres_walks_a_graph_from_the_number_that_the_settings_say",
     "storage.max_messages_per_session": "arc_common/test_message_cap.py::test_no_fact_is_lost_at_the_smallest_cap",
-    "storage.mode": "arc_common/test_hardening.py::test_redis_alone_is_no_storage",
+    "storage.mode": "arc_common/test_hardening.py::test_sql_storage_needs_a_database",
     "storage.pool_size": "arc_common/test_wiring.py::test_the_pool_is_as_large_as_the_settings_say",
     "storage.secure_delete": "arc_common/test_wiring.py::test_sqlite_is_treated_as_the_settings_say",
     "storage.synchronous": "arc_common/test_wiring.py::test_sqlite_is_treated_as_the_settings_say",
@@ -197,7 +195,7 @@ NOT_SHOWN: frozenset[str] = frozenset(
 
 def test_every_setting_has_its_place() -> None:
     """A setting that comes is shown to act."""
-    listed = [*ACTS, *ELSEWHERE, *NOT_SHOWN, *NOT_USED_YET]
+    listed = [*ACTS, *ELSEWHERE, *NOT_SHOWN]
     assert sorted(listed) == sorted(description.name for description in describe_settings())
 
 

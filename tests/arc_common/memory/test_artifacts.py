@@ -13,7 +13,7 @@ from arc_common.prompts import parse_fences, render_artifacts
 from arc_common.settings import ArcSettings, ArtifactSettings
 from arc_common.text.sentences import rough_tokens, sentences_of
 
-KNOBS = ArcSettings().artifacts
+SETTINGS = ArcSettings().artifacts
 DAY = datetime(2026, 3, 1, tzinfo=UTC)
 
 
@@ -70,9 +70,9 @@ def test_cues_are_found_word_by_word():
 
 def test_the_default_cues_are_english_and_korean():
     """A question without one of them asks for nothing new."""
-    assert asks_for_the_newest("오늘 환율은?", KNOBS.recency_cues)
-    assert asks_for_the_newest("the current price", KNOBS.recency_cues)
-    assert not asks_for_the_newest("Where was I born?", KNOBS.recency_cues)
+    assert asks_for_the_newest("오늘 환율은?", SETTINGS.recency_cues)
+    assert asks_for_the_newest("the current price", SETTINGS.recency_cues)
+    assert not asks_for_the_newest("Where was I born?", SETTINGS.recency_cues)
 
 
 def test_a_question_of_stop_words_asks_for_nothing():
@@ -80,7 +80,7 @@ def test_a_question_of_stop_words_asks_for_nothing():
     assert asked_terms("How are you?") == []
     assert asked_terms("Seoul Seoul weather") == asked_terms("Seoul weather")
     assert relevance([], "how are you") == 0.0
-    assert choose("How are you?", [snippet("How are you? they were asked.")], [], KNOBS) == []
+    assert choose("How are you?", [snippet("How are you? they were asked.")], [], SETTINGS) == []
 
 
 def test_excerpts_are_the_sentences_that_match_best_in_order():
@@ -115,18 +115,18 @@ def test_there_are_two_sentences_where_the_text_has_two(text, shown):
 def test_a_tool_snippet_needs_a_reason():
     """A share of the question's words, or a cue and something about the question."""
     page = snippet("The exchange rate of the won is 1,310.")
-    assert ids(choose("What is the exchange rate of the won?", [page], [], KNOBS)) == ["t"]
-    assert choose("Which restaurant with parking did the exchange student like?", [page], [], KNOBS) == []
-    assert ids(choose("Which restaurant do exchange students like today?", [page], [], KNOBS)) == ["t"]
-    assert choose("Which restaurant is open today?", [page], [], KNOBS) == []
+    assert ids(choose("What is the exchange rate of the won?", [page], [], SETTINGS)) == ["t"]
+    assert choose("Which restaurant with parking did the exchange student like?", [page], [], SETTINGS) == []
+    assert ids(choose("Which restaurant do exchange students like today?", [page], [], SETTINGS)) == ["t"]
+    assert choose("Which restaurant is open today?", [page], [], SETTINGS) == []
 
 
 def test_a_snippet_found_by_its_meaning_is_relevant_too():
     """Its cosine counts as a share does, as long as it is one."""
     near = snippet("Wechselkurs 1310.", parts={"vector": 0.8})
     far = snippet("Wechselkurs 1310.", parts={"vector": 0.3})
-    assert [round(one.score, 2) for one in choose("exchange rate", [near], [], KNOBS)] == [0.8]
-    assert choose("exchange rate", [far], [], KNOBS) == []
+    assert [round(one.score, 2) for one in choose("exchange rate", [near], [], SETTINGS)] == [0.8]
+    assert choose("exchange rate", [far], [], SETTINGS) == []
 
 
 def test_with_a_cue_the_newest_comes_first():
@@ -136,25 +136,25 @@ def test_with_a_cue_the_newest_comes_first():
         snippet("Seoul weather: sunny, a clear day.", key="new", age=0, score=0.9),
         snippet("Seoul food fair.", key="other", age=0, score=0.1),
     ]
-    assert ids(choose("Seoul weather forecast rain today", tools, [], KNOBS)) == ["new", "old"]
-    assert ids(choose("Seoul weather rain", tools, [], KNOBS))[0] == "old"
+    assert ids(choose("Seoul weather forecast rain today", tools, [], SETTINGS)) == ["new", "old"]
+    assert ids(choose("Seoul weather rain", tools, [], SETTINGS))[0] == "old"
 
 
 def test_facts_and_snippets_share_the_places():
     """By relevance, facts first where it is equal, each within its own number."""
     tools = [snippet(f"Won rate {n}.", key=f"t{n}", score=1 - n / 10) for n in range(4)]
     facts = [fact(f"won rate: {n}", key=f"f{n}") for n in range(5)]
-    chosen = choose("won rate", tools, facts, KNOBS)
+    chosen = choose("won rate", tools, facts, SETTINGS)
     assert ids(chosen) == ["f0", "f1", "f2"]
-    assert ids(choose("won rate", tools, facts[:1], KNOBS)) == ["f0", "t0", "t1"]
-    assert ids(choose("won rate", tools, [fact("tea: green")], KNOBS)) == ["t0", "t1", "f"]
+    assert ids(choose("won rate", tools, facts[:1], SETTINGS)) == ["f0", "t0", "t1"]
+    assert ids(choose("won rate", tools, [fact("tea: green")], SETTINGS)) == ["t0", "t1", "f"]
 
 
 def test_what_shows_the_same_is_shown_once():
     """Two pages with the same text."""
-    assert ids(choose("won rate", [snippet("Won rate 5.", key="a"), snippet("Won rate 5.", key="b")], [], KNOBS)) == [
-        "a"
-    ]
+    assert ids(
+        choose("won rate", [snippet("Won rate 5.", key="a"), snippet("Won rate 5.", key="b")], [], SETTINGS)
+    ) == ["a"]
 
 
 def test_a_line_is_one_line_whatever_stands_in_it():

@@ -8,5 +8,5 @@ import pytest
 @pytest.fixture(autouse=True)
 def _bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
-        if name.upper().startswith(("ARC_", "AWS_", "RAG_", "CONVO_", "CONVERSATION_", "EMBEDDINGS_", "ARCHIVE_")):
+        if name.upper().startswith(("ARC_", "RAG_", "CONVO_", "CONVERSATION_")):
             monkeypatch.delenv(name)

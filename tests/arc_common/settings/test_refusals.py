@@ -36,9 +36,9 @@ def test_a_wrong_line_in_a_dotenv_file_is_named(tmp_path: Path) -> None:
         ({"ARC_SUMMARY": '{"enabled": "x"}'}, ["ARC_SUMMARY (summary.enabled): got 'x', expected true or false"]),
         ({"ARC_SUMMARY__ENABLED": "x"}, ["ARC_SUMMARY__ENABLED: got 'x', expected true or false"]),
         ({"ARC_CONTEXT__PLACEMENT": "x"}, ["ARC_CONTEXT__PLACEMENT: got 'x', expected one of 'user', 'system'"]),
-        ({"CONVERSATION_STORAGE_MODE": "mongo"}, ["CONVERSATION_STORAGE_MODE (storage.mode): ", "'sql', 'redis'"]),
+        ({"CONVERSATION_STORAGE_MODE": "mongo"}, ["CONVERSATION_STORAGE_MODE (storage.mode): ", "'in-memory', 'sql'"]),
         ({"ARC_BUDGET__FACTS_SHARE": "nan"}, ["ARC_BUDGET__FACTS_SHARE: got 'nan', expected a number ≥ 0 and ≤ 1"]),
-        ({"ARC_CONVERSATION__TTL_HOURS": "inf"}, ["got 'inf', expected a number > 0, or none"]),
+        ({"ARC_CONVERSATION__RESUME_NOTE_DAYS": "inf"}, ["got 'inf', expected a number > 0, or none"]),
         ({"ARC_BUDGET__FACTS_SHARE": "1.1"}, ["got '1.1', expected a number ≥ 0 and ≤ 1"]),
         ({"ARC_BUDGET__DOCUMENTS": "-1"}, ["ARC_BUDGET__DOCUMENTS: got '-1', expected a whole number ≥ 0"]),
         ({"ARC_DATABASE_URL": "arc.db"}, ["ARC_DATABASE_URL: got 'arc.db', expected a URL with its scheme"]),
@@ -102,7 +102,7 @@ def test_a_group_of_its_own_raises_the_same_error() -> None:
 
 
 @given(
-    path=st.sampled_from(["database_url", "aws.secret_access_key", "aws.session_token", "redis.url", "aws.nothing"]),
+    path=st.sampled_from(["database_url", "summary.llm_model", "storage.mode", "rag.top_k", "rag.nothing"]),
     junk=st.one_of(st.binary(), st.lists(st.text()), st.dictionaries(st.text(), st.text()), st.integers(), st.none()),
 )
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from arc_common.exceptions import ConfigurationError
-from arc_common.settings import ArcSettings, RedisSettings, SecretUrl, StorageSettings, SummarySettings
+from arc_common.settings import ArcSettings, StorageSettings, SummarySettings
 
 
 def test_sources_win_in_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_a_group_object_replaces_the_group(monkeypatch: pytest.MonkeyPatch) -> N
 def test_settings_are_immutable() -> None:
     """Neither settings nor a group in them can be changed, and the refusal does not show what was to be written."""
     made = ArcSettings()
-    for target, name in ((made, "database_url"), (made.aws, "secret_access_key")):
+    for target, name in ((made, "database_url"), (made.storage, "mode")):
         with pytest.raises(ConfigurationError, match=f"{name}: settings are immutable") as caught:
             setattr(target, name, "hunter2")
         assert "hunter2" not in str(caught.value)
@@ -91,15 +91,8 @@ def test_settings_are_immutable() -> None:
         ({"database_url": "sqlite:///x.db", "storage": {"mode": "sql"}}, "sql", "sqlite:///x.db"),
         ({"database_url": "sqlite:///x.db", "storage": {"mode": "in-memory"}}, "in-memory", None),
         ({"database_url": "sqlite:///x.db", "storage": {"mode": "Memory"}}, "in-memory", None),
-        ({"redis": {"url": "redis://h"}}, "in-memory", None),
-        ({"redis": {"url": "redis://h"}, "storage": {"mode": "redis"}}, "redis", None),
-        (
-            {"redis": {"url": "redis://h"}, "storage": {"mode": "redis"}, "database_url": "sqlite:///x.db"},
-            "redis",
-            "sqlite:///x.db",
-        ),
     ],
-    ids=["nothing", "url", "sql", "explicit-memory", "memory-alias", "redis-url-alone", "redis", "redis-over-sql"],
+    ids=["nothing", "url", "sql", "explicit-memory", "memory-alias"],
 )
 def test_storage_is_chosen_by_settings(values: dict[str, Any], mode: str | None, url: str | None) -> None:
     """A database URL means SQL, nothing means memory, and an explicit mode wins."""
@@ -107,24 +100,13 @@ def test_storage_is_chosen_by_settings(values: dict[str, Any], mode: str | None,
     assert (made.storage_mode, made.resolved_database_url) == (mode, url)
 
 
-@pytest.mark.parametrize(("mode", "variable"), [("sql", "ARC_DATABASE_URL"), ("redis", "ARC_REDIS__URL")])
-def test_a_mode_without_its_url_is_refused_when_it_is_asked_for(
-    mode: str, variable: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_mode_without_its_url_is_refused_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """The settings can be made (the engine may bring a URL of its own); asking them for the store is an error."""
-    monkeypatch.setenv("CONVERSATION_STORAGE_MODE", mode)
+    monkeypatch.setenv("CONVERSATION_STORAGE_MODE", "sql")
     made = ArcSettings()
     for name in ("storage_mode", "resolved_database_url"):
-        with pytest.raises(ConfigurationError, match=f"CONVERSATION_STORAGE_MODE.*got '{mode}'.*{variable}"):
+        with pytest.raises(ConfigurationError, match=r"CONVERSATION_STORAGE_MODE.*got 'sql'.*ARC_DATABASE_URL"):
             getattr(made, name)
-
-
-def test_the_archive_is_a_url_or_a_bucket() -> None:
-    """`archive.url` wins over the bucket; with neither there is no archive."""
-    assert ArcSettings().resolved_archive_url is None
-    assert ArcSettings(archive={"s3_bucket": "old-chats"}).resolved_archive_url == "s3://old-chats"
-    both = ArcSettings(archive={"s3_bucket": "old-chats", "url": "file:///tmp/a"})
-    assert both.resolved_archive_url == "file:///tmp/a"
 
 
 def test_settings_survive_pickling() -> None:
@@ -169,6 +151,5 @@ def test_settings_import_nothing_heavy() -> None:
 
 def test_groups_can_be_built_and_passed() -> None:
     """Groups are ordinary typed objects: what they hold is what the settings hold."""
-    made = ArcSettings(storage=StorageSettings(mode="in-memory"), redis=RedisSettings(url=SecretUrl("redis://h")))
+    made = ArcSettings(storage=StorageSettings(mode="in-memory"))
     assert made.storage.mode == "in-memory"
-    assert made.redis.url == SecretUrl("redis://h")
