@@ -18,11 +18,11 @@ import langchain_arc
 import llamaindex_arc
 from arc_common import ArcSettings, ContextEngine
 from arc_common.settings import SummarySettings
-from arc_common.testing.providers import anthropic, openai
 from langchain_arc import ArcChatMessageHistory, ArcMemoryMiddleware, fit_messages, with_arc_memory
 from llamaindex_arc import ArcChatMemoryBuffer
 from tests.langchain_arc.helpers import anthropic_request
 from tests.langchain_arc.scripted_agents import ScriptedToolModel
+from tests.support.providers import anthropic, openai
 
 SETTINGS = ArcSettings(summary=SummarySettings(enabled=False))
 THINKING = {"type": "thinking", "thinking": "Let me look.", "signature": "c2lnbmVk"}

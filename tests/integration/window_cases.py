@@ -21,7 +21,7 @@ from arc_common import (
 from arc_common.context import NO_LAYERS, Layers, RecalledLine, Request
 from arc_common.protocols import TokenCounter
 from arc_common.serialization import dumps
-from arc_common.testing.conversations import random_conversation, random_text, running_turn
+from tests.support.conversations import random_conversation, random_text, running_turn
 
 TOOL = {
     "type": "function",

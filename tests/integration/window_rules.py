@@ -12,10 +12,10 @@ from arc_common import ArcError, BudgetExceededError, ContentPart, ContextEngine
 from arc_common.context import NO_LAYERS, ContextWindow, Costs, Receipt, build_context_window
 from arc_common.messages import Turn, exchanges_of, turns_of
 from arc_common.protocols import TokenCounter
-from arc_common.testing.providers import anthropic, gemini, openai
 from langchain_arc import messages as langchain_messages
 from llamaindex_arc import messages as llamaindex_messages
 from tests.integration.window_cases import Case, factor, fixed_tokens, parts, plain_tokens, says, schema_tokens
+from tests.support.providers import anthropic, gemini, openai
 
 PROVIDERS = {"anthropic": anthropic, "gemini": gemini, "openai": openai}
 

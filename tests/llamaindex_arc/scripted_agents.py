@@ -9,9 +9,9 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
 from llama_index.core.llms.mock import MockFunctionCallingLLM
 from llama_index.core.tools import FunctionTool
 
-from arc_common.testing.providers import anthropic, gemini, openai
 from llamaindex_arc import ArcChatMemoryBuffer, to_arc
 from tests.llamaindex_arc.helpers import assistant
+from tests.support.providers import anthropic, gemini, openai
 
 WARNINGS = [
     # An agent looks through all of its own attributes for workflow steps, pydantic's deprecated ones among them.

@@ -1,1 +1,1 @@
-"""What several tests need to look behind the public face: databases as they are, without the engine."""
+"""What several tests need: databases as they are, random conversations, and the rules of model providers."""

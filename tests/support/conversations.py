@@ -6,7 +6,7 @@ from itertools import count
 from random import Random
 
 from arc_common.messages import ContentPart, Message, Role, ToolCall
-from arc_common.testing.writing_systems import HOSTILE, WRITING_SYSTEMS
+from tests.support.writing_systems import HOSTILE, WRITING_SYSTEMS
 
 __all__ = ["random_conversation", "random_text", "running_turn"]
 
@@ -37,7 +37,7 @@ def random_conversation(seed: int) -> list[Message]:
     Args:
         seed: Any whole number; the same one gives the same messages in every process.
     """
-    rng = Random(seed)  # noqa: S311 - test data
+    rng = Random(seed)
     writers = 1 if rng.random() < 0.8 else 2 + int(rng.random() * 2)
     sequence = count()
     written = [_Writer(rng, number if writers > 1 else None, sequence).messages() for number in range(writers)]

@@ -4,19 +4,21 @@ import hashlib
 import subprocess
 import sys
 from itertools import pairwise
+from pathlib import Path
 from random import Random
 
 import pytest
 
 from arc_common import Role
 from arc_common.messages import exchanges_of
-from arc_common.testing.conversations import random_conversation, random_text, running_turn
-from arc_common.testing.providers import anthropic, gemini, openai
-from arc_common.testing.writing_systems import WRITING_SYSTEMS
+from tests.support.conversations import random_conversation, random_text, running_turn
+from tests.support.providers import anthropic, gemini, openai
+from tests.support.writing_systems import WRITING_SYSTEMS
 
+ROOT = Path(__file__).parents[2]
 NUMBER = 1_500
 DIGEST = (
-    "import hashlib; from arc_common.testing.conversations import random_conversation as make;"
+    "import hashlib; from tests.support.conversations import random_conversation as make;"
     "print(hashlib.sha256(ascii([make(seed) for seed in range(50)]).encode()).hexdigest())"
 )
 
@@ -30,7 +32,9 @@ def conversations():
 def test_the_same_seed_gives_the_same_messages_in_another_process():
     """Nothing depends on hashing or on what ran before."""
     here = hashlib.sha256(ascii([random_conversation(seed) for seed in range(50)]).encode()).hexdigest()
-    there = subprocess.run([sys.executable, "-c", DIGEST], capture_output=True, text=True, check=True).stdout.strip()
+    there = subprocess.run(
+        [sys.executable, "-c", DIGEST], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.strip()
     assert here == there
 
 

@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from arc_common import ContentPart, Message, ToolCall
-from arc_common.testing.providers import anthropic, gemini, openai
+from tests.support.providers import anthropic, gemini, openai
 
 PROVIDERS = pytest.mark.parametrize("provider", [anthropic, gemini, openai], ids=["anthropic", "gemini", "openai"])
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from arc_common.testing.providers import anthropic
+from tests.support.providers import anthropic
 
 
 def text(value="hi"):

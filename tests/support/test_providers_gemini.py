@@ -2,7 +2,7 @@
 
 import pytest
 
-from arc_common.testing.providers import gemini
+from tests.support.providers import gemini
 
 
 def call(name="weather", args=None, **rest):

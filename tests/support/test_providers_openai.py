@@ -2,7 +2,7 @@
 
 import pytest
 
-from arc_common.testing.providers import Violation, openai
+from tests.support.providers import Violation, openai
 
 USER = {"role": "user", "content": "What is the weather?"}
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from arc_common.messages import ContentPart, Message, Role
-from arc_common.testing.providers.rules import (
+from tests.support.providers.rules import (
     Addressed,
     Violation,
     addressed,

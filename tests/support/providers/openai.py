@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from arc_common.messages import ContentPart, Message, Role
-from arc_common.testing.providers.rules import Addressed, Violation, addressed, data_url, is_object, pattern, text_parts
+from tests.support.providers.rules import Addressed, Violation, addressed, data_url, is_object, pattern, text_parts
 
 __all__ = ["render", "violations"]
 
