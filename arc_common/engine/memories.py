@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # rapidfuzz and numpy, which importing arc must not cost
     from arc_common.engine.runtime import Runtime
     from arc_common.memory.long_term.service import LongTermMemory
 
-__all__ = ["Memories", "memories_of_session", "memories_of_turn"]
+__all__ = ["Memories", "memories_of_turn"]
 
 _log = logging.getLogger("arc.memory")
 
@@ -257,11 +257,6 @@ class Memories:
         if scope.session_id is not None:
             self._runtime.store.conversation(SessionKey(scope.session_id, scope.caller_id, scope.user_id))
         return service
-
-
-def memories_of_session(runtime: "Runtime", key: SessionKey) -> Memories:
-    """The memories that a session reads and adds to: its caller's, its user's or its own, as the settings say."""
-    return Memories(runtime, runtime.long_term.scope_of(key))
 
 
 def memories_of_turn(runtime: "Runtime", key: SessionKey | None, query: str) -> list[ScoredMemory]:

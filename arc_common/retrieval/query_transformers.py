@@ -23,18 +23,8 @@ if TYPE_CHECKING:
 __all__ = [
     "ConversationAwareQueryTransformer",
     "HyDEQueryTransformer",
-    "PassthroughQueryTransformer",
     "RuleBasedConversationTransformer",
 ]
-
-
-class PassthroughQueryTransformer:
-    """Searches for the question as it is."""
-
-    def transform(self, query: str, *, history: Sequence[Message] = ()) -> list[str]:  # noqa: ARG002 - the protocol's
-        """The question, alone (see `QueryTransformer`)."""
-        _is_blank(query)
-        return [query]
 
 
 class HyDEQueryTransformer:

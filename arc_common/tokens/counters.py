@@ -278,7 +278,6 @@ class TiktokenCounter:
         name: An encoding ("o200k_base") or an OpenAI model ("gpt-4o").
         cache_dir: A folder laid out like tiktoken's own cache, looked into first.
         timeout: The longest wait for a download, in seconds.
-        fallback: What counts without a vocabulary; a `CalibratedTokenCounter` if not given.
 
     Raises:
         InvalidInputError: tiktoken knows neither an encoding nor a model of this name, or `timeout` is negative.
@@ -290,14 +289,13 @@ class TiktokenCounter:
         *,
         cache_dir: str | Path | None = None,
         timeout: float = 5.0,
-        fallback: TokenCounter | None = None,
     ) -> None:
         if not timeout >= 0:
             raise InvalidInputError("timeout", timeout, "seconds, 0 or more")
         self._encoding_name = _encoding_name(name)
         self._cache_dir = None if cache_dir is None else Path(cache_dir)
         self._timeout = timeout
-        self._fallback = fallback or CalibratedTokenCounter()
+        self._fallback = CalibratedTokenCounter()
         self._lock = Lock()
 
     @property
@@ -323,7 +321,7 @@ class TiktokenCounter:
     @property
     def relative_error(self) -> float:
         """0.0 for exact counts; the fallback's error while the fallback counts."""
-        return 0.0 if self._encoding else stated_error(self._fallback)
+        return 0.0 if self._encoding else self._fallback.relative_error
 
     @property
     def correction(self) -> Correction:
@@ -342,10 +340,8 @@ class TiktokenCounter:
         return estimator.adopt_correction() if estimator else Correction()
 
     @property
-    def _estimator(self) -> Correcting | None:
-        if self._encoding is None and isinstance(self._fallback, Correcting):
-            return self._fallback
-        return None
+    def _estimator(self) -> CalibratedTokenCounter | None:
+        return self._fallback if self._encoding is None else None
 
     @cached_property
     def _encoding(self) -> "Encoding | None":

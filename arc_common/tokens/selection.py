@@ -361,21 +361,6 @@ class CurrentTurn:
     dropped: tuple[Dropped, ...]
 
 
-def last_turns(messages: Sequence[Message], max_turns: int = 10) -> list[Message]:
-    """The last `max_turns` turns; see `select_window` for what holds."""
-    return list(select_window(messages, max_turns=max_turns).kept)
-
-
-def last_messages(messages: Sequence[Message], max_messages: int = 20) -> list[Message]:
-    """The newest whole turns of at most `max_messages` messages together; see `select_window` for what holds."""
-    return list(select_window(messages, max_messages=max_messages).kept)
-
-
-def within_tokens(messages: Sequence[Message], max_tokens: int, *, count: Callable[[Message], int]) -> list[Message]:
-    """The newest whole turns of at most `max_tokens` tokens together; see `select_window` for what holds."""
-    return list(select_window(messages, max_tokens=max_tokens, count=count).kept)
-
-
 def check_limits(**limits: int | None) -> None:
     """Raise `InvalidInputError` for a limit that is negative or no whole number."""
     for name, limit in limits.items():

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from arc_common.exceptions import InvalidInputError
 from arc_common.facts import FactCategory, ProposedFact
 from arc_common.messages import Message, Role
 from arc_common.text.clauses import Mood, Part, parts_of
@@ -165,7 +164,7 @@ class _Clause:
     language: Language
 
 
-def extract_facts(messages: Sequence[Message], *, max_facts: int | None = None) -> list[ProposedFact]:
+def extract_facts(messages: Sequence[Message]) -> list[ProposedFact]:
     """What the messages state, in the speakers' own words, in the order said.
 
     - Deterministic, without a model; linear in the text. Text is data: nothing in it changes what the rules do.
@@ -175,16 +174,7 @@ def extract_facts(messages: Sequence[Message], *, max_facts: int | None = None) 
       is definite (a number, a date, a name) about the listener's own affairs; from system messages and tool results
       nothing.
     - Ordinary small talk gives little: questions, courtesies and words that occur in any conversation don't count.
-
-    Args:
-        messages: In conversation order.
-        max_facts: Keep at most so many, the most important. `None`: as many as there are, bounded per message.
-
-    Raises:
-        InvalidInputError: `max_facts` is negative.
     """
-    if max_facts is not None and max_facts < 0:
-        raise InvalidInputError("max_facts", max_facts, "a number from 0 up, or None")
     facts: dict[str, ProposedFact] = {}
     for message in messages:
         if message.role in (Role.USER, Role.ASSISTANT) and not message.made_by_arc:
@@ -195,11 +185,7 @@ def extract_facts(messages: Sequence[Message], *, max_facts: int | None = None) 
                     sources = tuple(dict.fromkeys(known.sources + fact.sources))
                     fact = replace(fact, sources=sources, importance=max(fact.importance, known.importance))  # noqa: PLW2901
                 facts[same] = fact
-    kept = list(facts.values())
-    if max_facts is not None and len(kept) > max_facts:
-        ranked = sorted(range(len(kept)), key=lambda i: -kept[i].importance)[:max_facts]
-        kept = [kept[i] for i in sorted(ranked)]
-    return kept
+    return list(facts.values())
 
 
 def parts_said(text: str) -> Sequence[Sequence[tuple[Part, Language]]]:

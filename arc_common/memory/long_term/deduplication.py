@@ -68,11 +68,6 @@ def folded(text: str) -> str:
     return " ".join(text.casefold().split()).rstrip(" .!。")
 
 
-def similarity(one: str, other: str, *, cutoff: float = 0.0) -> float:
-    """The normalised Levenshtein similarity of two folded texts, from 0 to 1; 0 below the cutoff."""
-    return float(Levenshtein.normalized_similarity(one, other, score_cutoff=cutoff))
-
-
 def may_be_the_same(one: str, other: str, *, by_meaning: bool = False) -> bool:
     """Whether two texts that are much alike may stand for each other.
 

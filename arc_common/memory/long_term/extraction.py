@@ -72,15 +72,11 @@ class Extracted:
 
     Args:
         memories: With their sources, each at least as important as the settings want.
-        by_model: Whether they are what a model answered.
         failed: Whether a model was asked and gave nothing that can be used.
-        ungrounded: How many of the model's the messages don't say.
     """
 
     memories: tuple[ProposedMemory, ...]
-    by_model: bool = False
     failed: bool = False
-    ungrounded: int = 0
 
 
 class Extractor:
@@ -180,9 +176,8 @@ class Extractor:
         if proposed and not grounded:
             _log.warning("memories are extracted by rules: the model says what nobody said")
             self._observer.count("memory.extraction.errors", error="Ungrounded")
-            return Extracted(self._by_rules(said, session_id), failed=True, ungrounded=ungrounded)
-        sourced = tuple(self._with_sources(grounded, said, session_id))
-        return Extracted(sourced, by_model=True, ungrounded=ungrounded)
+            return Extracted(self._by_rules(said, session_id), failed=True)
+        return Extracted(tuple(self._with_sources(grounded, said, session_id)))
 
     def _with_sources(
         self, memories: Sequence[ProposedMemory], said: Sequence[Message], session_id: str | None

@@ -244,15 +244,11 @@ class SegmentSummary:
         narrative: What happened, within its limit; never empty.
         facts: What a leaf established, each with its sources.
         removed_keys: The keys of known facts that no longer hold.
-        model_calls: How often a model was asked for it.
-        tokens_sent: What those requests had together.
     """
 
     narrative: str
     facts: tuple[ProposedFact, ...] = ()
     removed_keys: tuple[str, ...] = ()
-    model_calls: int = 0
-    tokens_sent: int = 0
 
 
 class Summarizer(Protocol):
@@ -284,7 +280,7 @@ class ModelSummarizer:
     Args:
         chat_model: The model.
         settings: The settings (`summary`, `model_calls`).
-        token_counter: Counts narratives and requests.
+        token_counter: Counts narratives.
         observer: Receives counts.
         pause_seconds: Before a failed call is tried again.
     """
@@ -316,15 +312,11 @@ class ModelSummarizer:
             SummaryFailedError: The model failed, or gave no summary twice.
         """
         most = self._settings.leaf_narrative_tokens
-        parsed, calls, tokens = self._ask(
-            render_leaf_request(messages, related=related, max_tokens=most), _whole_summary
-        )
+        parsed = self._ask(render_leaf_request(messages, related=related, max_tokens=most), _whole_summary)
         return SegmentSummary(
             narrative=self._cut(parsed.narrative, most),
             facts=tuple(with_sources(parsed.facts, messages)),
             removed_keys=parsed.removed_keys,
-            model_calls=calls,
-            tokens_sent=tokens,
         )
 
     def block(self, messages: Sequence[Message]) -> SegmentSummary:
@@ -338,20 +330,18 @@ class ModelSummarizer:
         return self._narrative(render_era_request(narratives, max_tokens=most), most)
 
     def _narrative(self, request: list[Message], most: int) -> SegmentSummary:
-        narrative, calls, tokens = self._ask(request, parse_narrative)
-        return SegmentSummary(self._cut(narrative, most), model_calls=calls, tokens_sent=tokens)
+        return SegmentSummary(self._cut(self._ask(request, parse_narrative), most))
 
-    def _ask(self, request: list[Message], parse: Callable[[str], T]) -> tuple[T, int, int]:
-        """What the answer says, after at most one correction; how many calls it took, and the tokens sent."""
-        tokens = self._tokens(request)
+    def _ask(self, request: list[Message], parse: Callable[[str], T]) -> T:
+        """What the answer says, after at most one correction."""
         try:
             answer = self._model.complete(request)
             try:
-                return parse(answer), 1, tokens
+                return parse(answer)
             except SummaryFormatError as error:
                 self._observer.count("summary.reasks")
                 again = render_correction(request, answer, str(error))
-            return parse(self._model.complete(again)), 2, tokens + self._tokens(again)
+            return parse(self._model.complete(again))
         except (ModelCallError, SummaryFormatError) as error:
             raise SummaryFailedError(f"no summary: {error}") from error
 
@@ -359,9 +349,6 @@ class ModelSummarizer:
         if cut := cut_to_tokens(narrative, most, self._counter.count):
             return cut
         raise SummaryFailedError(f"no summary: none fits {most} tokens")
-
-    def _tokens(self, request: Sequence[Message]) -> int:
-        return sum(self._counter.count(message.text) for message in request)
 
 
 def _whole_summary(answer: str) -> ParsedSummary:

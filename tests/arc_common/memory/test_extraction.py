@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arc_common.exceptions import InvalidInputError
 from arc_common.facts import FactCategory
 from arc_common.memory.facts.extraction import extract_facts
 from arc_common.messages import ARC_MARK, ContentPart, Message, Role
@@ -218,22 +217,6 @@ def test_parts_without_text_are_passed_over() -> None:
     """Only the text parts of a message are read."""
     parts = (ContentPart("image", url="https://x.example/1.png"), ContentPart("text", text="My badge is K-2210."))
     assert [fact.value for fact in extract_facts([Message(Role.USER, parts)])] == ["My badge is K-2210"]
-
-
-def test_the_most_consequential_are_kept() -> None:
-    """A cap keeps ids, prohibitions and money rather than preferences, in the order said."""
-    text = [
-        "I really love the yellow leaves in the park.",
-        "Never leave parcels with the neighbours.",
-        "The order number is PX-20418-B.",
-        "Jazz is more my thing than classical.",
-        "I'm allergic to penicillin.",
-    ]
-    found = extract_facts([Message(Role.USER, line) for line in text], max_facts=3)
-    assert [fact.value.split()[0] for fact in found] == ["Never", "The", "I'm"]
-    assert extract_facts([Message(Role.USER, text[2])], max_facts=0) == []
-    with pytest.raises(InvalidInputError, match="max_facts"):
-        extract_facts([], max_facts=-1)
 
 
 def test_doubtful_statements_don_t_pile_up() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arc_common.memory.long_term.deduplication import folded, may_be_the_same, similarity
+from arc_common.memory.long_term.deduplication import folded, may_be_the_same
 
 
 def test_what_has_another_value_is_another_memory():
@@ -92,9 +92,8 @@ def test_it_is_the_same_from_both_sides(one, other, by_meaning):
 
 @given(TEXTS)
 def test_folding_is_done_once(text):
-    """A folded text stays as it is, and is most like itself."""
+    """A folded text stays as it is."""
     assert folded(folded(text)) == folded(text)
-    assert similarity(folded(text), folded(text)) == 1.0
 
 
 @pytest.mark.parametrize("unit", [" ", ". ", " .", "1,", "1-", "A ", "a'", "+", "가 ", "is of "])

@@ -37,7 +37,7 @@ def summarizer(model, *, observer=None, calls=None, **summary):
 
 
 def test_a_leaf_has_facts_with_sources_and_a_narrative():
-    """By one call, whose tokens are told."""
+    """By one call."""
     observer, model = CountingObserver(), ReplyingChatModel([GOOD])
     summary = summarizer(model, observer=observer).leaf(CHAT)
     assert [(fact.key, fact.value, fact.category) for fact in summary.facts] == [
@@ -46,9 +46,6 @@ def test_a_leaf_has_facts_with_sources_and_a_narrative():
     assert summary.facts[0].sources == ("m0",)
     assert summary.removed_keys == ("old address",)
     assert summary.narrative == "The user sends an order to Porto. The tone is friendly."
-    assert summary.model_calls == 1
-    sent = sum(HeuristicTokenCounter().count(message.text) for message in model.requests[0])
-    assert summary.tokens_sent == sent
     assert observer.counts == {"summary.calls": 1}
 
 
@@ -70,9 +67,6 @@ def test_an_answer_without_a_summary_is_sent_back_once():
         observer, model = CountingObserver(), ReplyingChatModel([bad, GOOD])
         summary = summarizer(model, observer=observer).leaf(CHAT)
         assert summary.narrative.startswith("The user sends")
-        assert summary.model_calls == 2
-        texts = [message.text for request in model.requests for message in request]
-        assert summary.tokens_sent == sum(map(HeuristicTokenCounter().count, texts))
         assert observer.counts == {"summary.calls": 2, "summary.reasks": 1}
         assert "That answer can't be used" in model.requests[1][1].text
         assert model.requests[1][1].text.startswith(model.requests[0][1].text)
@@ -112,12 +106,11 @@ def test_a_huge_message_is_cut_for_the_model():
     """In its middle; the messages beside it are whole."""
     model = ReplyingChatModel([GOOD])
     pasted = Message("user", "begin " + "log line\n" * 100_000 + " end", id="m9")
-    summary = summarizer(model).leaf([*CHAT, pasted])
+    summarizer(model).leaf([*CHAT, pasted])
     text = model.requests[0][1].text
     assert len(text) < 40_000
     for part in ("begin", " end", "characters left out", *(message.text for message in CHAT)):
         assert part in text
-    assert summary.tokens_sent < 20_000
 
 
 def proposed(value, key="k"):

@@ -9,7 +9,6 @@ from arc_common.protocols import QueryTransformer
 from arc_common.retrieval.query_transformers import (
     ConversationAwareQueryTransformer,
     HyDEQueryTransformer,
-    PassthroughQueryTransformer,
     RuleBasedConversationTransformer,
 )
 from arc_common.testing import CountingObserver, FailingChatModel, ReplyingChatModel
@@ -26,11 +25,6 @@ UNUSABLE = [
     pytest.param(FailingChatModel(RuntimeError("down")), id="down"),
     pytest.param(FailingChatModel(ValueError("x" * 10_000)), id="long error"),
 ]
-
-
-def test_passthrough_changes_nothing():
-    """Whatever was said before."""
-    assert PassthroughQueryTransformer().transform(" How much? ", history=HISTORY) == [" How much? "]
 
 
 def test_hyde_searches_for_an_answer_too():
@@ -134,7 +128,6 @@ def test_one_guarded_model_serves_all():
 @pytest.mark.parametrize(
     "transformer",
     [
-        PassthroughQueryTransformer(),
         HyDEQueryTransformer(ReplyingChatModel(["x"])),
         ConversationAwareQueryTransformer(ReplyingChatModel(["x"])),
         RuleBasedConversationTransformer(),
@@ -159,7 +152,6 @@ def test_useless_numbers_are_refused(wrong):
 
 
 TRANSFORMERS = [
-    PassthroughQueryTransformer(),
     HyDEQueryTransformer(ReplyingChatModel(["An answer."])),
     ConversationAwareQueryTransformer(ReplyingChatModel(["A question?"])),
     RuleBasedConversationTransformer(),
@@ -172,7 +164,7 @@ def test_what_is_no_question_is_refused(transformer, wrong):
     """And so is a conversation that is none, by those who read it."""
     with pytest.raises(InvalidInputError, match="query"):
         transformer.transform(wrong)
-    if transformer in TRANSFORMERS[2:]:
+    if transformer in TRANSFORMERS[1:]:
         with pytest.raises(InvalidInputError, match="history"):
             transformer.transform("And to Seoul?", history=wrong)
 

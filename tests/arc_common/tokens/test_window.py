@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import Message, Role, ToolCall, exchanges_of
-from arc_common.tokens.selection import last_messages, last_turns, says_something, select_window, within_tokens
+from arc_common.tokens.selection import says_something, select_window
 from tests.arc_common.strategies import conversations
 
 limits = st.none() | st.integers(0, 12)
@@ -21,6 +22,10 @@ def cost(message: Message) -> int:
 
 def chat(*roles: str) -> list[Message]:
     return [Message(role, f"{role} {i}", id=str(i)) for i, role in enumerate(roles)]
+
+
+def kept_of(messages: list[Message], **limits: Any) -> list[Message]:
+    return list(select_window(messages, **limits).kept)
 
 
 @given(conversations(), limits, limits, st.none() | st.integers(0, 200), st.booleans(), st.booleans())
@@ -82,21 +87,13 @@ def test_nothing_that_fits_is_left_out(messages, max_turns):
 )
 def test_last_turns(messages, kept):
     """One turn is a user message with what follows it."""
-    assert [message.id for message in last_turns(messages, 1)] == kept
-
-
-def test_defaults_are_ten_turns_and_twenty_messages():
-    """The usual defaults."""
-    messages = chat(*["user", "assistant"] * 30)
-    assert last_turns(messages) == messages[-20:]
-    assert last_messages(messages) == messages[-20:]
-    assert last_turns(messages, 3) == messages[-6:]
+    assert [message.id for message in kept_of(messages, max_turns=1)] == kept
 
 
 def test_a_window_of_messages_drops_the_turn_that_does_not_fit_whole():
     """Nineteen messages are nine whole turns."""
     messages = chat(*["user", "assistant"] * 30)
-    assert last_messages(messages, 19) == messages[-18:]
+    assert kept_of(messages, max_messages=19) == messages[-18:]
 
 
 def test_a_turn_too_large_for_the_window_keeps_its_user_message_and_newest_exchanges():
@@ -107,8 +104,8 @@ def test_a_turn_too_large_for_the_window_keeps_its_user_message_and_newest_excha
             Message("assistant", "", tool_calls=(ToolCall("t", {}, id=f"c{n}"),), id=f"a{n}"),
             Message("tool", "r", tool_call_id=f"c{n}", id=f"r{n}"),
         ]
-    assert [message.id for message in last_messages(turn, 5)] == ["u", "a2", "r2", "a3", "r3"]
-    assert [message.id for message in within_tokens(turn, 6, count=lambda _: 1)] == ["u", "a2", "r2", "a3", "r3"]
+    assert [message.id for message in kept_of(turn, max_messages=5)] == ["u", "a2", "r2", "a3", "r3"]
+    assert [message.id for message in kept_of(turn, max_tokens=6, count=lambda _: 1)] == ["u", "a2", "r2", "a3", "r3"]
 
 
 def test_a_result_that_came_late_stands_at_its_call():
@@ -120,8 +117,8 @@ def test_a_result_that_came_late_stands_at_its_call():
         Message("tool", "r", tool_call_id="c", id="result"),
         Message("assistant", "done", id="end"),
     ]
-    assert [message.id for message in last_turns(messages)] == ["u1", "call", "result", "u2", "end"]
-    assert [message.id for message in last_turns(messages, 1)] == ["u2", "end"]
+    assert [message.id for message in kept_of(messages, max_turns=10)] == ["u1", "call", "result", "u2", "end"]
+    assert [message.id for message in kept_of(messages, max_turns=1)] == ["u2", "end"]
 
 
 def test_open_calls_stay_only_while_the_turn_runs():
