@@ -1,6 +1,5 @@
 """Every setting of arc: its unit, its default, its bounds and its environment names."""
 
-from arc_common.exceptions import hide_password
 from arc_common.settings.base import SecretUrl
 from arc_common.settings.groups import (
     ArtifactSettings,
@@ -41,5 +40,4 @@ __all__ = [
     "SummarySettings",
     "TokenSettings",
     "describe_settings",
-    "hide_password",
 ]

@@ -12,9 +12,6 @@ from pydantic.fields import FieldInfo
 
 from arc_common.exceptions import HIDDEN, ConfigurationError, hide_password, sounds_secret
 
-ANEW = "load the settings from the environment again where they are needed"
-"""The advice in errors about pickling."""
-
 
 class SecretUrl(Secret[str]):
     """A URL whose password is never shown: not in `repr`, `str`, JSON or an f-string.
@@ -28,7 +25,10 @@ class SecretUrl(Secret[str]):
     def __reduce__(self) -> tuple[type[Self], tuple[str]]:
         url = self.get_secret_value()
         if hide_password(url) != url:
-            raise ConfigurationError(f"{self}: an address with a password can't be pickled; {ANEW}")
+            raise ConfigurationError(
+                f"{self}: an address with a password can't be pickled; load the settings from the environment again "
+                "where they are needed"
+            )
         return type(self), (url,)
 
     def __copy__(self) -> Self:

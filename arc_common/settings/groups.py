@@ -1,4 +1,4 @@
-"""The settings of what a model gets to see, group by group.
+"""The settings, group by group.
 
 A number's description begins with its unit ("Tokens: …"). Defaults are the design's. Where services that use an alias
 are known by another default, the comment at the setting says why arc's stands.

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from arc_common.exceptions import ConfigurationError
-from arc_common.settings import ArcSettings, hide_password
+from arc_common.exceptions import ConfigurationError, hide_password
+from arc_common.settings import ArcSettings
 
 DATABASE = "postgresql+psycopg://arc:hunter2@db/arc"
 
