@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_arc.chains import with_arc_memory
 from langchain_arc.engine import open_engine
 from langchain_arc.fitting import fit_messages
-from langchain_arc.history import ArcChatMessageHistory
+from langchain_arc.memory import ArcChatMessageHistory
 from langchain_arc.messages import from_arc, to_arc
 from langchain_arc.models import ArcChatModel, LangChainChatModel, LangChainEmbedder
 from langchain_arc.runnables import ArcContext

@@ -11,7 +11,7 @@ from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.messages import Message, Role
 from arc_common.tokens.budget import TokenBudget
 from langchain_arc.states import behind, names_of, said, unsaved
-from langchain_arc.storing import stored_form
+from langchain_arc.stored_messages import stored_form
 
 try:
     from langchain_core.messages import BaseMessage

@@ -16,7 +16,7 @@ from langchain_arc.fitting import arc_tokens
 from langchain_arc.messages import from_arc
 from langchain_arc.replays import new_messages, taken_meanwhile
 from langchain_arc.states import split_instructions
-from langchain_arc.storing import ids_of, stored_batch
+from langchain_arc.stored_messages import ids_of, stored_batch
 
 try:
     from langchain_core.messages import BaseMessage, BaseMessageChunk

@@ -16,7 +16,7 @@ from arc_common.rag import RagPipeline, RagQuery
 from arc_common.rerankers.base import best_first
 from arc_common.retrieval.index import HybridIndex, SearchMode, check_search
 from langchain_arc.documents import scored_from_arc
-from langchain_arc.searching import MetadataFilter, check_k, chosen_filter, documents_of
+from langchain_arc.search_arguments import MetadataFilter, check_k, chosen_filter, documents_of
 
 try:
     from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun

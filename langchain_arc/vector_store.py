@@ -19,7 +19,7 @@ from arc_common.rerankers import DiversityReranker, vector_mmr
 from arc_common.retrieval.index import HybridIndex, SearchMode
 from langchain_arc.documents import document_from_arc, document_to_arc
 from langchain_arc.models import LangChainEmbedder
-from langchain_arc.searching import MetadataFilter, check_k, chosen_filter, documents_of
+from langchain_arc.search_arguments import MetadataFilter, check_k, chosen_filter, documents_of
 
 try:
     from langchain_core.documents import Document

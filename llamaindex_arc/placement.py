@@ -9,8 +9,8 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
 from arc_common.documents import checked_items
 from arc_common.messages import Message, Role
 from arc_common.prompts import MEMORY_HEADING, holds_memory, parse_fences
-from llamaindex_arc.escaping import without_fields
 from llamaindex_arc.messages import from_arc
+from llamaindex_arc.template_fields import without_fields
 
 __all__ = ["PLACEMENT_TOKENS", "FactsRole", "shown", "without_memory"]
 

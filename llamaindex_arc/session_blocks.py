@@ -16,8 +16,8 @@ from arc_common.exceptions import InvalidInputError, MissingDependencyError, Sto
 from arc_common.messages import Message
 from llamaindex_arc._exact import to_exact
 from llamaindex_arc.engine import open_engine
-from llamaindex_arc.escaping import without_fields
 from llamaindex_arc.messages import to_arc
+from llamaindex_arc.template_fields import without_fields
 
 try:
     from llama_index.core.base.llms.types import ChatMessage, MessageRole

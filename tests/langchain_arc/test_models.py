@@ -257,7 +257,7 @@ def test_importing_it_imports_its_own_framework_only() -> None:
     assert not {"llama_index", "langchain", "langchain_classic", "langgraph"} & set(imported)
 
 
-@pytest.mark.parametrize("module", ["langchain_arc", "langchain_arc.history", "langchain_arc.models"])
+@pytest.mark.parametrize("module", ["langchain_arc", "langchain_arc.memory", "langchain_arc.models"])
 def test_without_langchain(module: str) -> None:
     """The error says what to install."""
     said = _python(
