@@ -7,7 +7,7 @@ from typing import Any
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.engine.session import Session
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
-from langchain_arc.stored_messages import checked_engine
+from langchain_arc.engine import checked_engine
 
 try:
     from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, convert_to_messages

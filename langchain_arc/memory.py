@@ -6,9 +6,10 @@ from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.messages import Message
 from arc_common.tokens.selection import check_limits
+from langchain_arc.engine import checked_engine
 from langchain_arc.messages import from_arc
 from langchain_arc.replays import new_messages, taken_meanwhile
-from langchain_arc.stored_messages import checked_engine, ids_of, stored_batch
+from langchain_arc.stored_messages import ids_of, stored_batch
 
 try:
     from langchain_core.chat_history import BaseChatMessageHistory

@@ -11,8 +11,8 @@ from arc_common.exceptions import InvalidInputError, MissingDependencyError, Sto
 from arc_common.tokens.budget import TokenBudget
 from langchain_arc.agent_requests import budget_of, fitted, parts_of, shown
 from langchain_arc.agent_sessions import save_state, window_until
+from langchain_arc.engine import checked_engine
 from langchain_arc.states import split_instructions
-from langchain_arc.stored_messages import checked_engine
 
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse

@@ -6,7 +6,7 @@ from typing import Any
 from arc_common.engine.documents import DocumentIndex
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Filter, parse_filter
-from langchain_arc.stored_messages import checked_engine
+from langchain_arc.engine import checked_engine
 
 __all__ = ["MetadataFilter", "check_k", "chosen_filter", "documents_of"]
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from arc_common.documents import checked_items
-from arc_common.engine.context_engine import ContextEngine
-from arc_common.exceptions import InvalidInputError, MissingDependencyError
+from arc_common.exceptions import MissingDependencyError
 from arc_common.memory.conversation import USAGE
 from arc_common.messages import Message
 from langchain_arc.messages import to_arc
@@ -16,7 +15,7 @@ try:
 except ImportError as error:
     raise MissingDependencyError("langchain_arc", package="langchain-core", extra="langchain") from error
 
-__all__ = ["checked_engine", "ids_of", "stored_batch", "stored_form"]
+__all__ = ["ids_of", "stored_batch", "stored_form"]
 
 
 def stored_form(message: BaseMessage) -> Message:
@@ -45,17 +44,6 @@ def stored_batch(messages: Iterable[BaseMessage]) -> list[Message]:
 def ids_of(batch: Iterable[Message]) -> list[str]:
     """The ids of those that have one."""
     return [message.id for message in batch if message.id is not None]
-
-
-def checked_engine(engine: object) -> ContextEngine:
-    """The engine, if it is one.
-
-    Raises:
-        InvalidInputError: It isn't.
-    """
-    if not isinstance(engine, ContextEngine):
-        raise InvalidInputError("engine", engine, "a ContextEngine: langchain_arc.open_engine() makes one")
-    return engine
 
 
 def _usage_of(message: BaseMessage) -> dict[str, int]:

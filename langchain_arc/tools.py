@@ -13,7 +13,7 @@ from arc_common.engine.session import Session
 from arc_common.exceptions import ArcError, InvalidInputError, MissingDependencyError, NotFoundError
 from arc_common.memories import MAX_MEMORY_CHARACTERS, Memory
 from arc_common.messages import Role
-from langchain_arc.stored_messages import checked_engine
+from langchain_arc.engine import checked_engine
 
 try:
     from langchain_core.tools import BaseTool, StructuredTool, ToolException

@@ -7,7 +7,7 @@ from arc_common.engine.context_engine import ContextEngine
 from arc_common.engine.session import Session
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.messages import Message, same_content
-from llamaindex_arc.engine import open_engine
+from llamaindex_arc.engine import checked_engine, open_engine
 from llamaindex_arc.messages import from_arc, to_arc
 from llamaindex_arc.placement import without_memory
 
@@ -47,9 +47,7 @@ class ArcChatStore(BaseChatStore):
     def __init__(
         self, engine: ContextEngine | None = None, *, caller_id: str = "default", user_id: str | None = None
     ) -> None:
-        if engine is not None and not isinstance(engine, ContextEngine):
-            raise InvalidInputError("engine", engine, "a ContextEngine; open_engine(url) opens one")
-        opened = engine or open_engine()
+        opened = open_engine() if engine is None else checked_engine(engine)
         opened.session("any", caller_id=caller_id, user_id=user_id)
         fields: dict[str, Any] = {"caller_id": caller_id, "user_id": user_id}
         super().__init__(**fields)

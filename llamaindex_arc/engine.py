@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.engine.runtime import SaveErrorHandler
-from arc_common.exceptions import ConfigurationError, MissingDependencyError
+from arc_common.exceptions import ConfigurationError, InvalidInputError, MissingDependencyError
 from arc_common.messages import Message
 from arc_common.observability import Observer
 from arc_common.protocols import ChatModel, Embedder, TokenCounter
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from arc_common.settings import ArcSettings
 
-__all__ = ["open_engine"]
+__all__ = ["checked_engine", "open_engine"]
 
 
 def open_engine(
@@ -79,6 +79,17 @@ def open_engine(
         clock=clock,
         new_id=new_id,
     )
+
+
+def checked_engine(engine: object) -> ContextEngine:
+    """The engine, if it is one.
+
+    Raises:
+        InvalidInputError: It isn't.
+    """
+    if not isinstance(engine, ContextEngine):
+        raise InvalidInputError("engine", engine, "a ContextEngine; open_engine(url) opens one")
+    return engine
 
 
 class _NamedChatModel:

@@ -5,43 +5,33 @@ rebuild the very same `ChatMessage`, its exact form travels along as the message
 or an address.
 """
 
-import base64
-import binascii
 import json
-import re
 from collections.abc import Iterable, Mapping
-from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
-from arc_common.messages import ARC_MARK, ContentPart, Message, Origin, PartType, Role, ToolCall
+from arc_common.messages import ARC_MARK, ContentPart, Message, Origin, Role, ToolCall
+from arc_common.objects import OBJECTS
 from arc_common.prompts import holds_memory
 from arc_common.serialization import dumps, loads
 from arc_common.tokens.selection import renamed_ids
 
 try:
     from llama_index.core.base.llms.types import (
-        AudioBlock,
         BaseContentBlock,
         ChatMessage,
-        CitableBlock,
-        CitationBlock,
-        DocumentBlock,
-        ImageBlock,
         MessageRole,
         TextBlock,
-        ThinkingBlock,
         ToolCallBlock,
-        VideoBlock,
     )
-    from llama_index.core.bridge.pydantic import AnyUrl, BaseModel
+    from llama_index.core.bridge.pydantic import BaseModel
 except ImportError as error:
     raise MissingDependencyError("llamaindex_arc", package="llama-index-core", extra="llamaindex") from error
 
-from llamaindex_arc._exact import from_exact, to_exact
+from llamaindex_arc.content import block_of, fresh, parts_of, text_of, without_none
 
-__all__ = ["from_arc", "to_arc"]
+__all__ = ["from_arc", "to_arc", "to_exact"]
 
 FORMAT = "llamaindex"
 
@@ -55,13 +45,6 @@ _ROLES = {
     MessageRole.TOOL: Role.TOOL,
     MessageRole.FUNCTION: Role.TOOL,
 }
-_UNTITLED = "input_document"
-"""What `DocumentBlock` calls a document that was given no title."""
-
-_DATA_URL = re.compile(r"data:([^;,]*)[^,]*;base64,(.*)", re.DOTALL)
-
-_AUDIO_FORMATS = {"mpeg": "mp3", "mp4": "m4a", "wave": "wav", "x-wav": "wav", "x-flac": "flac", "x-m4a": "m4a"}
-"""Mime subtypes whose file extension, which is what `AudioBlock.format` holds, reads differently."""
 
 
 def to_arc(message: ChatMessage) -> Message:
@@ -90,8 +73,8 @@ def to_arc(message: ChatMessage) -> Message:
         role=role,
         content=_content_of(message.blocks),
         tool_calls=_calls_of(message, role),
-        tool_call_id=_text(kwargs, "tool_call_id", "call_id") if role is Role.TOOL else None,
-        name=_text(kwargs, "name"),
+        tool_call_id=text_of(kwargs, "tool_call_id", "call_id") if role is Role.TOOL else None,
+        name=text_of(kwargs, "name"),
         metadata={ARC_MARK: "memory"} if own else {},
     )
     if _rebuilt(result) == message:
@@ -125,76 +108,7 @@ def _content_of(blocks: Iterable[BaseContentBlock]) -> str | tuple[ContentPart, 
         return None
     if len(shown) == 1 and isinstance(shown[0], TextBlock):
         return shown[0].text
-    return tuple(part for block in shown for part in _parts_of(block))
-
-
-def _parts_of(block: BaseContentBlock) -> Iterable[ContentPart]:
-    """What a block says; cited content is unpacked, so that the other framework's model reads it too."""
-    match block:
-        case TextBlock():
-            yield ContentPart("text", text=block.text)
-        case ImageBlock():
-            extra = _without_none(detail=block.detail)
-            yield _media("image", block.image, block.url, mime_type=block.image_mimetype, extra=extra)
-        case AudioBlock():
-            mime_type = f"audio/{block.format}" if block.format else None
-            yield _media("audio", block.audio, block.url, mime_type=mime_type)
-        case VideoBlock():
-            extra = _without_none(detail=block.detail, fps=block.fps)
-            yield _media("file", block.video, block.url, mime_type=block.video_mimetype or "video/mp4", extra=extra)
-        case DocumentBlock():
-            name = None if block.title == _UNTITLED else block.title
-            yield _media("file", block.data, block.url, mime_type=block.document_mimetype, name=name)
-        case ThinkingBlock():
-            yield ContentPart("thinking", text=block.content, extra=_storable(block.additional_information))
-        case CitableBlock() | CitationBlock():
-            cited = block.content if isinstance(block, CitableBlock) else [block.cited_content]
-            for inner in cited:
-                yield from _parts_of(inner)
-        case _:
-            yield ContentPart("opaque", name=str(getattr(block, "block_type", type(block).__name__)))
-
-
-def _media(
-    kind: PartType,
-    data: object,
-    url: object,
-    *,
-    mime_type: str | None,
-    name: str | None = None,
-    extra: Mapping[str, Any] | None = None,
-) -> ContentPart:
-    address = None if url is None else str(url)
-    encoded = _base64_text(data) if isinstance(data, bytes) else None
-    if address is not None and (inline := _DATA_URL.fullmatch(address)):
-        address = None  # bytes of the block's own win, as they do in LlamaIndex
-        if encoded is None:
-            encoded, mime_type = inline[2], mime_type or inline[1] or None
-    return ContentPart(kind, url=address, data=encoded, mime_type=mime_type, name=name, extra=extra or {})
-
-
-def _base64_text(data: bytes) -> str:
-    """LlamaIndex keeps bytes as base64 already, unless they were assigned after construction."""
-    try:
-        base64.b64decode(data, validate=True)
-    except binascii.Error:
-        data = base64.b64encode(data)
-    return data.decode("ascii")
-
-
-def _without_none(**values: object) -> dict[str, object]:
-    return {key: value for key, value in values.items() if value is not None}
-
-
-def _storable(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A deep copy of what plain storage takes; the rest is in the origin only."""
-    kept = {}
-    for key, value in values.items():
-        try:
-            kept[key] = loads(dumps(value, field=key))
-        except InvalidInputError:
-            continue
-    return kept
+    return tuple(part for block in shown for part in parts_of(block))
 
 
 def _calls_of(message: ChatMessage, role: Role) -> tuple[ToolCall, ...]:
@@ -213,11 +127,11 @@ def _legacy_call(call: object) -> ToolCall | None:
     """A call as OpenAI's two APIs, Anthropic's or `ToolSelection` word it, as dictionary or model; else `None`."""
     fields = _fields(call)
     body = _fields(fields.get("function")) or fields
-    name = _text(body, "name", "tool_name")
+    name = text_of(body, "name", "tool_name")
     if name is None:
         return None
     given: object = next((body[key] for key in ("arguments", "tool_kwargs", "input") if body.get(key)), {})
-    call_id = _text(fields, "call_id", "id", "tool_id")
+    call_id = text_of(fields, "call_id", "id", "tool_id")
     return ToolCall(name, _arguments(given, "message.additional_kwargs.tool_calls"), call_id)
 
 
@@ -246,11 +160,6 @@ def _arguments(given: object, field: str) -> Mapping[str, Any] | str:
     return arguments
 
 
-def _text(values: Mapping[str, Any], *keys: str) -> str | None:
-    """The first of these that is there as text."""
-    return next((values[key] for key in keys if isinstance(values.get(key), str)), None)
-
-
 # --- to LlamaIndex --------------------------------------------------------------------------------------------------
 
 
@@ -260,12 +169,12 @@ def _rebuilt(message: Message) -> ChatMessage:
     if isinstance(message.content, str):
         blocks.append(TextBlock.model_construct(text=message.content))
     else:
-        blocks.extend(block for block in map(_block_of, message.content or ()) if block is not None)
+        blocks.extend(block for block in map(block_of, message.content or ()) if block is not None)
     blocks.extend(
-        ToolCallBlock.model_construct(tool_call_id=call.id, tool_name=call.name, tool_kwargs=_fresh(call.arguments))
+        ToolCallBlock.model_construct(tool_call_id=call.id, tool_name=call.name, tool_kwargs=fresh(call.arguments))
         for call in message.tool_calls
     )
-    kwargs = _without_none(tool_call_id=message.tool_call_id, name=message.name)
+    kwargs = without_none(tool_call_id=message.tool_call_id, name=message.name)
     return ChatMessage.model_construct(role=MessageRole(message.role), additional_kwargs=kwargs, blocks=blocks)
 
 
@@ -273,7 +182,7 @@ def _with_ids_of(message: Message, exact: ChatMessage) -> ChatMessage:
     """Put arc's call ids into a fresh message, in its blocks and in `additional_kwargs`."""
     kwargs = exact.additional_kwargs
     if message.role is Role.TOOL:
-        old, new = [_text(kwargs, "tool_call_id", "call_id")], [message.tool_call_id]
+        old, new = [text_of(kwargs, "tool_call_id", "call_id")], [message.tool_call_id]
     else:
         old, new = [call.id for call in _calls_of(exact, message.role)], [call.id for call in message.tool_calls]
     if old == new or len(old) != len(new):
@@ -293,51 +202,26 @@ def _with_ids_of(message: Message, exact: ChatMessage) -> ChatMessage:
     return exact
 
 
-def _block_of(part: ContentPart) -> BaseContentBlock | None:
-    if part.type == "text":
-        return TextBlock.model_construct(text=part.text)
-    if part.type == "opaque":
-        text = part.text or _text(part.extra, "text")
-        return TextBlock.model_construct(text=text) if text else None
-    if part.type == "thinking":
-        return ThinkingBlock.model_construct(content=part.text, additional_information=_fresh(part.extra))
-    if part.url is None and part.data is None:
-        return None
-    return _media_block(part, None if part.data is None else part.data.encode(errors="surrogatepass"))
+# --- exactly ----------------------------------------------------------------------------------------------------------
+# Not by `model_dump` and `model_validate`: those encode bytes as they please, look for files, guess mime types and drop
+# what a subclass adds.
 
 
-def _media_block(part: ContentPart, data: bytes | None) -> BaseContentBlock:
-    mime_type, detail = part.mime_type, _text(part.extra, "detail")
-    family, _, subtype = (mime_type or "").partition("/")
-    if part.type == "image":
-        return ImageBlock.model_construct(image=data, url=_url(part.url), image_mimetype=mime_type, detail=detail)
-    if part.type == "audio":
-        audio_format = _AUDIO_FORMATS.get(subtype, subtype) or None
-        return AudioBlock.model_construct(audio=data, url=_url(part.url), format=audio_format)
-    if family == "video":
-        fps = part.extra.get("fps")
-        return VideoBlock.model_construct(
-            video=data,
-            url=_url(part.url),
-            video_mimetype=mime_type,
-            detail=detail,
-            fps=fps if isinstance(fps, int) else None,
-        )
-    return DocumentBlock.model_construct(
-        data=data, url=part.url, title=part.name or _UNTITLED, document_mimetype=mime_type
-    )
+def to_exact(message: ChatMessage) -> str:
+    """The text from which `from_exact` makes an equal message.
+
+    - Takes bytes, paths, addresses, enumerations and pydantic objects (a provider's tool calls) wherever they are.
+
+    Raises:
+        InvalidInputError: It holds something else that has no reversible form, an open stream for instance.
+    """
+    return dumps(message, field="message", extensions=OBJECTS)
 
 
-def _url(text: str | None) -> AnyUrl | str | None:
-    """The address as LlamaIndex holds it, unless parsing would change it or refuse it."""
-    if text is None:
-        return None
+def from_exact(text: str) -> ChatMessage | None:
+    """A fresh message from that text; `None` if one of its classes isn't loaded in this process."""
     try:
-        url = AnyUrl(text)
-    except ValueError:
-        return text
-    return url if str(url) == text else text
-
-
-def _fresh(value: Mapping[str, Any] | str) -> dict[str, Any] | str:
-    return value if isinstance(value, str) else deepcopy(dict(value))
+        message = loads(text, extensions=OBJECTS)
+    except LookupError:
+        return None
+    return message if isinstance(message, ChatMessage) else None

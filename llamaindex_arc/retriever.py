@@ -13,6 +13,7 @@ from arc_common.protocols import Retriever
 from arc_common.retrieval.fusion import score_fusion
 from arc_common.retrieval.index import HybridIndex, SearchMode
 from llamaindex_arc.documents import to_node
+from llamaindex_arc.engine import checked_engine
 from llamaindex_arc.filters import to_filter
 
 try:
@@ -72,8 +73,8 @@ class ArcRetriever(BaseRetriever):
     ) -> None:
         if (index is None) == (engine is None):
             raise InvalidInputError("index", index, "an index (or another source) or else an engine, exactly one")
-        if engine is not None and not isinstance(engine, ContextEngine):
-            raise InvalidInputError("engine", engine, "a ContextEngine; open_engine(url) opens one")
+        if engine is not None:
+            checked_engine(engine)
         if index is not None and not isinstance(index, HybridIndex | Retriever):
             raise InvalidInputError("index", index, "a HybridIndex, an engine's documents, or a Retriever")
         if type(similarity_top_k) is not int or similarity_top_k < 1:

@@ -12,11 +12,10 @@ from typing import Any, ClassVar, NoReturn, Self, TypedDict, Unpack
 
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.engine.session import Session
-from arc_common.exceptions import InvalidInputError, MissingDependencyError, StoreError
+from arc_common.exceptions import MissingDependencyError, StoreError
 from arc_common.messages import Message
-from llamaindex_arc._exact import to_exact
-from llamaindex_arc.engine import open_engine
-from llamaindex_arc.messages import to_arc
+from llamaindex_arc.engine import checked_engine, open_engine
+from llamaindex_arc.messages import to_arc, to_exact
 from llamaindex_arc.template_fields import without_fields
 
 try:
@@ -60,9 +59,7 @@ class SessionBlock(BaseMemoryBlock[str]):
     _unsaved: dict[str, tuple[Message, ...]] = PrivateAttr(default_factory=dict)
 
     def __init__(self, engine: ContextEngine | None, *, name: str, **given: Unpack[BlockOptions]) -> None:
-        if engine is not None and not isinstance(engine, ContextEngine):
-            raise InvalidInputError("engine", engine, "a ContextEngine; open_engine(url) opens one")
-        opened = engine or open_engine()
+        opened = open_engine() if engine is None else checked_engine(engine)
         opened.session("any", caller_id=given.get("caller_id", "default"), user_id=given.get("user_id"))
         fields: dict[str, Any] = {"name": name, **given}
         super().__init__(**fields)
