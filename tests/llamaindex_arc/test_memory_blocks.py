@@ -230,7 +230,7 @@ def test_memories_keep_within_their_numbers() -> None:
     """The best stay; shortened, the last goes first."""
     cases = [({}, 60, (1, 2, 3, 4)), ({"enabled": False}, 800, (0,)), ({"top_k": 1}, 800, (1,)), ({}, 5, (0,))]
     for memory, tokens, expected in cases:
-        with open_engine(settings=ArcSettings(memory=memory, budget={"memory": tokens})) as engine:
+        with open_engine(settings=ArcSettings(memory=memory, budget={"recalled": tokens})) as engine:
             for n in range(5):
                 engine.memories(user_id="ann").add(f"The code of locker {n} in hall {n * n} is {n}77{n}.")
             block = ArcLongTermBlock(engine, user_id="ann")
