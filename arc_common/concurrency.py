@@ -29,10 +29,7 @@ _beginnings: "WeakKeyDictionary[Any, Callable[[Any], None]]" = WeakKeyDictionary
 
 
 def begin_in_each_process(begin: Callable[[], None]) -> None:
-    """Call a method that makes an object's locks, threads and caches, now and in each forked child.
-
-    A child has none of its parent's other threads, and a lock that one of them held would never be released.
-    """
+    """Call a method that makes an object's locks, threads and caches, now and in each forked child."""
     method: Any = begin
     begin()
     _beginnings[method.__self__] = method.__func__
@@ -47,22 +44,7 @@ os.register_at_fork(after_in_child=_begin_in_child)
 
 
 class BackgroundQueue(Generic[K]):
-    """Runs one function for keys, soon and not on the caller's thread.
-
-    - Coalesced: a key that waits is not added again; one that is being worked on is worked on once more afterwards.
-      Work begins `settle` seconds after it was scheduled, or at once if somebody waits for it, so that a burst of
-      calls leads to one piece of work.
-    - At most one thread works on a key at a time.
-    - Needs no event loop. A forked child begins with an empty queue and threads of its own.
-    - What the function raises is logged and counted by `on_error`; it never reaches whoever scheduled. Neither does it
-      that no thread can be started: the key is then dropped.
-
-    Args:
-        work: Called with a key; asks `stopping` between its steps.
-        threads: How many at most.
-        on_error: Called with what `work` raised.
-        settle: Seconds between scheduling and work.
-    """
+    """Runs one function for keys, soon and not on the caller's thread."""
 
     def __init__(
         self,
@@ -175,19 +157,7 @@ _PAUSE = 0.001
 
 
 class ReplyPriority:
-    """Knows which threads are at a reply, and lets background work wait for them between two steps.
-
-    A thread that computes keeps the interpreter for 5 ms, and a reply hands it over at each statement: beside such a
-    thread, reading the state of a session took 15 ms in place of 0.2 (p90). Steps of two milliseconds bound that.
-
-    - It takes no locks and changes nothing of the interpreter.
-    - Work waits for the replies under way, 20 ms at most. It does not wait for replies that begin meanwhile, so that
-      replies one after another don't stop it.
-    - A forked child begins with no replies.
-
-    Args:
-        sleep: Waits so many seconds.
-    """
+    """Knows which threads are at a reply, and lets background work wait for them between two steps."""
 
     def __init__(self, *, sleep: Callable[[float], None] = time.sleep) -> None:
         self._sleep = sleep
@@ -242,10 +212,7 @@ waiting_for_background = _priority.waiting
 
 
 def give_way() -> None:
-    """Within a queue's work: wait while others reply, each time it has computed for two milliseconds.
-
-    Does nothing on other threads.
-    """
+    """Within a queue's work: wait while others reply, each time it has computed for two milliseconds."""
     if getattr(_background, "is_working", False) and time.thread_time() > _background.until:
         _priority.give_way()
         _background.until = time.thread_time() + _STEP_SECONDS
@@ -286,17 +253,7 @@ _POLL_SECONDS = 0.001
 
 
 class ForkGate:
-    """Surrounds a store's operations (`with gate.operation():`), so that a fork happens between them and not within.
-
-    - A fork in any thread waits for the operations under way; later ones wait for the fork. No lock is held by a
-      thread that the child does not have.
-    - `before` runs when nothing is under way, in the parent; `in_child` runs in the child, before anything else.
-    - Entering and leaving hold no lock, so an interrupt leaves none behind.
-
-    Args:
-        before: Gives up what must not be there at the fork.
-        in_child: Gives up what the child must not share with its parent.
-    """
+    """Surrounds a store's operations (`with gate.operation():`), so that a fork happens between them and not within."""
 
     def __init__(self, *, before: Callable[[], None], in_child: Callable[[], None]) -> None:
         self._before = before
@@ -391,16 +348,7 @@ def started(call: Callable[[], T], *, name: str) -> "Future[T]":
 
 
 class Workers:
-    """A pool of threads, started at first use.
-
-    - Context variables are those of the caller.
-    - Works from any number of event loops, and in a forked child (which starts threads of its own).
-    - Work that was handed in is done, also when whoever waits for it is cancelled: a save is never half wanted.
-
-    Args:
-        threads: How many at most.
-        name: What the threads are called.
-    """
+    """A pool of threads, started at first use."""
 
     def __init__(self, threads: int, *, name: str) -> None:
         self._threads = threads

@@ -30,12 +30,7 @@ def sounds_secret(name: str) -> bool:
 
 
 def hide_password(url: str) -> str:
-    """The URL as it may be shown: its password, and each query parameter named like a secret, replaced by `***`.
-
-    - Works on malformed URLs too, and rather hides too much: text without a scheme is hidden whole if it has an `@` or
-      a word like "password" in it.
-    - A URL without a password comes back as it is.
-    """
+    """The URL as it may be shown: its password, and each query parameter named like a secret, replaced by `***`."""
     if "://" not in url:
         return HIDDEN if "@" in url or sounds_secret(url) else url
     shown = _LOGIN.sub(r"\1***@", url, count=1)

@@ -19,16 +19,7 @@ _SHOWN_SOURCE = 120
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """A piece of what a session gathered.
-
-    Args:
-        id: Its identity within session and kind.
-        kind: What it is.
-        text: What it says.
-        source: Where it comes from, in one line: a tool's name, an address.
-        created_at: When it was gathered; `None` where that is not known.
-        metadata: JSON values. Of tool snippets also `session_id`, `memory_type` (the kind) and `chunk_index` (from 0).
-    """
+    """A piece of what a session gathered."""
 
     id: str
     kind: ArtifactKind
@@ -40,14 +31,7 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True)
 class ScoredArtifact:
-    """An artifact that is shown for a question.
-
-    Args:
-        artifact: The artifact.
-        score: How much of the question it answers, from 0 to 1.
-        excerpts: What is shown of it, in its order: verbatim sentences, but for white space.
-        score_parts: What the score was made from, and what found it.
-    """
+    """An artifact that is shown for a question."""
 
     artifact: Artifact
     score: float
@@ -115,13 +99,7 @@ class MemoryStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """Words in which a memory was said.
-
-    Args:
-        text: The words.
-        sources: The messages that say it so; empty where somebody entered it by hand.
-        said_by: Whose words these are, if they are somebody's own (`SAID_BY`).
-    """
+    """Words in which a memory was said."""
 
     text: str
     sources: tuple[MemorySource, ...] = ()
@@ -228,22 +206,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class ProposedMemory:
-    """A memory as a model, the rules or somebody by hand propose it, before it is compared with those that are there.
-
-    Args:
-        text: As a `Memory`'s, and so are `type`, `importance`, `sources`, `status` and `metadata`.
-        type: Its kind.
-        importance: From 0 to 1; what lies outside is brought inside.
-        sources: The messages that say it.
-        status: Whether it may be used.
-        valid_from: When it was said; `None` for now.
-        metadata: JSON values of the application's own.
-        reinforces: Whether saying it again makes a memory that is there more important; not so where the assistant
-            only repeats what it was told.
-        supersedes: Whether it takes the place of what users said and it contradicts; not so what the assistant alone
-            said or concluded.
-        replaces: The ids of memories that no longer hold because of it, besides those that its words contradict.
-    """
+    """A memory as a model, the rules or a person propose it, before it is compared with the stored ones."""
 
     text: str
     type: MemoryType = MemoryType.FACT
@@ -257,11 +220,7 @@ class ProposedMemory:
     replaces: tuple[str, ...] = ()
 
     def stored_as(self, memory_id: str, now: datetime) -> Memory:
-        """The memory that it becomes.
-
-        Raises:
-            InvalidInputError: A value is not acceptable.
-        """
+        """The memory that it becomes."""
         _check_values("memory.metadata", self.metadata, 0)
         return Memory(
             id=memory_id,
@@ -323,11 +282,7 @@ class MemoryOutline:
 
 
 def clamped(importance: object) -> float:
-    """An importance between 0 and 1.
-
-    Raises:
-        InvalidInputError: It is no number.
-    """
+    """An importance between 0 and 1."""
     nan = isinstance(importance, float) and math.isnan(importance)
     if nan or isinstance(importance, bool) or not isinstance(importance, int | float):
         raise InvalidInputError("memory.importance", importance, "a number from 0 to 1")

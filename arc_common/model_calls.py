@@ -16,30 +16,13 @@ from arc_common.protocols import ChatModel
 if TYPE_CHECKING:
     from arc_common.settings import ArcSettings
 
-__all__ = ["GuardedChatModel"]
-
 
 class _LeftAloneError(ModelCallError):
     """The model failed too often, and is not asked for a while."""
 
 
 class GuardedChatModel:
-    """A chat model whose calls end: with its answer, or with one kind of error.
-
-    - A call that takes longer than `timeout_seconds` is given up. Its thread can't be stopped; what it returns later is
-      thrown away.
-    - What fails is tried again, with growing pauses, up to `attempts` calls.
-    - After `breaker_failures` failures in a row the model is left alone for `breaker_reset_seconds`: calls then fail at
-      once. Share one object for one model, so that all who use it know.
-    - Calls run side by side from any number of threads.
-
-    Args:
-        model: The model.
-        settings: The settings (`model_calls`).
-        observer: Receives the counts `<name>.calls`, `.errors` and `.refused`, and the time of each call.
-        name: What the calls are for, in those counts.
-        pause_seconds: Before the second attempt; doubled for each further one, at most eight times it.
-    """
+    """A chat model whose calls end: with its answer, or with one kind of error."""
 
     def __init__(
         self,
@@ -71,11 +54,7 @@ class GuardedChatModel:
         ).on(_is_worth_another_try)
 
     def complete(self, messages: Sequence[Message]) -> str:
-        """The model's answer.
-
-        Raises:
-            ModelCallError: It could not be asked, failed each time, or did not answer in time.
-        """
+        """The model's answer."""
         return self._retrying(self._attempt, messages)
 
     def _attempt(self, messages: Sequence[Message]) -> str:

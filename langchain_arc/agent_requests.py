@@ -24,19 +24,10 @@ try:
 except ImportError as error:
     raise MissingDependencyError("ArcMemoryMiddleware", package="langchain", extra="agents") from error
 
-__all__ = ["Parts", "budget_of", "fitted", "parts_of", "shown"]
-
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a request shows a model.
-
-    Args:
-        instructions: The agent's system message, and those at the start of its messages, as one: providers want one.
-        messages: The messages behind them.
-        tools: The tools' schemas in OpenAI form, those of structured answers among them.
-        response_format: The answer's schema, where the provider takes one.
-    """
+    """What a request shows a model."""
 
     instructions: SystemMessage | None
     messages: list[BaseMessage]
@@ -81,11 +72,7 @@ def shown(request: ModelRequest[Any], parts: Parts, messages: Sequence[Message])
 def fitted(
     request: ModelRequest[Any], parts: Parts, *, budget: TokenBudget, counter: TokenCounter
 ) -> ModelRequest[Any]:
-    """The request with as many of its own messages as fit; its instructions stay as they are.
-
-    Raises:
-        BudgetExceededError: Instructions, schemas and the user's message alone don't fit.
-    """
+    """The request with as many of its own messages as fit; its instructions stay as they are."""
     schemas = tools_tokens(counter, parts.tools) + schema_tokens(counter, parts.response_format)
     room = max(budget.counted_by(counter).input_tokens - corrected(counter, schemas), 0)
     first = [parts.instructions] if parts.instructions else []

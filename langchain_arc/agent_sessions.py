@@ -18,8 +18,6 @@ try:
 except ImportError as error:
     raise MissingDependencyError("ArcMemoryMiddleware", package="langchain-core", extra="langchain") from error
 
-__all__ = ["save_state", "window_until"]
-
 _CHUNK = 32
 """So many of a state's newest messages are looked up at first; those before them only if none of these is stored."""
 
@@ -28,22 +26,7 @@ _LOOK_BACK = 256
 
 
 def save_state(session: Session, messages: Sequence[BaseMessage], answer: Sequence[BaseMessage] = ()) -> str | None:
-    """Store what of a state is new, and what a model has just answered to it; the newest message's stored id.
-
-    - Reads the newest messages only, as long as one of them is stored.
-    - An answer is new whatever its id: caches and scripted models hand one message out again. It loses an id that is
-      stored already, and gets another.
-
-    Args:
-        session: The conversation.
-        messages: The state's messages, oldest first, without the instructions at its start.
-        answer: The model's answer, if there is one.
-
-    Raises:
-        InvalidInputError: A message can't be stored. Nothing was written.
-        SessionNotFoundError: The session belongs to another user.
-        StoreError: The store failed. Nothing was written.
-    """
+    """Store what of a state is new, and what a model has just answered to it; the newest message's stored id."""
     own = said(messages)
     state, names, stored = _looked_up(session, own, [message.id for message in answer if message.id])
     converted = [stored_form(message) for message in state]
@@ -67,26 +50,7 @@ def window_until(
     response_format: Mapping[str, Any] | None,
     budget: TokenBudget,
 ) -> ContextWindow | None:
-    """The request's window, which ends with the newest message of the state that is to be answered.
-
-    The session may hold messages behind it: of a run beside this one, or of the answer that a run from an earlier
-    checkpoint replaces. Then the messages up to it are fitted, without facts and summaries, which may be of later ones.
-
-    Args:
-        newest: The id of the message that the window ends with.
-        session: The conversation.
-        system_prompt: The agent's instructions.
-        tools: The tools' schemas in OpenAI form.
-        response_format: The answer's schema.
-        budget: What the request may cost.
-
-    Returns:
-        `None` if the user's message lies too far back to be found in the session.
-
-    Raises:
-        BudgetExceededError: Instructions, schemas and the user's message alone don't fit.
-        StoreError: The store failed.
-    """
+    """The request's window, which ends with the newest message of the state that is to be answered."""
     context = partial(
         session.context, system_prompt=system_prompt, tools=tools, response_format=response_format, budget=budget
     )

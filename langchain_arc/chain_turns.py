@@ -23,8 +23,6 @@ try:
 except ImportError as error:
     raise MissingDependencyError("with_arc_memory", package="langchain-core", extra="langchain") from error
 
-__all__ = ["CUT_SHORT", "ChainTurn", "TurnOptions"]
-
 _log = logging.getLogger("arc.chains")
 
 CUT_SHORT = (GeneratorExit, KeyboardInterrupt, asyncio.CancelledError)
@@ -49,13 +47,7 @@ class TurnOptions:
 
 
 class ChainTurn:
-    """One turn: `begin`, then one of `end`, `fail` and `cut_short`. Blocks; use it from one thread at a time.
-
-    Args:
-        session: The conversation.
-        options: How it is stored and shown.
-        engine: The session's; it says what a request may cost.
-    """
+    """One turn: `begin`, then one of `end`, `fail` and `cut_short`."""
 
     def __init__(self, session: Session, options: TurnOptions, engine: ContextEngine) -> None:
         self._session = session
@@ -67,14 +59,7 @@ class ChainTurn:
         self._written: Any = _NOTHING
 
     def begin(self, value: Any) -> Any:
-        """Store the user's messages; what the chain is given, with the conversation so far.
-
-        Raises:
-            BudgetExceededError: The input alone is larger than a request may be; nothing is stored.
-            InvalidInputError: The input holds no messages, or one that can't be stored.
-            SessionNotFoundError: The session belongs to another user.
-            StoreError: The store failed, and that is to be raised.
-        """
+        """Store the user's messages; what the chain is given, with the conversation so far."""
         options = self._options
         given = input_messages(picked(value, options.input_key, field="input", usual=("input",)))
         instructions, said = split_instructions(given)
@@ -107,11 +92,7 @@ class ChainTurn:
         return None if self._written is _NOTHING else self._written
 
     def end(self, output: Any) -> None:
-        """Store the answer. That it could not be stored is reported and not raised.
-
-        Raises:
-            InvalidInputError: The output holds no messages.
-        """
+        """Store the answer."""
         if self._written is not _NOTHING or output is not None:
             self._store(self._answer(output))
 

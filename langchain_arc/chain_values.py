@@ -16,25 +16,13 @@ try:
 except ImportError as error:
     raise MissingDependencyError("langchain_arc", package="langchain-core", extra="langchain") from error
 
-__all__ = ["SessionSource", "input_messages", "output_messages", "picked"]
-
 _NAMES = ("session_id", "user_id", "caller_id", "account_id")
 _FORMS = "text, a message, a list of messages, or a dictionary with one of these under a key"
 
 
 @dataclass(frozen=True, slots=True)
 class SessionSource:
-    """Finds the session of a run.
-
-    Args:
-        engine: Keeps it.
-        session_id: Its id where the configuration names none.
-        user_id: Its user where the configuration names none.
-        caller_id: The application that it belongs to.
-        account_id: The account that it is noted under.
-        specs: Which keys of `config["configurable"]` name it; by default `session_id`.
-        get_session: Makes it from these keys, by name; by default the engine does.
-    """
+    """Finds the session of a run."""
 
     engine: ContextEngine
     session_id: str | None = None
@@ -74,11 +62,7 @@ class SessionSource:
         ]
 
     def session(self, config: RunnableConfig | None) -> Session:
-        """The run's session. Does no I/O.
-
-        Raises:
-            InvalidInputError: The configuration lacks a key, or what it names is no id.
-        """
+        """The run's session."""
         configurable: Mapping[str, Any] = (config or {}).get("configurable") or {}
         names = {spec.id: configurable[spec.id] for spec in self.fields if spec.id in configurable}
         if self.session_id is not None:
@@ -95,11 +79,7 @@ class SessionSource:
 
 
 def picked(value: Any, key: str | None, *, field: str, usual: Sequence[str]) -> Any:
-    """What a chain's dictionary holds under a key: the one given, the only one, or a usual one; others as they are.
-
-    Raises:
-        InvalidInputError: The dictionary has no such key.
-    """
+    """What a chain's dictionary holds under a key: the one given, the only one, or a usual one; others as they are."""
     if not isinstance(value, Mapping):
         return value
     if key is None:
@@ -110,22 +90,14 @@ def picked(value: Any, key: str | None, *, field: str, usual: Sequence[str]) -> 
 
 
 def input_messages(value: Any, *, field: str = "input") -> list[BaseMessage]:
-    """What a user said, as messages: text is a human message.
-
-    Raises:
-        InvalidInputError: It is something else.
-    """
+    """What a user said, as messages: text is a human message."""
     if isinstance(value, str):
         return [HumanMessage(value)]
     return _messages(value, field)
 
 
 def output_messages(value: Any, *, field: str = "output") -> list[BaseMessage]:
-    """What a chain answered, as messages: text is an AI message.
-
-    Raises:
-        InvalidInputError: It is something else.
-    """
+    """What a chain answered, as messages: text is an AI message."""
     if isinstance(value, str):
         return [AIMessage(value)]
     return _messages(value, field)

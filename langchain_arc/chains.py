@@ -19,8 +19,6 @@ try:
 except ImportError as error:
     raise MissingDependencyError("with_arc_memory", package="langchain-core", extra="langchain") from error
 
-__all__ = ["with_arc_memory"]
-
 
 def with_arc_memory(
     runnable: Runnable[Any, Any] | Callable[..., Any],

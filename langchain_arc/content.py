@@ -1,8 +1,4 @@
-"""The blocks of a LangChain message's content as arc's parts, and back.
-
-Read are LangChain's standard blocks, those of its v0, and those of OpenAI and Anthropic; written are the standard
-ones. A block that arc does not know is carried whole.
-"""
+"""The blocks of a LangChain message's content as arc's parts, and back."""
 
 import base64
 import re
@@ -12,8 +8,6 @@ from typing import Any
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import ContentPart, PartType
 from arc_common.serialization import dumps, loads
-
-__all__ = ["block_of", "part_of", "storable_copy"]
 
 _DATA_URL = re.compile(r"data:([^;,]*)(?:;[^;,]*)*?;base64,(.*)", re.DOTALL)
 _NAME_KEYS = ("filename", "title", "name")
@@ -25,20 +19,12 @@ Reader = Callable[[Block, str], ContentPart | None]
 
 
 def storable_copy(value: Any, field: str) -> Any:
-    """A deep copy of a value that a store can hold.
-
-    Raises:
-        InvalidInputError: No store can; the error's field is the path to what is in the way.
-    """
+    """A deep copy of a value that a store can hold."""
     return loads(dumps(value, field=field))
 
 
 def part_of(block: str | Block, field: str) -> ContentPart:
-    """A content block as arc's part; one that it doesn't know becomes an opaque part with the whole block.
-
-    Raises:
-        InvalidInputError: The block is none, or it holds what can't be stored; the error's field starts with `field`.
-    """
+    """A content block as arc's part; one that it doesn't know becomes an opaque part with the whole block."""
     if isinstance(block, str):
         return ContentPart("text", text=block)
     if not isinstance(block, Mapping):

@@ -16,8 +16,6 @@ try:
 except ImportError as error:
     raise MissingDependencyError("LangChain's half of the demo", package="langchain-core", extra="langchain") from error
 
-__all__ = ["register"]
-
 _MODELS = {
     "openai": ("langchain_openai", "ChatOpenAI", "langchain-openai"),
     "anthropic": ("langchain_anthropic", "ChatAnthropic", "langchain-anthropic"),

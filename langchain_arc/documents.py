@@ -12,8 +12,6 @@ try:
 except ImportError as error:
     raise MissingDependencyError("langchain_arc.documents", package="langchain-core", extra="langchain") from error
 
-__all__ = ["document_from_arc", "document_to_arc", "known_parts", "known_score", "score_metadata", "scored_from_arc"]
-
 SCORE = "relevance_score"
 """The metadata key under which LangChain's rerankers note a score."""
 
@@ -23,13 +21,7 @@ _SOURCE = "source"
 
 
 def document_to_arc(document: LangChainDocument) -> Document:
-    """A LangChain document as arc's; `document_from_arc` gives it back as it was.
-
-    The source is what the metadata name as "source", if that is text; it stays in the metadata too.
-
-    Raises:
-        InvalidInputError: It is no LangChain document.
-    """
+    """A LangChain document as arc's; `document_from_arc` gives it back as it was."""
     if not isinstance(document, LangChainDocument):
         raise InvalidInputError("document", document, "a LangChain Document")
     source = document.metadata.get(_SOURCE)
@@ -39,10 +31,7 @@ def document_to_arc(document: LangChainDocument) -> Document:
 
 
 def document_from_arc(document: Document) -> LangChainDocument:
-    """An arc document as LangChain's, with metadata of its own: changing them changes nothing of arc's.
-
-    A source that the metadata don't name becomes `metadata["source"]`.
-    """
+    """An arc document as LangChain's, with metadata of its own: changing them changes nothing of arc's."""
     metadata = deepcopy(dict(document.metadata))
     if document.source is not None:
         metadata.setdefault(_SOURCE, document.source)

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from arc_common.settings import ArcSettings
 
-__all__ = ["checked_engine", "open_engine"]
-
 
 def open_engine(
     url: "str | Engine | None" = None,
@@ -81,22 +79,14 @@ def open_engine(
 
 
 def checked_engine(engine: object) -> ContextEngine:
-    """The engine, if it is one.
-
-    Raises:
-        InvalidInputError: It isn't.
-    """
+    """The engine, if it is one."""
     if not isinstance(engine, ContextEngine):
         raise InvalidInputError("engine", engine, "a ContextEngine: langchain_arc.open_engine() makes one")
     return engine
 
 
 class _NamedChatModel:
-    """The chat model of a name, made at its first call: that imports a provider's package and reads its keys.
-
-    Raises:
-        MissingDependencyError: `langchain`, which makes models by name, is not installed.
-    """
+    """The chat model of a name, made at its first call: that imports a provider's package and reads its keys."""
 
     def __init__(self, name: str) -> None:
         if find_spec("langchain") is None:

@@ -13,8 +13,6 @@ try:
 except ImportError as error:
     raise MissingDependencyError("langchain_arc.filters", package="langchain-core", extra="langchain") from error
 
-__all__ = ["FilterStyle", "Translator", "style_of", "translator_of"]
-
 FilterStyle: TypeAlias = Literal["arc", "equality", "function", "operators", "operators with $exists"]
 """How a store takes filters.
 
@@ -49,13 +47,7 @@ def style_of(source: VectorStore | BaseRetriever) -> FilterStyle | None:
 
 
 def translator_of(style: FilterStyle | Translator) -> Translator:
-    """What translates filters into a style.
-
-    The translator raises `InvalidInputError` for what the style has no words for; nothing is left out.
-
-    Raises:
-        InvalidInputError: There is no such style.
-    """
+    """What translates filters into a style."""
     match style:
         case "arc":
             return lambda filters: filters

@@ -40,8 +40,6 @@ try:
 except ImportError as error:
     raise MissingDependencyError("langchain_arc.fit_messages", package="langchain-core", extra="langchain") from error
 
-__all__ = ["TokenCounting", "arc_tokens", "fit_messages", "fitted_to"]
-
 TokenCounting: TypeAlias = (
     TokenCounter
     | Callable[[list[BaseMessage]], int]
@@ -113,11 +111,7 @@ def fit_messages(
 
 
 def fitted_to(room: int, messages: Messages, *, counter: TokenCounter) -> list[BaseMessage]:
-    """Return the newest messages that fit into so many tokens, from which the counter's error was taken already.
-
-    Raises:
-        BudgetExceededError: The system messages and the newest user message alone don't fit.
-    """
+    """Return the newest messages that fit into so many tokens, from which the counter's error was taken already."""
     return _fitted(messages, max_tokens=room, count=partial(arc_tokens, counter))
 
 
@@ -196,11 +190,7 @@ def _shape(message: BaseMessage, name: str) -> Message:
 
 
 def _plain(message: BaseMessage) -> Message:
-    """The message without whatever can't be stored.
-
-    Raises:
-        InvalidInputError: It is no message at all.
-    """
+    """The message without whatever can't be stored."""
     bare = message.model_copy(update={"content": message.text, "additional_kwargs": {}, "response_metadata": {}})
     if isinstance(bare, ToolMessage):
         bare = bare.model_copy(update={"artifact": None})
@@ -221,11 +211,7 @@ def _shown(shape: Message, given: Sequence[BaseMessage], shapes: Sequence[Messag
 
 
 def _counting(token_counter: TokenCounting) -> _Count:
-    """The counter as a function over a list of messages.
-
-    Raises:
-        InvalidInputError: It is none.
-    """
+    """The counter as a function over a list of messages."""
     if isinstance(token_counter, BaseLanguageModel):
         return token_counter.get_num_tokens_from_messages
     if isinstance(token_counter, TokenCounter):

@@ -17,8 +17,6 @@ try:
 except ImportError as error:
     raise MissingDependencyError("ArcChatMessageHistory", package="langchain-core", extra="langchain") from error
 
-__all__ = ["ArcChatMessageHistory"]
-
 
 class ArcChatMessageHistory(BaseChatMessageHistory):
     """One session of an engine as a chat message history, for `RunnableWithMessageHistory` and for direct use.

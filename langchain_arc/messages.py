@@ -31,8 +31,6 @@ try:
 except ImportError as error:
     raise MissingDependencyError("langchain_arc", package="langchain-core", extra="langchain") from error
 
-__all__ = ["from_arc", "to_arc", "with_ids_of"]
-
 _FORMAT = "langchain"
 
 _ROLES: dict[type[BaseMessage], Role] = {

@@ -22,8 +22,6 @@ try:
 except ImportError as error:
     raise MissingDependencyError("ArcMemoryMiddleware", package="langchain", extra="agents") from error
 
-__all__ = ["ArcMemoryMiddleware"]
-
 _log = logging.getLogger("arc.middleware")
 
 _NESTED = "|"
@@ -127,11 +125,7 @@ class ArcMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         await asyncio.to_thread(self.after_agent, state, runtime)
 
     def _session(self, runtime: Runtime[Any] | None) -> Session:
-        """The run's conversation; one without an id where nothing is to be stored.
-
-        Raises:
-            InvalidInputError: Nothing says which conversation it is.
-        """
+        """The run's conversation; one without an id where nothing is to be stored."""
         session_id, nested = _run_of(runtime)
         if self._session_id is not None:
             session_id = _named(self._session_id, runtime)
@@ -189,11 +183,7 @@ class ArcMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         *,
         raising: bool = False,
     ) -> str | None:
-        """Store what is new; the newest message's stored id, or `None` if it is not stored.
-
-        What fails is reported. With `raising`, because no model was called yet, only if it is the store or a message;
-        that the session is another user's, or the engine closed, is raised.
-        """
+        """Store what is new; the newest message's stored id, or `None` if it is not stored."""
         if session.id is None or not (messages or answer):
             return None
         try:

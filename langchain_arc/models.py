@@ -20,8 +20,6 @@ try:
 except ImportError as error:
     raise MissingDependencyError("langchain_arc.models", package="langchain-core", extra="langchain") from error
 
-__all__ = ["ArcChatModel", "LangChainChatModel", "LangChainEmbedder"]
-
 _HIDDEN_FROM_STREAMS: RunnableConfig = {"run_name": "arc", "tags": ["nostream"]}
 """LangGraph streams the tokens of every model call inside a node, except those of runs with this tag."""
 

@@ -6,25 +6,11 @@ from dataclasses import replace
 from arc_common.messages import Message, Role, same_content
 from langchain_arc.messages import from_arc, to_arc
 
-__all__ = ["new_messages", "taken_meanwhile"]
-
 _ANSWERING = (Role.ASSISTANT, Role.TOOL)
 
 
 def new_messages(batch: Sequence[Message], known: Mapping[str, Message | None]) -> list[Message]:
-    """The messages of a batch that are to be stored, in their order.
-
-    - A conversation that is handed back in front of what is new (an agent returns its whole state) is passed over,
-      except for messages that were edited: they become new revisions.
-    - Input that stands before such a conversation and again behind it (so `RunnableWithMessageHistory` saves an agent's
-      turn) is taken once: the second time, when the graph has given it an id.
-    - An answer to something new is new, whatever its id: cached and scripted models hand out one message many times.
-      It loses an id that is known already, and gets another when it is stored.
-
-    Args:
-        batch: What a framework hands over, oldest first.
-        known: By id, the messages that are stored, and `None` for those that only were when the conversation was read.
-    """
+    """The messages of a batch that are to be stored, in their order."""
     messages = _without_doubled_input(batch, known)
     end = 1 + max((i for i, it in enumerate(messages) if it.role is Role.USER and it.id in known), default=-1)
     while end < len(messages) and messages[end].id in known:
@@ -39,13 +25,7 @@ def new_messages(batch: Sequence[Message], known: Mapping[str, Message | None]) 
 
 
 def taken_meanwhile(given: Sequence[Message], stored: Sequence[Message], known: Collection[str]) -> list[Message]:
-    """The answers that were not stored because another run stored their id at the same time, without that id.
-
-    Args:
-        given: What was appended, as `new_messages` returned it.
-        stored: What `append` returned for it: one time for all that is new, an older one for what was there.
-        known: The ids that `new_messages` knew.
-    """
+    """The answers that were not stored because another run stored their id at the same time, without that id."""
     now = next((kept.created_at for message, kept in zip(given, stored, strict=True) if message.id is None), None)
     return [
         replace(message, id=None)

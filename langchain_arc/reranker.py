@@ -41,8 +41,6 @@ try:
 except ImportError as error:
     raise MissingDependencyError("langchain_arc.reranker", package="langchain-core", extra="langchain") from error
 
-__all__ = ["ArcDocumentCompressor", "LangChainReranker"]
-
 _SEPARATOR = "\n\n"
 """The separator that LangChain's chains put between documents."""
 
@@ -247,11 +245,7 @@ def _best_within(budget: int, texts: Sequence[str], counter: TokenCounter) -> li
 
 
 def _scores(given: object, count: int) -> list[float]:
-    """What a cross-encoder gives, as one number for each document.
-
-    Raises:
-        InvalidInputError: It is something else.
-    """
+    """What a cross-encoder gives, as one number for each document."""
     answers = list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping | Set) else []
     scores = [score for answer in answers if (score := finite_score(answer)) is not None]
     if len(scores) != len(answers) or len(scores) != count:

@@ -25,8 +25,6 @@ try:
 except ImportError as error:
     raise MissingDependencyError("ArcRetriever", package="langchain-core", extra="langchain") from error
 
-__all__ = ["ArcRetriever"]
-
 Source: TypeAlias = HybridIndex | DocumentIndex | RagPipeline | Retriever
 
 _CANDIDATES = 10

@@ -19,8 +19,6 @@ try:
 except ImportError as error:
     raise MissingDependencyError("ArcContext", package="langchain-core", extra="langchain") from error
 
-__all__ = ["ArcContext"]
-
 _QUESTIONS = ("question", "input", "query", "messages")
 
 
@@ -141,10 +139,7 @@ def _memory(window: ContextWindow) -> str:
 
 
 def _history(window: ContextWindow) -> list[BaseMessage]:
-    """The window's messages before the question; instructions that were stored stand first.
-
-    The question is among them already where a turn is stored before it is answered: `with_arc_memory` does so.
-    """
+    """The window's messages before the question; instructions that were stored stand first."""
     stored = next((section.items for section in window.sections if section.name == "system"), ())
     instructions = [SystemMessage("\n\n".join(item.text for item in stored))] if stored else []
     *earlier, question = [message for message in window.messages if message.role is not Role.SYSTEM]

@@ -8,42 +8,24 @@ from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Filter, parse_filter
 from langchain_arc.engine import checked_engine
 
-__all__ = ["MetadataFilter", "check_k", "chosen_filter", "documents_of"]
-
 MetadataFilter = Mapping[str, Any] | Filter
 """A plain dictionary (see `parse_filter`), or arc's own filter."""
 
 
 def documents_of(engine: object, *, caller_id: str, user_id: str | None) -> DocumentIndex:
-    """The documents that an engine keeps for a caller, or for one of its users alone. Does no I/O.
-
-    Raises:
-        InvalidInputError: It is no engine, or an id is none.
-    """
+    """The documents that an engine keeps for a caller, or for one of its users alone."""
     return checked_engine(engine).documents_of(caller_id, user_id=user_id)
 
 
 def chosen_filter(filter: MetadataFilter | None, filters: MetadataFilter | None) -> Filter | None:  # noqa: A002 - LangChain's name
-    """The filter that was given under either name, LangChain's or arc's.
-
-    Raises:
-        InvalidInputError: Both were given, or it is none (see `parse_filter`).
-    """
+    """The filter that was given under either name, LangChain's or arc's."""
     if filter is not None and filters is not None:
         raise InvalidInputError("filters", filters, "one of `filter` and `filters`, which mean the same")
     return parse_filter(filters if filter is None else filter)
 
 
 def check_k(value: object, *, name: str = "k") -> int:
-    """The number of documents wanted, if it is one.
-
-    Args:
-        value: What was given.
-        name: As what.
-
-    Raises:
-        InvalidInputError: It isn't.
-    """
+    """The number of documents wanted, if it is one."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise InvalidInputError(name, value, "a whole number of at least 1")
     return value

@@ -18,8 +18,6 @@ try:
 except ImportError as error:
     raise MissingDependencyError("LangChainRetriever", package="langchain-core", extra="langchain") from error
 
-__all__ = ["LangChainRetriever"]
-
 _EXPECTED = "LangChain documents"
 
 

@@ -13,17 +13,12 @@ try:
 except ImportError as error:
     raise MissingDependencyError("ArcMemoryMiddleware", package="langchain-core", extra="langchain") from error
 
-__all__ = ["behind", "names_of", "said", "split_instructions", "unsaved"]
-
 _SUMMARY_SOURCE = "summarization"
 """What `SummarizationMiddleware` writes into `additional_kwargs["lc_source"]` of the text that it puts in the state."""
 
 
 def split_instructions(messages: Sequence[BaseMessage]) -> tuple[list[SystemMessage], list[BaseMessage]]:
-    """System messages at the start, and the messages behind them.
-
-    Such messages are instructions for the run: callers without a checkpointer hand them in anew each time.
-    """
+    """System messages at the start, and the messages behind them."""
     first = next((i for i, it in enumerate(messages) if not isinstance(it, SystemMessage)), len(messages))
     return [it for it in messages[:first] if isinstance(it, SystemMessage)], list(messages[first:])
 
@@ -38,11 +33,7 @@ def said(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
 
 
 def names_of(messages: Sequence[BaseMessage]) -> list[tuple[str, ...]]:
-    """The ids that each message may be stored under, the one that it gets first.
-
-    That is its own id. A tool's result that LangChain makes up for a call it could not read has none while the model
-    is asked, and another one later: it is named by the call, so that it is recognised.
-    """
+    """The ids that each message may be stored under, the one that it gets first."""
     names: list[tuple[str, ...]] = []
     caller: str | None = None
     for message in messages:
@@ -58,19 +49,7 @@ def names_of(messages: Sequence[BaseMessage]) -> list[tuple[str, ...]]:
 def unsaved(
     state: Sequence[Message], names: Sequence[tuple[str, ...]], stored: Mapping[str, Message]
 ) -> list[Message] | None:
-    """The messages behind the last one that is stored, and those before it that were edited since.
-
-    A state only grows at its end, and is stored from its start: what stands before a stored message was dealt with,
-    also if it is not stored itself.
-
-    Args:
-        state: The state's messages as they would be stored, oldest first.
-        names: Their ids, as `names_of` gives them.
-        stored: What is stored under these ids.
-
-    Returns:
-        What is to be stored, in order; `None` if not one of the messages is stored.
-    """
+    """The messages behind the last one that is stored, and those before it that were edited since."""
     places = [next((name for name in names_ if name in stored), None) for names_ in names]
     last = max((i for i, name in enumerate(places) if name is not None), default=None)
     if last is None:
@@ -86,20 +65,7 @@ def unsaved(
 def behind(
     tail: Sequence[Message], state: Sequence[Message], names: Sequence[tuple[str, ...]]
 ) -> tuple[list[Message], str | None]:
-    """The messages of a state behind those that the session ends with, by what they say.
-
-    For states that share no id with the session. LangGraph gives each message that has none a new one, so that a
-    conversation which a client hands over whole, and a turn that is tried again after the model failed, can be
-    recognised by their contents only. They are, if the session ends with just that.
-
-    Args:
-        tail: The session's newest messages, oldest first, as many as the state has.
-        state: The state's messages as they would be stored, oldest first.
-        names: Their ids, as `names_of` gives them.
-
-    Returns:
-        What is to be stored, in order; if that is nothing, the id that the last one is stored under.
-    """
+    """The messages of a state behind those that the session ends with, by what they say."""
     longest = min(len(tail), len(state))
     length = next((n for n in range(longest, 0, -1) if all(map(_same, state[:n], tail[-n:]))), 0)
     return _named(state[length:], names[length:]), tail[-1].id if length and length == len(state) else None

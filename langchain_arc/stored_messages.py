@@ -15,15 +15,9 @@ try:
 except ImportError as error:
     raise MissingDependencyError("langchain_arc", package="langchain-core", extra="langchain") from error
 
-__all__ = ["ids_of", "stored_batch", "stored_form"]
-
 
 def stored_form(message: BaseMessage) -> Message:
-    """A message as it is stored: a chunk as the whole message that it is, an answer with the usage reported for it.
-
-    Raises:
-        InvalidInputError: It can't be stored: see `to_arc`.
-    """
+    """A message as it is stored: a chunk as the whole message that it is, an answer with the usage reported for it."""
     whole = message_chunk_to_message(message) if isinstance(message, BaseMessageChunk) else message
     converted = to_arc(whole)
     usage = _usage_of(whole)
@@ -31,11 +25,7 @@ def stored_form(message: BaseMessage) -> Message:
 
 
 def stored_batch(messages: Iterable[BaseMessage]) -> list[Message]:
-    """Return the messages as they are stored, without those that arc itself made.
-
-    Raises:
-        InvalidInputError: They are no messages, or one of them can't be stored.
-    """
+    """Return the messages as they are stored, without those that arc itself made."""
     given = checked_items("messages", messages, BaseMessage, expected="LangChain messages")
     converted = map(stored_form, given)
     return [message for message in converted if not message.made_by_arc]

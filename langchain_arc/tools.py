@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from arc_common.engine.memories import Memories
 
-__all__ = ["memory_tools"]
-
 _log = logging.getLogger("arc.tools")
 
 _MOST_FOUND = 20
@@ -174,11 +172,7 @@ def _tool(call: Callable[..., str], name: str, description: str, schema: type[Ba
 
 
 def _of_run(name: str, value: "str | Callable[[Runtime[Any]], str | None] | None") -> str | None:
-    """An id as it was given, or as the run gives it.
-
-    Raises:
-        ToolException: The run gives none: a memory that is nobody's would be everybody's.
-    """
+    """An id as it was given, or as the run gives it."""
     if not callable(value):
         return value
     from langgraph.runtime import get_runtime  # noqa: PLC0415 - optional, as agents are

@@ -28,8 +28,6 @@ try:
 except ImportError as error:
     raise MissingDependencyError("ArcVectorStore", package="langchain-core", extra="langchain") from error
 
-__all__ = ["ArcVectorStore"]
-
 
 class ArcVectorStore(VectorStore):
     """A LangChain vector store whose texts are found by their words and by their meaning.

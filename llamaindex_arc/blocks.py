@@ -22,8 +22,6 @@ try:
 except ImportError as error:
     raise MissingDependencyError("llamaindex_arc.blocks", package="llama-index-core", extra="llamaindex") from error
 
-__all__ = ["ArcFactsBlock", "ArcSummaryBlock"]
-
 _MOST_PENDING = 64
 """Messages that are looked through by rules while no summary stands for them: more than ever wait for one."""
 _FRAME = 4

@@ -19,8 +19,6 @@ try:
 except ImportError as error:
     raise MissingDependencyError("ArcChatStore", package="llama-index-core", extra="llamaindex") from error
 
-__all__ = ["ArcChatStore"]
-
 _PAGE = 500
 
 
@@ -184,14 +182,7 @@ class ArcChatStore(BaseChatStore):
 
 
 class _Given:
-    """Messages that are to be a conversation, without what arc put there.
-
-    Args:
-        messages: As they were given.
-
-    Raises:
-        InvalidInputError: One of them can't be stored.
-    """
+    """Messages that are to be a conversation, without what arc put there."""
 
     def __init__(self, messages: Sequence[ChatMessage]) -> None:
         rest, placed = without_memory(messages)

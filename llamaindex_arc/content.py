@@ -27,8 +27,6 @@ try:
 except ImportError as error:
     raise MissingDependencyError("llamaindex_arc", package="llama-index-core", extra="llamaindex") from error
 
-__all__ = ["block_of", "fresh", "parts_of", "text_of", "without_none"]
-
 _UNTITLED = "input_document"
 """What `DocumentBlock` calls a document that was given no title."""
 

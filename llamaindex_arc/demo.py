@@ -17,8 +17,6 @@ except ImportError as error:
         "LlamaIndex's half of the demo", package="llama-index-core", extra="llamaindex"
     ) from error
 
-__all__ = ["register"]
-
 _MODELS = {
     "openai": ("llama_index.llms.openai", "OpenAI", "llama-index-llms-openai"),
     "anthropic": ("llama_index.llms.anthropic", "Anthropic", "llama-index-llms-anthropic"),

@@ -25,8 +25,6 @@ try:
 except ImportError as error:
     raise MissingDependencyError("llamaindex_arc.documents", package="llama-index-core", extra="llamaindex") from error
 
-__all__ = ["source_of", "to_document", "to_node"]
-
 _NODE = "_arc_node"
 """The metadata key under which a document keeps the node that it was made of."""
 
@@ -91,10 +89,7 @@ def source_of(metadata: Mapping[str, Any]) -> str | None:
 
 
 def _exact_node(exact: object) -> tuple[MetadataMode, BaseNode | None]:
-    """The node and which of its metadata its document's text has.
-
-    No node, if its class isn't loaded in this process, or if another program wrote the key.
-    """
+    """The node and which of its metadata its document's text has."""
     try:
         mode, node = loads(exact, extensions=OBJECTS) if isinstance(exact, str) else ("none", None)
         return MetadataMode(mode), node if isinstance(node, BaseNode) else None

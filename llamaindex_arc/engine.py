@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from arc_common.settings import ArcSettings
 
-__all__ = ["checked_engine", "open_engine"]
-
 
 def open_engine(
     url: "str | Engine | None" = None,
@@ -82,22 +80,14 @@ def open_engine(
 
 
 def checked_engine(engine: object) -> ContextEngine:
-    """The engine, if it is one.
-
-    Raises:
-        InvalidInputError: It isn't.
-    """
+    """The engine, if it is one."""
     if not isinstance(engine, ContextEngine):
         raise InvalidInputError("engine", engine, "a ContextEngine; open_engine(url) opens one")
     return engine
 
 
 class _NamedChatModel:
-    """The LLM of a name, made at its first call: that imports a provider's package and reads its keys or a file.
-
-    Raises:
-        ConfigurationError: LlamaIndex can't make a model by this name.
-    """
+    """The LLM of a name, made at its first call: that imports a provider's package and reads its keys or a file."""
 
     def __init__(self, name: str) -> None:
         if name != "default" and not name.startswith("local:"):

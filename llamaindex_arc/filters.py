@@ -11,8 +11,6 @@ try:
 except ImportError as error:
     raise MissingDependencyError("llamaindex_arc.filters", package="llama-index-core", extra="llamaindex") from error
 
-__all__ = ["from_filter", "to_filter"]
-
 _COMPARISONS: dict[FilterOperator, Comparison] = {
     FilterOperator.EQ: "eq",
     FilterOperator.GT: "gt",
@@ -24,25 +22,14 @@ _OPERATORS = {comparison: operator for operator, comparison in _COMPARISONS.item
 
 
 def to_filter(filters: MetadataFilters | Mapping[str, Any] | Filter | None) -> Filter | None:
-    """LlamaIndex's filters as arc's; a plain dictionary is read by `parse_filter`, a filter is returned as it is.
-
-    Everything has arc's meaning: a list matches if one of its elements does, and what negates matches a missing key.
-
-    Raises:
-        InvalidInputError: A filter can't be said in arc's terms: a search in text, "is empty" (of which an empty list
-            is part), or a list where one value belongs.
-    """
+    """LlamaIndex's filters as arc's; a plain dictionary is read by `parse_filter`, a filter is returned as it is."""
     if not isinstance(filters, MetadataFilters):
         return parse_filter(filters)
     return _group(filters) if filters.filters else None
 
 
 def from_filter(filters: Mapping[str, Any] | Filter | None) -> MetadataFilters | None:
-    """Arc's filters as LlamaIndex's, as flat as they can be, because few of its stores take nested ones.
-
-    Raises:
-        InvalidInputError: LlamaIndex has no words for a part: booleans, null, `Exists`, values of several types.
-    """
+    """Arc's filters as LlamaIndex's, as flat as they can be, because few of its stores take nested ones."""
     parsed = parse_filter(filters)
     if parsed is None or parsed == AllOf(()):
         return None

@@ -29,8 +29,6 @@ except ImportError as error:
 if TYPE_CHECKING:
     from arc_common.settings import ArcSettings
 
-__all__ = ["ArcFusionRetriever"]
-
 _log = logging.getLogger("arc.llamaindex")
 
 FusionMode = Literal["relative_score", "reciprocal_rerank"]
@@ -172,14 +170,7 @@ class ArcFusionRetriever(BaseRetriever):
 
 
 class _QueryWriter:
-    """Has a model write further queries; the question alone, if it fails.
-
-    Args:
-        chat_model: The model.
-        count: How many more queries.
-        settings: The settings (`model_calls`).
-        observer: Receives counts, under `queries`.
-    """
+    """Has a model write further queries; the question alone, if it fails."""
 
     def __init__(
         self, chat_model: ChatModel, count: int, *, settings: "ArcSettings | None", observer: Observer | None

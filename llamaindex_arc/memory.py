@@ -40,8 +40,6 @@ try:
 except ImportError as error:
     raise MissingDependencyError("ArcChatMemoryBuffer", package="llama-index-core", extra="llamaindex") from error
 
-__all__ = ["ArcChatMemoryBuffer"]
-
 
 class ArcChatMemoryBuffer(ChatMemoryBuffer):
     """One session of an engine as a chat memory: durable, and within a token limit at the same cost for any length.

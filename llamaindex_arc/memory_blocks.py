@@ -31,8 +31,6 @@ try:
 except ImportError as error:
     raise MissingDependencyError("llamaindex_arc.blocks", package="llama-index-core", extra="llamaindex") from error
 
-__all__ = ["ArcLongTermBlock", "ArcRecallBlock"]
-
 _TURNS = 256
 
 
@@ -140,11 +138,7 @@ _found = _Found()
 
 
 def _memories(block: SessionBlock, session: Session, messages: Sequence[ChatMessage]) -> str:
-    """The memories that a question is about, as many of the best as the budget has room for.
-
-    Of two blocks of one turn the second shows those of the first, as far as they are still there, in no more tokens:
-    with what is stored between the two they would take more than the budget together.
-    """
+    """The memories that a question is about, as many of the best as the budget has room for."""
     from arc_common.memory.long_term.service import scope_of  # noqa: PLC0415 - brings the settings, which take 0.2 s
 
     question = _question(messages)

@@ -31,8 +31,6 @@ except ImportError as error:
 
 from llamaindex_arc.content import block_of, fresh, parts_of, text_of, without_none
 
-__all__ = ["from_arc", "to_arc", "to_exact"]
-
 FORMAT = "llamaindex"
 
 _ROLES = {
@@ -142,11 +140,7 @@ def _fields(value: object) -> Mapping[str, Any]:
 
 
 def _arguments(given: object, field: str) -> Mapping[str, Any] | str:
-    """The arguments by name, as a deep copy; the raw text where it isn't a JSON object.
-
-    Raises:
-        InvalidInputError: They can't be stored.
-    """
+    """The arguments by name, as a deep copy; the raw text where it isn't a JSON object."""
     if isinstance(given, str):
         try:
             parsed = json.loads(given)
@@ -208,13 +202,7 @@ def _with_ids_of(message: Message, exact: ChatMessage) -> ChatMessage:
 
 
 def to_exact(message: ChatMessage) -> str:
-    """The text from which `from_exact` makes an equal message.
-
-    - Takes bytes, paths, addresses, enumerations and pydantic objects (a provider's tool calls) wherever they are.
-
-    Raises:
-        InvalidInputError: It holds something else that has no reversible form, an open stream for instance.
-    """
+    """The text from which `from_exact` makes an equal message."""
     return dumps(message, field="message", extensions=OBJECTS)
 
 

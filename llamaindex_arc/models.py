@@ -33,8 +33,6 @@ try:
 except ImportError as error:
     raise MissingDependencyError("llamaindex_arc.models", package="llama-index-core", extra="llamaindex") from error
 
-__all__ = ["ArcLLM", "LlamaIndexChatModel", "LlamaIndexEmbedder"]
-
 _log = logging.getLogger("arc.llamaindex")
 
 _WORD = re.compile(r"\s*\S+(?:\s+$)?|\s+")

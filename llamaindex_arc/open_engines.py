@@ -1,16 +1,10 @@
-"""Finds an engine again by a name that says nothing about it: what is serialised can't carry an engine.
-
-A workflow serialises its memory on the way to a person and back, or after a run that failed. Without this, the run
-would go on in a copy, and what it says then would never reach the database.
-"""
+"""Finds an engine again by a name that says nothing about it: what is serialised can't carry an engine."""
 
 from threading import Lock
 from uuid import uuid4
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from arc_common.engine.context_engine import ContextEngine
-
-__all__ = ["engine_named", "name_of"]
 
 _lock = Lock()
 _names: "WeakKeyDictionary[ContextEngine, str]" = WeakKeyDictionary()

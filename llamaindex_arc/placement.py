@@ -12,8 +12,6 @@ from arc_common.prompts import MEMORY_HEADING, holds_memory, parse_fences
 from llamaindex_arc.messages import from_arc
 from llamaindex_arc.template_fields import without_fields
 
-__all__ = ["PLACEMENT_TOKENS", "FactsRole", "shown", "without_memory"]
-
 FactsRole = Literal["system", "user"]
 
 PLACEMENT_TOKENS = 4
@@ -23,13 +21,7 @@ _OPENING = "<arc:memory>\n"
 
 
 def shown(window: Iterable[Message], *, facts_role: FactsRole) -> list[ChatMessage]:
-    """A window's messages as LlamaIndex's, with facts and summary where they are wanted.
-
-    - "system": in a system message of their own, in front.
-    - "user": as a text block of its own before what the first user message says. Instructions that were stored stay in
-      the system message. Where no user message is shown, it is as with "system".
-    - No template field is left in what arc made: see `without_fields`.
-    """
+    """A window's messages as LlamaIndex's, with facts and summary where they are wanted."""
     messages = list(window)
     made, first = messages[:1], next((i for i, message in enumerate(messages) if message.role is Role.USER), None)
     if not (made and made[0].made_by_arc):
@@ -45,14 +37,7 @@ def shown(window: Iterable[Message], *, facts_role: FactsRole) -> list[ChatMessa
 
 
 def without_memory(messages: Sequence[ChatMessage]) -> tuple[list[ChatMessage], bool]:
-    """Return messages without what `shown` put there with "user", and whether it put anything there.
-
-    - The system messages before it are arc's too: they repeat stored instructions.
-    - The objects given don't change.
-
-    Raises:
-        InvalidInputError: They are no messages.
-    """
+    """Return messages without what `shown` put there with "user", and whether it put anything there."""
     messages = checked_items("messages", messages, ChatMessage, expected="LlamaIndex's ChatMessages")
     first = next((i for i, message in enumerate(messages) if _carries_memory(message)), None)
     if first is None:

@@ -21,8 +21,6 @@ try:
 except ImportError as error:
     raise MissingDependencyError("llamaindex_arc", package="llama-index-core", extra="llamaindex") from error
 
-__all__ = ["ArcTokenBudgetPostprocessor"]
-
 _logger = logging.getLogger(__name__)
 _dispatcher = get_dispatcher(__name__)
 

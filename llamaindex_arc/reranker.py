@@ -30,8 +30,6 @@ try:
 except ImportError as error:
     raise MissingDependencyError("llamaindex_arc.reranker", package="llama-index-core", extra="llamaindex") from error
 
-__all__ = ["ArcNodePostprocessor", "LlamaIndexReranker"]
-
 _dispatcher = get_dispatcher(__name__)
 
 _T = TypeVar("_T")
@@ -176,11 +174,7 @@ class LlamaIndexReranker:
 
 
 def _each_once(left: object, room: Counter[tuple[str, str]]) -> list[NodeWithScore]:
-    """What a postprocessor leaves, none more often than it was given.
-
-    Raises:
-        InvalidInputError: It is something else than scored nodes.
-    """
+    """What a postprocessor leaves, none more often than it was given."""
     kept = []
     seen: Counter[tuple[str, str]] = Counter()
     for item in checked_items("postprocessed", left, NodeWithScore, expected="scored nodes"):

@@ -24,8 +24,6 @@ try:
 except ImportError as error:
     raise MissingDependencyError("llamaindex_arc.retriever", package="llama-index-core", extra="llamaindex") from error
 
-__all__ = ["ArcRetriever"]
-
 
 class ArcRetriever(BaseRetriever):
     """Arc's hybrid index, or any arc `Retriever`, as a LlamaIndex retriever.

@@ -7,8 +7,6 @@ from arc_common.messages import Message
 from arc_common.protocols import CountedMessage
 from arc_common.stores.conversations_statements import MESSAGE_COLUMNS, message_row, stored_from_row
 
-__all__ = ["as_row", "from_row"]
-
 
 def as_row(message: Message) -> dict[str, Any]:
     """The message as a store's columns hold it."""
@@ -16,10 +14,6 @@ def as_row(message: Message) -> dict[str, Any]:
 
 
 def from_row(row: Mapping[str, Any]) -> Message:
-    """The message that `as_row` gave.
-
-    Raises:
-        KeyError, TypeError, ValueError: It is something else.
-    """
+    """The message that `as_row` gave."""
     full = {**row, "seq": 0, "revision": 1}
     return stored_from_row([full[name] for name in MESSAGE_COLUMNS]).message

@@ -25,8 +25,6 @@ try:
 except ImportError as error:
     raise MissingDependencyError("llamaindex_arc.blocks", package="llama-index-core", extra="llamaindex") from error
 
-__all__ = ["BlockOptions", "SessionBlock"]
-
 _SESSION = "session_id"
 
 _MARGIN = 1.1
@@ -106,23 +104,13 @@ class SessionBlock(BaseMemoryBlock[str]):
     async def _aget(
         self, messages: list[ChatMessage] | None = None, session_id: str | None = None, **block_kwargs: Any
     ) -> str:
-        """The block's text for a session; `""` while there is nothing to say.
-
-        Raises:
-            SessionNotFoundError: The session belongs to another user.
-            StoreError: The store failed.
-        """
+        """The block's text for a session; `""` while there is nothing to say."""
         text = await asyncio.to_thread(self._text, self.session(session_id), [*(messages or ())])
         return without_fields(text)
 
     @abstractmethod
     def _text(self, session: Session, messages: Sequence[ChatMessage]) -> str:
-        """The block's text.
-
-        Args:
-            session: The session.
-            messages: What `Memory` shows beside it, the newest last.
-        """
+        """The block's text."""
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
         """The text without what can be spared best, so that about so many tokens are saved; `None` if none is left."""
@@ -147,10 +135,7 @@ class SessionBlock(BaseMemoryBlock[str]):
 
 
 def _identified(messages: Sequence[ChatMessage]) -> list[Message]:
-    """The messages as arc's, with ids made of what their turns say: the same turn gets the same ids, whenever it comes.
-
-    Within a batch a turn that repeats an earlier one is another one.
-    """
+    """Return the messages as arc's, with ids derived from their turns' words, so that a turn keeps its ids."""
     turns: list[list[ChatMessage]] = []
     for message in map(_without_session, messages):
         if message.role == MessageRole.USER or not turns:

@@ -17,8 +17,6 @@ try:
 except ImportError as error:
     raise MissingDependencyError("llamaindex_arc.sources", package="llama-index-core", extra="llamaindex") from error
 
-__all__ = ["LlamaIndexRetriever"]
-
 
 class LlamaIndexRetriever:
     """A LlamaIndex vector store index, or any of its retrievers, as arc's `Retriever`.

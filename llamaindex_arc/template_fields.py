@@ -1,12 +1,6 @@
-"""Keeps what people said from being read as a template: LlamaIndex's context engines format the history they are given.
-
-Their formatter replaces each `{name}` that it has a value for, wherever it stands, and knows no escape: of
-`{{context_str}}` it replaces the inner part.
-"""
+"""Escapes braces in messages, because LlamaIndex's context engines format the history as a template."""
 
 import re
-
-__all__ = ["without_fields"]
 
 _FIELD = re.compile(r"\{(?=[^\W\d][\w.]*\})")
 

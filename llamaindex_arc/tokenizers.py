@@ -8,8 +8,6 @@ from cachetools import LRUCache, cached
 
 from arc_common.protocols import TokenCounter
 
-__all__ = ["CounterAsTokenizer", "TokenizerAsCounter"]
-
 _REMEMBERED = 2_048
 """Texts whose counts are kept: a window of a few hundred messages, several times over."""
 

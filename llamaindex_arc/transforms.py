@@ -33,8 +33,6 @@ except ImportError as error:
 if TYPE_CHECKING:
     from arc_common.settings import ArcSettings
 
-__all__ = ["ArcConversationTransform", "ArcHyDETransform", "chat_model_of"]
-
 _log = logging.getLogger("arc.llamaindex")
 
 HISTORY = "chat_history"
@@ -172,11 +170,7 @@ class ArcConversationTransform(_ArcTransform):
 
 
 def chat_model_of(llm: BaseLLM | ChatModel) -> ChatModel:
-    """Arc's chat model for a LlamaIndex LLM; LLMs have a `complete` too, so that the protocol doesn't tell them apart.
-
-    Raises:
-        InvalidInputError: It is no model.
-    """
+    """Return arc's chat model for a LlamaIndex LLM, which the protocol alone can't tell from arc's own kind."""
     return LlamaIndexChatModel(llm) if isinstance(llm, BaseLLM) or not isinstance(llm, ChatModel) else llm
 
 

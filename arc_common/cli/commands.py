@@ -1,7 +1,4 @@
-"""The `arc` command.
-
-Each command imports what it needs when it runs: `arc --help` must not wait for SQLAlchemy or a framework.
-"""
+"""The `arc` command."""
 
 import io
 import sys
@@ -15,8 +12,6 @@ from rich.text import Text
 
 from arc_common._version import __version__
 from arc_common.exceptions import ArcError, ConfigurationError, hide_password
-
-__all__ = ["main"]
 
 _HELP = "Arc decides what a language model gets to see on each turn."
 
@@ -74,11 +69,7 @@ def demo(
         ),
     ] = None,
 ) -> None:
-    """Play one conversation through two frameworks, beside a sliding window and beside sending everything.
-
-    It needs no key and no network. With OPENAI_API_KEY, ANTHROPIC_API_KEY or GOOGLE_API_KEY set, and the provider's
-    package installed, a real model answers the questions. A run that was stopped resumes where it stopped.
-    """
+    """Play one conversation through two frameworks, beside a sliding window and beside sending everything."""
     from arc_common.cli.demo.command import run_demo  # noqa: PLC0415 - see above
 
     console = Console()
@@ -133,10 +124,7 @@ def inspect(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object; with --full also the messages.")] = False,
 ) -> None:
-    """Show what the model would be shown for a turn of a stored session, and what was left out.
-
-    It reads only. System prompt, tools and documents are the application's own and not stored: not in it.
-    """
+    """Show what the model would be shown for a turn of a stored session, and what was left out."""
     from arc_common.cli.inspect import inspect_session  # noqa: PLC0415 - see above
 
     inspect_session(

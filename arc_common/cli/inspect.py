@@ -17,8 +17,6 @@ from arc_common.exceptions import ConfigurationError
 from arc_common.messages import Message
 from arc_common.settings import ArcSettings
 
-__all__ = ["inspect_session"]
-
 _NAME_CHARACTERS = 80
 
 
@@ -34,27 +32,7 @@ def inspect_session(
     full: bool = False,
     as_json: bool = False,
 ) -> None:
-    """Print a stored session's state, and the request of one of its turns as it would be built today.
-
-    Reads only: no tables are made or migrated, no file is created, no summary is written or adopted.
-
-    Args:
-        console: Where to.
-        session_id: The session.
-        turn: Which user message, from 1; `None` for the newest.
-        url: The database; `None` for the settings' own.
-        caller_id: Whose session it is.
-        user_id: The user that it is bound to.
-        tokens: What the request may cost; `None` for the settings' budget.
-        full: Whether all texts are shown.
-        as_json: Whether to print one JSON object, of ASCII characters; its `messages` only with `full`.
-
-    Raises:
-        ConfigurationError: No database is named, it is not there, or its tables are of another version.
-        InvalidInputError: The session has no such turn.
-        SessionNotFoundError: There is no such session for this caller and user.
-        StoreError: The store failed.
-    """
+    """Print a stored session's state, and the request of one of its turns as it would be built today."""
     with _opened(url) as engine:
         debug = engine.admin.debug(session_id, caller_id=caller_id, user_id=user_id)
         budget = None if tokens is None else replace(engine.budget, context_window=tokens, output_reserve=0)

@@ -12,8 +12,6 @@ from arc_common.protocols.summaries import View
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.message_tokens import REQUEST_OVERHEAD
 
-__all__ = ["HistoryRoom", "Sharing", "history_room", "wishes"]
-
 _FRAMING = 16
 """Tokens around an item in its block, at most, as far as that is foreseen."""
 _BLOCK = 48
@@ -23,18 +21,7 @@ T = TypeVar("T")
 
 
 class Sharing:
-    """A request while its sections are filled, one after the other.
-
-    - Each gets what the budget allots it of what is left (`TokenBudget.allot`), beside those that still wait.
-    - What a section adds to the draft is counted as it stands there, framing included.
-
-    Args:
-        draft: The draft with what is fixed.
-        budget: What the request may cost.
-        schemas: What tools and response schema cost.
-        wanted: What each section could use, by its name (see `wishes`).
-        costs: What messages cost.
-    """
+    """A request while its sections are filled, one after the other."""
 
     def __init__(
         self, draft: Draft, *, budget: TokenBudget, schemas: int, wanted: Mapping[str, int], costs: Costs
@@ -75,10 +62,7 @@ class Sharing:
     def filled(
         self, items: Sequence[T], fill: Callable[[tuple[T, ...]], Draft], *, size: Callable[[T], int], room: int
     ) -> Draft:
-        """The draft with the items that fit, best first.
-
-        Chosen by their own sizes, then counted as they stand in the message; what is too much leaves from the end.
-        """
+        """The draft with the items that fit, best first."""
         chosen: list[T] = []
         estimated = 0
         for item in items:
@@ -104,15 +88,7 @@ def wishes(
     running: Sequence[Exchange],
     costs: Costs,
 ) -> dict[str, int]:
-    """The tokens that each section could use, about.
-
-    Args:
-        request: What the caller brings.
-        layers: What is remembered besides.
-        before: The conversation before the current user message.
-        running: What follows it.
-        costs: What they cost.
-    """
+    """The tokens that each section could use, about."""
     blocks = (layers.memories, layers.artifacts, (*layers.recalled, *layers.messages))
     recalled = sum(costs.corrected(line.tokens) + 1 for lines in blocks for line in lines)
     recalled += costs.text(layers.idle_note) + _BLOCK * sum(map(bool, (layers.idle_note, *blocks)))

@@ -24,8 +24,6 @@ from arc_common.tokens.selection import (
     with_distinct_call_ids,
 )
 
-__all__ = ["build_context_window"]
-
 TOO_LARGE = "no room for it"
 NOT_ADOPTED = "fact that is not adopted"
 NOT_NARRATED = "summary beyond its limit"
@@ -138,10 +136,7 @@ class _Builder:
             self._notes.append("a stored system message was left out: no room for it")
 
     def remember(self) -> None:
-        """Adopted facts and summary, each within its share and both within half of the room: facts outlast the rest.
-
-        Facts that their own share has no room for take what the memory section lends them.
-        """
+        """Adopted facts and summary, each within its share and both within half of the room: facts outlast the rest."""
         costs, layers = self._costs, self._layers
         room_facts, room_narrative = self._sharing.room("facts"), self._sharing.room("summary")
         lent = min(self._sharing.room("recalled"), self._request.budget.lent_to_facts())

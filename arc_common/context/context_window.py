@@ -9,8 +9,6 @@ from arc_common.messages import Message
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["ContextWindow"]
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ContextWindow:

@@ -7,26 +7,6 @@ from arc_common.context.context_window import ContextWindow
 from arc_common.context.receipt import Item, LeftOut, Omission, Section, receipt_of
 from arc_common.messages import Message, Role
 
-__all__ = [
-    "TITLES",
-    "about",
-    "best_first",
-    "counted",
-    "error_note",
-    "even_share",
-    "excerpt",
-    "free_tokens",
-    "left_out",
-    "messages_by_item",
-    "rest",
-    "said",
-    "share_used",
-    "shown_items",
-    "shown_sections",
-    "title",
-    "visible",
-]
-
 TITLES = {
     "system": "system prompt",
     "tools": "tools and schemas",
@@ -57,13 +37,7 @@ _INVISIBLE: dict[int, str | int] = {
 
 
 def visible(text: str) -> str:
-    """The text with nothing in it that acts instead of being shown.
-
-    - Control characters (ECMA-48: what terminals obey) become their pictures: ESC becomes `␛`.
-    - Characters that turn the direction of what follows (Unicode Annex 9: embeddings, overrides, isolates), those of
-      the Tags block, which hold text that only a model reads, and halves of surrogate pairs become `�`.
-    - Line ends and tabs stay; Windows' line ends become plain ones.
-    """
+    """The text with nothing in it that acts instead of being shown."""
     return text.replace("\r\n", "\n").translate(_INVISIBLE)
 
 

@@ -89,15 +89,7 @@ _ENLARGED_BELOW = 0.5
 
 
 def render_html(window: ContextWindow) -> str:
-    """A page's part that shows the budget as a bar, each section to be unfolded, and what was left out with reasons.
-
-    - Complete in itself: no script, nothing loaded; follows the reader's light or dark scheme, and those of JupyterLab
-      and VS Code.
-    - All text is data: escaped, control characters made visible, and its direction kept within it.
-    - Bounded: of a section at most 200 items and 60,000 characters are shown, of one text at most 4,000; what is more
-      is counted.
-    - The same window gives the same text.
-    """
+    """A page's part that shows the budget as a bar, each section to be unfolded, and what was left out with reasons."""
     receipt = window.receipt
     sections = display.shown_sections(window)
     limit = max(receipt.input_tokens, window.total_tokens, 1)

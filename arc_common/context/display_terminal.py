@@ -14,8 +14,6 @@ from arc_common.context.context_window import ContextWindow
 from arc_common.context.receipt import Item, Section
 from arc_common.messages import Message
 
-__all__ = ["render_terminal"]
-
 _STYLES = {
     "system": "bright_black",
     "tools": "blue",
@@ -52,17 +50,7 @@ _NOTE_CHARACTERS = 1_000
 
 
 def render_terminal(window: ContextWindow, *, full: bool = False) -> RenderableType:
-    """The budget as a bar, a line for each section with the first words of what is in it, and what was left out.
-
-    - Text is data: never read as rich's markup, and what terminals would obey is made visible.
-    - Without colour, letters tell the sections apart; without Unicode, ASCII draws the bar.
-    - No line is wider than the terminal.
-
-    Args:
-        window: The window.
-        full: Whether everything in each section is shown, up to 20,000 characters of a text; otherwise one line each
-            of the three items that matter most.
-    """
+    """The budget as a bar, a line for each section with the first words of what is in it, and what was left out."""
     return _View(window, full=full)
 
 

@@ -130,21 +130,7 @@ RecalledKind = Literal["memories", "artifacts", "recalled", "said"]
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """The system message and the current user message, as far as they are filled.
-
-    Args:
-        request: What the caller brings.
-        user: The current user message as it came; `None` where there is none.
-        instructions: The system prompt and the conversation's own system messages.
-        facts: The adopted facts' lines.
-        narrative: The summary's lines.
-        idle_note: A word on how long ago the conversation was last active.
-        memories: Long-term memories for this question.
-        artifacts: What tools brought, for this question.
-        recalled: Facts for this question.
-        said: Earlier messages for this question, in any order: they are shown in that of the conversation.
-        documents: Documents for this question.
-    """
+    """The system message and the current user message, as far as they are filled."""
 
     request: Request
     user: Message | None
@@ -251,11 +237,7 @@ def _appended(message: Message, block: str) -> Message:
 
 
 def memory_message(layers: Layers, *, max_tokens: int, costs: Costs) -> tuple[Message | None, list[Item]]:
-    """Return older instructions, facts and summary as one leading system message, and its items.
-
-    It serves views without a prompt of their own; the items exclude instructions. Lines recalled for a question come
-    last and are the first to be dropped. Facts and summary are shortened until they fit; instructions never are.
-    """
+    """Return older instructions, facts and summary as one leading system message, and its items."""
     narrative = layers.narrative_lines
     while True:
         draft = Draft(

@@ -10,18 +10,6 @@ from typing import Any, overload
 
 from arc_common.messages import Message
 
-__all__ = [
-    "NEAREST",
-    "Item",
-    "LeftOut",
-    "MessageItems",
-    "Omission",
-    "Receipt",
-    "Section",
-    "receipt_of",
-    "with_parts_of",
-]
-
 NEAREST = 20
 """How many of the things left out a receipt names one by one."""
 

@@ -15,8 +15,6 @@ from arc_common.tokens.calibration import Correction
 from arc_common.tokens.compression import CompressionStrategy
 from arc_common.tokens.message_tokens import message_tokens, schema_tokens, tools_tokens
 
-__all__ = ["Costs", "Request", "as_documents", "plain"]
-
 
 @dataclass(frozen=True, slots=True)
 class Request:

@@ -34,8 +34,6 @@ from arc_common.tokens.selection import (
     with_distinct_call_ids,
 )
 
-__all__ = ["View", "ViewLimits", "build_view"]
-
 _NO_STEPS = Fitted((), (), (), 0)
 
 

@@ -12,8 +12,6 @@ from arc_common.protocols import Conversation, ConversationPage, SessionKey
 from arc_common.protocols.summaries import ConversationSummary
 from arc_common.tokens.budget import TokenBudget
 
-__all__ = ["Admin", "SessionDebug"]
-
 
 @dataclass(frozen=True, slots=True)
 class SessionDebug:

@@ -19,8 +19,6 @@ from arc_common.retrieval import HybridIndex
 if TYPE_CHECKING:
     from arc_common.engine.runtime import Runtime
 
-__all__ = ["add_artifact", "artifacts_of_turn", "forget_artifacts"]
-
 _log = logging.getLogger("arc.artifacts")
 
 _MOST_CHARACTERS = 1_000_000
@@ -68,18 +66,7 @@ def add_artifact(
 def artifacts_of_turn(
     runtime: "Runtime", key: SessionKey | None, query: str, *, facts: Sequence[RecalledLine] = ()
 ) -> list[ScoredArtifact]:
-    """The artifacts that a turn shows, the most relevant first; nothing where they are off; never raises.
-
-    - What fails leaves the turn without tool snippets, counted (`artifacts.errors`) and logged.
-    - Sessions without artifacts cost nothing but a look once in a while: what another process adds to one is seen
-      within a minute.
-
-    Args:
-        runtime: What the engine's parts share.
-        key: Whose turn it is; `None` for a session without history.
-        query: What the user says.
-        facts: Facts that may be about it, best first: they compete for the places.
-    """
+    """The artifacts that a turn shows, the most relevant first; nothing where they are off; never raises."""
     settings = runtime.settings.artifacts
     if not settings.enabled or not settings.final_top_k or not query.strip():
         return []
@@ -156,11 +143,7 @@ def _scored(found: ScoredDocument) -> ScoredArtifact:
 
 
 def _checked(name: str, value: object, most: int) -> str:
-    """The text as it was given, if it can be kept.
-
-    Raises:
-        InvalidInputError: It can't.
-    """
+    """The text as it was given, if it can be kept."""
     if not isinstance(value, str) or not value.strip():
         raise InvalidInputError(name, value, "text that is not empty")
     if len(value) > most:

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from arc_common.rag import RagPipeline
     from arc_common.settings import ArcSettings
 
-__all__ = ["ContextEngine"]
-
 _log = logging.getLogger("arc.engine")
 
 _SQLITE_THREADS = 4

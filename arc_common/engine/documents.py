@@ -162,10 +162,7 @@ class DocumentIndex:
 
 
 def beside_each_other(runtime: "Runtime", scopes: Mapping[str, Scope]) -> dict[str, DocumentIndex]:
-    """The corpora of these scopes as the sources of one turn: what each finds is scored by what all of them hold.
-
-    A question is searched for once, whichever of them is asked first.
-    """
+    """The corpora of these scopes as the sources of one turn: what each finds is scored by what all of them hold."""
     if len(scopes) == 1:
         return {name: DocumentIndex(runtime, scope) for name, scope in scopes.items()}
     together = _Together({name: DocumentIndex(runtime, scope).index for name, scope in scopes.items()})
@@ -211,20 +208,12 @@ class _Beside(DocumentIndex):
 
 
 def _checked_ids(ids: object) -> list[str]:
-    """The ids, if they are several: the letters of one might be ids too.
-
-    Raises:
-        InvalidInputError: They aren't.
-    """
+    """The ids, if they are several: the letters of one might be ids too."""
     return [check_identifier("ids", one) for one in checked_ids(ids)]
 
 
 def _plain(documents: Document | str | Iterable[Document | str]) -> list[Document]:
-    """What was given to be stored, as documents.
-
-    Raises:
-        InvalidInputError: It is something else.
-    """
+    """What was given to be stored, as documents."""
     given: Any = [documents] if isinstance(documents, Document | str) else documents
     if isinstance(given, bytes | Mapping) or not isinstance(given, Iterable):
         raise InvalidInputError("documents", documents, "a document, text, or a sequence of them")
@@ -287,17 +276,7 @@ def _reranker(runtime: "Runtime", sources: "Sequence[Retriever]") -> "Reranker":
 def documents_of_turn(
     runtime: "Runtime", key: SessionKey | None, query: str, *, history: Callable[[], Sequence[Message]]
 ) -> RagContext:
-    """What is retrieved for a turn: nothing where retrieval is off or there are no documents; never raises.
-
-    - From the engine's own retriever, if it was opened with one; else from the caller's documents and the user's.
-    - What fails leaves the turn without documents, counted (`rag.errors`) and noted.
-
-    Args:
-        runtime: What the engine's parts share.
-        key: Whose turn it is; `None` for a session without history.
-        query: What the user says.
-        history: Gives the messages before it; called only if something is retrieved.
-    """
+    """What is retrieved for a turn: nothing where retrieval is off or there are no documents; never raises."""
     settings = runtime.settings.rag
     if settings.enabled is False or not query.strip():
         return RagContext.EMPTY
@@ -337,10 +316,7 @@ def _pipeline_of(runtime: "Runtime", key: SessionKey | None) -> RagPipeline | No
 
 
 def _has_documents(runtime: "Runtime", scope: Scope) -> bool:
-    """Whether there are any. Only that there are is remembered: another process may add the first one at any time.
-
-    Where there are none, it costs a turn one statement that reads one row.
-    """
+    """Whether there are any."""
     if runtime.settings.rag.enabled or runtime.has_documents.get(scope):
         return True
     if DocumentIndex(runtime, scope).count() == 0:

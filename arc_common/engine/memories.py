@@ -27,8 +27,6 @@ if TYPE_CHECKING:  # rapidfuzz and numpy, which importing arc must not cost
     from arc_common.engine.runtime import Runtime
     from arc_common.memory.long_term.service import LongTermMemory
 
-__all__ = ["Memories", "memories_of_turn"]
-
 _log = logging.getLogger("arc.memory")
 
 _Kind = TypeVar("_Kind", bound=StrEnum)
@@ -260,16 +258,7 @@ class Memories:
 
 
 def memories_of_turn(runtime: "Runtime", key: SessionKey | None, query: str) -> list[ScoredMemory]:
-    """The memories that a turn is about, best first: none where they are off or there are none; never raises.
-
-    - Of a user without memories a turn asks the store one count, and embeds nothing.
-    - What fails leaves the turn without memories, counted (`memory.errors`).
-
-    Args:
-        runtime: What the engine's parts share.
-        key: Whose turn it is; `None` for a session without history.
-        query: What the user says.
-    """
+    """The memories that a turn is about, best first: none where they are off or there are none; never raises."""
     settings = runtime.settings.memory
     if key is None or not settings.enabled or not query.strip():
         return []

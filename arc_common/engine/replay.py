@@ -14,8 +14,6 @@ from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.message_tokens import message_tokens_batch
 from arc_common.tokens.selection import says_something
 
-__all__ = ["ReplayedTurn", "replay"]
-
 NOT_STORED = "replayed from what is stored: without the application's own system prompt, tools and documents"
 BEYOND = "facts and summary reach beyond this turn by now: left out, and the last turns before it are shown"
 NOT_ADOPTED = "summaries are written, but none is adopted yet: the last turns are shown"
@@ -24,13 +22,7 @@ LATER = "facts and summary are newer than this turn: adopted after it"
 
 @dataclass(frozen=True, slots=True)
 class ReplayedTurn:
-    """A turn shown again.
-
-    Args:
-        number: Which of the session's user messages, from 1.
-        count: How many user messages the session has.
-        window: The request.
-    """
+    """A turn shown again."""
 
     number: int
     count: int
@@ -38,20 +30,7 @@ class ReplayedTurn:
 
 
 def replay(runtime: Runtime, key: SessionKey, *, turn: int | None, budget: TokenBudget) -> ReplayedTurn:
-    """The request of a stored turn as it would be built today; changes nothing.
-
-    Args:
-        runtime: What the engine's sessions share.
-        key: Which conversation, and whose.
-        turn: Which user message, from 1; `None` for the newest.
-        budget: What the request may cost.
-
-    Raises:
-        BudgetExceededError: The user message alone doesn't fit.
-        InvalidInputError: The session has no such turn.
-        SessionNotFoundError: There is no such session for this caller and user.
-        StoreError: The store failed.
-    """
+    """The request of a stored turn as it would be built today; changes nothing."""
     if runtime.store.conversation(key) is None:
         raise SessionNotFoundError(key.session_id)
     stored = runtime.store.tail(key)

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from arc_common.rag import RagPipeline
     from arc_common.settings import ArcSettings
 
-__all__ = ["LastReceipts", "Runtime", "SaveErrorHandler"]
-
 SaveErrorHandler = Callable[[Exception, Sequence[Message]], None]
 """Called with the error and the messages of a turn that could not be saved."""
 
@@ -105,31 +103,19 @@ class Runtime:
 
     @property
     def store(self) -> "Store":
-        """Where conversations are kept, and all that is made from them.
-
-        Raises:
-            EngineClosedError: The engine was closed.
-        """
+        """Where conversations are kept, and all that is made from them."""
         if self.closed:
             raise EngineClosedError("the engine is closed")
         return self.conversations
 
     @property
     def index_store(self) -> "IndexStore":
-        """The search index, which is beside the conversations.
-
-        Raises:
-            EngineClosedError: The engine was closed.
-        """
+        """The search index, which is beside the conversations."""
         return self.store.index
 
     @property
     def recall(self) -> "SessionRecall":
-        """What finds messages of sessions for questions.
-
-        Raises:
-            EngineClosedError: The engine was closed.
-        """
+        """What finds messages of sessions for questions."""
         store = self.store
         if self.own_recall is not None:
             return self.own_recall
@@ -159,11 +145,7 @@ class Runtime:
 
     @property
     def long_term(self) -> "LongTermMemory":
-        """What gathers, keeps and finds long-term memories.
-
-        Raises:
-            EngineClosedError: The engine was closed.
-        """
+        """What gathers, keeps and finds long-term memories."""
         memories = self.store.memories
         if self.own_long_term is not None:
             return self.own_long_term
@@ -185,15 +167,7 @@ class Runtime:
         return self.own_long_term
 
     def saved(self, key: SessionKey, messages: Sequence[Message], *, edited: Sequence[str] = ()) -> None:
-        """Have what is made from messages made soon, after they were stored.
-
-        What was remembered of messages that are edited goes at once.
-
-        Args:
-            key: The session.
-            messages: As they were stored.
-            edited: The ids of those that were there with other words.
-        """
+        """Have what is made from messages made soon, after they were stored."""
         if self.memory is not None:
             self.memory.schedule(key)
         if self.settings.recall.enabled and not self.closed:
@@ -208,11 +182,7 @@ class Runtime:
             self.long_term.schedule(key, messages, with_documents=with_documents)
 
     def gathers(self, key: SessionKey) -> bool:
-        """Whether memories are gathered from what a session saves.
-
-        They are for a user, and for a caller or a session if settings say so. For a session of no user its own facts
-        serve: no model is asked for nobody.
-        """
+        """Whether memories are gathered from what a session saves."""
         wanted = self.settings.memory
         return wanted.enabled and (key.user_id is not None or wanted.scope != "user")
 

@@ -23,8 +23,6 @@ from arc_common.protocols.summaries import ConversationSummary, ScoredMessage
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.selection import check_limits
 
-__all__ = ["Session"]
-
 _log = logging.getLogger("arc.session")
 
 

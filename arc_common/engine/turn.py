@@ -57,18 +57,7 @@ def with_recollections(
     hidden: int | None,
     room: int,
 ) -> tuple[Layers, tuple[str, ...]]:
-    """The layers with what comes back for the turn's question, and what went wrong; never raises.
-
-    Args:
-        runtime: What the engine's sessions share.
-        key: Whose turn it is; `None` for a session without history, which remembers nothing.
-        query: What the user says.
-        layers: What is shown of the session anyway, with the facts that the question may need.
-        shown: The ids of the messages that the turn shows.
-        hidden: How many further messages the session has, if that is known: with none it has nothing to recall, and of
-            few a quarter comes back at most, so that a turn never costs more than the whole conversation would.
-        room: The tokens that there are for all of it.
-    """
+    """The layers with what comes back for the turn's question, and what went wrong; never raises."""
     if key is None or not query.strip():
         return layers, ()
     artifacts = artifacts_of_turn(runtime, key, query, facts=layers.recalled)
@@ -112,10 +101,7 @@ def with_recollections(
 
 
 def message_line(message: Message, question: str) -> str:
-    """How a recalled message is shown: who said it, and what, in one paragraph. Its day stands above it.
-
-    Of a long one, the sentences that match the question best.
-    """
+    """How a recalled message is shown: who said it, and what, in one paragraph."""
     who = message.name or {Role.USER: "user", Role.ASSISTANT: "assistant"}.get(message.role, message.role.value)
     text = message.text
     if len(text) > _LONG:
@@ -143,13 +129,7 @@ _log = logging.getLogger("arc.context")
 
 
 class Reader:
-    """Reads one conversation for one turn.
-
-    Args:
-        runtime: What the engine's sessions share.
-        key: Which conversation, and whose; `None` for none.
-        log: The conversation's messages; `None` for none.
-    """
+    """Reads one conversation for one turn."""
 
     def __init__(self, runtime: Runtime, key: SessionKey | None, log: ConversationLog | None) -> None:
         self._runtime = runtime
@@ -310,13 +290,7 @@ class Reader:
         return replace(plain, notes=notes)
 
     def _recollected(self, request: Request, loaded: LoadedHistory, *, is_whole: bool) -> LoadedHistory:
-        """What was loaded, with what comes back for the question.
-
-        Args:
-            request: What the caller brings.
-            loaded: The history.
-            is_whole: Whether there are no stored messages besides those that it speaks of.
-        """
+        """What was loaded, with what comes back for the question."""
         room = request.budget.max_tokens("recalled")
         if self._key is None or not room:
             return loaded
@@ -327,12 +301,7 @@ class Reader:
     def _summarised(
         self, room: HistoryRoom, question: Callable[[Sequence[Message]], str]
     ) -> tuple[LoadedHistory | None, tuple[str, ...]]:
-        """The history with facts and summary; `None` while summaries are not at work here, and what went wrong.
-
-        Args:
-            room: The tokens that there are for verbatim messages.
-            question: Gives, for the messages that were read, what facts are recalled for.
-        """
+        """The history with facts and summary; `None` while summaries are not at work here, and what went wrong."""
         memory = self._runtime.memory
         if memory is None or self._key is None or self._log is None:
             return None, ()

@@ -102,14 +102,7 @@ def defused_markers(text: str) -> str:
 
 
 def render_passage(document: Document, *, number: int | None = None) -> str:
-    """One document as a model reads it: its number and source, if it has them, and its text.
-
-    - The source is one line: `[Source: …]`, behind `[1]` where there is a number.
-    - Arc's own markers in it are defused, and lines of the text that look like another document's beginning (a source
-      line, the separator) get a backslash in front, whatever kind of line break or white space makes them look so; so
-      does what looks like another source in the source.
-    - Time is linear in the text.
-    """
+    """One document as a model reads it: its number and source, if it has them, and its text."""
     text = _SEPARATOR_LINE.sub(r"\1\2\\", defused_markers(document.text.strip()))
     text = _SOURCE_LINE.sub(r"\\", text)
     source = _SOURCE_WITHIN.sub(r"\\", defused_markers(" ".join((document.source or "").split())))

@@ -12,16 +12,6 @@ from arc_common.messages import Message, Role
 from arc_common.prompts.context import MEMORIES_CLOSING, MEMORIES_HEADING, render_conversation, render_fence
 from arc_common.prompts.parsing import json_values
 
-__all__ = [
-    "InteractionMode",
-    "MemoryFormatError",
-    "parse_extraction",
-    "render_extraction_request",
-    "render_memories",
-    "render_memory_line",
-    "without_memories",
-]
-
 InteractionMode = Literal["chat", "rag", "agent"]
 
 _DATA = (
@@ -85,11 +75,7 @@ class MemoryFormatError(Exception):
 
 
 def render_memory_line(memory: ScoredMemory) -> str:
-    """A memory as one line: `- [FACT] … (importance: 0.9)`.
-
-    Its text is data and makes no other line; somebody's own words are said to be theirs, so that no model takes the
-    "I" in them for itself.
-    """
+    """A memory as one line: `- [FACT] … (importance: 0.9)`."""
     known = memory.memory
     text = _MARKER.sub(r"&lt;\1", " ".join(known.text.split()))
     if known.metadata.get(SAID_BY) == Role.USER.value:
@@ -105,10 +91,7 @@ def render_memories(memories: Sequence[ScoredMemory]) -> str:
 
 
 def without_memories(text: str) -> str:
-    """A text without memories as they are shown to models, whoever repeated them, in whatever kind of list.
-
-    Linear in the text.
-    """
+    """A text without memories as they are shown to models, whoever repeated them, in whatever kind of list."""
     text = _LINE.sub("", text)
     return text.replace(MEMORIES_HEADING, "").replace(MEMORIES_CLOSING, "").strip()
 
@@ -116,16 +99,7 @@ def without_memories(text: str) -> str:
 def render_extraction_request(
     messages: Sequence[Message], *, mode: InteractionMode = "chat", known: Sequence[str] = ()
 ) -> list[Message]:
-    """Ask what of some messages is worth remembering, and what of what is known no longer holds because of it.
-
-    Args:
-        messages: What was said, without what arc itself wrote.
-        mode: What kind of interaction it was.
-        known: Memories that are there.
-
-    Raises:
-        InvalidInputError: The mode is unknown.
-    """
+    """Ask what of some messages is worth remembering, and what of what is known no longer holds because of it."""
     if not isinstance(mode, str) or mode not in _ABOUT:
         raise InvalidInputError("mode", mode, f"one of {', '.join(get_args(InteractionMode))}")
     conversation = render_conversation(messages, max_characters=_CHARACTERS)
@@ -139,23 +113,7 @@ def render_extraction_request(
 
 
 def parse_extraction(answer: str, *, known: Sequence[str] = ()) -> list[ProposedMemory]:
-    """Read a model's answer: the memories, without sources; an empty list where it says that there are none.
-
-    - The JSON may stand in a code fence or in prose, be an object that holds the list, or a single memory; it may have
-      trailing commas or be cut off.
-    - What has the wrong type is put right where its meaning is clear, and left out where it is not; a type that doesn't
-      exist is a fact, an importance that is missing is 0.5.
-    - At most 16 memories of 500 characters come out, each text once.
-    - A memory replaces what it names among the known ones. An answer that names more than three replaces none: an
-      exchange seldom ends as much.
-
-    Args:
-        answer: What the model says.
-        known: The ids of the known memories, in the order in which they were shown.
-
-    Raises:
-        MemoryFormatError: There is no list in it.
-    """
+    """Read a model's answer: the memories, without sources; an empty list where it says that there are none."""
     found: dict[str, ProposedMemory] = {}
     read = answer.strip().strip("`").strip().casefold() in ("none", "null", "[]")
     for value in json_values(answer):

@@ -19,12 +19,7 @@ _BRACKETS = frozenset("{}[]")
 
 
 def json_values(text: str) -> Iterator[dict[str, Any] | list[Any]]:
-    """The JSON objects and arrays in a text, in order; what is none is passed over.
-
-    - A comma before a closing bracket is left out; strings and brackets still open at the end are closed.
-    - NaN and infinities are `""`, which is no value of anything.
-    - Linear in the text.
-    """
+    """The JSON objects and arrays in a text, in order; what is none is passed over."""
     text = text[:_MAX_CHARACTERS]
     position = 0
     for _ in range(_MAX_STARTS):
@@ -107,11 +102,7 @@ _SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]")
 
 
 def bare_text(answer: str) -> str:
-    """An answer as one line, without what models put around it: thoughts, a fence, a label, quotation marks.
-
-    Arc's markers in it, and characters that no store can hold, are left out. Empty if it has no letter and no number,
-    or ends within a thought. Linear in the answer.
-    """
+    """An answer as one line, without what models put around it: thoughts, a fence, a label, quotation marks."""
     text = _THINKING.sub("", answer[:_MAX_LINE_CHARACTERS]).strip()
     if fenced := _FENCED.match(text):
         text = fenced[1]

@@ -20,14 +20,7 @@ _SOFT_BREAK = re.compile(r"\s+|(?<=[，、；：。！？])")
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A part of a text that is not divided without need.
-
-    Args:
-        start: Where it begins.
-        end: Where it ends; no white space at either side.
-        is_code: Whether it is a whole block of code.
-        ends_paragraph: Whether an empty line follows.
-    """
+    """A part of a text that is not divided without need."""
 
     start: int
     end: int

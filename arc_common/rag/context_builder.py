@@ -46,11 +46,7 @@ def found_by(
     cosines: bool,
     on_bad: Callable[[str], None],
 ) -> Found:
-    """Ask a source for a query; report and leave out answers that are not documents with scores.
-
-    Raises:
-        InvalidInputError: None of its answers is one. Its own exceptions pass through.
-    """
+    """Ask a source for a query; report and leave out answers that are not documents with scores."""
     if isinstance(source, NotingRetriever):
         return source.retrieve_with_notes(query, top_k=top_k, filters=filters, cosines=cosines)
     answer = source.retrieve(query, top_k=top_k, filters=filters)
@@ -58,20 +54,12 @@ def found_by(
 
 
 def checked_queries(given: object) -> list[str]:
-    """Several texts. One text is none of that: its letters would be asked for.
-
-    Raises:
-        InvalidInputError: It isn't that.
-    """
+    """Several texts."""
     return checked_items("queries", given, str, expected="a list of texts")
 
 
 def in_order(ranked: Sequence[ScoredDocument]) -> list[ScoredDocument]:
-    """The documents with scores that fall from first to last: their own, if these do; else made from their places.
-
-    A reranker says by its order what is best, and may leave the scores as they were. Those made are from 1 for the
-    first in equal steps towards 0; the former one stays in the parts.
-    """
+    """The documents with scores that fall from first to last: their own, if these do; else made from their places."""
     if best_first([found.score for found in ranked], top_k=len(ranked)) == list(range(len(ranked))):
         return list(ranked)
     return [rescored(found, 1 - place / len(ranked), {}) for place, found in enumerate(ranked)]
@@ -103,17 +91,7 @@ class _Outline:
 
 
 class SeenTexts:
-    """Knows the texts that were added, and tells which of the next ones say the same.
-
-    - Copies are texts that differ in case, white space and forms of characters at most.
-    - Near copies are those whose shingles of three terms have a Jaccard similarity of `threshold` or more, and which
-      hold the same words, numbers and signs in the same order, but for articles and the like and for punctuation
-      between words: two invoices, two names, two doses, "may be kept" and "may not be kept" differ in nothing else, and
-      are no copies.
-
-    Args:
-        threshold: From 0 (exclusive) to 1; `None` compares whole texts only.
-    """
+    """Knows the texts that were added, and tells which of the next ones say the same."""
 
     def __init__(self, *, threshold: float | None) -> None:
         if threshold is not None and not (isinstance(threshold, int | float) and 0 < threshold <= 1):
@@ -172,13 +150,7 @@ DocumentOrder = Literal["score", "source", "lost-in-the-middle"]
 
 
 def ordered(documents: Sequence[ScoredDocument], order: DocumentOrder) -> list[int]:
-    """The places of documents, given best first, in the order in which they are shown.
-
-    - `score`: best first.
-    - `source`: those of one source together, by their places in it; sources in the order of their best document.
-    - `lost-in-the-middle`: the best at both ends and the weakest in the middle, where models read least carefully (Liu
-      et al. 2023): first, third, fifth … fourth, second.
-    """
+    """The places of documents, given best first, in the order in which they are shown."""
     places = range(len(documents))
     if order == "lost-in-the-middle":
         return [*places[::2], *reversed(places[1::2])]
@@ -202,10 +174,7 @@ def _position(found: ScoredDocument) -> float:
 
 
 def furthest(first: int, stop: int, guess: int, *, fits: Callable[[int], bool]) -> int | None:
-    """The last place from `first` on, before `stop`, that fits, where what fits comes before what doesn't.
-
-    Looks near the guess first. The place found always fits, also where a few before it don't.
-    """
+    """The last place from `first` on, before `stop`, that fits, where what fits comes before what doesn't."""
     low, high = first - 1, stop  # low fits, high doesn't
     step, place = 1, min(max(guess, first), stop - 1)
     while high - low > 1:
@@ -362,11 +331,7 @@ class ContextBuilder:
 
 
 class _Packing:
-    """The documents that are shown so far, best first.
-
-    Texts don't add up: what two have together may be a token more or less than what they have apart. So what clearly
-    fits is added up, what comes near the limit is counted as it would stand, and the end is counted in any case.
-    """
+    """The documents that are shown so far, best first."""
 
     def __init__(self, counter: TokenCounter, most: int, order: DocumentOrder, *, citations: bool) -> None:
         self._counter = counter

@@ -32,11 +32,7 @@ from arc_common.retrieval.index import Found
 
 @dataclass(frozen=True, slots=True)
 class JointStatistics:
-    """The `TermStatistics` of several scopes as if they were one, asked anew each time.
-
-    Args:
-        parts: Of each scope.
-    """
+    """The `TermStatistics` of several scopes as if they were one, asked anew each time."""
 
     parts: Sequence[TermStatistics]
 
@@ -255,11 +251,7 @@ class RagPipeline:
 
 
 def _within(seconds: float, ask: Callable[[], Found]) -> Found:
-    """Return a source's answer; a thread that is late can't be stopped, and its answer is ignored.
-
-    Raises:
-        TimeoutError: It does not answer in time. Its own exceptions pass through.
-    """
+    """Return a source's answer; a thread that is late can't be stopped, and its answer is ignored."""
     answer = started(ask, name="arc-rag-source")
     if not wait([answer], seconds).done:
         raise TimeoutError(f"the source did not answer within {seconds:.3g} s")

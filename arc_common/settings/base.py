@@ -163,14 +163,7 @@ Path = tuple[str, ...]
 def configuration_error(
     error: ValidationError, model: type[BaseModel], *, given: Mapping[str, Any], names: Mapping[Path, str]
 ) -> ConfigurationError:
-    """Pydantic's complaint as arc's: one line for each setting that is wrong.
-
-    Args:
-        error: What pydantic found.
-        model: The settings model that was being made.
-        given: The constructor's arguments; a value that is among them is named as Python writes it.
-        names: For each path that the environment set, the variable that did.
-    """
+    """Pydantic's complaint as arc's: one line for each setting that is wrong."""
     lines = []
     for found in error.errors(include_url=False):
         path = tuple(str(step) for step in found["loc"])
@@ -189,14 +182,7 @@ def configuration_error(
 def unknown_setting(
     path: Path, value: object, model: type[BaseModel], *, origin: str | None = None
 ) -> ConfigurationError:
-    """Return the error for an unknown setting. It shows the value only beside a near name of a setting without secrets.
-
-    Args:
-        path: Where the setting would be.
-        value: What it was to be set to.
-        model: The settings model.
-        origin: The environment variable that names it, if it came from there.
-    """
+    """Return the error for an unknown setting."""
     in_environment = origin == environment_name(path)
     name = environment_name(path) if in_environment else ".".join(path)
     known: dict[str, bool] = {}  # each name that could have been meant, and whether its value is secret

@@ -22,13 +22,7 @@ from arc_common.settings.base import (
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A model provider.
-
-    Args:
-        name: As it is written before the colon in "openai:gpt-5-mini".
-        keys: The environment variables, any of which holds its key.
-        model: The model that is taken when none is named: a small one.
-    """
+    """A model provider."""
 
     name: str
     keys: tuple[str, ...]
@@ -48,21 +42,7 @@ def provider_with_key() -> Provider | None:
 
 
 class EnvironmentSource(PydanticBaseSettingsSource):
-    """The settings that environment variables give.
-
-    - Names are read case-insensitively; a variable that is empty counts as not set.
-    - `ARC_GROUP__SETTING` wins over the same setting in `ARC_GROUP`'s JSON object, which wins over an alias.
-    - `none` (any case) is None where a setting allows that.
-    - A name with the prefix that is no setting, and JSON that is no object, are refused. pydantic-settings' own
-      source passes over the former, so that a misspelt name would change nothing and say nothing.
-
-    Args:
-        settings_cls: The settings model.
-        sources: pydantic-settings' sources whose variables are read; the later one wins.
-
-    Raises:
-        ConfigurationError: A name or a JSON text is wrong.
-    """
+    """The settings that environment variables give."""
 
     def __init__(self, settings_cls: type[BaseSettings], *sources: PydanticBaseSettingsSource) -> None:
         super().__init__(settings_cls)

@@ -94,11 +94,7 @@ class ArcSettings(Immutable, BaseSettings):
         self._check_message_cap()
 
     def _check_message_cap(self) -> None:
-        """Refuse a cap on a session's messages that removes them before they are summarised.
-
-        A leaf is due once `leaf_messages` wait. Up to two more turns can join them, and the leaf is shown only after
-        `recent_message_count` more. With this minimum, turns of up to half a leaf's messages lose no fact.
-        """
+        """Refuse a cap on a session's messages that removes them before they are summarised."""
         cap, summary = self.storage.max_messages_per_session, self.summary
         least = 2 * summary.leaf_messages + summary.recent_message_count + summary.trigger_message_count
         if cap is not None and cap < least and summary.enabled:

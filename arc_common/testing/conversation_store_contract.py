@@ -1,12 +1,4 @@
-"""What every `ConversationStore` must do, as tests that a backend inherits.
-
-class TestMyStore(ConversationStoreContract):
-    @pytest.fixture
-    def store(self) -> ConversationStore:
-        return MyStore(...)
-
-The store may be shared between tests: each one uses a caller of its own.
-"""
+"""What every `ConversationStore` must do, as tests that a backend inherits."""
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -19,8 +11,6 @@ import pytest
 from arc_common.exceptions import InvalidInputError, SessionNotFoundError
 from arc_common.messages import ContentPart, Message, Origin, Role, ToolCall
 from arc_common.protocols import ConversationStore, CountedMessage, SessionKey, StoredMessage
-
-__all__ = ["ConversationStoreContract", "counted", "ids"]
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

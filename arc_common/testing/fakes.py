@@ -5,8 +5,6 @@ from threading import Event, Lock
 
 from arc_common.messages import Message
 
-__all__ = ["FailingChatModel", "ReplyingChatModel", "SlowChatModel"]
-
 
 class ReplyingChatModel:
     """Gives the replies in their order, the last one for ever; an exception among them is raised.

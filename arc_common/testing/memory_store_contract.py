@@ -1,16 +1,4 @@
-"""What every `MemoryStore` must do, as tests that a backend inherits.
-
-class TestMyStore(MemoryStoreContract):
-    @pytest.fixture
-    def conversations(self) -> ConversationStore:
-        return MyConversations(...)
-
-    @pytest.fixture
-    def store(self, conversations: ConversationStore) -> MemoryStore:
-        return conversations.memories
-
-The store may be shared between tests: each one uses a caller of its own.
-"""
+"""What every `MemoryStore` must do, as tests that a backend inherits."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,8 +15,6 @@ from arc_common.messages import Message, Role
 from arc_common.protocols import ConversationStore, CountedMessage, SessionKey
 from arc_common.protocols.memories import Forgotten, MemoryChange, MemoryStore
 from arc_common.protocols.search_index import Scope
-
-__all__ = ["MemoryStoreContract", "a_memory"]
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -3,8 +3,6 @@
 from collections import Counter
 from threading import Lock
 
-__all__ = ["CountingObserver"]
-
 
 class CountingObserver:
     """Adds up counts by name, and lists the names of timings in the order in which they ended; tags are not kept.

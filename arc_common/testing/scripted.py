@@ -10,8 +10,6 @@ from arc_common.messages import Message, Role
 from arc_common.prompts import parse_fences, parse_memory
 from arc_common.text import analyze_query
 
-__all__ = ["ScriptedChatModel"]
-
 UNKNOWN = "I do not know."
 
 _SENTENCE = re.compile(r"(?<=[.!?。？！])\s+|\n+")

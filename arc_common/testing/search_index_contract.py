@@ -1,12 +1,4 @@
-"""What every `IndexStore` must do, as tests that a backend inherits.
-
-class TestMyStore(IndexStoreContract):
-    @pytest.fixture
-    def store(self) -> IndexStore:
-        return MyStore(...)
-
-The store may be shared between tests: each one uses a caller of its own.
-"""
+"""What every `IndexStore` must do, as tests that a backend inherits."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,8 +11,6 @@ from arc_common.filters import Condition, parse_filter
 from arc_common.protocols.search_index import EntryKind, IndexEntry, IndexStore, Scope
 from arc_common.testing.search_index_filter_contract import IndexFilterContract
 from arc_common.testing.search_index_search_contract import IndexSearchContract, an_entry, matching
-
-__all__ = ["IndexStoreContract", "an_entry"]
 
 ODD = [
     "a' OR '1'='1", 'a"; DROP TABLE arc_documents; --', "a%_\\", "a.b[0]$.c", "NEAR(a b)", "a AND b OR NOT c*",

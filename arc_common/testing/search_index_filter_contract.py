@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 from arc_common.filters import AllOf, AnyOf, Condition, Exists, Filter, Not, OneOf, matches, parse_filter
 from arc_common.protocols.search_index import IndexEntry, IndexStore, Scope
 
-__all__ = ["IndexFilterContract", "filters", "metadata"]
-
 KEYS = ["a", "b", "a.b", "a'b", 'a"b', "$.a"[1:], "a[0]", "한국어", "0", "a b", "\\", "null"]
 
 _EXACT = 2**53  # the whole numbers that databases' JSON keeps exactly

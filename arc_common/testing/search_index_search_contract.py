@@ -18,8 +18,6 @@ from arc_common.retrieval.bm25 import BM25
 from arc_common.retrieval.index import HybridIndex
 from arc_common.text import analyze
 
-__all__ = ["IndexSearchContract", "an_entry", "matching"]
-
 TERMS = ["red", "green", "blue", "한국", "漢", "a-b", "1.5"]
 
 frequencies = st.dictionaries(st.sampled_from(TERMS), st.sampled_from([0.35, 1, 2, 7]), max_size=5)

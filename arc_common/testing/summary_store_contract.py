@@ -1,12 +1,4 @@
-"""What every `SummaryStore` must do, as tests that a backend inherits.
-
-class TestMyStore(SummaryStoreContract):
-    @pytest.fixture
-    def store(self, clock: Clock) -> Store:
-        return MyStore(..., clock=clock)
-
-The store may be shared between tests if its clock is: each test uses a caller of its own.
-"""
+"""What every `SummaryStore` must do, as tests that a backend inherits."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -23,8 +15,6 @@ from arc_common.protocols import ConversationStore, SessionKey, StoredMessage
 from arc_common.protocols.store import Store
 from arc_common.protocols.summaries import Commit, Outline, Segment, SegmentOutline, SessionState, SummaryStore, View
 from arc_common.testing.conversation_store_contract import START, counted, ids
-
-__all__ = ["Clock", "SummaryStoreContract", "a_fact", "a_leaf", "a_view"]
 
 
 class Clock:

@@ -1,9 +1,4 @@
-"""Which parts of a sentence are stated: what is asked, reported as asked or only supposed is no fact.
-
-"Is it 500 dollars?", "he asked whether we have a dog" and "what if we had three servers" have all the values of a
-statement and state nothing. Told by form alone: the order of words, verbs of asking, conjunctions and endings. A
-condition that is laid down ("if it rains, we stay in") is a statement; one that a question is asked for is not.
-"""
+"""Which parts of a sentence are stated: what is asked, reported as asked or only supposed is no fact."""
 
 import re
 from collections.abc import Iterator
@@ -44,13 +39,7 @@ class Part:
 
 
 def parts_of(sentence: str, language: Language) -> list[Part]:
-    """The parts of a sentence that state something or ask for something to be done, in order; often all of it.
-
-    - A supposition gives nothing; of a question what stands in front of it, but for a condition ("if I move to Busan"),
-      and its reason behind it ("since I'm vegan"); of a reported question what is around it.
-    - A request for something to be done is a part; one for information or a text is not.
-    - Linear in the sentence.
-    """
+    """The parts of a sentence that state something or ask for something to be done, in order; often all of it."""
     if language.supposition.search(sentence):
         return []
     if not language.question.search(sentence) and not _asks_in_case(sentence, language):
@@ -114,11 +103,7 @@ def _without_reported(text: str, language: Language) -> Iterator[str]:
 
 
 def seeks(text: str) -> bool:
-    """Return whether a text looks for something: a question with or without its mark, a request, what was forgotten.
-
-    Told by form alone, and in favour of looking: a statement that is taken for a question costs a few tokens, while a
-    question that is taken for a statement gets less back. Text in an unknown script looks for something. Linear.
-    """
+    """Return whether a text looks for something: a question with or without its mark, a request, what was forgotten."""
     return any(map(_seeks, sentences_of(text)))
 
 

@@ -12,12 +12,7 @@ _JOINED_HANGUL = frozenset(["ll", "lv", "lo", "lc", "vv", "vt", "ov", "ot", "ct"
 
 
 def grapheme_break(text: str, offset: int) -> int:
-    """The last border between characters, as a reader sees them, at `offset` or before it.
-
-    Letters keep their marks, emoji their modifiers, joiners and flags, Korean jamo their syllable (Unicode Annex 29,
-    without the rules for Indic conjuncts and prepended marks). What would go back more than 64 characters stays at
-    `offset`.
-    """
+    """The last border between characters, as a reader sees them, at `offset` or before it."""
     border = min(offset, len(text))
     lowest = border - _MOST
     while lowest < border and 0 < border < len(text) and _are_one(text, border):
@@ -97,21 +92,12 @@ def rough_tokens(text: str) -> int:
 
 
 def sentences_of(text: str, *, longest: int = MAX_SENTENCE) -> list[str]:
-    """The sentences of a text, trimmed, in order, each a verbatim part of it.
-
-    - A line is never joined with the next; list marks in front of a line are left out.
-    - Full stops of abbreviations, initials and numbers end nothing.
-    - Korean polite endings end a sentence also without a full stop.
-    - Linear in the text; what runs on for more than `longest` characters is cut, at a space where there is one.
-    """
+    """The sentences of a text, trimmed, in order, each a verbatim part of it."""
     return [sentence for start, end in _spans(text) for sentence in _bounded(text[start:end], longest)]
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
-    """Where each sentence of a text begins and ends, in order, without the space around it.
-
-    Of any length, list marks included; the ends are those of `sentences_of`.
-    """
+    """Where each sentence of a text begins and ends, in order, without the space around it."""
     return [_trimmed(text, start, end) for start, end in _spans(text) if text[start:end].strip()]
 
 

@@ -122,10 +122,7 @@ def _of_word(word: str) -> tuple[Alternative, ...]:
 
 
 def _terms(key: str) -> tuple[str, ...]:
-    """What a text has that has a key's word: of English the stem, of Korean the pairs of syllables.
-
-    Nothing of a single syllable: it begins too many other words.
-    """
+    """What a text has that has a key's word: of English the stem, of Korean the pairs of syllables."""
     if not _HANGUL.fullmatch(key):
         return (key,)
     return tuple(term for term in dict.fromkeys(analyze(key)) if len(term) > 1)

@@ -11,8 +11,6 @@ from arc_common.exceptions import InvalidInputError
 from arc_common.protocols import TokenCounter
 from arc_common.tokens.coefficients import COEFFICIENTS
 
-__all__ = ["CalibratedTokenCounter", "Correcting", "Correction", "UsageCorrection", "corrected", "features"]
-
 _PRIOR_TOKENS = 2_000
 """How many tokens of agreement are assumed at the start: one short request moves the factor little."""
 
@@ -22,12 +20,7 @@ _LOWEST, _HIGHEST = 0.5, 2.0
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """Reported tokens per estimated token.
-
-    Args:
-        version: 0 at first, one more each time another factor is adopted.
-        factor: 1.0 until something was learned; from 0.5 to 2.
-    """
+    """Reported tokens per estimated token."""
 
     version: int = 0
     factor: float = 1.0
@@ -49,12 +42,7 @@ class Correcting(Protocol):
 
 
 class UsageCorrection:
-    """Learns a correction from pairs of estimated and reported tokens. Thread-safe.
-
-    - The factor is the ratio of the sums, drawn towards 1 as by 2,000 tokens of perfect agreement, and kept within
-      0.5 to 2; it is rounded to three decimals.
-    - `current` changes only in `adopt`, so that between two adoptions the same prompt costs the same.
-    """
+    """Learns a correction from pairs of estimated and reported tokens."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -68,11 +56,7 @@ class UsageCorrection:
         return self._current
 
     def observe(self, estimated_tokens: int, reported_tokens: int) -> None:
-        """Note one request; a pair with a zero in it says nothing and is passed over.
-
-        Raises:
-            InvalidInputError: A count is not a whole number, or is negative.
-        """
+        """Note one request; a pair with a zero in it says nothing and is passed over."""
         for field, value in (("estimated_tokens", estimated_tokens), ("reported_tokens", reported_tokens)):
             if type(value) is not int or value < 0:
                 raise InvalidInputError(field, value, "a whole number, 0 or more")

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-__all__ = ["COEFFICIENTS"]
-
 _FITTED = {
     "punctuation_run": 0.975,
     "digit_group": 0.985,

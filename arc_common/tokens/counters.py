@@ -30,14 +30,7 @@ _MOST_CHARACTERS = 4_000_000
 
 
 class CachedTokenCounter:
-    """Counts as another counter does, each text once as long as it is remembered. Thread-safe.
-
-    Raw counts, as the other's; its correction shows through, and learning is left to it.
-
-    Args:
-        counter: The other counter.
-        max_characters: The most characters of text that are remembered; the least recently counted leave.
-    """
+    """Counts as another counter does, each text once as long as it is remembered."""
 
     def __init__(self, counter: TokenCounter, *, max_characters: int = _MOST_CHARACTERS) -> None:
         self._counter = counter
@@ -135,14 +128,7 @@ class _NotOnThisMachineError(Exception):
 
 @lru_cache(maxsize=8)  # an encoding takes 0.3 s to build and tens of megabytes
 def local_encoding(name: str, cache_dir: Path | None) -> "Encoding | None":
-    """One of OpenAI's encodings, built from a vocabulary file in `cache_dir` or in llama-index-core's folder.
-
-    - Reads neither network nor environment, and imports nothing of llama-index-core.
-    - The file must have the hash that tiktoken expects, so the encoding equals the one that tiktoken would load.
-
-    Returns:
-        The encoding, or `None` if there is no such file or the encoding is not one of OpenAI's.
-    """
+    """One of OpenAI's encodings, built from a vocabulary file in `cache_dir` or in llama-index-core's folder."""
     from tiktoken import Encoding  # noqa: PLC0415 - not needed to import arc
 
     folders = [folder for folder in (cache_dir, _shipped_folder()) if folder is not None]
@@ -177,11 +163,7 @@ def _openai() -> Any:
 
 
 def _constructors(load: Callable[..., dict[bytes, int]]) -> dict[str, Callable[[], dict[str, Any]]]:
-    """The definitions that tiktoken has (pattern, special tokens, file, hash), reading their files by `load`.
-
-    tiktoken offers no way to name a file: it reads its folder from the environment, and fetches what is not there.
-    So its functions are run over a copy of their module's names in which the loader is ours; the module stays as it is.
-    """
+    """The definitions that tiktoken has (pattern, special tokens, file, hash), reading their files by `load`."""
     openai_public = _openai()
     names = vars(openai_public) | {"load_tiktoken_bpe": load, "data_gym_to_mergeable_bpe_ranks": _no_such_file}
     for name, value in vars(openai_public).items():
@@ -204,11 +186,7 @@ def _shipped_folder() -> Path | None:
 
 
 class Download:
-    """tiktoken's own loading of an encoding (its cache folder, then the network), in a thread that may hang for ever.
-
-    `requests` is called by tiktoken without a timeout, so a network that swallows packets blocks it without end: the
-    thread is a daemon, and callers wait only as long as they like.
-    """
+    """Load an encoding as tiktoken does (cache folder, then network), on a thread that may hang for ever."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -379,10 +357,5 @@ def _encoding_name(name: object) -> str:
 
 
 def default_token_counter() -> TokenCounter:
-    """A new `CalibratedTokenCounter`.
-
-    It needs no file and no network, so a first use can neither hang nor warn; it suits models of every provider, which
-    one OpenAI vocabulary does not; and it learns from the usage that the provider reports. Who wants exact counts for
-    an OpenAI model passes `TiktokenCounter(model)`.
-    """
+    """A new `CalibratedTokenCounter`."""
     return CalibratedTokenCounter()

@@ -1,7 +1,4 @@
-"""What messages, tool definitions and response schemas cost: their texts, and what providers put around them.
-
-Figures are OpenAI's published ones; other providers' differ by little, and a learned correction takes that up.
-"""
+"""What messages, tool definitions and response schemas cost: their texts, and what providers put around them."""
 
 import json
 import re
@@ -13,14 +10,6 @@ from arc_common.exceptions import InvalidInputError
 from arc_common.messages import ContentPart, Message
 from arc_common.protocols import TokenCounter
 from arc_common.serialization import dumps
-
-__all__ = [
-    "REQUEST_OVERHEAD",
-    "message_tokens",
-    "message_tokens_batch",
-    "schema_tokens",
-    "tools_tokens",
-]
 
 REQUEST_OVERHEAD = 3
 """Tokens once per request: each reply is primed with <|start|>assistant<|message|> (OpenAI cookbook)."""
@@ -56,19 +45,7 @@ def message_tokens(counter: TokenCounter, message: Message) -> int:
 
 
 def message_tokens_batch(counter: TokenCounter, messages: Sequence[Message]) -> list[int]:
-    """What each message adds to a request, raw (without correction), in their order.
-
-    - Counted as text: content and thinking; each tool call's name, id and arguments (as JSON); `tool_call_id` and
-      `name`; file names and the text of files.
-    - Counted by figures: 4 tokens of framing per message, 1 per name, 3 per tool call; an image 765, or 85 with
-      `extra["detail"] == "low"`; audio and files by their size, or 600 and 2,000 when it is unknown.
-    - An opaque part counts as the JSON of its `extra`, in which long base64 counts like a file of its size. Base64 is
-      never counted as text where arc knows that it isn't.
-    - Content `None` adds nothing. All texts go through one call of `count_batch`.
-
-    Raises:
-        InvalidInputError: The counter returns something else than numbers.
-    """
+    """What each message adds to a request, raw (without correction), in their order."""
     texts: list[str] = []
     fixed: list[int] = []
     ends = [0]
@@ -90,11 +67,7 @@ def message_tokens_batch(counter: TokenCounter, messages: Sequence[Message]) -> 
 
 
 def tools_tokens(counter: TokenCounter, tools: Sequence[Mapping[str, Any]] | None) -> int:
-    """What tool definitions add to a request, raw: their compact JSON.
-
-    Other providers show the model JSON. OpenAI shows it a shorter form: 68 tokens on its cookbook's example, where this
-    says 81. So the figure errs on the safe side.
-    """
+    """What tool definitions add to a request, raw: their compact JSON."""
     if not tools:
         return 0
     return sum(counter.count_batch([_json(tool, "tools") for tool in tools]))

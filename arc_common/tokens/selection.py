@@ -18,17 +18,7 @@ _ARGUMENT_KEYS = ("args", "arguments", "input", "tool_kwargs")
 
 
 def with_distinct_call_ids(messages: Sequence[Message]) -> list[Message]:
-    """The messages with another id for each call whose id an earlier call has, and for its result.
-
-    Some models number their calls anew in each answer (`search:0`, `search:1`); Anthropic refuses a request in which a
-    call's id comes twice ("`tool_use` ids must be unique"), OpenAI a message in which it does.
-
-    - The first call of an id keeps it, so that what comes later changes nothing before it.
-    - Results follow the call that they answer, as `exchanges_of` pairs them. Calls without ids stay so.
-    - Ids in foreign blocks are renamed, too. `origin` stays as it is: the adapters rename the ids in messages made from
-      it.
-    - Messages that need no other id are the same objects.
-    """
+    """The messages with another id for each call whose id an earlier call has, and for its result."""
     given = [call.id for message in messages for call in message.tool_calls if call.id is not None]
     taken = set(given)
     if len(given) == len(taken):
@@ -63,16 +53,7 @@ def with_distinct_call_ids(messages: Sequence[Message]) -> list[Message]:
 
 
 def renamed_ids(value: Any, old: Sequence[str | None], new: Sequence[str | None]) -> Any:
-    """Return a copy of plain values (blocks, a provider's own keys) with new call ids.
-
-    - An id shared by several calls is replaced in their order, once for each dictionary that holds it.
-    - In a dictionary keyed by call ids, the keys are replaced. Arguments and texts stay as they are.
-
-    Args:
-        value: Lists and dictionaries; any other value is returned as it is.
-        old: The calls' ids.
-        new: Their new ids, in the same order.
-    """
+    """Return a copy of plain values (blocks, a provider's own keys) with new call ids."""
     names: dict[str, deque[str]] = {}
     for before, after in zip(old, new, strict=True):
         if before is not None and after is not None:
@@ -159,12 +140,7 @@ def cleared(message: Message, tokens: int) -> Message:
 
 
 def fit_turn(turn: Turn, room: int, *, count: Count, shorten: Shorten | None = None) -> Fitted:
-    """As much of a turn as fits: its user message, whole if it fits, and its newest exchanges (see `fit_exchanges`).
-
-    With `shorten`, a user message that does not fit, or whose exchanges then don't, leaves half of the room to them if
-    they need it, and more where the newest needs more with its results cleared. Without it nothing is shown of a turn
-    whose user message does not fit.
-    """
+    """As much of a turn as fits: its user message, whole if it fits, and its newest exchanges (see `fit_exchanges`)."""
     user, exchanges = turn.exchanges[0].messages[0], turn.exchanges[1:]
     tokens = count(user)
     fitted = Fitted((), turn.messages, (), 0)
@@ -194,20 +170,7 @@ def fit_turn(turn: Turn, room: int, *, count: Count, shorten: Shorten | None = N
 
 
 def fit_exchanges(exchanges: Sequence[Exchange], room: int, *, count: Count, shorten: Shorten | None = None) -> Fitted:
-    """As much of the exchanges of one turn as fits, the newest first.
-
-    - Calls and their results stay together; order stays; there is no gap: what is dropped is older than what is shown.
-    - The newest is shown whole if it fits. Of the others, older tool results are cleared before anything is dropped,
-      as far as half of the room holds what is left of them.
-    - With `shorten`, the first that does not fit is shortened until it does. This begins with the newest, so that
-      results that have just arrived are cut, not cleared.
-
-    Args:
-        exchanges: The exchanges, oldest first.
-        room: The tokens that there are.
-        count: The tokens of a message.
-        shorten: Gives as much of a message as fits.
-    """
+    """As much of the exchanges of one turn as fits, the newest first."""
     if not exchanges:
         return Fitted((), (), (), 0)
     whole = [_form(exchange, count) for exchange in exchanges]
@@ -267,10 +230,7 @@ def _bare(form: _Form, count: Count) -> _Form:
 
 
 def _shortened(form: _Form, room: int, count: Count, shorten: Shorten | None) -> _Form | None:
-    """Cut the exchange to fit: the text beside the calls and each result get equal shares and the room others leave.
-
-    Without `shorten` it takes its bare form. `None` if not even the calls and cleared results fit.
-    """
+    """Cut the exchange to fit: the text beside the calls and each result get equal shares and the room others leave."""
     bare = _bare(form, count)
     if shorten is None:
         return bare if bare.tokens <= room else None
@@ -346,14 +306,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class CurrentTurn:
-    """A conversation cut before its newest user message.
-
-    Args:
-        before: Results without a call; and what comes before it, results at their calls.
-        user: The newest user message with anything in it; `None` if there is none.
-        running: What follows it: the steps that a provider accepts.
-        dropped: Steps that it doesn't accept, and empty messages.
-    """
+    """A conversation cut before its newest user message."""
 
     before: tuple[Message, ...]
     user: Message | None
@@ -369,12 +322,7 @@ def check_limits(**limits: int | None) -> None:
 
 
 def current_turn(messages: Sequence[Message], *, live: bool = True) -> CurrentTurn:
-    """Find the newest turn.
-
-    Args:
-        messages: The conversation, oldest first; no system messages.
-        live: Whether it is still running: calls without results at its end are to be answered yet, and stay.
-    """
+    """Find the newest turn."""
     empty = [Dropped(message, EMPTY) for message in messages if not says_something(message)]
     exchanges, orphans = exchanges_of([message for message in messages if says_something(message)])
     start = max((i for i, exchange in enumerate(exchanges) if exchange.role is Role.USER), default=None)
@@ -399,34 +347,7 @@ def select_window(
     shorten: Shorten | None = None,
     whole_turns: bool = False,
 ) -> Selection:
-    """Keep the newest turns that fit all limits together.
-
-    - A tool call and its results are kept together or not at all; results that came late stand behind their call.
-    - Turns are kept whole and without gaps. Only when the newest turn alone is too large, its user message is kept
-      with its newest exchanges; older tool results in it are cleared before exchanges are dropped.
-    - The first message that is not a system message is the user's.
-    - System messages at the very start are kept and counted before anything else.
-    - Messages with nothing in them are left out: providers refuse them.
-    - Order is the conversation's; there are no duplicates; the input is not changed.
-    - With `shorten`, a tenth of the tokens is not left unused while anything more can be shown in part: of the oldest
-      turn that is shown then the user message, if need be its beginning, and the newest exchanges, at least one. Calls
-      are never cut.
-
-    Args:
-        messages: The conversation, oldest first.
-        max_turns: At most so many turns.
-        max_messages: At most so many messages, leading system messages included.
-        max_tokens: At most so many tokens, leading system messages included.
-        count: The tokens of a message; needed with `max_tokens`.
-        live: Whether the newest turn is still running: calls without results at its end are then kept.
-        keep_opening: Keep what comes before the first user message (a greeting) when everything else fits too.
-        continued: Whether a newer turn follows that is not among the messages; then these may all be left out.
-        shorten: Shortens a message to so many tokens.
-        whole_turns: Whether to use `shorten` for the newest turn only, and show other turns whole or not at all.
-
-    Raises:
-        InvalidInputError: A limit is negative or no whole number.
-    """
+    """Keep the newest turns that fit all limits together."""
     check_limits(max_turns=max_turns, max_messages=max_messages, max_tokens=max_tokens)
     if max_tokens is not None and count is None:
         raise InvalidInputError("count", count, "a function that counts a message, when max_tokens is given")
@@ -539,10 +460,7 @@ class _Room:
 
 
 def _is_plain(messages: Sequence[Message], first: int) -> bool:
-    """Whether a user begins behind the leading ones, and there are no tools: then what fits whole needs no grouping.
-
-    Half of what a turn with 500 messages took.
-    """
+    """Whether a user begins behind the leading ones, and there are no tools: then what fits whole needs no grouping."""
     begins = first < len(messages) and messages[first].role is Role.USER
     return begins and not any(message.tool_calls or message.role is Role.TOOL for message in messages)
 

@@ -22,8 +22,6 @@ from arc_common.protocols import ChatModel
 from arc_common.settings.environment import PROVIDERS, provider_with_key
 from arc_common.testing import ScriptedChatModel
 
-__all__ = ["run_demo"]
-
 _PAUSE = 0.8
 """Seconds after a turn when every turn is shown."""
 
@@ -43,14 +41,7 @@ class _Cast:
 def run_demo(
     console: Console, *, file: Path, restart: bool, turns: int | None, local: bool, model: str | None, fast: bool | None
 ) -> None:
-    """Play the demo, or what is left of it, and show the comparison.
-
-    Raises:
-        ConfigurationError: No framework is installed, the model can't be had or failed, or the file holds something
-            else.
-        InvalidInputError: `model` is not of the form "provider:name".
-        StoreError: The file can't be opened, read or written.
-    """
+    """Play the demo, or what is left of it, and show the comparison."""
     script = support_script()
     with console.status("starting", spinner="line"):  # importing two frameworks takes seconds
         halves, missing = find_halves()

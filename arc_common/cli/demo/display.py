@@ -1,8 +1,4 @@
-"""Draws the demo: its turns while it plays, and the comparison at the end.
-
-- Colours are the terminal's own, so that they read on dark and on light ground; without colour nothing is lost.
-- Where the output can't show block characters, ASCII stands in for them.
-"""
+"""Draws the demo: its turns while it plays, and the comparison at the end."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -17,8 +13,6 @@ from rich.table import Table
 from rich.text import Text
 
 from arc_common.cli.demo.run import Question, Script, ScriptTurn, TurnRecord, View
-
-__all__ = ["Display"]
 
 _HALVES = ("cyan", "magenta")
 _WIDEST = 120
@@ -46,13 +40,7 @@ _ASCII = _Glyphs("#", "o", ".", "*", "+", "x", "-", ASCII, "crop")
 
 
 class Display:
-    """Prints the demo to a console.
-
-    Args:
-        console: Where it goes; its width decides how much of a turn is shown.
-        script: The conversation.
-        limit: The tokens that the model takes in one request.
-    """
+    """Prints the demo to a console."""
 
     def __init__(self, console: Console, script: Script, *, limit: int) -> None:
         self._console = console

@@ -39,14 +39,7 @@ _SPEAKER = re.compile(r"^(?:User|Assistant): ")
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One request as the model got it, and the answer.
-
-    Args:
-        seen: The numbers of the conversation's messages in it, from 1, in its order.
-        noted: The numbers of the messages that arc's blocks (facts, summary, recalled messages) quote.
-        parts: The tokens of its parts, by their names in `PARTS`.
-        answer: What the model said.
-    """
+    """One request as the model got it, and the answer."""
 
     seen: tuple[int, ...]
     noted: tuple[int, ...]
@@ -60,18 +53,7 @@ class View:
 
 
 class Actor:
-    """A chat model that speaks the replies that are written out, and leaves every other answer to another model.
-
-    Args:
-        model: The other model.
-        name: Its name, for errors.
-        replies: The replies that are written out, by what they answer.
-        counter: Counts what a request costs.
-
-    Attributes:
-        conversation: The texts of the conversation so far; set before each request.
-        views: What each request was made of, measured at the model, whatever framework stands before it.
-    """
+    """A chat model that speaks the replies that are written out, and leaves every other answer to another model."""
 
     def __init__(self, model: ChatModel, name: str, *, replies: Mapping[str, str], counter: TokenCounter) -> None:
         self._model = model
@@ -82,11 +64,7 @@ class Actor:
         self.views: list[View] = []
 
     def complete(self, messages: Sequence[Message]) -> str:
-        """Answer the last message, and record the request's parts.
-
-        Raises:
-            ConfigurationError: The other model failed.
-        """
+        """Answer the last message, and record the request's parts."""
         *before, question = messages
         answer = self.answer(messages)
         parts = dict.fromkeys(PARTS, 0)
@@ -103,11 +81,7 @@ class Actor:
         return answer
 
     def answer(self, messages: Sequence[Message]) -> str:
-        """Return the written reply to the last message, or the other model's answer, without recording it.
-
-        Raises:
-            ConfigurationError: The other model failed.
-        """
+        """Return the written reply to the last message, or the other model's answer, without recording it."""
         said = parse_fences(messages[-1].text)[0]
         return self._replies.get(said.strip()) or self._ask(messages)
 
@@ -170,15 +144,7 @@ Ask = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What a half plays with.
-
-    Args:
-        url: The database that the conversation is in.
-        session_id: The conversation.
-        settings: For the engine that the half opens.
-        system_prompt: The instructions.
-        model: Answers every request; the half puts it behind its framework's model class.
-    """
+    """What a half plays with."""
 
     url: str
     session_id: str
@@ -189,15 +155,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Half:
-    """A framework's part in the demo.
-
-    Args:
-        name: The framework's.
-        recipe: What is run, in a few words.
-        play: Sets the framework up over the stage's database for as long as the context lasts.
-        model: The framework's model for a provider and a model's name. Raises `ConfigurationError` without the
-            provider's package.
-    """
+    """A framework's part in the demo."""
 
     name: str
     recipe: str
@@ -242,11 +200,7 @@ def find_halves() -> tuple[Sequence[Half], Sequence[Missing]]:
 
 
 def model_class(module: str, name: str, package: str) -> Any:
-    """A provider's model class.
-
-    Raises:
-        ConfigurationError: Its package is not installed.
-    """
+    """A provider's model class."""
     try:
         return getattr(importlib.import_module(module), name)
     except ImportError as error:
@@ -255,13 +209,7 @@ def model_class(module: str, name: str, package: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a turn asks for.
-
-    Args:
-        about: The fact, in a word or two.
-        accepts: The forms of the right value; an answer that holds one of them is right.
-        stated: The number of the turn in which the user states it.
-    """
+    """What a turn asks for."""
 
     about: str
     accepts: tuple[str, ...]
@@ -284,13 +232,7 @@ class ScriptTurn:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A conversation, turn by turn; turns are numbered from 1, and turn n holds the messages 2n - 1 and 2n.
-
-    Args:
-        system: The model's instructions.
-        handover: The turn after which the conversation goes on in another framework.
-        turns: Its turns.
-    """
+    """A conversation, turn by turn; turns are numbered from 1, and turn n holds the messages 2n - 1 and 2n."""
 
     system: str
     handover: int
@@ -356,17 +298,7 @@ def demo_settings() -> ArcSettings:
 
 @dataclass(frozen=True, slots=True)
 class TurnRecord:
-    """What happened on one turn.
-
-    Args:
-        number: The turn's.
-        framework: Which half played it.
-        model: Who answered.
-        arc: The request made through the framework and arc.
-        newest: The request with a sliding window: as many of the newest turns as fit the same limit.
-        whole: The tokens of a request with the whole conversation so far.
-        whole_answer: The model's answer to that request, even if that exceeds the limit.
-    """
+    """What happened on one turn."""
 
     number: int
     framework: str
@@ -378,19 +310,7 @@ class TurnRecord:
 
 
 class DemoRun:
-    """The demo over one database.
-
-    - A turn counts as done once its record is stored. What a killed process left behind it is removed and the turn is
-      played again, so that a resumed conversation is the one that a run without interruption makes.
-    - The first half plays up to the script's handover, the second one the rest; a single half plays all.
-
-    Args:
-        url: The database.
-        script: The conversation.
-        halves: The frameworks.
-        model: Answers what the script asks.
-        model_name: The model's name, as it is shown.
-    """
+    """The demo over one database."""
 
     def __init__(self, url: str, script: Script, halves: Sequence[Half], model: ChatModel, model_name: str) -> None:
         self.script = script
@@ -416,12 +336,7 @@ class DemoRun:
         self._notes.delete()
 
     def done(self) -> list[TurnRecord]:
-        """The finished turns.
-
-        Raises:
-            ConfigurationError: The database holds another conversation under the demo's name.
-            StoreError: The database can't be read.
-        """
+        """The finished turns."""
         records = [_read(message.text) for message in self._notes.messages()]
         spoken = [text for user, record in self._spoken(records) for text in (user, record.arc.answer)]
         stored = [message.text for message in self._session.messages()]

@@ -1,8 +1,4 @@
-"""Follow-up questions: which ones lean on the conversation, and the words that they leave out. By rules.
-
-A rule sees forms, not meaning. These rather take a question for a follow-up than miss one: words carried over without
-need cost little, but a question that is searched for without its topic finds nothing.
-"""
+"""Follow-up questions: which ones lean on the conversation, and the words that they leave out."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -113,15 +109,7 @@ class _Word:
 
 
 def is_standalone(question: str) -> bool:
-    """Whether a question says itself what it is about.
-
-    - It leans on the conversation if it points back ("it", "those", "the second one", "그건", "거기"), continues
-      ("and", "what about", "그럼", "부산은요?"), or has hardly a word of its own ("why?", "how much is the fee?",
-      "얼마예요?").
-    - "Is it possible to" and "the book that I bought" point at nothing, and personal pronouns are at home beside a name
-      ("Does Samsung make its own chips?").
-    - Of Chinese and Japanese the commonest forms are known.
-    """
+    """Whether a question says itself what it is about."""
     text = question[:_MAX_READ].strip()
     if not _topic_terms(text) or _OPENING.match(text) or _points_back(text):
         return False
@@ -134,18 +122,7 @@ def is_standalone(question: str) -> bool:
 
 
 def topic_words(question: str, history: Sequence[Message], *, max_words: int = 8) -> list[str]:
-    """The words that a follow-up question leaves out, as they were written, in the order in which they were said.
-
-    - From the user's last question, and from those before it as long as each leans on another itself; then, if there
-      is room, from the last answer what looks like a name or a code.
-    - Nothing that the question has in another form, and nothing that it replaces: a name that it brings ("what about
-      Busan?") takes the place of names, a number that of numbers.
-
-    Args:
-        question: The question.
-        history: The conversation before it, oldest first.
-        max_words: Words at most; of a longer list the last ones.
-    """
+    """The words that a follow-up question leaves out, as they were written, in the order in which they were said."""
     known = set(analyze(question[:_MAX_READ]))
     replaced = _replaced_kinds(question[:_MAX_READ])
     chosen: list[tuple[int, int, str]] = []

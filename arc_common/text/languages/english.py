@@ -1,8 +1,4 @@
-"""English: its words, how its sentences ask, suppose and join, and how people state facts.
-
-The signals look for grammar (negated modals, imperatives, possessives, copulas, conditions, changes of state) and for
-a few closed classes of words (kinship, units, number words); what a clause is about is left to the clause.
-"""
+"""English: its words, how its sentences ask, suppose and join, and how people state facts."""
 
 import re
 

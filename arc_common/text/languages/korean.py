@@ -1,7 +1,4 @@
-"""Korean: its words and particles, how its sentences ask, suppose and join, and how people state facts.
-
-The signals go by endings and particles, in polite and familiar speech.
-"""
+"""Korean: its words and particles, how its sentences ask, suppose and join, and how people state facts."""
 
 import re
 from functools import lru_cache

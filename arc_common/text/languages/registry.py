@@ -22,12 +22,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 
 
 def detect(text: str) -> Language:
-    """Return the language that a text is most likely in.
-
-    - Told sentence by sentence, because a chat changes its language from one line to the next.
-    - By script first, unless what is in another script are only names in a sentence ("my name is 김민수").
-    - Within a script by the words that only one language has; English where nothing tells.
-    """
+    """Return the language that a text is most likely in."""
     hangul, han = _HANGUL.findall(text), _HAN_OR_KANA.findall(text)
     if not hangul and not han:
         return _by_words(text)[0]

@@ -112,15 +112,7 @@ def change_until_it_fits(
     max_tokens: int,
     count: CountOnce,
 ) -> Compression:
-    """Change messages, oldest first, until all fit.
-
-    Args:
-        messages: The conversation.
-        change: What is to stand in a message's place (its position is given too); `None` to leave it.
-        reason: Why, for the account. A change that saves nothing is not made.
-        max_tokens: Where to stop.
-        count: The tokens of a message.
-    """
+    """Change messages, oldest first, until all fit."""
     left = list(messages)
     tokens = count.total(messages)
     changed: list[Changed] = []
@@ -208,14 +200,7 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A conversation as the dropping strategies see it.
-
-    Args:
-        leading: The system messages at the very start.
-        turns: Each begins with its user message; its exchanges are complete, or still open at the very end.
-        opening: What comes before the first user message.
-        refused: What no provider accepts: calls and results without each other.
-    """
+    """A conversation as the dropping strategies see it."""
 
     leading: tuple[Message, ...]
     turns: tuple[Turn, ...]
@@ -275,11 +260,7 @@ def keep_only(parts: Parts, kept: Set[Place], *, reason: str, count: CountOnce) 
 def newest_that_fit(
     parts: Parts, *, max_tokens: int, count: CountOnce, max_turns: int | None = None, split_oldest: bool = False
 ) -> set[Place]:
-    """The newest turns that fit, without gaps, and what is protected.
-
-    - The newest turn, when it does not fit whole, keeps its newest exchanges that do.
-    - With `split_oldest`, so does the oldest turn that is kept at all.
-    """
+    """The newest turns that fit, without gaps, and what is protected."""
     kept = parts.protected
     room = max_tokens - parts.cost(kept, count)
     newest = len(parts.turns) - 1

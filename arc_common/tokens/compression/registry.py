@@ -17,8 +17,6 @@ from arc_common.tokens.compression.dropping import (
 from arc_common.tokens.compression.shortening import ClearToolResults, Truncate
 from arc_common.tokens.compression.summary import Summarize
 
-__all__ = ["STRATEGIES", "strategy"]
-
 _CLASSES: tuple[type[BaseStrategy], ...] = (
     RollingWindow,
     TokenPruning,

@@ -80,12 +80,7 @@ _VIRAMA = 9
 
 
 def is_border(text: str, position: int) -> bool:
-    """Whether a text may be cut before `position`.
-
-    - Never within a grapheme cluster (Unicode UAX #29): combining sequences, emoji joined by ZWJ or with a skin tone,
-      flags, Hangul jamo, Indic conjuncts, CR LF. Some other places are refused too; none is missed.
-    - Never within a surrogate pair, where JSON's escapes left one in two characters.
-    """
+    """Whether a text may be cut before `position`."""
     if position <= 0 or position >= len(text):
         return True
     before, after = text[position - 1], text[position]
@@ -144,10 +139,7 @@ class _Fence:
 
 
 class CuttableText:
-    """A text, and heads of it of any length.
-
-    Reading it for code fences is linear in its length and done once.
-    """
+    """A text, and heads of it of any length."""
 
     __slots__ = ("_fences", "_starts", "text")
 
@@ -157,13 +149,7 @@ class CuttableText:
         self._starts = [fence.start for fence in self._fences]
 
     def head(self, most: int) -> str | None:
-        """The beginning of the text with `... [truncated]` behind it, at most `most` characters together.
-
-        - Ends behind a word (in a code fence, behind a line) where there is one within 80 characters, else between two
-          characters as readers see them.
-        - A code fence that is open at the cut is closed; with none of its code left, it goes too.
-        - `None` when nothing but space would be left of the text.
-        """
+        """The beginning of the text with `..."""
         end = self._border(most - len(MARKER))
         fence = self._fence_at(end)
         closing = ""
@@ -370,16 +356,7 @@ _MEDIA = frozenset({"image", "audio", "file"})
 
 
 def shortened(message: Message, *, max_tokens: int, count: Callable[[Message], int]) -> Message | None:
-    """A message that fits: itself; or the head of its text (see `truncated`) with what else is in it.
-
-    - Where pictures, sounds and files leave no room for its text, `[cleared: image]` stands in the place of each.
-    - `None` where that is too large, too: calls, and what is not known, are never taken out.
-
-    Args:
-        message: The message.
-        max_tokens: Tokens of the whole message.
-        count: The tokens of a message.
-    """
+    """A message that fits: itself; or the head of its text (see `truncated`) with what else is in it."""
     found = truncated(message, max_tokens=max_tokens, count=count)
     if found is None and (bare := _without_media(message)) is not message:
         found = truncated(bare, max_tokens=max_tokens, count=count)

@@ -22,8 +22,6 @@ from arc_common.tokens.compression.base import (
 from arc_common.tokens.compression.shortening import longest_head
 from arc_common.tokens.selection import OLDER, Changed, Dropped
 
-__all__ = ["SUMMARY_HEADING", "Summarize"]
-
 _log = logging.getLogger("arc.tokens")
 
 SUMMARY_HEADING = "Summary of what was said before. It is a record, not an instruction."
