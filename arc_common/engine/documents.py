@@ -17,7 +17,7 @@ from arc_common.protocols.search_index import Scope
 from arc_common.rag import Chunker, ContextBuilder, Fusion, RagContext, RagPipeline, RagQuery
 from arc_common.rag.pipeline import JointStatistics
 from arc_common.rerankers import BM25Reranker, DiversityReranker, KeywordWeightedReranker, SimpleScoreReranker
-from arc_common.retrieval import Found, HybridIndex, reciprocal_rank_fusion, score_fusion
+from arc_common.retrieval import HybridIndex, SearchResult, reciprocal_rank_fusion, score_fusion
 from arc_common.retrieval.fusion import raw_score_fusion
 from arc_common.retrieval.index import checked_ids
 from arc_common.retrieval.query_transformers import RuleBasedConversationTransformer
@@ -156,7 +156,7 @@ class DocumentIndex:
         top_k: int,
         filters: Mapping[str, Any] | Filter | None = None,
         cosines: bool = False,
-    ) -> Found:
+    ) -> SearchResult:
         """`retrieve`, with what the search had to do without (see `NotingRetriever`)."""
         return self.index.find(query, top_k=top_k, filters=filters, cosines=cosines)
 
@@ -174,11 +174,11 @@ class _Together:
 
     def __init__(self, indexes: Mapping[str, HybridIndex]) -> None:
         self._indexes = indexes
-        self._found: dict[tuple[Any, ...], dict[str, Found]] = {}
+        self._found: dict[tuple[Any, ...], dict[str, SearchResult]] = {}
 
     def found(
         self, name: str, query: str, *, top_k: int, filters: Mapping[str, Any] | Filter | None, cosines: bool
-    ) -> Found:
+    ) -> SearchResult:
         asked = query, top_k, repr(filters), cosines
         if asked not in self._found:
             first, *others = self._indexes.values()
@@ -202,7 +202,7 @@ class _Beside(DocumentIndex):
         top_k: int,
         filters: Mapping[str, Any] | Filter | None = None,
         cosines: bool = False,
-    ) -> Found:
+    ) -> SearchResult:
         """See `DocumentIndex`."""
         return self._together.found(self._name, query, top_k=top_k, filters=filters, cosines=cosines)
 

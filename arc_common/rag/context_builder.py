@@ -13,7 +13,7 @@ from arc_common.filters import Filter
 from arc_common.prompts.context import DOCUMENT_SEPARATOR, render_passage, render_passages
 from arc_common.protocols import Retriever, TokenCounter
 from arc_common.rerankers.base import best_first, rescored
-from arc_common.retrieval.index import Found
+from arc_common.retrieval.index import SearchResult
 from arc_common.text import analyze
 from arc_common.text.sentences import sentence_spans
 from arc_common.tokens.budget import usable_tokens
@@ -33,7 +33,7 @@ class NotingRetriever(Protocol):
         top_k: int,
         filters: Mapping[str, Any] | Filter | None = None,
         cosines: bool = False,
-    ) -> Found:
+    ) -> SearchResult:
         """As `Retriever.retrieve`; with `cosines`, each document that has a vector has its cosine ("vector")."""
 
 
@@ -45,12 +45,12 @@ def found_by(
     filters: Mapping[str, Any] | Filter | None,
     cosines: bool,
     on_bad: Callable[[str], None],
-) -> Found:
+) -> SearchResult:
     """Ask a source for a query; report and leave out answers that are not documents with scores."""
     if isinstance(source, NotingRetriever):
         return source.retrieve_with_notes(query, top_k=top_k, filters=filters, cosines=cosines)
     answer = source.retrieve(query, top_k=top_k, filters=filters)
-    return Found(tuple(usable_documents("retrieved", answer, on_bad=on_bad)))
+    return SearchResult(tuple(usable_documents("retrieved", answer, on_bad=on_bad)))
 
 
 def checked_queries(given: object) -> list[str]:

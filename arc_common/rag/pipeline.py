@@ -27,7 +27,7 @@ from arc_common.rag.context_builder import (
 from arc_common.rerankers.base import check_top_k, reranked
 from arc_common.rerankers.bm25 import TermStatistics
 from arc_common.retrieval.fusion import deduplicated, score_fusion
-from arc_common.retrieval.index import Found
+from arc_common.retrieval.index import SearchResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +250,7 @@ class RagPipeline:
         return cosine is None or cosine >= self._threshold
 
 
-def _within(seconds: float, ask: Callable[[], Found]) -> Found:
+def _within(seconds: float, ask: Callable[[], SearchResult]) -> SearchResult:
     """Return a source's answer; a thread that is late can't be stopped, and its answer is ignored."""
     answer = started(ask, name="arc-rag-source")
     if not wait([answer], seconds).done:

@@ -2,14 +2,14 @@
 
 from arc_common.retrieval.bm25 import BM25
 from arc_common.retrieval.fusion import Ranking, deduplicated, reciprocal_rank_fusion, score_fusion
-from arc_common.retrieval.index import Added, Found, HybridIndex
+from arc_common.retrieval.index import HybridIndex, SearchResult, WriteResult
 
 __all__ = [
     "BM25",
-    "Added",
-    "Found",
     "HybridIndex",
     "Ranking",
+    "SearchResult",
+    "WriteResult",
     "deduplicated",
     "reciprocal_rank_fusion",
     "score_fusion",

@@ -28,7 +28,7 @@ from arc_common.retrieval.embedding import GuardedEmbedder
 from arc_common.retrieval.entries import document_of, entry_of, one_embedding, with_terms
 from arc_common.retrieval.fusion import Ranking, credibility, fused_scores, lifted
 from arc_common.retrieval.legibility import legibility
-from arc_common.retrieval.multi_scope import SeveralScopes
+from arc_common.retrieval.multi_scope import MultiScopeReader
 from arc_common.text import analyze_query, han_characters
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ _MAX_TERMS = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
+class WriteResult:
     """What became of texts that were added.
 
     Args:
@@ -113,7 +113,7 @@ class Added:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """What a search found.
 
     Args:
@@ -180,7 +180,7 @@ class HybridIndex:
         self._drop_stop_words = drop_stop_words
         self._batch_size = batch_size
 
-    def add(self, items: Sequence[Document | IndexEntry]) -> Added:
+    def add(self, items: Sequence[Document | IndexEntry]) -> WriteResult:
         """Store texts, each in the place of the one with its id.
 
         - A document without an id gets one that its text and source determine: added again, it is the same one.
@@ -198,7 +198,7 @@ class HybridIndex:
         )
         return self.replace((None, [item]) for item in given)
 
-    def replace(self, documents: Iterable[tuple[str | None, Sequence[Document | IndexEntry]]]) -> Added:
+    def replace(self, documents: Iterable[tuple[str | None, Sequence[Document | IndexEntry]]]) -> WriteResult:
         """Store documents in parts; each replaces the document stored under its id, whole or in chunks.
 
         One step stores the parts of a document and removes the parts that they replace. Otherwise this is as `add`.
@@ -231,7 +231,7 @@ class HybridIndex:
                 step += [with_terms(entry, self._kind) for entry in batch]
             self._store.put(self._scope, self._kind, step, removed=names)
             unembedded += sum(entry.vector is None for entry in step)
-        return Added(tuple(entry.id for entry in entries), unembedded)
+        return WriteResult(tuple(entry.id for entry in entries), unembedded)
 
     def embed_pending(self) -> int:
         """Make vectors for the texts that have none yet; how many got one. Stops when the embedder fails.
@@ -315,7 +315,7 @@ class HybridIndex:
         mode: SearchMode = "hybrid",
         vector: Sequence[float] | None = None,
         cosines: bool = False,
-    ) -> Found:
+    ) -> SearchResult:
         """The texts that answer a query best, best first; of equal ones, the smaller id first.
 
         Args:
@@ -342,7 +342,7 @@ class HybridIndex:
         if mode == "dense" and vector is None and self._embedder is None:
             raise InvalidInputError("mode", mode, "an embedder in the index, or a vector")
         if not query.strip() and vector is None:
-            return Found()
+            return SearchResult()
         asks_vectors = mode != "lexical" and (vector is not None or self._embedder is not None)
         stored = self._reader.embedding(self._scope, self._kind) if asks_vectors else None
         if vector is not None and self._embedder is not None:
@@ -376,7 +376,7 @@ class HybridIndex:
         documents = self._documents(rankings, top_k, limit=limit, fuse=mode == "hybrid")
         if cosines and stored is not None and wanted is not None:
             documents = self._with_cosines(documents, wanted, embedder=stored[0])
-        return Found(tuple(documents), tuple(notes))
+        return SearchResult(tuple(documents), tuple(notes))
 
     def find_beside(
         self,
@@ -386,7 +386,7 @@ class HybridIndex:
         top_k: int = 10,
         filters: Mapping[str, Any] | Filter | None = None,
         cosines: bool = False,
-    ) -> list[Found]:
+    ) -> list[SearchResult]:
         """What `find` finds in this index and others as if they were one: for each of them what of it is its own.
 
         Scores are on one scale, by the statistics of all scopes: a text with half of the question's words scores less
@@ -410,15 +410,15 @@ class HybridIndex:
         used = next((one for one in known if own and one[0] == own.name), known[0] if known else None)
         joint = copy(self)
         embedded = frozenset(place for place, one in enumerate(stored) if one == used)
-        joint._reader = SeveralScopes(parts, used, embedded)  # noqa: SLF001 - its class
+        joint._reader = MultiScopeReader(parts, used, embedded)  # noqa: SLF001 - its class
         found = joint.find(query, top_k=top_k, filters=filters, cosines=cosines)
         if own is not None and used is not None and used[0] == own.name and any(one != used for one in known):
             found = replace(found, notes=(*found.notes, _OTHER_EMBEDDER))
         documents: list[list[ScoredDocument]] = [[] for _ in (self, *others)]
         for one in found.documents:
-            place, entry_id = SeveralScopes.apart(one.document.id or "")
+            place, entry_id = MultiScopeReader.apart(one.document.id or "")
             documents[place].append(replace(one, document=replace(one.document, id=entry_id)))
-        return [Found(tuple(own), found.notes if not place else ()) for place, own in enumerate(documents)]
+        return [SearchResult(tuple(own), found.notes if not place else ()) for place, own in enumerate(documents)]
 
     def _statistics(self, terms: Sequence[str]) -> LexicalCandidates:
         """Those of scope and kind, without any candidate."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must n
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["SeveralScopes"]
+__all__ = ["MultiScopeReader"]
 
 _SAME = 0.2
 """How differently a term may weigh beside the rarest one, in a scope and in all of them, without its being asked again.
@@ -23,7 +23,7 @@ In scopes of thousands with words of their own, all of the ten best were among t
 
 
 @dataclass(frozen=True, slots=True)
-class SeveralScopes:
+class MultiScopeReader:
     """An `IndexReader` of several scopes as if they were one, with the statistics of all of them.
 
     - An entry's id is its scope's place and its own (see `apart`).

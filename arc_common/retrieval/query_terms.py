@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must n
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Asked", "Counts", "terms_of", "window_norms"]
+__all__ = ["Counts", "QueryTerms", "terms_of", "window_norms"]
 
 # Measured with benchmarks/session_recall.py. Okapi's usual constants: others gained less than two points.
 _K1 = 1.5
@@ -72,7 +72,7 @@ def window_norms(lengths: "NDArray[np.float64]", *, mean: float) -> "NDArray[np.
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QueryTerms:
     """A question taken apart.
 
     Args:
@@ -86,7 +86,7 @@ class Asked:
     alternatives: Likely
 
     @classmethod
-    def of(cls, question: str, *, kin: bool = True) -> "Asked":
+    def of(cls, question: str, *, kin: bool = True) -> "QueryTerms":
         """Take a question apart, with what may stand for its words or without."""
         about = _SPEAKERS.sub(" ", question)
         every = analyze(about)

@@ -13,7 +13,7 @@ from arc_common.memories import Memory, MemoryStatus, ProposedMemory, ScoredMemo
 from arc_common.memory.long_term.contradictions import Contradictions
 from arc_common.memory.long_term.index import MemoryIndex
 from arc_common.memory.long_term.policy import ranked
-from arc_common.memory.long_term.writer import Added, MemoryWriter
+from arc_common.memory.long_term.writer import MemoryWriter, WriteResult
 from arc_common.observability import Observer
 from arc_common.protocols import Embedder, SessionKey
 from arc_common.protocols.memories import MemoryStore
@@ -148,7 +148,7 @@ class MemoryKeeper:
 
     def add(
         self, scope: Scope, proposed: ProposedMemory, *, by_hand: bool = False, follows: str | None = None
-    ) -> Added:
+    ) -> WriteResult:
         """Store a memory, or find that one that is there says the same. See `MemoryWriter.add`."""
         added = self._writer.add(scope, proposed, by_hand=by_hand, follows=follows)
         with self._lock:
@@ -157,7 +157,7 @@ class MemoryKeeper:
 
     def add_all(
         self, scope: Scope, proposed: Sequence[ProposedMemory], *, follows: str | None = None
-    ) -> list[Added | InvalidInputError]:
+    ) -> list[WriteResult | InvalidInputError]:
         """Store memories in order, in few transactions. See `MemoryWriter.add_all`."""
         added = self._writer.add_all(scope, proposed, follows=follows)
         with self._lock:

@@ -20,7 +20,7 @@ from arc_common.protocols.memories import IndexChange, MemoryChange, MemoryStore
 from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.settings import MemorySettings
 
-__all__ = ["Added", "MemoryWriter"]
+__all__ = ["MemoryWriter", "WriteResult"]
 
 _SCOPES = 256
 _ATTEMPTS = 20
@@ -28,7 +28,7 @@ _ATTEMPTS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
+class WriteResult:
     """What became of a proposed memory.
 
     Args:
@@ -106,7 +106,7 @@ class MemoryWriter:
 
     def add(
         self, scope: Scope, proposed: ProposedMemory, *, by_hand: bool = False, follows: str | None = None
-    ) -> Added:
+    ) -> WriteResult:
         """Store a memory, or find that one that is there says the same.
 
         Args:
@@ -127,7 +127,7 @@ class MemoryWriter:
 
     def add_all(
         self, scope: Scope, proposed: Sequence[ProposedMemory], *, follows: str | None = None
-    ) -> list[Added | InvalidInputError]:
+    ) -> list[WriteResult | InvalidInputError]:
         """Store memories in order, each as `add` does; those that affect no other memory share a transaction.
 
         A memory that can't be stored has the error as its result.
@@ -135,7 +135,7 @@ class MemoryWriter:
         Raises:
             StoreError: The store failed, or other writers interfered each time. Earlier memories may have been stored.
         """
-        results: list[Added | InvalidInputError] = []
+        results: list[WriteResult | InvalidInputError] = []
         together: list[tuple[ProposedMemory, Memory, IndexEntry]] = []
         known = self._holdings(scope)
         with known.lock, known as holdings:
@@ -176,7 +176,7 @@ class MemoryWriter:
         together: Sequence[tuple[ProposedMemory, Memory, IndexEntry]],
         *,
         follows: str | None,
-    ) -> list[Added | InvalidInputError]:
+    ) -> list[WriteResult | InvalidInputError]:
         """Store new memories in one transaction, or one by one if another writer interfered."""
         if not together:
             return []
@@ -194,15 +194,17 @@ class MemoryWriter:
         if is_stored:
             holdings.forget(gone.intersection(names))
             self._observer.count("memory.saved.count", len(put))
-            return [Added(Outcome.FULL if memory.id in gone else Outcome.NEW, memory) for _, memory, _ in together]
+            return [
+                WriteResult(Outcome.FULL if memory.id in gone else Outcome.NEW, memory) for _, memory, _ in together
+            ]
         holdings.forget(names)
         self._refresh(scope, holdings)
         return self._added_alone(scope, holdings, [proposed for proposed, _, _ in together], follows=follows)
 
     def _added_alone(
         self, scope: Scope, holdings: Holdings, proposed: Sequence[ProposedMemory], *, follows: str | None
-    ) -> list[Added | InvalidInputError]:
-        results: list[Added | InvalidInputError] = []
+    ) -> list[WriteResult | InvalidInputError]:
+        results: list[WriteResult | InvalidInputError] = []
         for one in proposed:
             try:
                 results.append(self._added(scope, holdings, one, by_hand=False, follows=follows))
@@ -212,7 +214,7 @@ class MemoryWriter:
 
     def _added(
         self, scope: Scope, holdings: Holdings, proposed: ProposedMemory, *, by_hand: bool, follows: str | None
-    ) -> Added:
+    ) -> WriteResult:
         now = self._clock()
         new = proposed.stored_as(self._new_id(), now)
         entry = self._index.entry(new)
@@ -323,18 +325,20 @@ class MemoryWriter:
             holdings.apply(self._store.updates(scope, after=holdings.version))
             self._mend(scope, holdings, reads_all=True)
 
-    def _join(self, scope: Scope, holdings: Holdings, decision: Decision, proposed: ProposedMemory) -> Added | None:
+    def _join(
+        self, scope: Scope, holdings: Holdings, decision: Decision, proposed: ProposedMemory
+    ) -> WriteResult | None:
         """Add to a memory that is there; `None` if another was in the way."""
         found = self._store.get(scope, [decision.twin] if decision.twin else [])
         if not found:
             return None
         waits = proposed.status is MemoryStatus.PENDING
         if decision.outcome is Outcome.REJECTED or (waits and found[0].status is MemoryStatus.ACTIVE):
-            return Added(decision.outcome, found[0])  # nothing of what waits gets into what holds
+            return WriteResult(decision.outcome, found[0])  # nothing of what waits gets into what holds
         if decision.outcome is Outcome.APPROVED:
             entered = approved(found[0], proposed, now=self._clock())
             changed = self._change(scope, holdings, entered, is_own=proposed.valid_from is None)
-            return None if changed is None else Added(decision.outcome, changed)
+            return None if changed is None else WriteResult(decision.outcome, changed)
         memory = merged(found[0], proposed, now=self._clock(), known=decision.outcome is Outcome.KNOWN)
         before = self._store.get(scope, decision.superseded)
         if len(before) < len(decision.superseded):
@@ -346,7 +350,7 @@ class MemoryWriter:
             index = IndexChange((self._index.entry(memory),) if is_found else (), decision.superseded)
             if not self._commit(scope, holdings, MemoryChange(tuple(put)), index):
                 return None
-        return Added(decision.outcome, memory)
+        return WriteResult(decision.outcome, memory)
 
     def _opposed(
         self,
@@ -382,7 +386,7 @@ class MemoryWriter:
 
     def _insert(
         self, scope: Scope, holdings: Holdings, decision: Decision, new: Memory, entry: IndexEntry, *, by_hand: bool
-    ) -> Added | None:
+    ) -> WriteResult | None:
         """Store a new memory with what follows from it; `None` if another was in the way."""
         index = IndexChange((entry,) if new.holds else ())
         keeps = by_hand or bool(decision.superseded)
@@ -390,9 +394,9 @@ class MemoryWriter:
         if gone is None:
             return None
         if new.id in gone:
-            return Added(Outcome.FULL, new)
+            return WriteResult(Outcome.FULL, new)
         self._observer.count("memory.saved.count")
-        return Added(Outcome.NEW, new)
+        return WriteResult(Outcome.NEW, new)
 
     def _write(
         self,

@@ -20,7 +20,7 @@ from arc_common.observability import Observer
 from arc_common.protocols import ConversationStore, Embedder, SessionKey, StoredMessage
 from arc_common.protocols.search_index import IndexEntry, IndexStore, Scope, unit_vector
 from arc_common.retrieval.embedding import GuardedEmbedder
-from arc_common.retrieval.query_terms import Asked, Counts, terms_of, window_norms
+from arc_common.retrieval.query_terms import Counts, QueryTerms, terms_of, window_norms
 from arc_common.text import analyze
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class SessionIndex:
         """The texts that match, by their places; all of them without `top_k`."""
         import numpy as np  # noqa: PLC0415 - a tenth of a second that importing arc must not cost
 
-        asked = Asked.of(query)
+        asked = QueryTerms.of(query)
         with self._lock:
             likely = [*asked.alternatives, *asked.mistyped(self._postings)]
             counts = self._counts({*asked.weights, *terms_of(likely)})

@@ -8,7 +8,7 @@ from arc_common.memory.recall.index import MessageIndex, MessagePlace
 from arc_common.protocols import SessionKey
 from arc_common.protocols.search_index import LexicalCandidates
 from arc_common.ranking import best_places
-from arc_common.retrieval.query_terms import Asked, Counts, window_norms
+from arc_common.retrieval.query_terms import Counts, QueryTerms, window_norms
 
 if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must not cost
     import numpy as np
@@ -53,7 +53,7 @@ def find_messages(
         StoreError: The store failed.
     """
     scope = index.scope(key)
-    asked = Asked.of(question, kin=kin)
+    asked = QueryTerms.of(question, kin=kin)
     sought = dict(list(asked.sought().items())[:_MOST_TERMS])
     said: dict[str, float] = {}
     if sought:
@@ -68,7 +68,7 @@ def find_messages(
     )
 
 
-def _lexical_shares(asked: Asked, found: LexicalCandidates, terms: Sequence[str], limit: int) -> dict[str, float]:
+def _lexical_shares(asked: QueryTerms, found: LexicalCandidates, terms: Sequence[str], limit: int) -> dict[str, float]:
     if not found.ids:
         return {}
     mean = found.total_length / max(found.count, 1)

@@ -296,10 +296,10 @@ class PostgresIndex:
         """Find the nearest along the graph, or fewer than asked for where few of those near pass."""
         limit, dimension = asked["row_limit"], asked["dimension"]
         condition, precise = _condition(filters, Tokens(asked["salt"]), _VECTORS), is_precise(dimension)
-        looked_at = {"ef_search": str(width), "row_limit": limit if precise else 2 * limit}
+        walk = {"ef_search": str(width), "row_limit": limit if precise else 2 * limit}
         call = (
             statement("walking", condition=condition.sql, dimension=str(dimension), type=str(indexed_as(dimension))),
-            {**asked, **condition.parameters, **looked_at},
+            {**asked, **condition.parameters, **walk},
         )
         # Long vectors are stored outside their rows, and the database takes reading them one by one for cheap.
         return _best(self._alone(call, None if precise else "never_sort"), limit)
@@ -366,13 +366,13 @@ class PostgresIndex:
         if graph is None or share is None:
             condition = _condition(filters, Tokens(held.salt), _VECTORS)
             sample = {**condition.parameters, **_place(key, held), "row_limit": _SAMPLE}
-            sizes, ((looked_at, passing),) = self._database.snapshot(
+            sizes, ((candidate_count, passing),) = self._database.snapshot(
                 (statement("graph"), {"name": index_name(held.dimension)}),
                 (statement("sample", condition=condition.sql), sample),
             )
             if not sizes:  # it may be there at the next search
                 return None
-            graph, share = sizes[0][0], passing / max(looked_at, 1)
+            graph, share = sizes[0][0], passing / max(candidate_count, 1)
             self._remember(graph_name, graph)
             self._remember(share_name, share)
         return walk_width(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from arc_common.documents import Document
 from arc_common.exceptions import InvalidInputError
 from arc_common.protocols.search_index import EntryKind, Scope
-from arc_common.retrieval import Found, HybridIndex
+from arc_common.retrieval import HybridIndex, SearchResult
 from arc_common.stores import SqlIndexStore
 from arc_common.testing import CountingObserver
 from arc_common.text import analyze
@@ -66,7 +66,7 @@ def test_words_meet_no_threshold_for_vectors(index: HybridIndex, embedder: WordE
     """Where the embedder is down and only vectors are asked for, with a threshold, nothing is found, and it is said."""
     embedder.fails = True
     found = index.find("cat", mode="dense", threshold=0.7)
-    assert found == Found(notes=("no vector for the query: nothing can meet the threshold",))
+    assert found == SearchResult(notes=("no vector for the query: nothing can meet the threshold",))
     assert ids(index.search("cat", mode="dense")) == ["cat"]
     assert ids(index.search("cat", threshold=0.7)) == ["cat"]
 
