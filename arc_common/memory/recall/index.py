@@ -18,7 +18,8 @@ from arc_common.exceptions import InvalidInputError, SessionNotFoundError
 from arc_common.messages import Message, Role
 from arc_common.observability import Observer
 from arc_common.protocols import ConversationStore, Embedder, SessionKey, StoredMessage
-from arc_common.protocols.search_index import IndexEntry, IndexStore, Scope, unit_vector
+from arc_common.protocols.search_index import IndexEntry, IndexStore, LexicalCandidates, Scope, unit_vector
+from arc_common.ranking import best_places
 from arc_common.retrieval.embedding import GuardedEmbedder
 from arc_common.retrieval.query_terms import Counts, QueryTerms, terms_of, window_norms
 from arc_common.text import analyze
@@ -187,6 +188,8 @@ class SessionIndex:
 
 _log = logging.getLogger("arc.recall")
 
+_MOST_TERMS = 64
+"""Of a question. Of a pasted page, the first so many different ones."""
 _BATCH = 64
 _PUT = 16
 """Entries per transaction: 64 of them hold up an append to SQLite for 16 ms."""
@@ -210,6 +213,21 @@ class MessagePlace:
 
     session_id: str
     seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class FoundMessages:
+    """What the index says to a question.
+
+    Args:
+        said: For each message that matches by words, the share of what a perfect match would have.
+        near: For each message that is near in meaning, the cosine.
+        notes: What the search had to do without, in words.
+    """
+
+    said: Mapping[MessagePlace, float]
+    near: Mapping[MessagePlace, float]
+    notes: tuple[str, ...] = ()
 
 
 class MessageIndex:
@@ -279,6 +297,30 @@ class MessageIndex:
             return {entry_id: MessagePlace(key.session_id, _seq(entry_id)) for entry_id in entry_ids}
         found = self.store.fetch(self.scope(key), "message", entry_ids) if entry_ids else ()
         return {one.id: MessagePlace(one.metadata.get("session", key.session_id), _seq(one.id)) for one in found}
+
+    def search(self, key: SessionKey, question: str, *, limit: int, kin: bool = True) -> FoundMessages:
+        """Find the messages that a question is about, as far as they are indexed: the best `limit` of each part.
+
+        With `kin`, words that an answer may use instead of the question's count too: ninety terms to look up in place
+        of five. With them 1.7 of a hundred pieces of evidence more are among the first ten of LoCoMo, and 3 fewer of
+        LongMemEval.
+        """
+        scope = self.scope(key)
+        asked = QueryTerms.of(question, kin=kin)
+        sought = dict(list(asked.sought().items())[:_MOST_TERMS])
+        said: dict[str, float] = {}
+        if sought:
+            said = _lexical_shares(
+                asked, self.store.lexical(scope, "message", sought, limit=limit), list(sought), limit
+            )
+        near, notes = self._near(key, question, limit)
+        ids = list({**said, **near})
+        places = self.places(key, ids)
+        return FoundMessages(
+            {places[entry_id]: score for entry_id, score in said.items() if entry_id in places},
+            {places[entry_id]: score for entry_id, score in near.items() if entry_id in places},
+            notes,
+        )
 
     def catch_up(self, key: SessionKey, *, edited: Collection[str] = (), stop: Callable[[], bool] = bool) -> int:
         """Index what has come since, and what was edited; how many entries were written.
@@ -369,6 +411,18 @@ class MessageIndex:
         """Keep nothing of a session in this process."""
         with self._lock:
             self._indexed_to.pop(key, None)
+
+    def _near(self, key: SessionKey, question: str, limit: int) -> tuple[dict[str, float], tuple[str, ...]]:
+        if self.embedder is None:
+            return {}, ()
+        scope = self.scope(key)
+        stored = self.store.embedding(scope, "message")
+        if stored is None or stored[0] != self.embedder.name:
+            return {}, ()
+        vector = self.embedder.of_query(question, stored[1])
+        if vector is None:
+            return {}, ("no vector for the question: messages were recalled by their words",)
+        return dict(self.store.dense(scope, "message", vector, embedder=stored[0], limit=limit)), ()
 
     def _is_indexed(self, key: SessionKey, seq: int) -> bool:
         """Return whether another process has indexed a place already; entries are stored in order."""
@@ -562,3 +616,16 @@ def _digest(digests: Mapping[int, str], seq: int, weights: Mapping[int, float]) 
 @lru_cache(256)
 def _terms_of_label(label: str) -> Sequence[str]:
     return analyze(label)
+
+
+def _lexical_shares(asked: QueryTerms, found: LexicalCandidates, terms: Sequence[str], limit: int) -> dict[str, float]:
+    if not found.ids:
+        return {}
+    mean = found.total_length / max(found.count, 1)
+    frequencies: dict[str, NDArray[np.float64]] = {t: found.frequencies[:, i] for i, t in enumerate(terms)}
+    texts = dict(zip(terms, found.document_frequencies.tolist(), strict=True))
+    counts = Counts(found.count, window_norms(found.lengths, mean=mean), frequencies, texts)
+    scores, matches = asked.scores(counts, asked.alternatives)
+    ideal = asked.ideal(counts) or 1.0
+    best = best_places(found.ids, scores, limit)
+    return {found.ids[place]: float(scores[place]) / ideal for place in best if matches[place]}

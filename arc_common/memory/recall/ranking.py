@@ -1,28 +1,19 @@
 """Finds what was said by a question's words: messages and the facts read from them, by one measure. Pure."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Generic, TypeVar
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.memory.facts.extraction import extract_facts
-from arc_common.memory.recall.answer_types import AnswerType, answer_types
 from arc_common.memory.recall.index import Ranked, SessionIndex
 from arc_common.messages import Message, Role
 from arc_common.retrieval.fusion import Ranking, credibility, fused_scores
-
-__all__ = [
-    "MOST_READ_ANEW",
-    "Recalled",
-    "SessionIndex",
-    "Stated",
-    "rank",
-    "rank_found",
-    "recall",
-    "said_by_words",
-    "stated_anew",
-]
+from arc_common.text.languages.language import Language
+from arc_common.text.languages.registry import detect, with_other_scripts
 
 # Measured on five sets of 60 planted facts and on the shared conversations (benchmarks/session_recall.py): up to
 # twice as much makes little difference, four times as much puts the kind of an answer before what it is about.
@@ -34,6 +25,33 @@ MOST_READ_ANEW = 40
 """Messages: so many of the last are read for facts at a question, if nobody has read them yet."""
 _TYPED_MESSAGES = 50
 """Only the best of the messages are looked at for the kind of answer; the facts, which are short, all are."""
+
+_ANSWER_TYPES = [
+    "requirement",
+    "reason",
+    "occupation",
+    "money",
+    "count",
+    "measure",
+    "time",
+    "contact",
+    "code",
+    "place",
+    "person",
+    "name",
+    "condition",
+    "prohibition",
+    "preference",
+    "decision",
+    "plan",
+    "state",
+]
+"""What a question may ask for (Li & Roth 2002, "Learning question classifiers"), the most telling first."""
+
+_CASED = frozenset({"code", "person", "name"})
+"""Kinds of answers in which capitals matter; in a question they never do."""
+
+_MOST_TYPES = 3
 
 P = TypeVar("P")
 """What names a message: its place in a list, or where it lies in its session."""
@@ -67,6 +85,15 @@ class Stated(Generic[P]):
     text: str
     places: Sequence[P]
     share: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerType:
+    """A kind of answer: what matches a question for it, and what matches a text that may hold one, in linear time."""
+
+    name: str
+    asked: re.Pattern[str]
+    answers: re.Pattern[str]
 
 
 def recall(
@@ -214,3 +241,23 @@ def _add_types(scores: dict[P, float], kinds: Sequence[AnswerType], texts: Mappi
             best[place] = max(best.get(place, 0.0), min(1.0, telling))
     for place, telling in best.items():
         scores[place] = scores.get(place, 0.0) + weight * telling
+
+
+def answer_types(question: str) -> Sequence[AnswerType]:
+    """Return the kinds of answer that a question may ask for, the most telling first; at most three, often none."""
+    return [kind for kind in _answer_types(detect(question)) if kind.asked.search(question)][:_MOST_TYPES]
+
+
+@cache
+def _answer_types(language: Language) -> Sequence[AnswerType]:
+    """Return the kinds of answers to a question in a language; a text may be in a language of another script."""
+    types = []
+    for name in _ANSWER_TYPES:
+        forms = [one.answers[name] for one in with_other_scripts(language) if name in one.answers]
+        asked, answers = ("|".join(getattr(form, side) for form in forms) for side in ("asked", "answers"))
+        types.append(
+            AnswerType(
+                name, re.compile(asked, re.IGNORECASE), re.compile(answers, 0 if name in _CASED else re.IGNORECASE)
+            )
+        )
+    return types

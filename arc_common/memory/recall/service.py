@@ -13,7 +13,6 @@ from arc_common.exceptions import SessionNotFoundError, StoreError
 from arc_common.facts import Fact
 from arc_common.memory.recall.index import NEIGHBOURS, MessageIndex, MessagePlace
 from arc_common.memory.recall.ranking import MOST_READ_ANEW, Recalled, Stated, rank_found, said_by_words, stated_anew
-from arc_common.memory.recall.search import find_messages
 from arc_common.messages import Role
 from arc_common.observability import Observer
 from arc_common.protocols import ConversationStore, SessionKey, StoredMessage
@@ -149,7 +148,7 @@ class SessionRecall:
             self._observer.count("recall.errors", error=type(error).__name__)
         if self._index.embedder is not None or time.monotonic() > until:
             self.queue.schedule(key)
-        found = find_messages(self._index, key, question, limit=_CANDIDATES)
+        found = self._index.search(key, question, limit=_CANDIDATES)
         stated, newest = self._stated(key, question)
         if (said_here := self._said_in_few(key, question)) is not None:
             found = replace(found, said=said_here)
@@ -287,7 +286,7 @@ class SessionRecall:
         boundary: int,
         turn: int,
     ) -> tuple[list[RecalledMessage], tuple[str, ...]]:
-        found = find_messages(self._index, key, question, limit=max(_OF_A_TURN, 2 * top_k), kin=False)
+        found = self._index.search(key, question, limit=max(_OF_A_TURN, 2 * top_k), kin=False)
         near = found.near if self._index.embedder else None
         first = [Recalled(place, share) for place, share in found.said.items()]
         if near is not None:

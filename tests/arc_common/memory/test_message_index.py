@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arc_common.memory.recall.index import MessageIndex
-from arc_common.memory.recall.search import find_messages
 from arc_common.observability import SilentObserver
 from arc_common.protocols import ConversationStore, Embedder, SessionKey
 from arc_common.protocols.search_index import IndexEntry, IndexStore
@@ -64,7 +63,7 @@ def entries(index: MessageIndex, key: SessionKey = KEY) -> list[tuple[Any, ...]]
 
 def found(index: MessageIndex, question: str, key: SessionKey = KEY) -> list[tuple[str, int]]:
     """Session and place of what matches by words, best first."""
-    said = find_messages(index, key, question, limit=50).said
+    said = index.search(key, question, limit=50).said
     return [(place.session_id, place.seq) for place in sorted(said, key=lambda place: -said[place])]
 
 
@@ -231,7 +230,7 @@ class TestVectors:
             index.catch_up(KEY)
             index.embed(KEY)
         assert sorted(letters.embedded) == sorted(f"text number {n}" for n in range(20))
-        assert len(find_messages(index, KEY, "text number 3", limit=50).near) == 20
+        assert len(index.search(KEY, "text number 3", limit=50).near) == 20
 
     def test_a_failing_embedder_costs_vectors_and_nothing_else(
         self, stores: tuple[ConversationStore, IndexStore]
@@ -249,7 +248,7 @@ class TestVectors:
         assert index.embed(KEY) == 2
         assert index.embed(KEY) == 0
         letters.fails = True
-        searched = find_messages(index, KEY, "harbour", limit=5)
+        searched = index.search(KEY, "harbour", limit=5)
         assert searched.said
         assert not searched.near
         assert searched.notes
@@ -266,9 +265,9 @@ class TestVectors:
             name = "others"
 
         later = index_of(conversations, store, embedder=Others())
-        assert not find_messages(later, KEY, "harbour", limit=5).near
+        assert not later.search(KEY, "harbour", limit=5).near
         assert later.embed(KEY) == 2
-        assert len(find_messages(later, KEY, "harbour", limit=5).near) == 2
+        assert len(later.search(KEY, "harbour", limit=5).near) == 2
 
     def test_an_edit_changes_the_vector(self, stores: tuple[ConversationStore, IndexStore]) -> None:
         """A vector of words that are gone is never attached to new ones."""
@@ -280,7 +279,7 @@ class TestVectors:
         conversations.append(KEY, [counted("a", "zzzz")])
         index.catch_up(KEY, edited=["a"])
         index.embed(KEY)
-        near = find_messages(index, KEY, "zzzz", limit=5).near
+        near = index.search(KEY, "zzzz", limit=5).near
         best = max(near, key=lambda place: near[place])
         assert best.seq == conversations.find(KEY, ["a"])[0].seq
         assert near[best] > 0.999

@@ -7,9 +7,8 @@ from rank_bm25 import BM25Plus
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.memory.facts.extraction import extract_facts
-from arc_common.memory.recall.answer_types import answer_types
 from arc_common.memory.recall.index import SessionIndex
-from arc_common.memory.recall.ranking import rank, rank_found, recall, stated_anew
+from arc_common.memory.recall.ranking import answer_types, rank, rank_found, recall, stated_anew
 from arc_common.messages import Message
 from arc_common.text import analyze
 from tests.arc_common.memory.conversations import FACT_SETS, build_conversation, load_facts

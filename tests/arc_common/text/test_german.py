@@ -4,7 +4,7 @@ import pytest
 
 from arc_common.memory.facts.extraction import extract_facts
 from arc_common.memory.long_term.contradictions import contradicts, is_negated
-from arc_common.memory.recall.answer_types import answer_types
+from arc_common.memory.recall.ranking import answer_types
 from arc_common.messages import Message, Role
 from arc_common.text import analyze, analyze_query
 from arc_common.text.clauses import seeks
