@@ -1,24 +1,22 @@
 """A question's words against texts that are read in windows: one measure for every index of what was said."""
 
-import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rapidfuzz import fuzz, process
 
+from arc_common.protocols.search_index import LexicalCandidates
+from arc_common.retrieval.bm25 import BM25
 from arc_common.text import Alternative, alternatives, analyze, analyze_query, is_general
 
 if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must not cost
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Counts", "QueryTerms", "terms_of", "window_norms"]
-
-# Measured with benchmarks/session_recall.py. Okapi's usual constants: others gained less than two points.
-_K1 = 1.5
-_B = 0.75
+_BM25 = BM25(k1=1.5, b=0.75, smoothing=0)
+"""Okapi's usual constants, measured with benchmarks/session_recall.py: others gained less than two points."""
 _STOP_WORD_WEIGHT = 0.15
 _MOST_ALTERNATIVES = 2
 """Of the words that may stand for one of the question's, so many count in a text: all of them favour long texts."""
@@ -34,41 +32,6 @@ _SPEAKERS = re.compile(
 
 Likely = Sequence[tuple[Alternative, ...]]
 """For each word of a question, what may stand in its place."""
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """What BM25 needs of some terms in n windows.
-
-    Args:
-        size: How many windows there are in all, n or more.
-        norm: Float64 of shape (n,): of each window its length's norm (`window_norms`).
-        frequencies: Of each term float64 of shape (n,): how often each window has it.
-        texts: Of each term, how many of all windows have it.
-    """
-
-    size: int
-    norm: "NDArray[np.float64]"
-    frequencies: "Mapping[str, NDArray[np.float64]]"
-    texts: Mapping[str, int]
-
-    def idf(self, terms: Sequence[str]) -> float:
-        """Of a word that no text has, as if one had it."""
-        # rank-bm25's BM25Plus has this idf: above zero also for a term that every text has
-        return math.log((self.size + 1) / max(min(self.texts.get(term, 1) for term in terms), 1))
-
-    def scores(self, terms: Sequence[str]) -> "NDArray[np.float64]":
-        """What a word of these terms, all of which must be there, gives each window."""
-        frequency = self.frequencies[terms[0]]
-        for term in terms[1:]:
-            frequency = frequency.clip(max=self.frequencies[term])
-        scores: NDArray[np.float64] = self.idf(terms) * frequency * (_K1 + 1) / (frequency + self.norm)
-        return scores
-
-
-def window_norms(lengths: "NDArray[np.float64]", *, mean: float) -> "NDArray[np.float64]":
-    """What a term's frequency is measured against in windows of these lengths."""
-    return _K1 * (1 - _B + _B * lengths / (mean or 1.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +76,10 @@ class QueryTerms:
                     found[term] = max(word.weight, found.get(term, 0.0))
         return found
 
-    def scores(self, counts: Counts, likely: Likely) -> "tuple[NDArray[np.float64], NDArray[np.bool_]]":
-        """What each window scores, and whether anything but a stop word is in it.
+    def scores(
+        self, found: LexicalCandidates, columns: Sequence[str], likely: Likely
+    ) -> "tuple[NDArray[np.float64], NDArray[np.bool_]]":
+        """Score each candidate, and tell whether anything but a stop word is in it; `columns` are its terms.
 
         - Words that an answer may use instead of the question's count a little, at most two for each word, and stop
           words only among texts that match otherwise.
@@ -122,35 +87,59 @@ class QueryTerms:
         """
         import numpy as np  # noqa: PLC0415 - see above
 
-        scores = np.zeros(counts.norm.size)
-        matches = np.zeros(counts.norm.size, dtype=bool)
+        size = len(found.ids)
+        scores, matches = np.zeros(size), np.zeros(size, dtype=bool)
+        by_terms = _scores_by_terms(found, columns, likely)
         for term, weight in self.weights.items():
-            if term in counts.frequencies:
-                scores += weight * counts.scores((term,))
+            if (own := by_terms.get((term,))) is not None:
+                scores += weight * own
                 if weight > _STOP_WORD_WEIGHT:
-                    matches |= counts.frequencies[term] > 0
+                    matches |= own > 0
         for words in likely:
-            best = np.zeros((_MOST_ALTERNATIVES, counts.norm.size))
+            best = np.zeros((_MOST_ALTERNATIVES, size))
             for word in words:
-                if all(term in counts.frequencies for term in word.terms):
-                    score = word.weight * counts.scores(word.terms)
+                if (own := by_terms.get(word.terms)) is not None:
+                    score = word.weight * own
                     for rank in range(_MOST_ALTERNATIVES):
                         best[rank], score = np.maximum(best[rank], score), np.minimum(best[rank], score)
             scores += best.sum(axis=0)
             matches |= best[0] > 0
         return scores, matches
 
-    def ideal(self, counts: Counts) -> float:
-        """What a text would score that has each word of the question once or twice.
+    def ideal(self, found: LexicalCandidates, columns: Sequence[str]) -> float:
+        """Score a text that has each word of the question once or twice; a word that no text has, as if one had it.
 
         By it the scores of two indexes can be compared: their best texts may be good ones or poor ones.
         """
-        return sum(counts.idf((term,)) for term in self.terms) * (_K1 + 1) / 2
+        import numpy as np  # noqa: PLC0415 - see above
+
+        held = dict(zip(columns, found.document_frequencies.tolist(), strict=True))
+        return float(_BM25.idf(np.array([held.get(term, 0) for term in self.terms]), found.count).sum()) / 2
 
 
 def terms_of(likely: Likely) -> Iterable[str]:
     """All terms of what may stand in a word's place."""
     return (term for words in likely for word in words for term in word.terms)
+
+
+def _scores_by_terms(
+    found: LexicalCandidates, columns: Sequence[str], likely: Likely
+) -> "dict[tuple[str, ...], NDArray[np.float64]]":
+    """Score the candidates by each term, and by terms that may stand in a word's place if all of them are there."""
+    import numpy as np  # noqa: PLC0415 - see above
+
+    place = {term: i for i, term in enumerate(columns)}
+    phrases = dict.fromkeys(word.terms for words in likely for word in words if len(word.terms) > 1)
+    known = {terms: [place[term] for term in terms] for terms in phrases if place.keys() >= set(terms)}
+    if known:
+        frequencies = [found.frequencies[:, places].min(axis=1) for places in known.values()]
+        held = [found.document_frequencies[places].min() for places in known.values()]
+        found = replace(
+            found,
+            frequencies=np.column_stack([found.frequencies, *frequencies]),
+            document_frequencies=np.concatenate([found.document_frequencies, held]),
+        )
+    return dict(zip([*((term,) for term in columns), *known], _BM25.term_scores(found), strict=True))
 
 
 def _similar(term: str, known: Collection[str]) -> tuple[Alternative, ...]:

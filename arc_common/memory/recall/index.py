@@ -21,7 +21,7 @@ from arc_common.protocols import ConversationStore, Embedder, SessionKey, Stored
 from arc_common.protocols.search_index import IndexEntry, IndexStore, LexicalCandidates, Scope, unit_vector
 from arc_common.ranking import best_places
 from arc_common.retrieval.embedding import GuardedEmbedder
-from arc_common.retrieval.query_terms import Counts, QueryTerms, terms_of, window_norms
+from arc_common.retrieval.query_terms import QueryTerms, terms_of
 from arc_common.text import analyze
 
 if TYPE_CHECKING:
@@ -142,35 +142,34 @@ class SessionIndex:
         asked = QueryTerms.of(query)
         with self._lock:
             likely = [*asked.alternatives, *asked.mistyped(self._postings)]
-            counts = self._counts({*asked.weights, *terms_of(likely)})
-        scores, matches = asked.scores(counts, likely)
+            found, terms = self._candidates({*asked.weights, *terms_of(likely)})
+        scores, matches = asked.scores(found, terms, likely)
         candidates = np.flatnonzero(matches)
         order = candidates[np.lexsort((-candidates, -scores[candidates]))[:top_k]]
-        return Ranked(order.tolist(), scores[order].tolist(), asked.ideal(counts))
+        return Ranked(order.tolist(), scores[order].tolist(), asked.ideal(found, terms))
 
-    def _counts(self, terms: Iterable[str]) -> Counts:
-        """How often each window has each of the terms that there are."""
+    def _candidates(self, asked: Iterable[str]) -> tuple[LexicalCandidates, list[str]]:
+        """All windows as candidates, and those of the terms asked for that there are."""
         import numpy as np  # noqa: PLC0415 - see above
 
         size = len(self._ids)
         weights = np.array(self._weights)
-        lengths = np.array(self._window_lengths)
-        frequencies, texts_with = {}, {}
+        terms = [term for term in asked if term in self._postings]
+        frequencies = np.zeros((len(terms), size))
         reach = NEIGHBOURS if self._window_terms else 0
-        for term in terms:
-            if (posting := self._postings.get(term)) is None:
-                continue
+        for frequency, term in zip(frequencies, terms, strict=True):
+            posting = self._postings[term]
             texts, counts = np.array(posting[0]), np.array(posting[1])
-            frequency = np.zeros(size)
             for distance in range(-reach, reach + 1):
                 column = weights[NEIGHBOURS + distance]
                 window_of = texts - distance
                 inside = (window_of >= 0) & (window_of < size)
                 window_of = window_of[inside]
                 frequency[window_of] += column[window_of] * counts[inside]
-            frequencies[term], texts_with[term] = frequency, len(texts)
-        mean = float(lengths.sum()) / max(size, 1)
-        return Counts(size, window_norms(lengths, mean=mean), frequencies, texts_with)
+        lengths = np.array(self._window_lengths)
+        held = np.array([len(self._postings[term][0]) for term in terms], dtype=np.int64)
+        found = LexicalCandidates(tuple(self._ids), frequencies.T, lengths, held, size, float(lengths.sum()))
+        return found, terms
 
     def _open_window(self, index: int) -> None:
         near = range(max(index - NEIGHBOURS, 0), min(index + NEIGHBOURS + 1, len(self._ids)))
@@ -621,11 +620,7 @@ def _terms_of_label(label: str) -> Sequence[str]:
 def _lexical_shares(asked: QueryTerms, found: LexicalCandidates, terms: Sequence[str], limit: int) -> dict[str, float]:
     if not found.ids:
         return {}
-    mean = found.total_length / max(found.count, 1)
-    frequencies: dict[str, NDArray[np.float64]] = {t: found.frequencies[:, i] for i, t in enumerate(terms)}
-    texts = dict(zip(terms, found.document_frequencies.tolist(), strict=True))
-    counts = Counts(found.count, window_norms(found.lengths, mean=mean), frequencies, texts)
-    scores, matches = asked.scores(counts, asked.alternatives)
-    ideal = asked.ideal(counts) or 1.0
+    scores, matches = asked.scores(found, terms, asked.alternatives)
+    ideal = asked.ideal(found, terms) or 1.0
     best = best_places(found.ids, scores, limit)
     return {found.ids[place]: float(scores[place]) / ideal for place in best if matches[place]}

@@ -29,6 +29,13 @@ def test_the_score_is_the_formula_s() -> None:
     assert score(2, weight=0.3) == pytest.approx(0.3 * score(2))
 
 
+def test_smoothing_is_added_to_the_texts_with_a_term() -> None:
+    """Without any, a term that no text has is as rare as one that one has."""
+    held = np.array([0, 1, 10])
+    assert BM25(smoothing=0.5).idf(held, 10) == pytest.approx(np.log(11 / np.array([0.5, 1.5, 10.5])))
+    assert BM25(smoothing=0).idf(held, 10) == pytest.approx(np.log(11 / np.array([1, 1, 10])))
+
+
 def test_the_full_score_is_that_of_a_text_with_every_term() -> None:
     """Once, at mean length; a term that no text has counts too."""
     both = LexicalCandidates((), np.zeros((0, 2)), np.zeros(0), np.array([1, 0]), 10, 40.0)
@@ -50,7 +57,7 @@ def test_the_parameters_do_what_they_say() -> None:
     "wrong",
     [
         *({"k1": value} for value in (-1, float("nan"), float("inf"), None, "1", [1])),
-        *({"b": value} for value in (1.1, -0.1, None, "1", [1])),
+        *({field: value} for field in ("b", "smoothing") for value in (1.1, -0.1, None, "1", [1])),
     ],
     ids=repr,
 )
