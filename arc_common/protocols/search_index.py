@@ -221,9 +221,6 @@ class IndexReader(Protocol):
     def vectors(self, scope: Scope, kind: EntryKind, ids: Collection[str]) -> "dict[str, NDArray[np.float32]]":
         """The vectors of those of the entries that have one, by id."""
 
-    def terms(self, scope: Scope, kind: EntryKind, ids: Collection[str]) -> dict[str, Mapping[str, float]]:
-        """How often each term occurs in each of those of the entries that are there, by id."""
-
     def fetch(self, scope: Scope, kind: EntryKind, ids: Sequence[str]) -> list[IndexEntry]:
         """Those of the entries that are there, in the order of the ids, each once; without terms and vectors."""
 

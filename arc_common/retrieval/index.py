@@ -27,7 +27,6 @@ from arc_common.retrieval.bm25 import BM25
 from arc_common.retrieval.embedding import GuardedEmbedder
 from arc_common.retrieval.entries import document_of, entry_of, one_embedding, with_terms
 from arc_common.retrieval.fusion import Ranking, credibility, fused_scores, lifted
-from arc_common.retrieval.legibility import legibility
 from arc_common.retrieval.multi_scope import MultiScopeReader
 from arc_common.text import analyze_query, han_characters
 
@@ -78,10 +77,6 @@ _ANSWERED = 0.5
 outweighs no vector. Beside 0.25 nDCG@10 of one-line descriptions, which share few words with what is asked, is .366 and
 not .349; of paragraphs in three languages and of abstracts it is within .001."""
 
-_READ = 30
-"""Documents by which it is seen how well the embedder reads. With 20, 30 and 50 of them nDCG@10 of abstracts, of
-one-line descriptions and of paragraphs in three languages is within .002."""
-
 _BY_WORDS_ONLY = "no vector for the query: searched by words only"
 _NO_THRESHOLD_MET = "no vector for the query: nothing can meet the threshold"
 _OTHER_EMBEDDER = "the stored vectors are of another embedder: their texts were searched by words only"
@@ -130,9 +125,8 @@ class HybridIndex:
     """Texts of one scope and kind, on any `IndexStore`.
 
     - Ranking is arc's own BM25 over the scope's statistics, fused with cosines: the same on every store. Cosines count
-      as far as the words bear them out (see `credibility`) and those with documents as far as the embedder reads them
-      (see `legibility`), words as far as they answer the query. Where both found documents, one that is near a better
-      one is lifted towards it (see `lifted`), which is in none of its parts.
+      as far as the words bear them out (see `credibility`), words as far as they answer the query. Where both found
+      documents, one that is near a better one is lifted towards it (see `lifted`), which is in none of its parts.
     - Documents are found by each Han character, too: a query of one finds what contains it.
     - A failing embedder loses nothing: what is added is stored without vectors, what is searched is searched by words,
       and both are counted ("index.embedder_errors"), logged and said.
@@ -371,7 +365,6 @@ class HybridIndex:
                 vectors = rankings["vector"]
                 # as evidence falls with what is answered, agreement falls with its root (Spearman 1904)
                 credible = credibility(near, words.scores, answered=math.sqrt(answered))
-                credible *= self._legible(list(islice(words.scores, _READ)))
                 rankings["vector"] = replace(vectors, weight=vectors.weight * credible)
         documents = self._documents(rankings, top_k, limit=limit, fuse=mode == "hybrid")
         if cosines and stored is not None and wanted is not None:
@@ -448,13 +441,6 @@ class HybridIndex:
     def _nearest(self, near: Mapping[str, float], threshold: float | None) -> Ranking:
         kept = {entry_id: cosine for entry_id, cosine in near.items() if threshold is None or cosine >= threshold}
         return Ranking(kept, weight=self._weights["vector"], floor=min(near.values(), default=None), ideal=1.0)
-
-    def _legible(self, found: Sequence[str]) -> float:
-        """What cosines with documents count, by those that are found by words, the best first."""
-        if self._kind != "document":
-            return 1.0
-        where = self._scope, self._kind
-        return legibility(self._reader.terms(*where, found), self._reader.vectors(*where, found))
 
     def _documents(
         self, rankings: Mapping[str, Ranking], top_k: int, *, limit: int, fuse: bool

@@ -136,19 +136,6 @@ class MultiScopeReader:
             for one, vector in self.parts[place][0].vectors(self.parts[place][1], kind, named).items()
         }
 
-    def terms(
-        self,
-        scope: Scope,  # noqa: ARG002 - the protocol's
-        kind: EntryKind,
-        ids: Collection[str],
-    ) -> dict[str, Mapping[str, float]]:
-        """See `IndexReader`."""
-        return {
-            f"{place} {one}": terms
-            for place, named in self._named(ids).items()
-            for one, terms in self.parts[place][0].terms(self.parts[place][1], kind, named).items()
-        }
-
     def fetch(
         self,
         scope: Scope,  # noqa: ARG002 - the protocol's

@@ -249,17 +249,6 @@ class IndexSearchContract:
         assert set(store.vectors(scope, "document", ["d0", "d1", "x"])) == {"d0"}
         assert store.embedding(scope, "document") == ("test", 2)
 
-    def test_terms_come_back_as_they_were_put(self, store: IndexStore, scope: Scope) -> None:
-        """Of those that are asked for and are there, of this scope and kind alone; without a vector, too."""
-        held = {"red": 0.35, "한국": 2.0, 'a"b': 1.0}
-        store.put(scope, "document", [IndexEntry("a", "x", held), IndexEntry("none", "x"), an_entry("b", "red")])
-        store.put(scope, "memory", [an_entry("m", "red")])
-        assert store.terms(scope, "document", ["none", "a", "x", "m"]) == {"a": held, "none": {}}
-        assert store.terms(scope, "document", []) == {}
-        store.put(scope, "document", [an_entry("a", "green green")])
-        assert store.terms(scope, "document", ["a"]) == {"a": {"green": 2.0}}
-        assert store.terms(Scope("another"), "document", ["a"]) == {}
-
     def test_two_embedders_are_never_compared(self, store: IndexStore, scope: Scope) -> None:
         """Nor two dimensions: storing and asking raise, and nothing is written."""
         store.put(scope, "document", [an_entry("a", vector=[1, 0])])

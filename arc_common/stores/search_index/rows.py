@@ -25,7 +25,6 @@ __all__ = [
     "entry_row",
     "scope_key",
     "shown_entry",
-    "terms_of",
     "text_row",
     "value_rows",
     "whole_entry",
@@ -186,16 +185,10 @@ def whole_entry(row: Sequence[Any], vector: NDArray[np.float32] | None, embedder
     *shown, terms = row
     return replace(
         shown_entry(shown),
-        terms=terms_of(terms),
+        terms=json.loads(terms),
         vector=vector,
         embedder=embedder if vector is not None else None,
     )
-
-
-def terms_of(stored: str) -> dict[str, float]:
-    """Read what `text_row` made of an entry's terms."""
-    terms: dict[str, float] = json.loads(stored)
-    return terms
 
 
 def value_rows(entry: IndexEntry, row_id: int, tokens: Tokens) -> list[dict[str, Any]]:

@@ -51,7 +51,6 @@ class IndexStatements:
     scope: Statement
     fetch: Statement
     vectors: Statement
-    terms: Statement
     scan: Statement
     scan_unembedded: Statement
     # changing
@@ -125,7 +124,7 @@ def _shown(tables: IndexTables, *more: ColumnElement[Any]) -> Select[Any]:
 
 
 def _reading(tables: IndexTables, dialect_name: str) -> Mapping[str, Executable]:
-    entries, texts, vectors, scopes = tables.entries, tables.texts, tables.vectors, tables.scopes
+    entries, vectors, scopes = tables.entries, tables.vectors, tables.scopes
     named = one_of(entries.c.entry_id, "ids", Text, dialect_name)
     packed = func.vector_send(vectors.c.vector) if tables.terms is not None else vectors.c.vector
     return {
@@ -135,11 +134,6 @@ def _reading(tables: IndexTables, dialect_name: str) -> Mapping[str, Executable]
         .select_from(scopes)
         .join(entries, _belongs(tables))
         .join(vectors, vectors.c.id == entries.c.id)
-        .where(*_same_scope(tables), named),
-        "terms": select(entries.c.entry_id, texts.c.terms)
-        .select_from(scopes)
-        .join(entries, _belongs(tables))
-        .join(texts, and_(texts.c.scope == scopes.c.id, texts.c.id == entries.c.id))
         .where(*_same_scope(tables), named),
         "scan": whole_entries(tables),
         "scan_unembedded": whole_entries(tables, vectors.c.id.is_(None)),

@@ -24,7 +24,6 @@ from arc_common.stores.search_index.rows import (
     entry_row,
     scope_key,
     shown_entry,
-    terms_of,
     text_row,
     value_rows,
     whole_entry,
@@ -363,14 +362,6 @@ class SqlIndexStore:
             return {}
         rows = self._database.read((self._sql.vectors, {**scope_key(scope, kind), "ids": self._database.many(names)}))
         return {entry_id: self._finder.unpacked(stored) for entry_id, stored in rows}
-
-    def terms(self, scope: Scope, kind: EntryKind, ids: Collection[str]) -> dict[str, Mapping[str, float]]:
-        """See `IndexStore.terms`."""
-        names = checked_ids(ids)
-        if not names:
-            return {}
-        rows = self._database.read((self._sql.terms, {**scope_key(scope, kind), "ids": self._database.many(names)}))
-        return {entry_id: terms_of(stored) for entry_id, stored in rows}
 
     def scan(
         self,
