@@ -16,8 +16,6 @@ from arc_common.rerankers.base import (
     rescored,
 )
 
-__all__ = ["KeywordWeightedReranker"]
-
 
 class KeywordWeightedReranker:
     """Ranks by `score × (1 − weight) + keywords × weight`.

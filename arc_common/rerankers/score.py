@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from arc_common.documents import ScoredDocument
 from arc_common.rerankers.base import DEFAULT_TOP_K, best_first, check_min_score, check_top_k, checked_request
 
-__all__ = ["SimpleScoreReranker"]
-
 
 class SimpleScoreReranker:
     """Takes the documents with the best scores.

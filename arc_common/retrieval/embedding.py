@@ -14,21 +14,11 @@ if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must n
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["GuardedEmbedder"]
-
 _log = logging.getLogger("arc.retrieval")
 
 
 class GuardedEmbedder:
-    """Makes vectors of length 1; what it can't make is counted, logged and left out.
-
-    Args:
-        embedder: Makes them.
-        observer: Receives "index.embedder_errors" and "index.unusable_vectors".
-
-    Raises:
-        InvalidInputError: The embedder is none.
-    """
+    """Makes vectors of length 1; what it can't make is counted, logged and left out."""
 
     def __init__(self, embedder: Embedder, observer: Observer) -> None:
         if not isinstance(embedder, Embedder):
@@ -52,11 +42,7 @@ class GuardedEmbedder:
         return False
 
     def check(self, stored: tuple[str, int] | None) -> None:
-        """Refuse to work beside the vectors of another embedder.
-
-        Raises:
-            InvalidInputError: The stored vectors are another's.
-        """
+        """Refuse to work beside the stored vectors of another embedder."""
         if stored is not None and stored[0] != self.name:
             expected = f"{stored[0]!r}, which made the stored vectors (`re_embed` replaces them)"
             raise InvalidInputError("embedder", self.name, expected)

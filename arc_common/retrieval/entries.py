@@ -11,8 +11,6 @@ from arc_common.exceptions import InvalidInputError
 from arc_common.protocols.search_index import EntryKind, IndexEntry
 from arc_common.text import analyze, han_characters
 
-__all__ = ["document_of", "entry_of", "one_embedding", "with_terms"]
-
 
 def entry_of(item: Document | IndexEntry) -> IndexEntry:
     """Return an item's entry without terms; a document without an id gets one made from its source and text."""
@@ -62,11 +60,7 @@ class _PackedTerms(Mapping[str, float]):
 
 
 def one_embedding(entries: Sequence[IndexEntry], embedding: tuple[str, int] | None) -> tuple[str, int] | None:
-    """Embedder and dimension of the entries' vectors and of those that are there.
-
-    Raises:
-        InvalidInputError: They are of more than one.
-    """
+    """Embedder and dimension of the entries' vectors and of those that are there."""
     for entry in entries:
         if entry.vector is None or entry.embedder is None:
             continue

@@ -14,8 +14,6 @@ if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must n
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["MultiScopeReader"]
-
 _SAME = 0.2
 """How differently a term may weigh beside the rarest one, in a scope and in all of them, without its being asked again.
 In scopes of thousands with words of their own, all of the ten best were among the candidates with .05, .1, .2 and .3,
@@ -30,11 +28,7 @@ class MultiScopeReader:
     - Where a scope has more candidates than are wanted, those are chosen that are best by how rare terms are in all of
       the scopes: a term that most of a user's notes have may be what the others lack.
     - The scope that a method is called with is left aside: those given here are meant.
-
-    Args:
-        parts: The scopes, each with its reader.
-        stored: The embedder and dimension of the vectors to compare; `None` to compare no vectors.
-        embedded: The places of the scopes with such vectors. The vectors of other scopes are not read.
+    - Vectors are read of the `embedded` scopes alone: those of `stored`, an embedder and its dimension.
     """
 
     parts: Sequence[tuple[IndexReader, Scope]]

@@ -36,13 +36,7 @@ Likely = Sequence[tuple[Alternative, ...]]
 
 @dataclass(frozen=True, slots=True)
 class QueryTerms:
-    """A question taken apart.
-
-    Args:
-        weights: What each term weighs: stop words little.
-        terms: The terms that ask for something.
-        alternatives: For each word, what an answer may use in its place ("nurse" for "job").
-    """
+    """A question taken apart: what each term weighs, the terms that ask for something, and what may stand for each."""
 
     weights: Mapping[str, float]
     terms: tuple[str, ...]
@@ -63,14 +57,10 @@ class QueryTerms:
         """For each term that is not known, the known ones that it may be a misspelling of."""
         return [_similar(term, known) for term in self.terms]
 
-    def sought(self, likely: Likely | None = None) -> dict[str, float]:
-        """The terms by which texts are found, and what each weighs; without stop words, unless there is nothing else.
-
-        Args:
-            likely: What may stand in a word's place; by default the alternatives.
-        """
+    def sought(self) -> dict[str, float]:
+        """Return the terms by which texts are found, with weights; no stop words, unless there is nothing else."""
         found = dict.fromkeys(self.terms, 1.0)
-        for words in self.alternatives if likely is None else likely:
+        for words in self.alternatives:
             for word in words:
                 for term in word.terms:
                     found[term] = max(word.weight, found.get(term, 0.0))

@@ -20,12 +20,6 @@ from arc_common.text.languages.coreference import is_standalone, last_turns, top
 if TYPE_CHECKING:
     from arc_common.settings import ArcSettings
 
-__all__ = [
-    "ConversationAwareQueryTransformer",
-    "HyDEQueryTransformer",
-    "RuleBasedConversationTransformer",
-]
-
 
 class HyDEQueryTransformer:
     """Searches for the question, and for what an answer to it might look like (HyDE, Gao et al. 2022).

@@ -5,8 +5,6 @@ from numpy.typing import NDArray
 
 from arc_common.ranking import cosines
 
-__all__ = ["VectorTable"]
-
 _BLOCK_BYTES = 24 * 2**20
 """Of a full block. One matrix that grows in place would be simpler, but it loses the large memory pages that numpy asks
 for when it allocates: a product then takes 1.4 times as long as with a matrix made at once; by blocks 1.03 times."""

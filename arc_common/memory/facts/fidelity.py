@@ -15,8 +15,6 @@ from arc_common.text.languages.language import word_set
 from arc_common.text.sentences import sentences_of
 from arc_common.text.vocabulary import is_common, words_of
 
-__all__ = ["invents", "is_grounded", "is_revoked", "missing_facts", "without_inventions"]
-
 GROUNDED_WORDS = 0.6
 """The share of a value's specific words that its source must have; summarisers rephrase the others."""
 
@@ -265,10 +263,6 @@ def is_grounded(value: str, source_text: str) -> bool:
       except where there are no others ("confirmed").
 
     Linear in the source. An empty value is not grounded.
-
-    Args:
-        value: What a model says the source says.
-        source_text: What it was made from.
     """
     return _says(_Text.of(source_text), value, GROUNDED_WORDS)
 
@@ -281,11 +275,6 @@ def missing_facts(
     A text says a fact when it has all its numbers, codes and names and nearly all its specific words, or its value as
     it stands; what is denied or ruled out, only if the text denies or rules something out too. Formatting, case and
     Korean particles make no difference.
-
-    Args:
-        extracted: What the rules found.
-        facts: What is kept already. Each is looked at on its own, key and value together.
-        narrative: What is told besides.
     """
     kept = [f"{fact.key} {fact.value}" for fact in facts]
     prepared = [(_Text.of(text), _is_denied(text)) for text in (*kept, narrative) if text.strip()]

@@ -15,8 +15,6 @@ from arc_common.protocols import SessionKey
 from arc_common.protocols.summaries import SessionState, SummaryStore
 from arc_common.text.clauses import seeks
 
-__all__ = ["FactIndex", "FactIndexes"]
-
 # Measured on ten sets of planted facts and on user messages of the shared SGD and CrossWOZ conversations: 92 % of the
 # facts asked for come back, with hardly another line; what is no question brings 5 lines in place of 50.
 _ABOUT = 0.15
@@ -30,13 +28,7 @@ _SESSIONS = 128
 
 
 class FactIndex:
-    """The facts that hold, each analysed once, and counted once when it is shown. Safe to share between threads.
-
-    Args:
-        facts: The facts, the most important first.
-        count: Counts a line's tokens.
-        earlier: An index of some of them, whose work is taken over.
-    """
+    """The facts that hold, each analysed once, and counted once when it is shown. Safe to share between threads."""
 
     def __init__(
         self,
@@ -83,13 +75,10 @@ class FactIndex:
     def search(
         self, query: str, *, top_k: int, boundary: int, adopted: Collection[str]
     ) -> tuple[list[RecalledLine], int]:
-        """Those that the question is about, best first, adopted ones too; and how many others there are, without these.
+        """Find facts that the question is about, best first, and count the others that are neither found nor adopted.
 
-        Args:
-            query: The question.
-            top_k: At most so many.
-            boundary: Only facts of leaves up to there: what lies behind it is shown as it was said.
-            adopted: The ids of those that are shown anyway, if there is room.
+        Only facts of leaves up to `boundary` count: what lies behind it is shown as it was said. `adopted` holds the
+        ids of those that are shown anyway.
         """
 
         def in_question(fact: Fact | None) -> bool:
@@ -135,10 +124,6 @@ class FactIndexes:
 
     - A fact is read and analysed once; after that it is known by its id. It is counted when it is shown.
     - Reading what is new is the background's work; a turn does it only where nobody has.
-
-    Args:
-        store: Where the facts are.
-        count: Counts a line's tokens.
     """
 
     def __init__(
@@ -153,27 +138,14 @@ class FactIndexes:
         self._sessions: LRUCache[SessionKey, _Known] = LRUCache(_SESSIONS)
 
     def for_turn(self, key: SessionKey, state: SessionState, *, being_read: bool) -> FactIndex:
-        """The facts for a question.
-
-        Args:
-            key: The session.
-            state: Its state.
-            being_read: Whether the background is at work: then those known serve, if they have all that the view
-                stands for. What it adds is still shown verbatim.
-        """
+        """Return the facts for a question; while more are being read, those known serve if they reach the boundary."""
         known = self._get(key)
         if known is not None and known.serves(state, being_read=being_read):
             return known.facts
         return self.refreshed(key, state, read_to=state.view.boundary if state.view else 0)
 
     def refreshed(self, key: SessionKey, state: SessionState, *, read_to: int) -> FactIndex:
-        """The facts as they are now, at a cost that depends on what is new.
-
-        Args:
-            key: The session.
-            state: Its state, read before this.
-            read_to: Up to where leaves had been read then.
-        """
+        """Return the facts as they are now, at the cost of what is new; leaves had been read up to `read_to`."""
         known = self._get(key)
         earlier = known.facts if known is not None and known.epoch == state.epoch else None
         if earlier is None or known is None or known.facts_version != state.facts_version:

@@ -12,8 +12,6 @@ from arc_common.memory.long_term.contradictions import Contradictions
 from arc_common.protocols.summaries import Commit, Maker, Segment
 from arc_common.text import analyze
 
-__all__ = ["adopted_facts", "folded", "merged", "related"]
-
 _MOST_MISSES = 16
 _RELATED = 0.5
 """The share of a fact's key or value, by weight, that a text has which may change it."""
@@ -45,16 +43,6 @@ def merged(
       contradicts.
     - Facts that an earlier reading of the leaf found are replaced, and play no part here.
     - An ungrounded fact is kept with its mark, and changes nothing else.
-
-    Args:
-        segment: The leaf.
-        proposed: Its facts, and who found each.
-        known: The facts that hold under the same keys.
-        removed_keys: Keys under which nothing holds any more, as a model said.
-        said_at: When a fact was said.
-        new_id: Mints ids.
-        ungrounded: What a model said that the leaf doesn't say.
-        contradictions: Decides which facts contradict each other; by default the rules do.
     """
 
     def stored(proposal: ProposedFact, maker: Maker, *, grounded: bool = True) -> Fact:
@@ -158,11 +146,6 @@ def adopted_facts(
     - One that doesn't fit is passed over for the next, sixteen times in a row at most.
     - They are shown in the order in which they were said; those of one message, in the order of their lines, so that
       the same conversation gives the same bytes.
-
-    Args:
-        facts: Those that hold.
-        max_tokens: What their lines may cost.
-        count: Counts a line's tokens.
     """
     chosen: list[Fact] = []
     lines: set[str] = set()

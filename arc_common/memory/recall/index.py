@@ -41,11 +41,6 @@ def neighbour_weights(lengths: Sequence[float], place: int, *, window_terms: flo
     The nearest come first, the earlier before the later, until the window is full; the last one counts as far as there
     is room. The largest single gain measured on long conversations (LoCoMo: 63 to 68–74 % of the evidence in the first
     ten).
-
-    Args:
-        lengths: How many terms each text has.
-        place: Which text.
-        window_terms: Terms: a text is read with its neighbours until it has these; 0 is each text by itself.
     """
     weights: dict[int, float] = {}
     room = window_terms - lengths[place]
@@ -61,13 +56,10 @@ def neighbour_weights(lengths: Sequence[float], place: int, *, window_terms: flo
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """What an index says to a question.
+    """The texts that match a question, by their places, the best first; the later first of equal ones.
 
-    Args:
-        places: Of the texts that match, the best first; of equal ones the later first.
-        scores: Of each, above zero.
-        ideal: What a text would score that has each word of the question once or twice, so that the scores of two
-            indexes can be compared: their best texts may be good ones or poor ones.
+    `ideal` is the score of a text that has each word once or twice. It makes the scores of two indexes comparable,
+    whose best texts may be good or poor.
     """
 
     places: Sequence[int]
@@ -84,10 +76,6 @@ class SessionIndex:
       among texts that match otherwise. A word that no text has stands for the ones most like it ("recieved").
     - Scores are positive, however common a term is; equal ones are ordered by recency, later first.
     - Texts are only ever added, at a cost that does not grow with the index. Safe to share between threads.
-
-    Args:
-        items: Id and text of each.
-        window_terms: Terms: a text is read with its neighbours until it has these; 0 is each text by itself.
     """
 
     def __init__(self, items: Iterable[tuple[str, str]] = (), *, window_terms: int = 60) -> None:
@@ -203,12 +191,7 @@ _DIGITS = 19
 
 @dataclass(frozen=True, slots=True)
 class MessagePlace:
-    """Where a message lies.
-
-    Args:
-        session_id: Its session.
-        seq: Its place in that session.
-    """
+    """Where a message lies: its session, and its place there."""
 
     session_id: str
     seq: int
@@ -216,12 +199,9 @@ class MessagePlace:
 
 @dataclass(frozen=True, slots=True)
 class FoundMessages:
-    """What the index says to a question.
+    """The messages that match a question by words (shares of a perfect match) and by meaning (cosines).
 
-    Args:
-        said: For each message that matches by words, the share of what a perfect match would have.
-        near: For each message that is near in meaning, the cosine.
-        notes: What the search had to do without, in words.
+    `notes` says what the search had to do without.
     """
 
     said: Mapping[MessagePlace, float]
@@ -241,14 +221,6 @@ class MessageIndex:
       side, if they change by it.
     - A failing embedder costs vectors and nothing else; they are made up for later.
     - Thread-safe; any number of processes may keep up the same session.
-
-    Args:
-        index: Gives the store of the entries.
-        conversations: Where the messages are.
-        window_terms: Terms: a message is indexed with neighbours until it has these.
-        embedder: Makes vectors; without one, messages are found by their words.
-        user_wide: Whether a user's sessions are searched together.
-        observer: Receives counts.
     """
 
     def __init__(
@@ -287,11 +259,7 @@ class MessageIndex:
         return self._user_wide and key.user_id is not None
 
     def places(self, key: SessionKey, entry_ids: Sequence[str]) -> dict[str, MessagePlace]:
-        """Where the messages of entries lie; only those of other sessions are looked up.
-
-        Raises:
-            StoreError: The store failed.
-        """
+        """Where the messages of entries lie; only those of other sessions are looked up."""
         if not self.is_user_wide(key):
             return {entry_id: MessagePlace(key.session_id, _seq(entry_id)) for entry_id in entry_ids}
         found = self.store.fetch(self.scope(key), "message", entry_ids) if entry_ids else ()
@@ -325,15 +293,6 @@ class MessageIndex:
         """Index what has come since, and what was edited; how many entries were written.
 
         Goes on from the last place known, in batches, until it has all or `stop` says so. Vectors are not made here.
-
-        Args:
-            key: The session.
-            edited: The ids of messages that were stored again under their ids.
-            stop: Whether to end between two batches.
-
-        Raises:
-            SessionNotFoundError: The session belongs to another user.
-            StoreError: A store failed. What was indexed before stays.
         """
         newest = self._conversations.tail(key, limit=1)
         if not newest:
@@ -353,17 +312,7 @@ class MessageIndex:
         return done
 
     def embed(self, key: SessionKey, *, most: int | None = None, stop: Callable[[], bool] = bool) -> int:
-        """Make vectors for the session's entries that have none; how many got one. Stops when the embedder fails.
-
-        Args:
-            key: The session.
-            most: At most so many pages of 256 entries.
-            stop: Whether to end between two pages.
-
-        Raises:
-            SessionNotFoundError: The session belongs to another user.
-            StoreError: A store failed.
-        """
+        """Make vectors for the session's entries that have none; how many got one. Stops when the embedder fails."""
         if self.embedder is None:
             return 0
         scope, done = self.scope(key), 0

@@ -59,12 +59,9 @@ P = TypeVar("P")
 
 @dataclass(frozen=True, slots=True)
 class Recalled(Generic[P]):
-    """A message that a question is about.
+    """A message that a question is about, with a score that is comparable within one answer only.
 
-    Args:
-        place: Which of the messages.
-        score: Comparable within one answer only.
-        parts: What it got as a message ("message"), by the best of its facts ("fact"), and as a cosine ("vector").
+    Its parts are what it got as a message ("message"), by the best of its facts ("fact") and as a cosine ("vector").
     """
 
     place: P
@@ -74,13 +71,7 @@ class Recalled(Generic[P]):
 
 @dataclass(frozen=True, slots=True)
 class Stated(Generic[P]):
-    """A fact, and the messages that say it.
-
-    Args:
-        text: Key and value.
-        places: Which messages.
-        share: How well it matches the question by words, as a share of a perfect match.
-    """
+    """A fact, the messages that say it, and how well it matches by words, as a share of a perfect match."""
 
     text: str
     places: Sequence[P]
@@ -113,16 +104,6 @@ def recall(
     - Both are measured against what a perfect match would have, so that neither outweighs the other by having nothing
       better; each message counts the best of its facts.
     - Deterministic; of equal messages the later first. Linear in the texts.
-
-    Args:
-        question: In any words.
-        messages: The texts of a conversation, oldest first.
-        facts: The text of each fact, and the places of the messages that say it.
-        top_k: At most so many.
-        window_terms: Terms: a message is read with its neighbours until it has these.
-
-    Raises:
-        InvalidInputError: `top_k` is less than 1, or `window_terms` less than 0.
     """
     if top_k < 1:
         raise InvalidInputError("top_k", top_k, "1 or more")
@@ -151,14 +132,7 @@ def rank_found(
       more for what holds the kind of answer that is asked for.
     - Both are measured against a perfect match, not stretched to their best (see `fused_scores`): where no message has
       more of a question than its frame ("what was the … for the …?"), words count for little.
-    - Cosines count as far as the words bear them out (see `credibility`).
-
-    Args:
-        question: In any words.
-        said: How well messages match by words, as a share of a perfect match.
-        texts: The messages' texts, as far as they are known.
-        stated: The facts that may answer.
-        near: The cosines of messages that are near in meaning; `None` where nobody looked.
+    - Cosines count as far as the words bear them out (see `credibility`); `near` is `None` where nobody looked.
     """
     kinds = answer_types(question)
     words = dict(said)

@@ -20,8 +20,6 @@ from arc_common.protocols.summaries import ScoredMessage
 from arc_common.rerankers import DiversityReranker
 from arc_common.text.clauses import seeks
 
-__all__ = ["FactSearch", "RecalledMessage", "SessionRecall"]
-
 _log = logging.getLogger("arc.recall")
 
 _CANDIDATES = 200
@@ -49,14 +47,7 @@ class FactSearch(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RecalledMessage:
-    """A message that comes back for a question.
-
-    Args:
-        place: Where it lies.
-        stored: The message.
-        score: Comparable within one answer only; `None` for the neighbour of one that was found.
-        parts: What the score was made from.
-    """
+    """A message that comes back for a question; its score is `None` if it is the neighbour of one that was found."""
 
     place: MessagePlace
     stored: StoredMessage
@@ -72,13 +63,6 @@ class SessionRecall:
       messages verbatim.
     - A session is indexed in batches of a few messages. The next process completes the work of one that died.
     - Failures are logged and counted ("recall.errors"); only `recall` raises.
-
-    Args:
-        index: The index of messages.
-        conversations: Where messages are.
-        facts: Finds facts.
-        observer: Receives counts.
-        patience: Seconds that `recall` may spend on indexing.
     """
 
     def __init__(
@@ -102,13 +86,7 @@ class SessionRecall:
         )
 
     def schedule(self, key: SessionKey, message_ids: Iterable[str], *, at_once: bool = False) -> None:
-        """Have these messages indexed soon; called after each save.
-
-        Args:
-            key: The session.
-            message_ids: The messages.
-            at_once: Whether not to wait for others: what was edited must not be found by its old words for long.
-        """
+        """Have these messages indexed soon; edited ones at once, lest their old words find them for long."""
         with self._lock:
             waiting = self._new.setdefault(key, set())
             waiting.update(message_ids)
@@ -117,25 +95,13 @@ class SessionRecall:
             self.queue.schedule(key)
 
     def catch_up(self, key: SessionKey) -> None:
-        """Index what is not indexed yet, and wait for it; vectors are made in the background.
-
-        Raises:
-            SessionNotFoundError: The session belongs to another user.
-            StoreError: A store failed.
-        """
+        """Index what is not indexed yet, and wait for it; vectors are made in the background."""
         self._catch_up(key)
 
     def recall(self, key: SessionKey, question: str, *, top_k: int | None) -> list[ScoredMessage]:
-        """The messages that a question is about, best first; a fact finds the messages that say it.
+        """Return the messages that a question is about, best first; a fact finds the messages that say it.
 
-        Args:
-            key: The session.
-            question: In any words.
-            top_k: At most so many; `None` for as many as the question needs (see `_needed`).
-
-        Raises:
-            SessionNotFoundError: The session belongs to another user.
-            StoreError: A store failed.
+        Without `top_k`, it returns as many as the question needs (see `_needed`). It raises what the stores raise.
         """
         until = time.monotonic() + self._patience
         try:
@@ -175,16 +141,10 @@ class SessionRecall:
         boundary: int = 0,
         turn: int = 0,
     ) -> tuple[list[RecalledMessage], tuple[str, ...]]:
-        """What comes back for a turn: the best first, behind them their neighbours; and what went wrong.
+        """Return up to `top_k` messages for a turn, best first, behind them their neighbours, and what went wrong.
 
-        Args:
-            key: The session.
-            question: What the user says.
-            shown: The ids of messages of this session that the turn shows anyway.
-            top_k: At most so many, neighbours not counted.
-            diversity: What differing from those before counts, from 0 (nothing) to 1.
-            boundary: The place in this session behind which all is shown; 0 where only `shown` says so.
-            turn: The place of what the user says, or where it will stand; 0 where that is not known.
+        `shown` are the ids of messages of this session that the turn shows anyway; `boundary` is the place behind which
+        it shows all (0: none), and `turn` that of what the user says (0: not known).
         """
         try:
             with replying():
@@ -203,19 +163,11 @@ class SessionRecall:
         self._index.forget(key)
 
     def forget_messages(self, key: SessionKey, places: Collection[int]) -> None:
-        """Take messages that were removed out of the index.
-
-        Raises:
-            StoreError: The store failed.
-        """
+        """Take messages that were removed out of the index."""
         self._index.remove(key, places)
 
     def forget_session(self, key: SessionKey) -> None:
-        """Take a session that was cleared or deleted out of the index.
-
-        Raises:
-            StoreError: The store failed.
-        """
+        """Take a session that was cleared or deleted out of the index."""
         self.forget(key)
         self._index.remove_session(key)
 
@@ -389,12 +341,6 @@ def _about(
     - Most of what is said goes on with what was said a moment ago. What matches less than half as well as a message
       that is in sight anyway is not what is meant; beside a statement, what doesn't have twice as many of its words,
       or isn't nearer.
-
-    Args:
-        ranked: What might come back.
-        said_in_sight: The best match by words of a message that is shown anyway.
-        near_in_sight: The best cosine of one.
-        seeking: Whether something is looked for.
     """
     said = max((one.parts.get("message", 0.0) for one in ranked), default=0.0)
     near = max((one.parts.get("vector", 0.0) for one in ranked), default=0.0)
