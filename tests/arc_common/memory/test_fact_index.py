@@ -27,7 +27,7 @@ INDEX = FactIndex(FACTS, count=len)
 
 def found(question: str, **options: object) -> tuple[list[str], int]:
     """The ids that come back, and how many others there are."""
-    arguments = {"top_k": 100, "boundary": 40, "pinned": ()} | options
+    arguments = {"top_k": 100, "boundary": 40, "adopted": ()} | options
     lines, others = INDEX.search(question, **arguments)  # type: ignore[arg-type]  # by name
     return [line.id for line in lines], others
 
@@ -58,8 +58,8 @@ def test_a_statement_needs_a_better_match_than_a_question() -> None:
 
 def test_a_pinned_fact_comes_back_too_and_is_not_counted_among_the_others() -> None:
     """There may have been no room for it where it was pinned."""
-    assert found("What is the code of the gate?", pinned=("gate", "rent")) == (["gate"], 23)
-    assert found("How was your weekend?", pinned=("gate", "rent")) == ([], 23)
+    assert found("What is the code of the gate?", adopted=("gate", "rent")) == (["gate"], 23)
+    assert found("How was your weekend?", adopted=("gate", "rent")) == ([], 23)
 
 
 def test_what_lies_behind_the_boundary_is_shown_as_it_was_said() -> None:
