@@ -7,18 +7,24 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, StaticPool, column, select, table, text
-from sqlalchemy.dialects import sqlite
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy import Connection, Dialect, Engine, column, select, table, text
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from arc_common.exceptions import ConfigurationError, StoreUnavailableError, hide_password, scrubbed
-from arc_common.stores.schema import HEAD, VERSION_TABLE, WORDS, index_tables, metadata
+from arc_common.stores.schema import HEAD, VECTORS, VERSION_TABLE, WORDS, index_tables, metadata
 
-__all__ = ["current_revision", "ensure_schema", "upgrade"]
+__all__ = ["create_tables", "current_revision", "ensure_schema", "upgrade"]
 
 _LOCK = 0x6172_6301
 """The PostgreSQL advisory lock that migrations hold ("arc", 1)."""
+
+_VERSION = (
+    f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) CONSTRAINT {VERSION_TABLE}_pkc PRIMARY KEY NOT NULL)",
+    f"INSERT INTO {VERSION_TABLE} VALUES ('{HEAD}')",  # noqa: S608 - constants
+)
+"""The version table, as alembic makes it."""
 
 
 def ensure_schema(engine: Engine, *, auto_migrate: bool = True) -> None:
@@ -51,7 +57,7 @@ def upgrade(engine: Engine) -> None:
     """Run the missing migrations in one transaction, under a lock that other processes wait for.
 
     - A process that dies on the way leaves the tables as they were.
-    - An empty database in memory gets the newest tables at once: alembic takes 0.4 s at its first use.
+    - An empty database gets the newest tables at once: alembic takes 0.4 s at its first use.
 
     Raises:
         ConfigurationError: The tables are of a newer version than this.
@@ -60,8 +66,9 @@ def upgrade(engine: Engine) -> None:
     try:
         with _locked(engine) as connection:
             revision = _revision(connection)
-            if revision is None and isinstance(engine.pool, StaticPool):
-                for statement in _newest_tables():
+            if revision is None:
+                create_tables(connection)
+                for statement in _VERSION:
                     connection.exec_driver_sql(statement)
             elif revision != HEAD:
                 _run_alembic(connection, revision)
@@ -98,22 +105,49 @@ def _set_busy_timeout(connection: Connection) -> None:
         driver.execute("PRAGMA busy_timeout = 30000")
 
 
+def create_tables(connection: Connection) -> None:
+    """Make all tables in an empty database: the body of the first migration.
+
+    On a PostgreSQL server without pgvector, vectors are bytes: conversations need none, and the first vector asks
+    again.
+    """
+    dialect_name = connection.dialect.name
+    if dialect_name == "postgresql" and not _has_pgvector(connection):
+        for statement in _statements(dialect_name):
+            connection.exec_driver_sql(statement.replace(" VECTOR ", " BYTEA "))
+        return
+    for statement in _statements(dialect_name):
+        connection.exec_driver_sql(statement)
+    if dialect_name == "postgresql":
+        # In the row itself as far as a page holds it: fetching it from elsewhere takes longer than comparing it.
+        connection.exec_driver_sql(f"ALTER TABLE {VECTORS} ALTER COLUMN vector SET STORAGE MAIN")
+
+
+def _has_pgvector(connection: Connection) -> bool:
+    try:
+        with connection.begin_nested():
+            connection.exec_driver_sql("CREATE EXTENSION IF NOT EXISTS vector")
+    except DBAPIError:  # not installed, or not allowed
+        return False
+    return True
+
+
 @cache
-def _newest_tables() -> tuple[str, ...]:
-    """Return the SQL that makes an empty SQLite database as the migrations leave it."""
-    tables = [*metadata.sorted_tables, *index_tables("sqlite").metadata.sorted_tables]
+def _statements(dialect_name: str) -> tuple[str, ...]:
+    tables = [*metadata.sorted_tables, *index_tables(dialect_name).metadata.sorted_tables]
     indexes = [index for table in tables for index in table.indexes]
-    dialect = sqlite.dialect()
+    is_sqlite = dialect_name == "sqlite"
+    dialect: Dialect = sqlite.dialect() if is_sqlite else postgresql.psycopg.dialect()  # type: ignore[no-untyped-call]
     return (
         *(str(CreateTable(table).compile(dialect=dialect)) for table in tables),
         *(str(CreateIndex(index).compile(dialect=dialect)) for index in indexes),
-        f"CREATE VIRTUAL TABLE {WORDS} USING fts5(tokens, tokenize = 'ascii', detail = none, columnsize = 0)",
-        f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)",
-        f"INSERT INTO {VERSION_TABLE} VALUES ('{HEAD}')",  # noqa: S608 - constants
+        f"CREATE VIRTUAL TABLE {WORDS} USING fts5(tokens, tokenize = 'ascii', detail = none, columnsize = 0)"
+        if is_sqlite
+        else f"ALTER TABLE {VECTORS} SET (toast_tuple_target = 8160)",
     )
 
 
-def _run_alembic(connection: Connection, revision: str | None) -> None:
+def _run_alembic(connection: Connection, revision: str) -> None:
     from alembic import command  # noqa: PLC0415 - 0.3 s that only a first start pays
     from alembic.config import Config  # noqa: PLC0415 - the same
     from alembic.script import ScriptDirectory  # noqa: PLC0415 - the same
@@ -124,8 +158,7 @@ def _run_alembic(connection: Connection, revision: str | None) -> None:
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
     try:
-        if revision is not None:
-            ScriptDirectory.from_config(config).get_revision(revision)
+        ScriptDirectory.from_config(config).get_revision(revision)
         command.upgrade(config, "head")
     except CommandError as error:
         raise ConfigurationError(

@@ -192,7 +192,7 @@ def _scope() -> Column[Any]:
     return Column("scope", _RowId, whole, nullable=False, autoincrement=False)
 
 
-HEAD = "0008"
+HEAD = "0001"
 """The migration that makes these tables."""
 
 VERSION_TABLE = "arc_alembic_version"

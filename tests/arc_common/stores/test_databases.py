@@ -9,19 +9,21 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pgvector.sqlalchemy  # noqa: F401 - lets SQLAlchemy know pgvector's type
 import psycopg
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
-from sqlalchemy import create_engine, inspect, text
+from sqlalchemy import Engine, create_engine, inspect, text
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from arc_common.exceptions import ConfigurationError, StoreError, StoreUnavailableError
 from arc_common.protocols import SessionKey
+from arc_common.stores import migrate
 from arc_common.stores.connection import connect
 from arc_common.stores.conversations import SqlStore
 from arc_common.stores.drivers import SqliteDriver
@@ -30,6 +32,7 @@ from arc_common.stores.schema import HEAD, VERSION_TABLE, WORDS, index_tables, m
 from arc_common.testing.conversation_store_contract import counted, ids
 from tests.arc_common.stores import workers
 from tests.arc_common.stores.workers import Helper
+from tests.databases import new_database
 from tests.servers import PostgresServer, free_port
 
 KEY = SessionKey("session")
@@ -44,7 +47,7 @@ def reading_and_writing(store: SqlStore) -> list[Callable[[], object]]:
 
 
 def test_migrations_make_the_tables_that_the_code_knows(empty_database: str) -> None:
-    """Alembic finds no difference between a migrated database and the schema; upgrading again changes nothing."""
+    """Alembic finds no difference between a database at first use and the schema; upgrading again changes nothing."""
     engine = create_engine(empty_database)
     upgrade(engine)
     upgrade(engine)
@@ -62,24 +65,42 @@ def test_migrations_make_the_tables_that_the_code_knows(empty_database: str) -> 
     engine.dispose()
 
 
-def test_a_database_in_memory_begins_as_a_migrated_one(tmp_path: Path) -> None:
-    """It has the same tables, columns and indexes, though no migration runs."""
+INDEXES = {
+    "sqlite": "SELECT sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL",
+    "postgresql": "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public'",
+}
 
-    def shape(url: str) -> list[tuple[Any, ...]]:
+
+def test_alembic_makes_the_same(empty_database: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """`alembic upgrade head` leaves the tables, columns and indexes that the first use makes without it."""
+
+    def shape(url: str, make: Callable[[Engine], None]) -> set[str]:
         engine, _ = connect(url)
-        upgrade(engine)
+        make(engine)
+        assert current_revision(engine) == HEAD
+        found = inspect(engine)
+        columns = {f"{name} {column}" for name in found.get_table_names() for column in found.get_columns(name)}
         with engine.connect() as connection:
-            made = connection.execute(text("SELECT type, name, sql FROM sqlite_master")).all()
-            columns = [
-                (name, *column)
-                for _, name, _ in made
-                for column in connection.exec_driver_sql(f"PRAGMA table_xinfo('{name}')")
-            ]
+            indexes = set(connection.exec_driver_sql(INDEXES[engine.dialect.name]).scalars())
         engine.dispose()
-        indexes = ["".join(sql.split()) for kind, _, sql in made if kind == "index" and sql]
-        return sorted((kind, name) for kind, name, _ in made) + sorted(columns, key=repr) + sorted(indexes)
+        return columns | indexes
 
-    assert shape("sqlite://") == shape(f"sqlite:///{tmp_path / 'migrated.db'}")
+    if empty_database.startswith("sqlite"):
+        other = f"sqlite:///{tmp_path / 'other.db'}"
+        assert shape("sqlite://", upgrade) ^ shape(other, upgrade) == set()
+    else:
+        other = new_database(request.getfixturevalue("postgres"), tables=False)
+    assert shape(empty_database, upgrade_by_alembic) ^ shape(other, upgrade) == set()
+
+
+def upgrade_by_alembic(engine: Engine) -> None:
+    """What somebody's own deployment runs."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrate.__file__).parent / "migrations"))
+    config.set_main_option("path_separator", "os")
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
 
 
 def test_no_migration_unless_allowed(empty_database: str) -> None:

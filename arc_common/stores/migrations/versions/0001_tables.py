@@ -1,0 +1,13 @@
+"""All tables. Once this has been released, its statements are copied here and never change again."""
+
+from alembic import op
+
+from arc_common.stores.migrate import create_tables
+
+revision = "0001"
+down_revision = None
+
+
+def upgrade() -> None:
+    """Make them in an empty database."""
+    create_tables(op.get_bind())
