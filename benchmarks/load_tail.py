@@ -15,6 +15,7 @@ from pathlib import Path
 
 from arc_common.messages import Message, Role
 from arc_common.protocols import CountedMessage, SessionKey
+from arc_common.stores.connection import scope
 from arc_common.stores.conversations import SqlStore
 from arc_common.stores.conversations_statements import statements_for
 
@@ -67,8 +68,7 @@ def main() -> None:
         tail = statements_for("sqlite").tail
         bare = sqlite3.connect(path, isolation_level=None)
         names = {
-            **tail.defaults, "caller_id": "default", "session_id": "long", "user_id": None, "before": 2**62,
-            "after": -1, "row_limit": WINDOW,
+            **tail.defaults, **scope(KEY), "before": 2**62, "after": -1, "row_limit": WINDOW,
         }  # fmt: skip
         calls: dict[str, Callable[[], object]] = {
             "arc_tail": lambda: store.tail(KEY, limit=WINDOW),

@@ -15,6 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from arc_common.concurrency import ForkGate, give_way
 from arc_common.exceptions import ConfigurationError, MissingDependencyError, hide_password, scrubbed
 from arc_common.protocols import SessionKey
+from arc_common.stores.codec import MAIN_BRANCH, conversation_key
 from arc_common.stores.drivers import FROZEN, Call, Driver, PostgresDriver, Row, SqliteDriver, SqlOptions, Transaction
 from arc_common.stores.migrate import ensure_schema
 
@@ -161,13 +162,6 @@ class Database:
             self._prepare()
             return self._driver.write(call)
 
-    def attempt(self, *calls: Call) -> bool:
-        """Run writing statements as one transaction, in one round trip; return whether no other writer interfered."""
-        give_way()
-        with self._gate.operation():
-            self._prepare()
-            return self._driver.attempt(*calls)
-
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Begin a writing transaction."""
@@ -204,5 +198,10 @@ class Database:
 
 
 def scope(key: SessionKey) -> dict[str, Any]:
-    """The parameters that name a session and whose it is."""
-    return {"caller_id": key.caller_id, "session_id": key.session_id, "user_id": key.user_id}
+    """The parameters that name a conversation's branch and whose it is."""
+    return {
+        "conversation": conversation_key(key),
+        "branch": MAIN_BRANCH,
+        "caller_id": key.caller_id,
+        "user_id": key.user_id,
+    }

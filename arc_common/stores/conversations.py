@@ -4,7 +4,6 @@ import json
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +14,11 @@ from arc_common.protocols import Conversation, ConversationPage, CountedMessage,
 from arc_common.stores.append_plan import (
     AppendPlan,
     Look,
-    digest_of,
     look_from_rows,
     look_up_for,
     plan_append,
-    unchanged_session,
 )
+from arc_common.stores.codec import MAIN_BRANCH, new_incarnation
 from arc_common.stores.connection import Database, scope
 from arc_common.stores.conversations_statements import (
     REVISED_COLUMNS,
@@ -56,17 +54,16 @@ class SqlAppend:
     """Appends messages that have been checked.
 
     - SQLite looks and writes under its write lock.
-    - PostgreSQL looks without a lock, and writes on the condition that no other writer came in between: new messages
-      if their ids are still free, revisions if nothing of the session has changed. With eight writers to one session
-      that is twice as fast as holding its lock over a round trip. Where the condition fails, and where a cap may have
-      to move the old end, it does everything again under the lock.
+    - PostgreSQL looks without a lock, and stores new messages by one statement if their ids are still free. With eight
+      writers to one session that is twice as fast as holding its lock over a round trip. Where another writer came in
+      between, for revisions, and where a cap may have to move the old end, it does everything under the lock.
 
     Args:
         database: Where the tables are.
         edits: What revisions undo of summaries.
         memories: Those that rest on the words of a message go with its revision.
         clock: Gives the time with zone.
-        make_room: Returns the calls that follow the creation of a session, by its row. PostgreSQL has none.
+        make_room: Returns the calls that follow the creation of a session. PostgreSQL has none.
     """
 
     def __init__(
@@ -76,7 +73,7 @@ class SqlAppend:
         memories: SqlMemories,
         *,
         clock: Callable[[], datetime],
-        make_room: Callable[[Transaction, int], list[Call]],
+        make_room: Callable[[Transaction, SessionKey], list[Call]],
     ) -> None:
         self._database = database
         self._edits = edits
@@ -93,12 +90,10 @@ class SqlAppend:
         now = to_microseconds(self._clock())
         ids = dict.fromkeys(counted.message.id for counted in messages)
         wanted = {**scope(key), "message_ids": self._database.many(list(ids))}
-        if self._database.dialect == "postgresql":
-            wanted["digests"] = [digest_of(counted) for counted in messages]
-            if max_messages is None:
-                results = self._without_lock(key, messages, wanted, now)
-                if results is not None:
-                    return results
+        if self._database.dialect == "postgresql" and max_messages is None:
+            results = self._without_lock(key, messages, wanted, now)
+            if results is not None:
+                return results
         written = {
             id(counted.message): message_row(counted) for counted in reversed(messages)
         }  # made before the lock is taken
@@ -106,33 +101,26 @@ class SqlAppend:
             look = self._lock(transaction, key, wanted, now)
             plan = plan_append(messages, existing=look.existing, next_seq=look.next_seq)
             if plan.inserted or plan.revised:
-                place = _place(key, look)
                 undo = self._undo(transaction, key, look, plan)
                 if look.next_seq == 1:
-                    undo += self._make_room(transaction, look.row_id)
-                writes = self._writes(plan, place, now, look.message_count, max_messages, written=written)
+                    undo += self._make_room(transaction, key)
+                writes = self._writes(plan, scope(key), now, look.message_count, max_messages, written=written)
                 transaction.commit(*writes, *undo)
         return plan.results
 
     def _without_lock(
         self, key: SessionKey, messages: Sequence[CountedMessage], wanted: Mapping[str, Any], now: int
     ) -> list[StoredMessage] | None:
-        """Look, then write if nothing has changed; `None` if something has."""
+        """Look, then store new messages by one statement that gives them their places; `None` if it can't be so."""
         look = look_from_rows(self._database.read((self._look_up, wanted)))
-        if look is None:
-            return self._append_new(key, messages, None, now)
-        _check_owner(key, look)
-        plan = plan_append(messages, existing=look.existing, next_seq=look.next_seq)
-        if plan.revised:
-            return plan.results if self._revise(key, look, plan, now) else None
-        return self._append_new(key, messages, look, now) if plan.inserted else plan.results
-
-    def _append_new(
-        self, key: SessionKey, messages: Sequence[CountedMessage], look: Look | None, now: int
-    ) -> list[StoredMessage] | None:
-        """Append messages that are new or there as they are, in one statement that gives them their places."""
+        if look is not None:
+            _check_owner(key, look)
         existing = look.existing if look else {}
         plan = plan_append(messages, existing=existing, next_seq=0)
+        if plan.revised:
+            return None
+        if not plan.inserted:
+            return plan.results
         given = [{**message_row(stored), "place": stored.seq, "revision": stored.revision} for stored in plan.inserted]
         statement = self._sql.append_new if look else self._sql.append_first
         assert statement is not None  # noqa: S101 - PostgreSQL has both
@@ -143,22 +131,16 @@ class SqlAppend:
         first = min(row[0] for row in places)
         return plan_append(messages, existing=existing, next_seq=first).results
 
-    def _revise(self, key: SessionKey, look: Look, plan: AppendPlan, now: int) -> bool:
-        """Carry out a plan with revisions, if nothing of the session has changed and no memory rests on it."""
-        place = _place(key, look)
-        undo = self._foreseen(place, look, plan)
-        if undo is None:
-            return False
-        conditions = (unchanged_session(), {**place, "version": look.version}), self._memories.unless_resting_on(key)
-        return self._database.attempt(*conditions, *self._writes(plan, place, now, look.message_count, None), *undo)
-
     def _lock(self, transaction: Transaction, key: SessionKey, wanted: Mapping[str, Any], now: int) -> Look:
         """The session under its lock, made if need be, and those of the messages that it has."""
         look = None
         if self._database.dialect == "sqlite":  # one writer at a time: what it reads is locked
             look = look_from_rows(transaction.run((self._look_up, wanted))[0])
         if look is None:
-            _, rows = transaction.run((self._sql.open_session, _new_session(key, now)), (self._look_up, wanted))
+            new = _new_session(key, now)
+            *_, rows = transaction.run(
+                (self._sql.open_session, new), (self._sql.open_branch, new), (self._look_up, wanted)
+            )
             look = look_from_rows(rows)
         assert look is not None  # noqa: S101 - it was opened
         _check_owner(key, look)
@@ -169,24 +151,8 @@ class SqlAppend:
         if not plan.revised:
             return []
         changed = edited(plan.revised)
-        place = _place(key, look)
-        undo = self._foreseen(place, look, plan)
-        if undo is None:
-            undo = self._edits.after(transaction, place, changed, summarized=look.summarized)
+        undo = self._edits.after(transaction, scope(key), changed, summarized=look.summarized)
         return [*undo, *self._memories.forgetting(transaction, key, changed.message_ids)[1]]
-
-    def _foreseen(self, place: Mapping[str, Any], look: Look, plan: AppendPlan) -> list[Call] | None:
-        """What a plan's revisions undo, as far as the look has found it; `None` if it has looked for something else.
-
-        It does for a message that differs only in what makes no revision, and on SQLite.
-        """
-        changed = edited(plan.revised)
-        summarized = {seq for seq in changed.places if seq <= look.summarized}
-        if not summarized:
-            return []
-        if look.touched is None or set(look.touched.places) != summarized:
-            return None
-        return self._edits.undo(place, changed, look.touched)
 
     def _writes(
         self,
@@ -196,10 +162,9 @@ class SqlAppend:
         count: int,
         max_messages: int | None,
         *,
-        written: Mapping[int, dict[str, Any]] | None = None,
+        written: Mapping[int, dict[str, Any]],
     ) -> Iterator[Call]:
         """Yield the calls that carry out a plan; `written` holds rows already made, by the `id()` of their messages."""
-        written = written or {}
         rows = [_placed_row(stored, place, written.get(id(stored.message))) for stored in plan.inserted]
         if rows:
             yield self._sql.insert_message, rows
@@ -209,11 +174,12 @@ class SqlAppend:
             yield self._sql.revise_message, {**values, **place, "at_seq": revised.seq}
         change = {**_change(plan, rows), **place, "now": now}
         excess = 0 if max_messages is None else count + len(rows) - max_messages
+        yield self._sql.update_session, change
         if excess > 0:
-            yield self._sql.update_session_dropping, {**change, "excess_less_one": excess - 1}
+            yield self._sql.update_branch_dropping, {**change, "excess_less_one": excess - 1}
             yield self._sql.drop_oldest, {**place, "excess_less_one": excess - 1}
         else:
-            yield self._sql.update_session, change
+            yield self._sql.update_branch, change
 
 
 def _check_owner(key: SessionKey, look: Look) -> None:
@@ -221,21 +187,15 @@ def _check_owner(key: SessionKey, look: Look) -> None:
         raise SessionNotFoundError(key.session_id)
 
 
-def _place(key: SessionKey, look: Look) -> dict[str, Any]:
-    return {"row_id": look.row_id, "caller_id": key.caller_id}
-
-
 def _new_session(key: SessionKey, now: int) -> dict[str, Any]:
     return {
         **scope(key),
+        "session_id": key.session_id,
         "account_id": key.account_id,
+        "incarnation": new_incarnation(),
         "status": "active",
         "created_at": now,
         "updated_at": now,
-        "next_seq": 1,
-        "message_count": 0,
-        "tool_calls_count": 0,
-        "total_tokens": 0,
     }
 
 
@@ -254,7 +214,8 @@ def _change(plan: AppendPlan, inserts: list[dict[str, Any]]) -> dict[str, Any]:
 def _placed_row(stored: StoredMessage, place: Mapping[str, Any], row: dict[str, Any] | None = None) -> dict[str, Any]:
     return {
         **(row or message_row(stored)),
-        "session": place["row_id"],
+        "conversation": place["conversation"],
+        "branch": place["branch"],
         "caller_id": place["caller_id"],
         "seq": stored.seq,
         "revision": stored.revision,
@@ -263,17 +224,6 @@ def _placed_row(stored: StoredMessage, place: Mapping[str, Any], row: dict[str, 
 
 _FIRST_CHUNK = 32
 _EVERY_ROW = 2**62
-_NO_CHANGE = {
-    "more_seq": 0, "more_messages": 0, "more_tokens": 0, "more_tool_calls": 0, "more_epoch": 0, "last_at": None,
-}  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class _Locked:
-    """A session's row under its lock."""
-
-    row_id: int
-    summarized: int
 
 
 class SqlStore:
@@ -443,39 +393,49 @@ class SqlStore:
     def remove(self, key: SessionKey, message_ids: Sequence[str]) -> int:
         """See `ConversationStore.remove`."""
         ids = checked_ids(message_ids)
-        now = to_microseconds(self._clock())
-        with self._locked(key, now) as (transaction, locked, place):
-            if locked is None:
+        with self._locked(key) as (transaction, place, summarized):
+            if not place:
                 return 0
             names = self._database.many(ids)
             (removed,) = transaction.run((self._sql.remove_messages, {**place, "message_ids": names}))
-            change = {**_NO_CHANGE, **_losses(removed), **place, "more_epoch": int(bool(removed)), "now": now}
             undo: list[Call] = []
             if removed:
                 changed = Changed(tuple(row[2] for row in removed), tuple(ids), removed=True)
-                undo = self._edits.after(transaction, place, changed, summarized=locked.summarized)
+                undo = self._edits.after(transaction, place, changed, summarized=summarized)
                 undo += self._memories.forgetting(transaction, key, ids)[1]
-            transaction.commit((self._sql.update_session, change), *undo)
+            transaction.commit(*self._without(removed, place, edits=int(bool(removed))), *undo)
         return len(removed)
 
     def clear(self, key: SessionKey) -> int:
         """See `ConversationStore.clear`."""
-        now = to_microseconds(self._clock())
-        with self._locked(key, now) as (transaction, locked, place):
-            if locked is None:
+        with self._locked(key) as (transaction, place, _):
+            if not place:
                 return 0
             (removed,) = transaction.run((self._sql.remove_all_messages, place))
-            change = {**_NO_CHANGE, **_losses(removed), **place, "more_epoch": 1, "now": now}
             derived = [*self._edits.clear(place), *self._derived(transaction, key)]
-            transaction.commit((self._sql.update_session, change), *derived)
+            transaction.commit(*self._without(removed, place, edits=1), *derived)
         return len(removed)
+
+    def _without(self, removed: list[Row], place: Mapping[str, Any], *, edits: int) -> list[Call]:
+        """The calls that take removed rows (their tokens and tool calls) from a session's sums."""
+        change = {
+            **place,
+            "more_seq": 0,
+            "more_messages": -len(removed),
+            "more_tokens": -sum(row[0] for row in removed),
+            "more_tool_calls": -sum(row[1] for row in removed),
+            "more_epoch": edits,
+            "last_at": None,
+            "now": to_microseconds(self._clock()),
+        }
+        return [(self._sql.update_session, change), (self._sql.update_branch, change)]
 
     def delete(self, key: SessionKey) -> bool:
         """See `ConversationStore.delete`."""
-        with self._locked(key, 0) as (transaction, locked, place):
-            if locked is None:
+        with self._locked(key) as (transaction, place, _):
+            if not place:
                 return False
-            transaction.commit(*self._deletion(transaction, key, place))
+            transaction.commit(*self._deletion(transaction, key))
         return True
 
     def conversation(self, key: SessionKey) -> Conversation | None:
@@ -491,11 +451,12 @@ class SqlStore:
     ) -> ConversationPage:
         """See `ConversationStore.conversations`."""
         checked_scope(caller_id, user_id, limit)
-        before_time, before_row = page_position(cursor)
+        before_time, before_key = page_position(cursor)
         parameters: dict[str, Any] = {
             "caller_id": caller_id,
+            "branch": MAIN_BRANCH,
             "before_time": before_time,
-            "before_row": before_row,
+            "before_key": before_key,
             "row_limit": limit + 1,
         }
         statement = self._sql.conversations
@@ -513,11 +474,11 @@ class SqlStore:
             self._index.close()
         self._database.close()
 
-    def _make_room(self, transaction: Transaction, row_id: int) -> list[Call]:
+    def _make_room(self, transaction: Transaction, key: SessionKey) -> list[Call]:
         """Delete the sessions written longest ago, beyond the number that may stay beside a new one."""
         if self._max_sessions is None:
             return []
-        stale = {"row_id": row_id, "kept_others": self._max_sessions - 1}
+        stale = {**scope(key), "kept_others": self._max_sessions - 1}
         (rows,) = transaction.run((self._sql.stale_sessions, stale))
         if rows and not self._deletes_sessions:
             self._deletes_sessions = True
@@ -526,22 +487,16 @@ class SqlStore:
                 "a database URL keeps all of them",
                 self._max_sessions,
             )
-        return [
-            call
-            for stale_id, session_id, caller_id, user_id in rows
-            for call in self._deletion(
-                transaction,
-                SessionKey(session_id, caller_id, user_id),
-                {"row_id": stale_id, "caller_id": caller_id},
-            )
-        ]
+        return [call for row in rows for call in self._deletion(transaction, SessionKey(*row))]
 
-    def _deletion(self, transaction: Transaction, key: SessionKey, place: Mapping[str, Any]) -> list[Call]:
+    def _deletion(self, transaction: Transaction, key: SessionKey) -> list[Call]:
         """Return the calls that delete a locked session, with all that was made from it."""
+        place = scope(key)
         return [
             (self._sql.remove_all_messages, place),
             *self._edits.delete(place),
             *self._derived(transaction, key),
+            (self._sql.delete_branches, place),
             (self._sql.delete_session, place),
         ]
 
@@ -554,31 +509,21 @@ class SqlStore:
         ]
 
     @contextmanager
-    def _locked(self, key: SessionKey, now: int) -> Iterator[tuple[Transaction, _Locked | None, dict[str, Any]]]:
-        """A transaction that holds the row of a session, if there is one; with the parameters that name the row."""
+    def _locked(self, key: SessionKey) -> Iterator[tuple[Transaction, dict[str, Any], int]]:
+        """Lock a session: its transaction, its parameters (none if it isn't there), and how far it is summarised."""
+        place = scope(key)
         with self._database.transaction() as transaction:
-            (found,) = transaction.run((self._sql.lock_session, {**scope(key), "now": now}))
-            locked = _owned(key, found) if found else None
-            yield transaction, locked, {"row_id": locked.row_id, "caller_id": key.caller_id} if locked else {}
+            # two statements: on PostgreSQL one would see the branch as it was before it waited for the lock
+            found, branch = transaction.run(
+                (self._sql.lock_session, {**place, "now": to_microseconds(self._clock())}),
+                (self._sql.summarized, place),
+            )
+            if found and found[0][0] != key.user_id:
+                raise SessionNotFoundError(key.session_id)
+            yield transaction, place if found else {}, branch[0][0] if branch else 0
 
     def _check_owner(self, key: SessionKey) -> None:
         """Tell an empty session from somebody else's."""
         owner = self._database.read((self._sql.owner, scope(key)))
         if owner and owner[0][0] != key.user_id:
             raise SessionNotFoundError(key.session_id)
-
-
-def _owned(key: SessionKey, found: list[Row]) -> _Locked:
-    row_id, user_id, _, _, summarized = found[0]
-    if user_id != key.user_id:
-        raise SessionNotFoundError(key.session_id)
-    return _Locked(row_id, summarized)
-
-
-def _losses(removed: list[Row]) -> dict[str, int]:
-    """How removed rows (their tokens and tool calls) change a session's sums."""
-    return {
-        "more_messages": -len(removed),
-        "more_tokens": -sum(row[0] for row in removed),
-        "more_tool_calls": -sum(row[1] for row in removed),
-    }

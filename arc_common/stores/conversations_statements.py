@@ -16,14 +16,18 @@ from sqlalchemy import (
     ColumnElement,
     Executable,
     Insert,
+    LargeBinary,
     ScalarSelect,
     Text,
     Update,
+    and_,
     any_,
     bindparam,
+    case,
     cast,
     column,
     delete,
+    exists,
     func,
     insert,
     select,
@@ -37,18 +41,19 @@ from sqlalchemy.engine import Dialect
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import ContentPart, Message, Origin, ToolCall
 from arc_common.protocols import Conversation, CountedMessage, SessionKey, StoredMessage
-from arc_common.serialization import dumps, loads
-from arc_common.stores.schema import messages, sessions
+from arc_common.stores.codec import from_body, to_body
+from arc_common.stores.schema import branches, conversations, messages
 
-MESSAGE_COLUMNS = (
-    "message_id", "role", "content", "payload", "origin_format", "origin", "created_at",
-    "seq", "tokens", "counter", "revision",
-)  # fmt: skip
+MESSAGE_COLUMNS = ("message_id", "role", "body", "created_at", "seq", "tokens", "counter", "revision")
 """The columns that `stored_from_row` reads, in its order."""
 
 CONVERSATION_COLUMNS = (
-    "session_id", "caller_id", "user_id", "account_id", "created_at", "updated_at", "last_message_at", "message_count",
-    "tool_calls_count", "total_tokens", "status", "metadata",
+    *(conversations.c[name] for name in (
+        "session_id", "caller_id", "user_id", "account_id", "created_at", "updated_at", "last_message_at",
+    )),
+    *(branches.c[name] for name in ("message_count", "tool_calls_count", "total_tokens")),
+    conversations.c.status,
+    conversations.c.body,
 )  # fmt: skip
 """The columns that `conversation_from_row` reads, in its order."""
 
@@ -81,15 +86,10 @@ def message_row(counted: CountedMessage | StoredMessage) -> dict[str, Any]:
     message = counted.message
     if message.origin is not None:
         _check_origin(message.origin)
-    payload = _payload(message)
-    content = message.content if isinstance(message.content, str) and "content" not in payload else None
     return {
         "message_id": message.id,
         "role": message.role.value,
-        "content": content,
-        "payload": dumps(payload, field="message") if payload else None,
-        "origin_format": message.origin.format if message.origin else None,
-        "origin": message.origin.json if message.origin else None,
+        "body": to_body(_body(message), field="message"),
         "tokens": counted.tokens,
         "counter": counted.counter,
         "tool_calls": len(message.tool_calls),
@@ -111,18 +111,14 @@ def _check_origin(origin: Origin) -> None:
         raise InvalidInputError("message.origin.json", origin.json, "text without NUL and lone surrogates")
 
 
-def _payload(message: Message) -> dict[str, Any]:
+def _body(message: Message) -> dict[str, Any]:
     """What the other columns don't say."""
-    payload: dict[str, Any] = {}
     content = message.content
-    if content is None:
-        payload["content"] = None
-    elif not isinstance(content, str):
-        payload["content"] = [_part_to_json(part) for part in content]
-    elif not _storable(content):
-        payload["content"] = content
+    body: dict[str, Any] = {"content": content}
+    if content is not None and not isinstance(content, str):
+        body["content"] = [_part_to_json(part) for part in content]
     if message.tool_calls:
-        payload["tool_calls"] = [
+        body["tool_calls"] = [
             {
                 "name": call.name,
                 "arguments": call.arguments if isinstance(call.arguments, str) else dict(call.arguments),
@@ -131,12 +127,14 @@ def _payload(message: Message) -> dict[str, Any]:
             for call in message.tool_calls
         ]
     if message.tool_call_id is not None:
-        payload["tool_call_id"] = message.tool_call_id
+        body["tool_call_id"] = message.tool_call_id
     if message.name is not None:
-        payload["name"] = message.name
+        body["name"] = message.name
     if message.metadata:
-        payload["metadata"] = dict(message.metadata)
-    return payload
+        body["metadata"] = dict(message.metadata)
+    if message.origin is not None:
+        body["origin"] = [message.origin.format, message.origin.json]
+    return body
 
 
 def _storable(text: str) -> bool:
@@ -162,27 +160,19 @@ def _part_to_json(part: ContentPart) -> dict[str, Any]:
 
 def stored_from_row(row: Sequence[Any]) -> StoredMessage:
     """Read a row of `MESSAGE_COLUMNS`."""
-    message_id, role, content, payload, origin_format, origin, created_at, seq, tokens, counter, revision = row
-    fields = _fields(loads(payload)) if payload else {}
-    if "content" not in fields:
-        fields["content"] = content
-    message = Message(
-        role,
-        id=message_id,
-        created_at=from_microseconds(created_at),
-        origin=Origin(origin_format, origin) if origin_format else None,
-        **fields,
-    )
+    message_id, role, body, created_at, seq, tokens, counter, revision = row
+    message = Message(role, id=message_id, created_at=from_microseconds(created_at), **_fields(from_body(body)))
     return StoredMessage(message, seq, tokens, counter, revision)
 
 
-def _fields(payload: dict[str, Any]) -> dict[str, Any]:
-    content = payload.get("content")
-    if isinstance(content, list):
-        payload["content"] = tuple(ContentPart(**part) for part in content)
-    if "tool_calls" in payload:
-        payload["tool_calls"] = tuple(ToolCall(**call) for call in payload["tool_calls"])
-    return payload
+def _fields(body: dict[str, Any]) -> dict[str, Any]:
+    if isinstance(body["content"], list):
+        body["content"] = tuple(ContentPart(**part) for part in body["content"])
+    if "tool_calls" in body:
+        body["tool_calls"] = tuple(ToolCall(**call) for call in body["tool_calls"])
+    if "origin" in body:
+        body["origin"] = Origin(*body["origin"])
+    return body
 
 
 def conversation_from_row(row: Sequence[Any]) -> Conversation:
@@ -197,17 +187,18 @@ def conversation_from_row(row: Sequence[Any]) -> Conversation:
         tool_calls_count=calls,
         total_tokens=tokens,
         status=status,
-        metadata=loads(more) if more else {},
+        metadata=from_body(more) if more else {},
     )
 
 
-LOCKED_COLUMNS = ("id", "user_id", "next_seq", "message_count", "summarized")
-"""What `open_session` and `lock_session` return, in this order."""
-
-
-REVISED_COLUMNS = (
-    "revision", "role", "content", "payload", "origin_format", "origin", "tokens", "counter", "tool_calls",
+LOCKED_COLUMNS = (
+    conversations.c.user_id, conversations.c.next_seq, branches.c.message_count, branches.c.summarized_seq,
 )  # fmt: skip
+"""What a look at a session reads, in this order."""
+
+_WRITTEN = tuple(column.name for column in messages.columns if column.name not in ("channel", "trust"))
+
+REVISED_COLUMNS = ("revision", "role", "body", "tokens", "counter", "tool_calls")
 """What a new revision writes; its id, place and time stay."""
 
 
@@ -224,9 +215,11 @@ class Statements:
     """The statements, named by what they do."""
 
     open_session: Statement
+    open_branch: Statement
     append_new: Statement | None
     append_first: Statement | None
     lock_session: Statement
+    summarized: Statement
     owner: Statement
     conversation: Statement
     conversations: Statement
@@ -238,10 +231,12 @@ class Statements:
     insert_message: Statement
     revise_message: Statement
     update_session: Statement
-    update_session_dropping: Statement
+    update_branch: Statement
+    update_branch_dropping: Statement
     drop_oldest: Statement
     remove_messages: Statement
     remove_all_messages: Statement
+    delete_branches: Statement
     delete_session: Statement
     stale_sessions: Statement
 
@@ -253,8 +248,7 @@ def statements_for(dialect_name: str) -> Statements:
     built = {name: compiled(statement) for name, statement in _statements(dialect_name).items()}
     if dialect_name == "sqlite":
         return Statements(**built, append_new=None, append_first=None)
-    known = _changed_session(*same_session(), same_user())
-    return Statements(**built, append_new=compiled(_append_new(known)), append_first=compiled(_append_first()))
+    return Statements(**built, append_new=compiled(_append_new()), append_first=compiled(_append_first()))
 
 
 def compiler_for(dialect_name: str) -> Callable[[Executable], Statement]:
@@ -276,79 +270,91 @@ def _statements(dialect_name: str) -> dict[str, Executable]:
     mine = session_row()
     return {
         "open_session": _open_session(dialect_name),
-        "lock_session": update(sessions)
+        "open_branch": _insert(branches, dialect_name)
+        .values(**_first_branch(bindparam("created_at")))
+        .on_conflict_do_nothing(index_elements=[branches.c.conversation, branches.c.branch]),
+        "lock_session": update(conversations)
         .where(*same_session())
         .values(updated_at=bindparam("now"))
-        .returning(*(sessions.c[name] for name in LOCKED_COLUMNS)),
-        "owner": select(sessions.c.user_id).where(*same_session()),
-        "conversation": select(*(sessions.c[name] for name in CONVERSATION_COLUMNS)).where(
-            *same_session(), same_user()
-        ),
+        .returning(conversations.c.user_id),
+        "summarized": select(branches.c.summarized_seq).where(*inside(branches)),
+        "owner": select(conversations.c.user_id).where(*same_session()),
+        "conversation": _records().where(*same_session(), same_user()),
         "conversations": _conversations(),
-        "conversations_of_user": _conversations(sessions.c.user_id == bindparam("user_id", type_=Text)),
+        "conversations_of_user": _conversations(conversations.c.user_id == bindparam("user_id", type_=Text)),
         # unsorted: for ORDER BY seq, SQLite would walk the whole session in that order
-        "find": select_messages().where(*_in_session(mine), _one_of_ids(dialect_name)),
+        "find": select_messages().where(*in_session(messages, mine), _one_of_ids(dialect_name)),
         "at": select_messages()
-        .where(*_in_session(mine), one_of(messages.c.seq, "places", BigInteger, dialect_name))
+        .where(*in_session(messages, mine), one_of(messages.c.seq, "places", BigInteger, dialect_name))
         .order_by(messages.c.seq),
         "head": select_messages()
-        .where(*_in_session(mine))
+        .where(*in_session(messages, mine))
         .order_by(messages.c.seq)
         .limit(bindparam("row_limit", type_=BigInteger)),
         "tail": select_messages()
         .where(
-            *_in_session(mine),
+            *in_session(messages, mine),
             messages.c.seq < bindparam("before", type_=BigInteger),
             messages.c.seq > bindparam("after", type_=BigInteger),
         )
         .order_by(messages.c.seq.desc())
         .limit(bindparam("row_limit", type_=BigInteger)),
-        "insert_message": insert(messages),
+        "insert_message": insert(messages).values({name: bindparam(name) for name in _WRITTEN}),
         "revise_message": update(messages)
-        .where(*_inside(), messages.c.seq == bindparam("at_seq"))
+        .where(*inside(messages), messages.c.seq == bindparam("at_seq"))
         .values({name: bindparam(name) for name in REVISED_COLUMNS}),
         "update_session": _update_session(),
-        "update_session_dropping": _update_session(*_oldest_turns()),
+        "update_branch": _update_branch(),
+        "update_branch_dropping": _update_branch(*_oldest_turns()),
         "drop_oldest": delete(messages).where(*_oldest_turns()),
         "remove_messages": delete(messages)
-        .where(*_inside(), _one_of_ids(dialect_name))
+        .where(*inside(messages), _one_of_ids(dialect_name))
         .returning(messages.c.tokens, messages.c.tool_calls, messages.c.seq),
-        "remove_all_messages": delete(messages).where(*_inside()).returning(messages.c.tokens, messages.c.tool_calls),
-        "delete_session": delete(sessions).where(*this_row()),
+        "remove_all_messages": delete(messages)
+        .where(*inside(messages))
+        .returning(messages.c.tokens, messages.c.tool_calls),
+        "delete_branches": delete(branches).where(
+            branches.c.conversation == bindparam("conversation"), branches.c.caller_id == bindparam("caller_id")
+        ),
+        "delete_session": delete(conversations).where(*same_session()),
         "stale_sessions": _stale_sessions(),
     }
 
 
 def same_session() -> tuple[ColumnElement[bool], ...]:
-    """The session that the parameters name, whoever's it is."""
+    """The conversation that the parameters name, whoever's it is."""
     return (
-        sessions.c.caller_id == bindparam("caller_id"),
-        sessions.c.session_id == bindparam("session_id"),
+        conversations.c.conversation == bindparam("conversation"),
+        conversations.c.caller_id == bindparam("caller_id"),
     )
 
 
 def same_user() -> ColumnElement[bool]:
     """It is this user's."""
-    return sessions.c.user_id.is_not_distinct_from(bindparam("user_id", type_=Text))
+    return conversations.c.user_id.is_not_distinct_from(bindparam("user_id", type_=Text))
 
 
 def session_row() -> ScalarSelect[Any]:
-    """The row of the session that the parameters name, if it is this user's."""
-    return select(sessions.c.id).where(*same_session(), same_user()).scalar_subquery()
+    """The key of the conversation that the parameters name, if it is there and this user's."""
+    return select(conversations.c.conversation).where(*same_session(), same_user()).scalar_subquery()
 
 
-def _in_session(mine: ScalarSelect[Any]) -> tuple[ColumnElement[bool], ...]:
-    return messages.c.session == mine, messages.c.caller_id == bindparam("caller_id")
+def in_session(table: Any, mine: ScalarSelect[Any] | None = None) -> tuple[ColumnElement[bool], ...]:
+    """The rows of the branch that the parameters name, if it is this user's."""
+    return (
+        table.c.conversation == (session_row() if mine is None else mine),
+        table.c.branch == bindparam("branch"),
+        table.c.caller_id == bindparam("caller_id"),
+    )
 
 
-def _inside() -> tuple[ColumnElement[bool], ...]:
-    """In a session whose row is locked."""
-    return messages.c.session == bindparam("row_id"), messages.c.caller_id == bindparam("caller_id")
-
-
-def this_row() -> tuple[ColumnElement[bool], ...]:
-    """The session whose row is locked."""
-    return sessions.c.id == bindparam("row_id"), sessions.c.caller_id == bindparam("caller_id")
+def inside(table: Any) -> tuple[ColumnElement[bool], ...]:
+    """The rows of the branch that the parameters name; whose it is, has been checked under the lock."""
+    return (
+        table.c.conversation == bindparam("conversation"),
+        table.c.branch == bindparam("branch"),
+        table.c.caller_id == bindparam("caller_id"),
+    )
 
 
 def select_messages() -> Any:
@@ -368,83 +374,116 @@ def _one_of_ids(dialect_name: str) -> ColumnElement[bool]:
     return one_of(messages.c.message_id, "message_ids", Text, dialect_name)
 
 
+def _insert(table: Any, dialect_name: str) -> Any:
+    return (sqlite.insert if dialect_name == "sqlite" else postgresql.insert)(table)
+
+
+_NAMED = ("conversation", "caller_id", "session_id", "user_id", "account_id", "incarnation", "status")
+
+
 def _open_session(dialect_name: str) -> Executable:
-    """Create the session or lock it, in one statement; what it returns is the state under the lock."""
-    names = (
-        "caller_id", "session_id", "user_id", "account_id", "status", "created_at", "updated_at", "next_seq",
-        "message_count", "tool_calls_count", "total_tokens",
-    )  # fmt: skip
-    upsert = (sqlite.insert if dialect_name == "sqlite" else postgresql.insert)(sessions).values(
-        {name: bindparam(name) for name in names}
+    """Create the conversation or lock it, in one statement."""
+    names = (*_NAMED, "created_at", "updated_at")
+    upsert = _insert(conversations, dialect_name).values({**{name: bindparam(name) for name in names}, "next_seq": 1})
+    changed: Executable = upsert.on_conflict_do_update(
+        index_elements=[conversations.c.conversation], set_={"updated_at": upsert.excluded.updated_at}
     )
-    return upsert.on_conflict_do_update(
-        index_elements=[sessions.c.caller_id, sessions.c.session_id],
-        set_={"updated_at": upsert.excluded.updated_at},
-    ).returning(*(sessions.c[name] for name in LOCKED_COLUMNS))
+    return changed
+
+
+def _first_branch(now: Any) -> dict[str, Any]:
+    named: dict[str, Any] = {name: bindparam(name) for name in ("conversation", "branch", "caller_id")}
+    return {
+        **named, "head_seq": 0, "message_count": 0, "total_tokens": 0, "tool_calls_count": 0, "created_at": now,
+    }  # fmt: skip
 
 
 def _append_first() -> Executable:
     """The same for a session that is not there yet; nothing happens if it is."""
+    now = bindparam("now", type_=BigInteger)
+    new = (
+        postgresql.insert(conversations)
+        .values(
+            **{name: bindparam(name) for name in _NAMED},
+            next_seq=bindparam("more_seq", type_=BigInteger) + 1,
+            last_message_at=bindparam("last_at"),
+            created_at=now,
+            updated_at=now,
+        )
+        .on_conflict_do_nothing(index_elements=[conversations.c.conversation])
+    )
+    locked = new.returning(conversations.c.next_seq).cte("locked")
     sums = {
-        "next_seq": bindparam("more_seq", type_=BigInteger) + 1,
-        "message_count": bindparam("more_messages"),
-        "tool_calls_count": bindparam("more_tool_calls"),
-        "total_tokens": bindparam("more_tokens"),
-        "last_message_at": bindparam("last_at"),
-        "created_at": bindparam("now"),
-        "updated_at": bindparam("now"),
+        **_first_branch(now),
+        "head_seq": bindparam("more_seq", type_=BigInteger),
+        "message_count": bindparam("more_messages", type_=BigInteger),
+        "total_tokens": bindparam("more_tokens", type_=BigInteger),
+        "tool_calls_count": bindparam("more_tool_calls", type_=BigInteger),
     }
-    given: dict[str, Any] = {
-        name: bindparam(name) for name in ("caller_id", "session_id", "user_id", "account_id", "status")
-    }
-    new = postgresql.insert(sessions).values({**given, **sums})
-    return _append_new(new.on_conflict_do_nothing(index_elements=[sessions.c.caller_id, sessions.c.session_id]))
+    columns = [cast(value, branches.c[name].type).label(name) for name, value in sums.items()]
+    opened = insert(branches).from_select(list(sums), select(*columns).select_from(locked)).cte("opened")
+    return _insert_given(locked).add_cte(opened)
 
 
-def _append_new(session: Update | Insert) -> Executable:
-    """Give places to new messages, store them and add them to the session's sums, in one statement.
+def _append_new() -> Executable:
+    """Give places to new messages, store them and add them to the sums, in one statement."""
+    locked = _update_session(same_user()).returning(conversations.c.next_seq).cte("locked")
+    # an EXISTS is evaluated once, before the row is read: so the conversation's lock is taken first
+    counted = _update_branch(head=select(locked.c.next_seq - 1)).where(exists(select(locked.c.next_seq))).cte("counted")
+    return _insert_given(locked).add_cte(counted)
 
-    The rows come as one JSON text, each with its `place` among them. Nothing happens if `session` changes no row.
-    """
-    locked = session.returning(sessions.c.id, sessions.c.next_seq).cte("locked")
-    names = [column.name for column in messages.columns if column.name not in ("session", "seq", "caller_id")]
+
+def _insert_given(locked: Any) -> Insert:
+    """Insert the rows that come as one JSON text, each with its `place` among them, if there is a locked row."""
+    fixed = ("conversation", "branch", "seq", "caller_id")
+    names = [name for name in _WRITTEN if name not in fixed]
     given: Any = (
         func.json_to_recordset(cast(bindparam("rows", type_=Text), postgresql.JSON))
         .table_valued(column("place", BigInteger), *(column(name, messages.c[name].type) for name in names))
         .render_derived(name="given", with_types=True)
     )
     first = locked.c.next_seq - bindparam("more_seq", type_=BigInteger)
-    rows = select(
-        locked.c.id, first + given.c.place, bindparam("caller_id", type_=Text), *(given.c[name] for name in names)
-    ).select_from(locked.join(given, true()))
-    return insert(messages).from_select(["session", "seq", "caller_id", *names], rows).returning(messages.c.seq)
+    place = (
+        cast(bindparam("conversation"), LargeBinary),
+        cast(bindparam("branch"), BigInteger),
+        first + given.c.place,
+        bindparam("caller_id", type_=Text),
+    )
+    rows = select(*place, *(given.c[name] for name in names)).select_from(locked.join(given, true()))
+    return insert(messages).from_select([*fixed, *names], rows).returning(messages.c.seq)
 
 
-def _update_session(*leaving: ColumnElement[bool]) -> Executable:
-    return _changed_session(*this_row(), leaving=leaving)
+def _update_session(*which: ColumnElement[bool]) -> Update:
+    return (
+        update(conversations)
+        .where(*same_session(), *which)
+        .values(
+            next_seq=conversations.c.next_seq + bindparam("more_seq"),
+            last_message_at=func.coalesce(bindparam("last_at", type_=BigInteger), conversations.c.last_message_at),
+            epoch=conversations.c.epoch + bindparam("more_epoch"),
+            updated_at=bindparam("now"),
+        )
+    )
 
 
-def _changed_session(*which: ColumnElement[bool], leaving: tuple[ColumnElement[bool], ...] = ()) -> Update:
-    """Add to the session's sums, less those of the messages that are about to leave."""
-
-    def lost(what: ColumnElement[int]) -> ColumnElement[int]:
-        return select(func.coalesce(what, 0)).where(*leaving).scalar_subquery()
+def _update_branch(*leaving: ColumnElement[bool], head: Any = None) -> Update:
+    """Add to the branch's sums, less those of the messages that are about to leave."""
+    newest = select(conversations.c.next_seq - 1).where(*same_session()) if head is None else head
 
     def changed(name: str, more: str, what: ColumnElement[int]) -> ColumnElement[int]:
-        total = sessions.c[name] + bindparam(more)
-        return total - lost(what) if leaving else total
+        total = branches.c[name] + bindparam(more)
+        return total - select(func.coalesce(what, 0)).where(*leaving).scalar_subquery() if leaving else total
 
     return (
-        update(sessions)
-        .where(*which)
+        update(branches)
+        .where(*inside(branches))
         .values(
-            next_seq=sessions.c.next_seq + bindparam("more_seq"),
+            head_seq=case(
+                (bindparam("more_seq", type_=BigInteger) > 0, newest.scalar_subquery()), else_=branches.c.head_seq
+            ),
             message_count=changed("message_count", "more_messages", func.count(messages.c.seq)),
             tool_calls_count=changed("tool_calls_count", "more_tool_calls", func.sum(messages.c.tool_calls)),
             total_tokens=changed("total_tokens", "more_tokens", func.sum(messages.c.tokens)),
-            last_message_at=func.coalesce(bindparam("last_at", type_=BigInteger), sessions.c.last_message_at),
-            epoch=sessions.c.epoch + bindparam("more_epoch"),
-            updated_at=bindparam("now"),
         )
     )
 
@@ -458,38 +497,47 @@ def _oldest_turns() -> tuple[ColumnElement[bool], ...]:
     leaves = messages.c.role != "system"
     last_in_excess = (
         select(messages.c.seq)
-        .where(*_inside(), leaves)
+        .where(*inside(messages), leaves)
         .order_by(messages.c.seq)
         .limit(1)
         .offset(bindparam("excess_less_one", type_=BigInteger))
         .scalar_subquery()
     )
     next_user = (
-        select(func.min(messages.c.seq)).where(*_inside(), from_user, messages.c.seq > last_in_excess).scalar_subquery()
+        select(func.min(messages.c.seq))
+        .where(*inside(messages), from_user, messages.c.seq > last_in_excess)
+        .scalar_subquery()
     )
-    newest_user = select(func.max(messages.c.seq)).where(*_inside(), from_user).scalar_subquery()
-    return *_inside(), messages.c.seq < func.coalesce(next_user, newest_user), leaves
+    newest_user = select(func.max(messages.c.seq)).where(*inside(messages), from_user).scalar_subquery()
+    return *inside(messages), messages.c.seq < func.coalesce(next_user, newest_user), leaves
 
 
 def _stale_sessions() -> Executable:
     """Select all sessions but those written last, of any caller; a session just created counts as one of the latter."""
     return (
-        select(sessions.c.id, sessions.c.session_id, sessions.c.caller_id, sessions.c.user_id)
-        .where(sessions.c.id != bindparam("row_id"))
-        .order_by(sessions.c.updated_at.desc(), sessions.c.id.desc())
+        select(conversations.c.session_id, conversations.c.caller_id, conversations.c.user_id)
+        .where(conversations.c.conversation != bindparam("conversation"))
+        .order_by(conversations.c.updated_at.desc(), conversations.c.conversation.desc())
         .offset(bindparam("kept_others", type_=BigInteger))
     )
 
 
+def _records(*more: Any) -> Any:
+    main = and_(
+        branches.c.conversation == conversations.c.conversation,
+        branches.c.branch == bindparam("branch"),
+        branches.c.caller_id == conversations.c.caller_id,
+    )
+    return select(*CONVERSATION_COLUMNS, *more).select_from(conversations.join(branches, main))
+
+
 def _conversations(*of_user: ColumnElement[bool]) -> Executable:
-    place = tuple_(sessions.c.created_at, sessions.c.id)
-    return (
-        select(*(sessions.c[name] for name in CONVERSATION_COLUMNS), sessions.c.id)
-        .where(
-            sessions.c.caller_id == bindparam("caller_id"),
-            *of_user,
-            place < tuple_(bindparam("before_time", type_=BigInteger), bindparam("before_row", type_=BigInteger)),
-        )
-        .order_by(sessions.c.created_at.desc(), sessions.c.id.desc())
+    place = conversations.c.created_at, conversations.c.conversation
+    before = tuple_(bindparam("before_time", type_=BigInteger), bindparam("before_key", type_=LargeBinary))
+    page: Executable = (
+        _records(conversations.c.conversation)
+        .where(conversations.c.caller_id == bindparam("caller_id"), *of_user, tuple_(*place) < before)
+        .order_by(*(column.desc() for column in place))
         .limit(bindparam("row_limit", type_=BigInteger))
     )
+    return page

@@ -96,9 +96,6 @@ class Driver(Protocol):
     def write(self, call: Call) -> list[Row] | None:
         """Run one writing statement, durable in one round trip; `None` if another writer was in its way."""
 
-    def attempt(self, *calls: Call) -> bool:
-        """Run writing statements as one transaction, in one round trip; whether no other writer was in its way."""
-
     def transaction(self) -> AbstractContextManager[Transaction]:
         """Begin a writing transaction."""
 
@@ -153,12 +150,6 @@ class SqliteDriver:
             (rows,) = transaction.run(call)
             transaction.commit()
         return rows
-
-    def attempt(self, *calls: Call) -> bool:
-        """Run writing statements; others are waited for."""
-        with self.transaction() as transaction:
-            transaction.commit(*calls)
-        return True
 
     def transaction(self) -> AbstractContextManager[Transaction]:
         """Begin IMMEDIATE."""
@@ -347,7 +338,6 @@ class PostgresDriver:
             raise MissingDependencyError("PostgreSQL storage", package="pgvector", extra="postgres") from error
         self._engine = engine
         self._error = psycopg.Error
-        self._division_by_zero = psycopg.errors.DivisionByZero
         self._in_the_way = (psycopg.errors.UniqueViolation, psycopg.errors.SerializationFailure)
         self._unavailable = (psycopg.OperationalError, psycopg.InterfaceError)
 
@@ -385,21 +375,6 @@ class PostgresDriver:
             if isinstance(error.__cause__, self._in_the_way):
                 return None
             raise
-
-    def attempt(self, *calls: Call) -> bool:
-        """Run writing statements; a statement among them says that another writer was there by dividing by zero.
-
-        They are sent unprepared. psycopg takes a statement for prepared that it sent behind one which failed, and would
-        fail with it ever after.
-        """
-        try:
-            with _PostgresTransaction(self._connection(), self._error, prepare=False) as transaction:
-                transaction.commit(*calls)
-        except StoreError as error:
-            if isinstance(error.__cause__, (*self._in_the_way, self._division_by_zero)):
-                return False
-            raise
-        return True
 
     def transaction(self) -> AbstractContextManager[Transaction]:
         """Begin with the first calls."""
@@ -478,19 +453,17 @@ class _PostgresCheckout:
 
 
 class _PostgresTransaction:
-    __slots__ = ("_begin_by", "_begun", "_checkout", "_connection", "_error", "_prepare")
+    __slots__ = ("_begin_by", "_begun", "_checkout", "_connection", "_error")
 
     def __init__(
         self,
         checkout: _PostgresCheckout,
         error: type[Exception],
         *,
-        prepare: bool | None = None,
         begin: str = "BEGIN ISOLATION LEVEL READ COMMITTED",  # each statement sees what the lock showed
     ) -> None:
         self._checkout = checkout
         self._error = error
-        self._prepare = prepare
         self._begin_by = begin
         self._begun = False
 
@@ -502,7 +475,7 @@ class _PostgresTransaction:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            if isinstance(error, self._error) and self._prepare is not False:
+            if isinstance(error, self._error):
                 self._checkout.is_fit = False
             elif self._begun and not self._connection.closed:
                 self._execute("ROLLBACK")
@@ -532,16 +505,12 @@ class _PostgresTransaction:
     def _send(self, statement: Statement, parameters: Any) -> Any:
         if isinstance(parameters, Mapping):
             return self._execute(statement.sql, {**statement.defaults, **parameters})
-        if self._prepare is False:  # executemany always prepares
-            for each in parameters:
-                self._execute(statement.sql, {**statement.defaults, **each})
-            return None
         with self._connection.cursor() as cursor:
             cursor.executemany(statement.sql, parameters)
         return None
 
     def _execute(self, sql: str, parameters: Mapping[str, Any] | None = None) -> Any:
-        return self._connection.execute(sql, parameters, prepare=self._prepare)
+        return self._connection.execute(sql, parameters)
 
 
 def _once(pooled: PoolProxiedConnection, configure: Callable[[], None]) -> None:

@@ -11,6 +11,7 @@ from arc_common.protocols import SessionKey
 from arc_common.protocols.memories import Forgotten, IndexChange, MemoryChange, MemoryUpdates, memory_entry
 from arc_common.protocols.search_index import IndexStore, Scope
 from arc_common.serialization import dumps
+from arc_common.stores.codec import MAIN_BRANCH
 from arc_common.stores.connection import Database
 from arc_common.stores.connection import scope as session_scope
 from arc_common.stores.conversations_statements import to_microseconds
@@ -197,10 +198,6 @@ class SqlMemories:
                     calls += entries.writing(transaction.run(*entries.reading))
         return Forgotten(tuple(removed), tuple(renewed)), calls
 
-    def unless_resting_on(self, key: SessionKey) -> Call:
-        """Fails on PostgreSQL, with all that is sent behind it, if a memory rests on the session."""
-        return self._sql.unless_resting_on, _reach(key)
-
     def read_to(self, key: SessionKey) -> int:
         """See `MemoryStore.read_to`."""
         rows = self._database.read((self._sql.read_to, session_scope(key)))
@@ -215,7 +212,9 @@ class SqlMemories:
     def unread(self, scope: Scope) -> list[SessionKey]:
         """See `MemoryStore.unread`."""
         statement = self._sql.unread if scope.user_id is None else self._sql.unread_of_user
-        rows = self._database.read((statement, {"caller_id": scope.caller_id, "user_id": scope.user_id}))
+        rows = self._database.read(
+            (statement, {"caller_id": scope.caller_id, "user_id": scope.user_id, "branch": MAIN_BRANCH})
+        )
         keys = [SessionKey(session_id, scope.caller_id, user_id) for session_id, user_id in rows]
         return [key for key in keys if scope.session_id in (None, key.session_id)]
 

@@ -40,12 +40,11 @@ from arc_common.stores.conversations_statements import (
     Statement,
     compiler_for,
     from_microseconds,
+    in_session,
     one_of,
-    same_session,
-    same_user,
     to_microseconds,
 )
-from arc_common.stores.schema import memories, memory_scopes, memory_sources, sessions
+from arc_common.stores.schema import branches, conversations, memories, memory_scopes, memory_sources
 
 NEWEST_SESSIONS = 64
 """So many sessions of a scope are looked at for messages that nobody has read."""
@@ -249,7 +248,6 @@ class MemoryStatements:
     of_session: Statement
     of_scope: Statement
     superseded_by: Statement
-    unless_resting_on: Statement
     erase: tuple[Statement, ...]
     # how far sessions were read
     read_to: Statement
@@ -377,7 +375,6 @@ def _forgetting(dialect_name: str) -> Mapping[str, Executable]:
         .with_for_update(),
         "of_session": select(*columns).where(*these, memories.c.memory_id.in_(concerned)),
         "of_scope": select(*columns).where(*these),
-        "unless_resting_on": select(1 // case((_rests_on_session(), 0), else_=1)),
         "superseded_by": select(*columns).where(*these, one_of(memories.c.superseded_by, "ids", Text, dialect_name)),
     }
 
@@ -385,29 +382,31 @@ def _forgetting(dialect_name: str) -> Mapping[str, Executable]:
 def _marking() -> Mapping[str, Executable]:
     after, to = (bindparam(name, type_=BigInteger) for name in ("after", "to"))
     return {
-        "read_to": select(sessions.c.remembered).where(*same_session(), same_user()),
-        "mark_read": update(sessions)
-        .where(*same_session(), same_user(), sessions.c.remembered == after)
-        .values(remembered=to)
-        .returning(sessions.c.id),
+        "read_to": select(branches.c.remembered_seq).where(*in_session(branches)),
+        "mark_read": update(branches)
+        .where(*in_session(branches), branches.c.remembered_seq == after)
+        .values(remembered_seq=to)
+        .returning(branches.c.branch),
         "unread": _unread(),
-        "unread_of_user": _unread(sessions.c.user_id == bindparam("user_id", type_=Text)),
+        "unread_of_user": _unread(conversations.c.user_id == bindparam("user_id", type_=Text)),
     }
 
 
 def _unread(*of_user: ColumnElement[bool]) -> Select[Any]:
-    names = ("session_id", "user_id", "next_seq", "remembered", "created_at", "id")
+    names = ("conversation", "session_id", "user_id", "created_at")
     newest = (
-        select(*(sessions.c[name] for name in names))
-        .where(sessions.c.caller_id == bindparam("caller_id"), *of_user)
-        .order_by(sessions.c.created_at.desc(), sessions.c.id.desc())
+        select(*(conversations.c[name] for name in names))
+        .where(conversations.c.caller_id == bindparam("caller_id"), *of_user)
+        .order_by(conversations.c.created_at.desc(), conversations.c.conversation.desc())
         .limit(NEWEST_SESSIONS)
         .subquery()
     )
+    main = and_(branches.c.conversation == newest.c.conversation, branches.c.branch == bindparam("branch"))
     return (
         select(newest.c.session_id, newest.c.user_id)
-        .where(newest.c.next_seq - 1 > newest.c.remembered)
-        .order_by(newest.c.created_at.desc(), newest.c.id.desc())
+        .select_from(newest.join(branches, main))
+        .where(branches.c.head_seq > branches.c.remembered_seq)
+        .order_by(newest.c.created_at.desc(), newest.c.conversation.desc())
     )
 
 
@@ -423,17 +422,6 @@ def _within_reach() -> Select[Any]:
             ),
         )
         .order_by(memory_scopes.c.id)
-    )
-
-
-def _rests_on_session() -> ColumnElement[bool]:
-    reach = _within_reach().subquery()
-    return exists(
-        select(memory_sources.c.scope).where(
-            memory_sources.c.scope == reach.c.id,
-            memory_sources.c.caller_id == bindparam("caller_id"),
-            memory_sources.c.session_id == bindparam("session_id"),
-        )
     )
 
 

@@ -198,6 +198,7 @@ HEAD = "0001"
 VERSION_TABLE = "arc_alembic_version"
 
 _Identifier = String(MAX_ID_LENGTH)
+_Key = LargeBinary(16)  # `codec.row_key`
 _RowId = BigInteger().with_variant(Integer, "sqlite")  # only INTEGER is SQLite's own row number
 
 metadata = MetaData()
@@ -208,57 +209,91 @@ def _partial(condition: str) -> dict[str, Any]:
     return {"sqlite_where": text(condition), "postgresql_where": text(condition)}
 
 
-sessions = Table(
-    "arc_sessions",
+conversations = Table(
+    "arc_conversations",
     metadata,
-    Column("id", _RowId, primary_key=True, autoincrement=True),
+    Column("conversation", _Key, primary_key=True),
     Column("caller_id", _Identifier, nullable=False),
     Column("session_id", _Identifier, nullable=False),
     Column("user_id", _Identifier),
     Column("account_id", _Identifier),
+    Column("incarnation", BigInteger, nullable=False),  # random: no lease or job of one that was deleted fits another
     Column("status", String(16), nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("updated_at", BigInteger, nullable=False),
     Column("last_message_at", BigInteger),
     Column("next_seq", BigInteger, nullable=False),
-    Column("message_count", BigInteger, nullable=False),
-    Column("tool_calls_count", BigInteger, nullable=False),
-    Column("total_tokens", BigInteger, nullable=False),
-    Column("metadata", Text),
-    Column("view", Text),
-    Column("boundary", BigInteger, nullable=False, server_default="0"),
-    Column("summarized", BigInteger, nullable=False, server_default="0"),
+    Column("next_branch", BigInteger, nullable=False, server_default="1"),
+    Column("current_branch", BigInteger, nullable=False, server_default="0"),
     Column("epoch", BigInteger, nullable=False, server_default="0"),
     Column("facts_version", BigInteger, nullable=False, server_default="0"),
     Column("lease_owner", _Identifier),
     Column("lease_fence", BigInteger, nullable=False, server_default="0"),
     Column("lease_until", BigInteger),
-    Column("remembered", BigInteger, nullable=False, server_default="0"),  # read for memories up to here
-    UniqueConstraint("caller_id", "session_id", name="arc_sessions_key"),  # also serves look-ups by caller alone
-    Index("arc_sessions_by_caller", "caller_id", "created_at", "id"),
-    Index("arc_sessions_by_user", "caller_id", "user_id", "created_at", "id"),
-    sqlite_autoincrement=True,  # the number of a deleted session is never used again
+    Column("work_due_at", BigInteger),
+    Column("archive_path", Text),
+    Column("archive_checksum", String(64)),
+    Column("body", Text),
+    Index("arc_conversations_by_caller", "caller_id", "created_at", "conversation"),
+    Index("arc_conversations_by_user", "caller_id", "user_id", "created_at", "conversation"),
+    Index("arc_conversations_by_age", "status", "last_message_at"),
+    Index("arc_conversations_due", "work_due_at", **_partial("work_due_at IS NOT NULL")),
+)
+
+branches = Table(
+    "arc_branches",
+    metadata,
+    Column("conversation", _Key, nullable=False),
+    Column("branch", BigInteger, nullable=False),
+    Column("caller_id", _Identifier, nullable=False),
+    Column("parent", BigInteger),
+    Column("forked_seq", BigInteger),
+    Column("path", Text),  # its parts; none for the main branch, which is its own path
+    Column("name", _Identifier),
+    Column("head_seq", BigInteger, nullable=False),
+    Column("live", SmallInteger, nullable=False, server_default="1"),
+    Column("message_count", BigInteger, nullable=False),
+    Column("total_tokens", BigInteger, nullable=False),
+    Column("tool_calls_count", BigInteger, nullable=False),
+    Column("summarized_seq", BigInteger, nullable=False, server_default="0"),
+    Column("indexed_seq", BigInteger, nullable=False, server_default="0"),
+    Column("remembered_seq", BigInteger, nullable=False, server_default="0"),  # read for memories up to here
+    Column("created_at", BigInteger, nullable=False),
+    PrimaryKeyConstraint("conversation", "branch", name="arc_branches_pk"),
 )
 
 messages = Table(
     "arc_messages",
     metadata,
-    Column("session", _RowId, ForeignKey(sessions.c.id, ondelete="CASCADE"), nullable=False),
+    Column("conversation", _Key, nullable=False),
+    Column("branch", BigInteger, nullable=False),
     Column("seq", BigInteger, nullable=False),
     Column("caller_id", _Identifier, nullable=False),
     Column("message_id", _Identifier, nullable=False),
     Column("revision", Integer, nullable=False),
     Column("role", String(16), nullable=False),
-    Column("content", Text),
-    Column("payload", Text),
-    Column("origin_format", String(32)),
-    Column("origin", Text),
     Column("tokens", BigInteger, nullable=False),
     Column("counter", String(64), nullable=False),
     Column("tool_calls", Integer, nullable=False),
+    Column("channel", String(32)),
+    Column("trust", String(16)),
     Column("created_at", BigInteger, nullable=False),
-    PrimaryKeyConstraint("session", "seq", name="arc_messages_pk"),
-    UniqueConstraint("session", "message_id", name="arc_messages_id"),
+    Column("body", Text, nullable=False),
+    PrimaryKeyConstraint("conversation", "branch", "seq", name="arc_messages_pk"),
+    UniqueConstraint("conversation", "branch", "message_id", name="arc_messages_id"),
+)
+
+views = Table(
+    "arc_views",
+    metadata,
+    Column("conversation", _Key, nullable=False),
+    Column("branch", BigInteger, nullable=False),
+    Column("at_seq", BigInteger, nullable=False),  # the newest message at its adoption
+    Column("caller_id", _Identifier, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("boundary", BigInteger, nullable=False),
+    Column("body", Text, nullable=False),
+    PrimaryKeyConstraint("conversation", "branch", "at_seq", name="arc_views_pk"),
 )
 
 # Databases use a partial index only for statements that repeat its condition to the letter.
@@ -272,7 +307,8 @@ IS_HOLDING = text("arc_facts.superseded_by IS NULL AND arc_facts.removed_by IS N
 summaries = Table(
     "arc_summaries",
     metadata,
-    Column("session", _RowId, ForeignKey(sessions.c.id, ondelete="CASCADE"), nullable=False),
+    Column("conversation", _Key, nullable=False),
+    Column("branch", BigInteger, nullable=False),
     Column("level", SmallInteger, nullable=False),
     Column("start_seq", BigInteger, nullable=False),
     Column("end_seq", BigInteger, nullable=False),
@@ -284,12 +320,19 @@ summaries = Table(
     Column("parts", Integer, nullable=False),
     Column("covered", SmallInteger, nullable=False),
     Column("created_at", BigInteger),
-    PrimaryKeyConstraint("session", "level", "start_seq", name="arc_summaries_pk"),
+    PrimaryKeyConstraint("conversation", "branch", "level", "start_seq", name="arc_summaries_pk"),
 )
-Index("arc_summaries_cover", summaries.c.session, summaries.c.start_seq, **_partial("covered = 0"))
+Index(
+    "arc_summaries_cover",
+    summaries.c.conversation,
+    summaries.c.branch,
+    summaries.c.start_seq,
+    **_partial("covered = 0"),
+)
 Index(
     "arc_summaries_unfinished",
-    summaries.c.session,
+    summaries.c.conversation,
+    summaries.c.branch,
     summaries.c.made_by,
     summaries.c.start_seq,
     summaries.c.level,
@@ -299,7 +342,8 @@ Index(
 facts = Table(
     "arc_facts",
     metadata,
-    Column("session", _RowId, ForeignKey(sessions.c.id, ondelete="CASCADE"), nullable=False),
+    Column("conversation", _Key, nullable=False),
+    Column("branch", BigInteger, nullable=False),
     Column("fact_id", _Identifier, nullable=False),
     Column("caller_id", _Identifier, nullable=False),
     Column("key", Text, nullable=False),
@@ -314,21 +358,30 @@ facts = Table(
     Column("superseded_by", _Identifier),
     Column("removed_by", BigInteger),  # the leaf that said so: redoing it takes it back
     Column("created_at", BigInteger, nullable=False),
-    PrimaryKeyConstraint("session", "fact_id", name="arc_facts_pk"),
+    PrimaryKeyConstraint("conversation", "branch", "fact_id", name="arc_facts_pk"),
 )
 Index(
     "arc_facts_holding",
-    facts.c.session,
+    facts.c.conversation,
+    facts.c.branch,
     facts.c.importance,
     facts.c.valid_from,
     facts.c.segment,
     facts.c.fact_id,
     **_partial("superseded_by IS NULL AND removed_by IS NULL"),
 )
-Index("arc_facts_by_key", facts.c.session, facts.c.folded)
-Index("arc_facts_by_segment", facts.c.session, facts.c.segment)
-Index("arc_facts_superseded", facts.c.session, facts.c.superseded_by, **_partial("superseded_by IS NOT NULL"))
-Index("arc_facts_removed", facts.c.session, facts.c.removed_by, **_partial("removed_by IS NOT NULL"))
+Index("arc_facts_by_key", facts.c.conversation, facts.c.branch, facts.c.folded)
+Index("arc_facts_by_segment", facts.c.conversation, facts.c.branch, facts.c.segment)
+Index(
+    "arc_facts_superseded",
+    facts.c.conversation,
+    facts.c.branch,
+    facts.c.superseded_by,
+    **_partial("superseded_by IS NOT NULL"),
+)
+Index(
+    "arc_facts_removed", facts.c.conversation, facts.c.branch, facts.c.removed_by, **_partial("removed_by IS NOT NULL")
+)
 
 _MemoryId = _Identifier.with_variant(String(MAX_ID_LENGTH, collation="C"), "postgresql")  # the order of code points
 

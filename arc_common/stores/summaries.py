@@ -74,7 +74,7 @@ class SummaryEdits:
 
     def _touched(self, transaction: Transaction, place: Mapping[str, Any], changed: Changed) -> Touched:
         many = self._database.many
-        over, citing, ((stored_view,),) = transaction.run(
+        over, citing, stored_view = transaction.run(
             (self._sql.leaves_over, {**place, "places": many(changed.places)}),
             (
                 self._sql.leaves_citing,
@@ -88,7 +88,9 @@ class SummaryEdits:
         if leaves:
             these = {**place, "leaves": many(leaves)}
             higher, read_from = transaction.run((self._sql.higher_over, these), (self._sql.marks_inside, these))
-        return touched(changed.places, leaves, higher, read_from, stored_view)
+        spans = tuple((level, start, end) for level, start, end in higher)
+        view = view_from_text(stored_view[0][0]) if stored_view else None
+        return Touched(tuple(changed.places), tuple(leaves), spans, tuple(Mark(*row) for row in read_from), view)
 
     def undo(self, place: Mapping[str, Any], changed: Changed, found: Touched) -> list[Call]:
         """The calls that undo what rests on changed messages, if all of that has been found.
@@ -113,31 +115,21 @@ class SummaryEdits:
             calls.append((self._sql.change_ledger, place))
         fact_ids = [mark.fact_id for mark in found.marks]
         if found.view and rests_on(found.view, places=(*changed.places, *found.leaves), fact_ids=fact_ids):
-            calls.append((self._sql.save_view, {**place, **_stale(found.view, changed)}))
+            calls.append((self._sql.empty_view, {**place, "body": view_text(without_text(found.view, changed))}))
+            calls.append((self._sql.drop_earlier_views, place))
         return calls
 
     def clear(self, place: Mapping[str, Any]) -> Iterator[Call]:
         """The calls that remove all segments, facts and the view."""
         yield from self.delete(place)
         yield self._sql.reset, place
+        yield self._sql.change_ledger, place
 
     def delete(self, place: Mapping[str, Any]) -> Iterator[Call]:
-        """The calls that remove all segments and facts, before the session's row goes."""
+        """The calls that remove all segments, facts and views, before the session's row goes."""
+        yield self._sql.drop_all_views, place
         yield self._sql.drop_all_segments, place
         yield self._sql.drop_all_facts, place
-
-
-def touched(
-    places: Iterable[int],
-    leaves: Iterable[int] | None,
-    higher: Iterable[Row] | None,
-    marks: Iterable[Row] | None,
-    view: str | None,
-) -> Touched:
-    """Read what rests on messages from the rows that tell it; `None` is no rows."""
-    spans = tuple((level, start, end) for level, start, end in higher or ())
-    read_from = tuple(Mark(*row) for row in marks or ())
-    return Touched(tuple(places), tuple(leaves or ()), spans, read_from, view_from_text(view))
 
 
 def taken_back(
@@ -157,23 +149,32 @@ def taken_back(
         )
 
 
-def _stale(view: View, changed: Changed) -> dict[str, Any]:
-    return {"new_view": view_text(without_text(view, changed)), "new_boundary": view.boundary}
-
-
 _EVERY_ROW = 2**62
 
 
 @dataclass(frozen=True, slots=True)
-class _Locked:
-    """A session's row under its lock."""
+class _Session:
+    """A row of the statement `session`."""
 
-    row_id: int
-    epoch: int
-    view: View | None
+    user_id: str | None
+    incarnation: int
+    edits: int
+    facts_version: int
+    message_count: int
+    total_tokens: int
+    head: int
     summarized: int
+    view_text: str | None
     lease_owner: str | None
     lease_fence: int
+
+    @property
+    def epoch(self) -> int:
+        return epoch_of(self.incarnation, self.edits)
+
+    @property
+    def view(self) -> View | None:
+        return None if self.view_text is None else view_from_text(self.view_text)
 
 
 class SqlSummaries:
@@ -200,18 +201,16 @@ class SqlSummaries:
         found, newest_first = self._database.snapshot(
             (self._sql.session, scope(key)), (self._sql.messages_behind, behind)
         )
-        if not found:
+        session = _session(key, found)
+        if session is None:
             return SessionState()
-        user_id, row_id, epoch, view, message_count, total_tokens, facts_version = found[0]
-        if user_id != key.user_id:
-            raise SessionNotFoundError(key.session_id)
         return SessionState(
-            view=view_from_text(view),
+            view=session.view,
             messages=tuple(stored_from_row(row) for row in reversed(newest_first)),
-            message_count=message_count,
-            total_tokens=total_tokens,
-            epoch=epoch_of(row_id, epoch),
-            facts_version=facts_version,
+            message_count=session.message_count,
+            total_tokens=session.total_tokens,
+            epoch=session.epoch,
+            facts_version=session.facts_version,
         )
 
     def cover(self, key: SessionKey) -> list[Segment]:
@@ -248,8 +247,8 @@ class SqlSummaries:
         taken = self._lease(key, self._sql.acquire, {"owner": owner, **times})
         if not taken:
             return None
-        row_id, epoch, fence = taken[0]
-        return Lease(owner, fence, epoch_of(row_id, epoch))
+        incarnation, edits, fence = taken[0]
+        return Lease(owner, fence, epoch_of(incarnation, edits))
 
     def release(self, key: SessionKey, lease: Lease) -> None:
         """See `SummaryStore.release`."""
@@ -262,30 +261,29 @@ class SqlSummaries:
         leaves = [segment.start] if segment.level == 0 else []
         row = segment_row(segment, now=self._clock())
         stretch = {name: row[name] for name in ("level", "start_seq", "end_seq")}
+        place = scope(key)
         with self._database.transaction() as transaction:
-            found, overlapping, read_before = transaction.run(
-                (self._sql.lock, scope(key)),
-                (self._sql.overlapping, {**scope(key), **stretch}),
-                (self._sql.marks, {**scope(key), "leaves": self._database.many(leaves)}),
+            _, found, overlapping, read_before = transaction.run(
+                (self._sql.lock, place),
+                (self._sql.session, place),
+                (self._sql.overlapping, {**place, **stretch}),
+                (self._sql.marks, {**place, "leaves": self._database.many(leaves)}),
             )
-            locked = _locked(key, found)
+            locked = _session(key, found)
             if locked is None or locked.epoch != epoch:
                 return False
             if lease is not None and (lease.owner, lease.fence) != (locked.lease_owner, locked.lease_fence):
                 return False
             if not may_store(segment, [segment_from_row(other) for other in overlapping]):
                 return False
-            place = {"row_id": locked.row_id, "caller_id": key.caller_id}
             calls: Iterable[Call]
             if segment.level:
                 calls = [(self._sql.mark_parts, {**place, **_within(segment), "is_covered": 1})]
             else:
                 calls = self._ledger(commit, place, [Mark(*mark) for mark in read_before], redone=bool(overlapping))
-            # of a block too, though it changes nothing then: by its row an append sees that summaries have changed
             reached = {**place, "summarized_to": max(locked.summarized, segment.end)}
             calls = [*calls, (self._sql.set_summarized, reached)]
-            owner = {"session": locked.row_id, "caller_id": key.caller_id}
-            transaction.commit((self._sql.write_segment, {**row, **owner}), *calls)
+            transaction.commit((self._sql.write_segment, {**row, **place}), *calls)
         return True
 
     def _ledger(self, commit: Commit, place: Mapping[str, Any], before: list[Mark], *, redone: bool) -> Iterator[Call]:
@@ -293,9 +291,8 @@ class SqlSummaries:
         leaf = commit.segment.start
         yield from taken_back(self._sql, {**place, "leaves": self._database.many([leaf])}, before, [leaf])
         if commit.facts:
-            owner = {"session": place["row_id"], "caller_id": place["caller_id"]}
             now = self._clock()
-            yield self._sql.insert_fact, [{**fact_row(fact, now=now), **owner} for fact in commit.facts]
+            yield self._sql.insert_fact, [{**fact_row(fact, now=now), **place} for fact in commit.facts]
         for which, successor in commit.superseded.items():
             yield self._sql.supersede, {**place, "which": which, "leaf": leaf, "successor": successor}
         for which in commit.removed:
@@ -306,19 +303,19 @@ class SqlSummaries:
     def adopt(self, key: SessionKey, view: View, *, epoch: int) -> bool:
         """See `SummaryStore.adopt`."""
         checked_view(view)
+        place = scope(key)
         with self._database.transaction() as transaction:
-            (found,) = transaction.run((self._sql.lock, scope(key)))
-            locked = _locked(key, found)
+            _, found = transaction.run((self._sql.lock, place), (self._sql.session, place))
+            locked = _session(key, found)
             if locked is None or locked.epoch != epoch:
                 return False
             if view.version != (locked.view.version if locked.view else 0) + 1:
                 return False
-            place = {"row_id": locked.row_id, "caller_id": key.caller_id}
-            adopted = {"new_view": view_text(view), "new_boundary": view.boundary}
-            reached = max(locked.summarized, view.boundary)
+            adopted = {"version": view.version, "boundary": view.boundary, "body": view_text(view)}
             transaction.commit(
-                (self._sql.save_view, {**place, **adopted}),
-                (self._sql.set_summarized, {**place, "summarized_to": reached}),
+                (self._sql.write_view, {**place, **adopted, "at_seq": locked.head}),
+                (self._sql.drop_old_views, place),
+                (self._sql.set_summarized, {**place, "summarized_to": max(locked.summarized, view.boundary)}),
             )
         return True
 
@@ -394,13 +391,13 @@ class SqlSummaries:
             raise SessionNotFoundError(key.session_id)
 
 
-def _locked(key: SessionKey, found: list[Row]) -> _Locked | None:
+def _session(key: SessionKey, found: list[Row]) -> _Session | None:
     if not found:
         return None
-    user_id, row_id, epoch, view, summarized, owner, fence = found[0]
-    if user_id != key.user_id:
+    session = _Session(*found[0])
+    if session.user_id != key.user_id:
         raise SessionNotFoundError(key.session_id)
-    return _Locked(row_id, epoch_of(row_id, epoch), view_from_text(view), summarized, owner, fence)
+    return session
 
 
 def _within(segment: Segment) -> dict[str, int]:

@@ -245,6 +245,6 @@ def checked_lease(owner: str, seconds: float) -> None:
         raise InvalidInputError("seconds", seconds, f"a number of seconds above 0, at most {_LONGEST_LEASE:,.0f}")
 
 
-def epoch_of(row: int, edits: int) -> int:
+def epoch_of(incarnation: int, edits: int) -> int:
     """A session's epoch: other for each edit, and for a session of the same name that was made anew."""
-    return (row << 32) + edits
+    return (incarnation << 32) + edits

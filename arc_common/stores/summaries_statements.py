@@ -36,20 +36,30 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from arc_common.facts import Fact, FactCategory
 from arc_common.protocols.summaries import Maker, Segment, SegmentOutline, View
-from arc_common.serialization import dumps, loads
+from arc_common.stores.codec import from_body, to_body
 from arc_common.stores.conversations_statements import (
     Statement,
     compiler_for,
     from_microseconds,
+    in_session,
+    inside,
     one_of,
     same_session,
     same_user,
     select_messages,
-    session_row,
-    this_row,
     to_microseconds,
 )
-from arc_common.stores.schema import IS_HOLDING, IS_UNCOVERED, IS_UNFINISHED, facts, messages, sessions, summaries
+from arc_common.stores.schema import (
+    IS_HOLDING,
+    IS_UNCOVERED,
+    IS_UNFINISHED,
+    branches,
+    conversations,
+    facts,
+    messages,
+    summaries,
+    views,
+)
 from arc_common.stores.summaries_plan import UNGROUNDED
 
 SEGMENT_COLUMNS = (
@@ -80,10 +90,10 @@ def segment_row(segment: Segment, *, now: datetime) -> dict[str, Any]:
         "level": segment.level,
         "start_seq": segment.start,
         "end_seq": segment.end,
-        "narrative": dumps(segment.narrative, field="segment.narrative"),
+        "narrative": to_body(segment.narrative, field="segment.narrative"),
         "tokens": segment.tokens,
         "made_by": segment.made_by or "",
-        "sources": dumps([list(source) for source in segment.sources], field="segment.sources"),
+        "sources": to_body([list(source) for source in segment.sources], field="segment.sources"),
         "parts": segment.parts,
         "created_at": to_microseconds(segment.created_at or now),
     }
@@ -96,10 +106,10 @@ def segment_from_row(row: Sequence[Any]) -> Segment:
         level=level,
         start=start,
         end=end,
-        narrative=loads(narrative),
+        narrative=from_body(narrative),
         tokens=tokens,
         made_by=_MAKERS[made_by],
-        sources=tuple(map(tuple, loads(sources))),
+        sources=tuple(map(tuple, from_body(sources))),
         parts=parts,
         created_at=None if created_at is None else from_microseconds(created_at),
     )
@@ -117,11 +127,11 @@ def fact_row(fact: Fact, *, now: datetime) -> dict[str, Any]:
     removed_by = fact.segment if fact.removed else None
     return {
         "fact_id": fact.id,
-        "key": dumps(fact.key, field="fact.key"),
+        "key": to_body(fact.key, field="fact.key"),
         "folded": folded_key(fact.key),
-        "value": dumps(fact.value, field="fact.value"),
+        "value": to_body(fact.value, field="fact.value"),
         "category": fact.category.value,
-        "sources": dumps(list(fact.sources), field="fact.sources"),
+        "sources": to_body(list(fact.sources), field="fact.sources"),
         "importance": float(fact.importance),
         "segment": fact.segment,
         "made_by": fact.made_by,
@@ -137,10 +147,10 @@ def fact_from_row(row: Sequence[Any]) -> Fact:
     fact_id, key, value, category, sources, importance, segment, made_by, valid_from, superseded_by, removed_by = row
     return Fact(
         id=fact_id,
-        key=loads(key),
-        value=loads(value),
+        key=from_body(key),
+        value=from_body(value),
         category=FactCategory(category),
-        sources=tuple(loads(sources)),
+        sources=tuple(from_body(sources)),
         importance=importance,
         segment=segment,
         made_by=made_by,
@@ -163,12 +173,12 @@ def folded_key(key: str) -> str:
 
 def may_concern(row: Sequence[Any], said: Collection[str]) -> bool:
     """Whether a row of `FACT_COLUMNS` is a model's fact, or says one of these folded values."""
-    return row[_MADE_BY] != "rules" or folded(loads(row[_VALUE])) in said
+    return row[_MADE_BY] != "rules" or folded(from_body(row[_VALUE])) in said
 
 
 def view_text(view: View) -> str:
     """A view as JSON."""
-    return dumps(
+    return to_body(
         {
             "version": view.version,
             "boundary": view.boundary,
@@ -187,11 +197,9 @@ def view_text(view: View) -> str:
     )
 
 
-def view_from_text(text: str | None) -> View | None:
+def view_from_text(text: str) -> View:
     """Read what `view_text` wrote."""
-    if text is None:
-        return None
-    fields: dict[str, Any] = loads(text)
+    fields: dict[str, Any] = from_body(text)
     for name in ("facts", "fact_ids", "instructions"):
         fields[name] = tuple(fields[name])
     return View(**{**fields, "adopted_at": from_microseconds(fields["adopted_at"])})
@@ -238,13 +246,16 @@ class SummaryStatements:
     remove_fact: Statement
     set_summarized: Statement
     change_ledger: Statement
-    save_view: Statement
+    write_view: Statement
+    drop_old_views: Statement
     # when messages change
     view: Statement
     leaves_over: Statement
     leaves_citing: Statement
     higher_over: Statement
     empty_leaves: Statement
+    empty_view: Statement
+    drop_earlier_views: Statement
     drop_bare_leaves: Statement
     drop_segment: Statement
     marks_inside: Statement
@@ -254,6 +265,7 @@ class SummaryStatements:
     # when a session is cleared or deleted
     drop_all_segments: Statement
     drop_all_facts: Statement
+    drop_all_views: Statement
     reset: Statement
 
 
@@ -266,42 +278,49 @@ def summary_statements_for(dialect_name: str) -> SummaryStatements:
 
 
 def _reading(dialect_name: str) -> Mapping[str, Executable]:
-    boundary = select(sessions.c.boundary).where(*same_session()).scalar_subquery()
+    boundary = select(views.c.boundary).where(*inside(views)).order_by(views.c.at_seq.desc()).limit(1).scalar_subquery()
     after = bindparam("after", type_=BigInteger)
     later = func.max if dialect_name == "sqlite" else func.greatest  # two conditions would read the rows between them
     message_in_it = exists().where(
-        messages.c.session == summaries.c.session,
+        messages.c.conversation == summaries.c.conversation,
+        messages.c.branch == summaries.c.branch,
         messages.c.caller_id == summaries.c.caller_id,
         messages.c.seq.between(summaries.c.start_seq, summaries.c.end_seq),
     )
     in_leaf = facts.c.segment == bindparam("leaf", type_=BigInteger)
     grounded = _is_grounded()
-    of_leaf = select(facts.c.fact_id).where(*_in_session(facts), in_leaf, IS_HOLDING).scalar_subquery().correlate(None)
-    of_keys = (*_in_session(facts), one_of(facts.c.folded, "keys", Text, dialect_name))
-    names = ("user_id", "id", "epoch", "view", "message_count", "total_tokens", "facts_version")
+    of_leaf = select(facts.c.fact_id).where(*in_session(facts), in_leaf, IS_HOLDING).scalar_subquery().correlate(None)
+    of_keys = (*in_session(facts), one_of(facts.c.folded, "keys", Text, dialect_name))
+    of_branch = and_(branches.c.conversation == conversations.c.conversation, branches.c.branch == bindparam("branch"))
+    session = (
+        *(conversations.c[name] for name in ("user_id", "incarnation", "epoch", "facts_version")),
+        *(branches.c[name] for name in ("message_count", "total_tokens", "head_seq", "summarized_seq")),
+        _view().scalar_subquery(),
+        *(conversations.c[name] for name in ("lease_owner", "lease_fence")),
+    )
     return {
-        "session": select(*(sessions.c[name] for name in names)).where(*same_session()),
+        "session": select(*session).select_from(conversations.join(branches, of_branch)).where(*same_session()),
         "messages_behind": select_messages()
-        .where(*_in_session(messages), messages.c.seq > later(func.coalesce(boundary, 0), after))
+        .where(*in_session(messages), messages.c.seq > later(func.coalesce(boundary, 0), after))
         .order_by(messages.c.seq.desc())
         .limit(_row_limit()),
-        "cover": _segments(*_in_session(summaries), IS_UNCOVERED).order_by(summaries.c.start_seq),
-        "segments": select(*(summaries.c[name] for name in OUTLINE_COLUMNS)).where(*_in_session(summaries)),
-        "parts": _segments(*_in_session(summaries), *_within()).order_by(summaries.c.start_seq),
+        "cover": _segments(*in_session(summaries), IS_UNCOVERED).order_by(summaries.c.start_seq),
+        "segments": select(*(summaries.c[name] for name in OUTLINE_COLUMNS)).where(*in_session(summaries)),
+        "parts": _segments(*in_session(summaries), *_within()).order_by(summaries.c.start_seq),
         # the sum keeps SQLite from walking the levels instead, and sorting
-        "unfinished": _segments(*_in_session(summaries), IS_UNFINISHED, summaries.c.level + 0 < 2, message_in_it)
+        "unfinished": _segments(*in_session(summaries), IS_UNFINISHED, summaries.c.level + 0 < 2, message_in_it)
         .order_by(summaries.c.made_by, summaries.c.start_seq, summaries.c.level)
         .limit(_row_limit()),
         "outlines": select(messages.c.seq, messages.c.role, messages.c.tokens)
-        .where(*_in_session(messages), messages.c.seq > after)
+        .where(*in_session(messages), messages.c.seq > after)
         .order_by(messages.c.seq)
         .limit(_row_limit()),
-        "facts": _facts(*_in_session(facts)).limit(_row_limit()),
-        "facts_that_hold": _facts(*_in_session(facts), IS_HOLDING).limit(_row_limit()),
-        "facts_grounded": _facts(*_in_session(facts), grounded).limit(_row_limit()),
-        "facts_not_superseded": _facts(*_in_session(facts), or_(IS_HOLDING, ~grounded)).limit(_row_limit()),
-        "fact_ids": _in_order(select(facts.c.fact_id).where(*_in_session(facts), IS_HOLDING)).limit(_row_limit()),
-        "facts_of_ids": _facts(*_in_session(facts), one_of(facts.c.fact_id, "ids", Text, dialect_name)),
+        "facts": _facts(*in_session(facts)).limit(_row_limit()),
+        "facts_that_hold": _facts(*in_session(facts), IS_HOLDING).limit(_row_limit()),
+        "facts_grounded": _facts(*in_session(facts), grounded).limit(_row_limit()),
+        "facts_not_superseded": _facts(*in_session(facts), or_(IS_HOLDING, ~grounded)).limit(_row_limit()),
+        "fact_ids": _in_order(select(facts.c.fact_id).where(*in_session(facts), IS_HOLDING)).limit(_row_limit()),
+        "facts_of_ids": _facts(*in_session(facts), one_of(facts.c.fact_id, "ids", Text, dialect_name)),
         "facts_of_keys": _facts(*of_keys, IS_HOLDING),
         "facts_of_keys_without": _facts(
             *of_keys,
@@ -314,106 +333,142 @@ def _reading(dialect_name: str) -> Mapping[str, Executable]:
 
 def _leasing() -> Mapping[str, Executable]:
     owner = bindparam("owner", type_=Text)
-    mine = sessions.c.lease_owner == owner
+    mine = conversations.c.lease_owner == owner
     return {
-        "acquire": update(sessions)
+        "acquire": update(conversations)
         .where(
             *same_session(),
             same_user(),
-            or_(sessions.c.lease_owner.is_(None), mine, sessions.c.lease_until <= bindparam("now", type_=BigInteger)),
+            or_(
+                conversations.c.lease_owner.is_(None),
+                mine,
+                conversations.c.lease_until <= bindparam("now", type_=BigInteger),
+            ),
         )
         .values(
             lease_owner=owner,
-            lease_fence=sessions.c.lease_fence + case((mine, 0), else_=1),
+            lease_fence=conversations.c.lease_fence + case((mine, 0), else_=1),
             lease_until=bindparam("until"),
         )
-        .returning(sessions.c.id, sessions.c.epoch, sessions.c.lease_fence),
-        "release": update(sessions)
-        .where(*same_session(), same_user(), mine, sessions.c.lease_fence == bindparam("fence", type_=BigInteger))
+        .returning(conversations.c.incarnation, conversations.c.epoch, conversations.c.lease_fence),
+        "release": update(conversations)
+        .where(*same_session(), same_user(), mine, conversations.c.lease_fence == bindparam("fence", type_=BigInteger))
         .values(lease_owner=null(), lease_until=null())
-        .returning(sessions.c.id),
+        .returning(conversations.c.epoch),
     }
 
 
 def _storing(dialect_name: str) -> Mapping[str, Executable]:
-    locked = ("user_id", "id", "epoch", "view", "summarized", "lease_owner", "lease_fence")
-    names = ("session", "caller_id", *SEGMENT_COLUMNS)
+    names = ("conversation", "branch", "caller_id", *SEGMENT_COLUMNS)
     upsert = (sqlite.insert if dialect_name == "sqlite" else postgresql.insert)(summaries).values(
         {**{name: bindparam(name) for name in names}, "covered": 0}
     )
-    one_fact = (*_inside(facts), facts.c.fact_id == bindparam("which"), facts.c.segment != bindparam("leaf"))
+    view = (sqlite.insert if dialect_name == "sqlite" else postgresql.insert)(views).values(
+        {column.name: bindparam(column.name) for column in views.columns}
+    )
+    one_fact = (*inside(facts), facts.c.fact_id == bindparam("which"), facts.c.segment != bindparam("leaf"))
     return {
-        "lock": select(*(sessions.c[name] for name in locked)).where(*same_session()).with_for_update(),
+        "lock": select(conversations.c.epoch).where(*same_session()).with_for_update(),
         "overlapping": _segments(
-            *_in_session(summaries),
+            *in_session(summaries),
             summaries.c.level == bindparam("level"),
             summaries.c.start_seq <= bindparam("end_seq", type_=BigInteger),
             summaries.c.end_seq >= bindparam("start_seq", type_=BigInteger),
         ),
         "marks": select(*_mark()).where(
-            *_in_session(facts), one_of(facts.c.segment, "leaves", BigInteger, dialect_name)
+            *in_session(facts), one_of(facts.c.segment, "leaves", BigInteger, dialect_name)
         ),
         "write_segment": upsert.on_conflict_do_update(
-            index_elements=[summaries.c.session, summaries.c.level, summaries.c.start_seq],
+            index_elements=[summaries.c.conversation, summaries.c.branch, summaries.c.level, summaries.c.start_seq],
             set_={name: upsert.excluded[name] for name in SEGMENT_COLUMNS if name not in ("level", "start_seq")},
         ),
-        "mark_parts": update(summaries).where(*_inside(summaries), *_within()).values(covered=bindparam("is_covered")),
+        "mark_parts": update(summaries).where(*inside(summaries), *_within()).values(covered=bindparam("is_covered")),
         "insert_fact": insert(facts),
         "supersede": update(facts).where(*one_fact).values(superseded_by=bindparam("successor")),
         "remove_fact": update(facts).where(*one_fact, _is_grounded()).values(removed_by=bindparam("leaf")),
-        "set_summarized": update(sessions).where(*this_row()).values(summarized=bindparam("summarized_to")),
-        "change_ledger": update(sessions).where(*this_row()).values(facts_version=sessions.c.facts_version + 1),
-        "save_view": update(sessions)
-        .where(*this_row())
-        .values(view=bindparam("new_view"), boundary=bindparam("new_boundary")),
+        "set_summarized": update(branches)
+        .where(*inside(branches))
+        .values(summarized_seq=bindparam("summarized_to", type_=BigInteger)),
+        "change_ledger": update(conversations)
+        .where(*same_session())
+        .values(facts_version=conversations.c.facts_version + 1),
+        "write_view": view.on_conflict_do_update(
+            index_elements=[views.c.conversation, views.c.branch, views.c.at_seq],
+            set_={name: view.excluded[name] for name in ("version", "boundary", "body")},
+        ),
+        "drop_old_views": delete(views).where(*inside(views), views.c.at_seq < _nth_view(_KEPT_VIEWS)),
     }
+
+
+_KEPT_VIEWS = 8
+
+
+def _view() -> Select[Any]:
+    """What is adopted: the newest view."""
+    return select(views.c.body).where(*inside(views)).order_by(views.c.at_seq.desc()).limit(1)
+
+
+def _nth_view(number: int) -> Any:
+    """Where a view was adopted, counted from the newest."""
+    others = views.alias("others")
+    return (
+        select(others.c.at_seq)
+        .where(*inside(others))
+        .order_by(others.c.at_seq.desc())
+        .limit(1)
+        .offset(number - 1)
+        .scalar_subquery()
+    )
 
 
 def _changing(dialect_name: str) -> Mapping[str, Executable]:
     place = _numbers("places", dialect_name)
     start = _numbers("leaves", dialect_name)
     these = (
-        *_inside(summaries),
+        *inside(summaries),
         summaries.c.level == 0,
         one_of(summaries.c.start_seq, "leaves", BigInteger, dialect_name),
     )
     message_in_it = exists().where(
-        *_inside(messages), messages.c.seq.between(summaries.c.start_seq, summaries.c.end_seq)
+        *inside(messages), messages.c.seq.between(summaries.c.start_seq, summaries.c.end_seq)
     )
-    of_leaves = (*_inside(facts), one_of(facts.c.segment, "leaves", BigInteger, dialect_name))
+    of_leaves = (*inside(facts), one_of(facts.c.segment, "leaves", BigInteger, dialect_name))
     return {
-        "view": select(sessions.c.view).where(*this_row()),
-        "leaves_over": leaves_over(place, place.c.value, _inside),
-        "leaves_citing": leaves_citing(bindparam("least", type_=BigInteger), _cites(dialect_name), _inside),
-        "higher_over": higher_over(start.c.value, _inside),
+        "view": _view(),
+        "leaves_over": leaves_over(place, place.c.value, inside),
+        "leaves_citing": leaves_citing(bindparam("least", type_=BigInteger), _cites(dialect_name), inside),
+        "higher_over": higher_over(start.c.value, inside),
         "empty_leaves": update(summaries).where(*these).values({**EMPTY_SEGMENT, "created_at": null()}),
+        "empty_view": update(views)
+        .where(*inside(views), views.c.at_seq == _nth_view(1))
+        .values(body=bindparam("body")),
+        "drop_earlier_views": delete(views).where(*inside(views), views.c.at_seq < _nth_view(1)),
         "drop_bare_leaves": delete(summaries).where(*these, ~message_in_it),
         "drop_segment": delete(summaries).where(
-            *_inside(summaries),
+            *inside(summaries),
             summaries.c.level == bindparam("level"),
             summaries.c.start_seq == bindparam("start_seq"),
         ),
         "marks_inside": select(*_mark()).where(*of_leaves),
         "drop_facts": delete(facts).where(*of_leaves),
         "take_over": update(facts)
-        .where(*_inside(facts), facts.c.superseded_by == bindparam("leaving", type_=Text))
+        .where(*inside(facts), facts.c.superseded_by == bindparam("leaving", type_=Text))
         .values(
             superseded_by=bindparam("successor"),
             removed_by=func.coalesce(facts.c.removed_by, bindparam("remover", type_=BigInteger)),
         ),
         "take_back_removals": update(facts)
-        .where(*_inside(facts), one_of(facts.c.removed_by, "leaves", BigInteger, dialect_name))
+        .where(*inside(facts), one_of(facts.c.removed_by, "leaves", BigInteger, dialect_name))
         .values(removed_by=null()),
     }
 
 
 def _erasing() -> Mapping[str, Executable]:
     return {
-        "drop_all_segments": delete(summaries).where(*_inside(summaries)),
-        "drop_all_facts": delete(facts).where(*_inside(facts)),
-        "reset": update(sessions)
-        .where(*this_row())
-        .values(view=null(), boundary=0, summarized=0, facts_version=sessions.c.facts_version + 1),
+        "drop_all_segments": delete(summaries).where(*inside(summaries)),
+        "drop_all_facts": delete(facts).where(*inside(facts)),
+        "drop_all_views": delete(views).where(*inside(views)),
+        "reset": update(branches).where(*inside(branches)).values(summarized_seq=0),
     }
 
 
@@ -451,14 +506,6 @@ def higher_over(leaf: ColumnElement[int], of_session: InSession) -> Select[Any]:
         summaries.c.level > 0,
         exists(select(leaf).where(leaf.between(summaries.c.start_seq, summaries.c.end_seq))),
     )
-
-
-def _in_session(table: Any) -> tuple[ColumnElement[bool], ...]:
-    return table.c.session == session_row(), table.c.caller_id == bindparam("caller_id")
-
-
-def _inside(table: Any) -> tuple[ColumnElement[bool], ...]:
-    return table.c.session == bindparam("row_id"), table.c.caller_id == bindparam("caller_id")
 
 
 def _within() -> tuple[ColumnElement[bool], ...]:

@@ -22,6 +22,7 @@ __all__ = [
 
 _END = 2**62
 _COUNTER_LENGTH = 64
+_KEY_LENGTH = 16
 
 
 def checked_limit(field: str, value: int | None, *, least: int = 0) -> None:
@@ -111,23 +112,24 @@ def checked_counts(messages: Sequence[CountedMessage]) -> None:
         message_row(counted)
 
 
-def page_token(created_at: datetime, row: int) -> str:
+def page_token(created_at: datetime, key: bytes) -> str:
     """The cursor that continues behind this conversation."""
-    return base64.urlsafe_b64encode(f"{to_microseconds(created_at)}:{row}".encode()).decode()
+    return base64.urlsafe_b64encode(f"{to_microseconds(created_at)}:{key.hex()}".encode()).decode()
 
 
-def page_position(cursor: str | None) -> tuple[int, int]:
+def page_position(cursor: str | None) -> tuple[int, bytes]:
     """The place that a cursor names; without one, the newest end.
 
     Raises:
         InvalidInputError: It was not made by `page_token`.
     """
     if cursor is None:
-        return _END, _END
+        return _END, b""
     try:
-        created_at, row = map(int, base64.b64decode(cursor.encode(), b"-_", validate=True).decode().split(":"))
+        created_at, _, key = base64.b64decode(cursor.encode(), b"-_", validate=True).decode().partition(":")
+        position = int(created_at), bytes.fromhex(key)
     except (ValueError, AttributeError) as error:
         raise InvalidInputError("cursor", cursor, "a cursor that an earlier page returned") from error
-    if max(abs(created_at), abs(row)) > _END:
+    if abs(position[0]) > _END or len(position[1]) != _KEY_LENGTH:
         raise InvalidInputError("cursor", cursor, "a cursor that an earlier page returned")
-    return created_at, row
+    return position

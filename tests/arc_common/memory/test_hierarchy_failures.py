@@ -160,7 +160,7 @@ def test_a_view_that_cannot_be_read(tmp_path: Path, opened: Any) -> None:
     session.summarize()
     session.context()
     with closing(sqlite3.connect(tmp_path / "arc.db")) as connection:
-        connection.execute("UPDATE arc_sessions SET view = 'no JSON'")
+        connection.execute("UPDATE arc_views SET body = 'no JSON'")
         connection.commit()
     window = session.context("And now?")
     assert verbatim(window) == [*ids(21, 30), None]

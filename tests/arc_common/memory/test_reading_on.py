@@ -247,7 +247,7 @@ def test_a_cap_on_the_session_is_no_obstacle(tmp_path):
         engine.session("s", user_id="ann").append([Message("user", "hello")])
         settle(engine)
         assert texts(engine) == ["I love tea."]
-        assert rows(url, "SELECT remembered FROM arc_sessions") == [(302,)]
+        assert rows(url, "SELECT remembered_seq FROM arc_branches") == [(302,)]
 
 
 def test_two_processes_that_read_the_same_store_it_once(opened):

@@ -127,9 +127,9 @@ def test_statements_and_rows_of_a_turn_do_not_depend_on_the_length(
             own.connect(5)
             session.recall("Hello?")  # all of it is indexed
             session.context("Hello?")  # the first turn here finds nothing prepared
-            (before,) = rows(url, "SELECT boundary FROM arc_sessions")
+            (before,) = rows(url, "SELECT boundary FROM arc_views ORDER BY version DESC LIMIT 1")
             seen[messages] = lived(session, own, 24)
-            (after,) = rows(url, "SELECT boundary FROM arc_sessions")
+            (after,) = rows(url, "SELECT boundary FROM arc_views ORDER BY version DESC LIMIT 1")
         own.database.dispose()
         assert after > before  # turns adopted on the way
     counts = {messages: max(statements for statements, _ in costs) for messages, costs in seen.items()}

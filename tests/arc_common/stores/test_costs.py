@@ -115,7 +115,7 @@ def on_the_wire(postgres: PostgresServer) -> Iterator[tuple[SqlStore, Wire]]:
     [
         (lambda store, n: store.append(KEY, [counted(f"new{n}")]), 2),
         (lambda store, n: store.append(KEY, [counted(f"new{n}-{i}") for i in range(40)]), 2),
-        (lambda store, n: store.append(KEY, [counted("m1", str(n)), counted("m2", str(n)), counted(f"new{n}")]), 2),
+        (lambda store, n: store.append(KEY, [counted("m1", str(n)), counted("m2", str(n)), counted(f"new{n}")]), 4),
         (lambda store, n: store.append(SessionKey(f"s{n}"), [counted("m")]), 2),
         (lambda store, n: store.append(KEY, [counted("m1"), counted(f"new{n}")]), 2),
         (lambda store, n: store.append(KEY, [counted(f"new{n}")], max_messages=10), 2),
@@ -136,7 +136,7 @@ def on_the_wire(postgres: PostgresServer) -> Iterator[tuple[SqlStore, Wire]]:
 def test_round_trips(on_the_wire: tuple[SqlStore, Wire], call: Callable[[SqlStore, int], object], trips: int) -> None:
     """An append is two round trips, a read one; preparing statements costs some, once.
 
-    A revision under a cap, and a removal, look for memories of the words before, which takes one more.
+    A revision is written under the lock, and it looks for memories of the words before; so does a removal.
     """
     store, proxy = on_the_wire
     counts = []
@@ -149,7 +149,7 @@ def test_round_trips(on_the_wire: tuple[SqlStore, Wire], call: Callable[[SqlStor
 
 
 def test_statements_on_sqlite(tmp_path: Path) -> None:
-    """A read is one statement, an append five with its BEGIN and COMMIT, however many messages it has."""
+    """A read is one statement, an append six with its BEGIN and COMMIT, however many messages it has."""
     store = pooled_store(tmp_path / "arc.db")
     store.append(KEY, [counted("first")])
     seen: list[str] = []
@@ -158,7 +158,7 @@ def test_statements_on_sqlite(tmp_path: Path) -> None:
     assert len(seen) == 1
     seen.clear()
     store.append(KEY, [counted("second")])
-    assert [text.split()[0] for text in seen] == ["BEGIN", "SELECT", "INSERT", "UPDATE", "COMMIT"]
+    assert [text.split()[0] for text in seen] == ["BEGIN", "SELECT", "INSERT", "UPDATE", "UPDATE", "COMMIT"]
     store.close()
 
 
@@ -216,8 +216,8 @@ def test_reads_go_by_index(tmp_path: Path, name: str) -> None:
     store = SqlStore(sqlite_url(tmp_path))
     store.append(KEY, [counted("m")])
     names = {
-        "caller_id": "c", "session_id": "s", "user_id": "u", "message_ids": "[]", "before": 1, "after": 1,
-        "row_limit": 1, "before_time": 1, "before_row": 1,
+        "conversation": b"c", "branch": 0, "caller_id": "c", "user_id": "u", "message_ids": "[]",
+        "before": 1, "after": 1, "row_limit": 1, "before_time": 1, "before_key": b"",
     }  # fmt: skip
     statement = look_up_for("sqlite") if name == "look_up" else getattr(statements_for("sqlite"), name)
     with store.engine.connect() as connection:

@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -93,40 +92,11 @@ def test_two_roles_under_one_id_are_refused(sql_store: SqlStore) -> None:
     assert sql_store.append(SHARED, [counted("same", "by another", role="assistant")])[0].revision > 1
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda store: store.append(SHARED, [counted("new")]),
-        lambda store: store.append(SHARED, [counted("new")], max_messages=100),
-        lambda store: store.append(SHARED, [counted("m12", "other")]),
-        lambda store: store.append(SHARED, [counted("m2", "other")]),
-        lambda store: store.remove(SHARED, ["m12"]),
-        lambda store: store.clear(SHARED),
-        lambda store: commit(store, a_leaf(9, 12)),
-        lambda store: commit(store, a_leaf(1, 8, level=2)),
-        lambda store: store.summaries.adopt(SHARED, a_view(2, 8), epoch=store.summaries.state(SHARED, limit=0).epoch),
-    ],
-    ids=["append", "append with a cap", "revise", "revise early", "remove", "clear", "leaf", "era", "adopt"],
-)
-def test_whatever_changes_a_session_or_its_summaries_writes_its_row(
-    postgres: PostgresServer, change: Callable[[SqlStore], object]
-) -> None:
-    """By the row's version a revision sees on PostgreSQL that what it has looked up may no longer hold."""
-    url = new_database(postgres)
-    store = SqlStore(url)
-    summarised(store)
-    with psycopg.connect(postgres.dsn(url.rpartition("/")[2]), autocommit=True) as other:
-        before = other.execute("SELECT xmin::text FROM arc_sessions").fetchone()
-        change(store)
-        assert other.execute("SELECT xmin::text FROM arc_sessions").fetchone() != before
-    store.close()
-
-
-REVISED = "UPDATE arc_messages SET content = 'theirs', revision = 2 WHERE message_id = 'm2'"
+REVISED = """UPDATE arc_messages SET body = '{"content":"theirs"}', revision = 2 WHERE message_id = 'm2'"""
 REMOVED = "DELETE FROM arc_messages WHERE message_id = 'm2'"
 QUOTED = """INSERT INTO arc_facts
-    SELECT session, 'f9', caller_id, key, folded, value, category, importance, '["m2"]', 9, made_by, valid_from,
-        NULL, NULL, created_at FROM arc_facts WHERE fact_id = 'f1'"""
+    SELECT conversation, branch, 'f9', caller_id, key, folded, value, category, importance, '["m2"]', 9, made_by,
+        valid_from, NULL, NULL, created_at FROM arc_facts WHERE fact_id = 'f1'"""
 
 
 @pytest.mark.parametrize(
@@ -149,7 +119,7 @@ def test_what_came_between_look_and_write_counts(
         results.append(stored.revision)
 
     with psycopg.connect(dsn) as other, psycopg.connect(dsn, autocommit=True) as admin:
-        other.execute("UPDATE arc_sessions SET updated_at = updated_at + 1")
+        other.execute("UPDATE arc_conversations SET updated_at = updated_at + 1")
         writer = threading.Thread(target=revise)
         writer.start()
         deadline = time.monotonic() + 20

@@ -80,10 +80,11 @@ def test_loading_the_last_20_of_100_000(tmp_path: Path) -> None:
         connection.execute(
             text("""
                 WITH RECURSIVE numbers (n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM numbers WHERE n < :count)
-                INSERT INTO arc_messages (session, seq, caller_id, message_id, revision, role, content, tokens, counter,
-                    tool_calls, created_at)
-                SELECT session, n, caller_id, 'm' || n, 1, role, 'Message ' || n || ' about orders and deliveries.', 18,
-                    counter, 0, created_at + n FROM arc_messages, numbers
+                INSERT INTO arc_messages (conversation, branch, seq, caller_id, message_id, revision, role, body,
+                    tokens, counter, tool_calls, created_at)
+                SELECT conversation, branch, n, caller_id, 'm' || n, 1, role,
+                    '{"content":"Message ' || n || ' about orders and deliveries."}', 18, counter, 0, created_at + n
+                FROM arc_messages, numbers
             """),
             {"count": MESSAGES},
         )
