@@ -228,8 +228,8 @@ class Commit:
         segment: The segment. It replaces one of the same level and start (a running era grows); one by rules never
             replaces one by a model.
         facts: The facts read from it: they replace all that were read from this leaf before.
-        superseded: Facts of other leaves that no longer hold, by id, with the id of the new one.
-        removed: Facts of other leaves that no longer hold, with nothing in their place.
+        superseded: Facts of earlier leaves that no longer hold, by id, with the id of the new one.
+        removed: Facts of earlier leaves that no longer hold, with nothing in their place.
     """
 
     segment: Segment
@@ -243,10 +243,11 @@ class SummaryStore(Protocol):
 
     - Editing or removing a message empties the leaf over it and the leaves with a fact that names it as a source
       (narrative, tokens, sources and maker), removes the blocks and eras over them (their other parts stand for
-      themselves again), removes these leaves' facts, takes back what those superseded and removed, makes the view stale
+      themselves again), removes these leaves' facts with all that they superseded and removed, makes the view stale
       (its boundary stays, its texts go) and changes the epoch: all in the edit's own transaction. A leaf that has no
       messages left goes altogether; a view that rests on nothing of this stays.
-    - A fact superseded by one that leaves, which was itself superseded, is from then on superseded by that third one.
+    - A fact lies in a slot, which holds its newest fact only: what a leaf superseded holds again when the leaf goes,
+      unless a later fact of the slot stands.
     - Messages that leave by a cap on the conversation's length change nothing here: what was read from them stays.
     - Clearing and deleting a session remove all of it. An epoch or lease of a deleted session is of no use in one of
       the same name that was made anew.

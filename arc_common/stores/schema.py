@@ -297,15 +297,14 @@ views = Table(
 )
 
 # Databases use a partial index only for statements that repeat its condition to the letter.
-IS_UNCOVERED = text("arc_summaries.covered = 0")
+IS_UNCOVERED = text("arc_segments.covered = 0")
 """No higher segment stands for it."""
-IS_UNFINISHED = text("arc_summaries.made_by <> 'model'")
+IS_UNFINISHED = text("arc_segments.made_by <> 'model'")
 """It is empty or by rules."""
-IS_HOLDING = text("arc_facts.superseded_by IS NULL AND arc_facts.removed_by IS NULL")
-"""A fact that is still so."""
+IS_FACT = text("arc_facts.tombstone = 0")
 
 summaries = Table(
-    "arc_summaries",
+    "arc_segments",
     metadata,
     Column("conversation", _Key, nullable=False),
     Column("branch", BigInteger, nullable=False),
@@ -320,17 +319,17 @@ summaries = Table(
     Column("parts", Integer, nullable=False),
     Column("covered", SmallInteger, nullable=False),
     Column("created_at", BigInteger),
-    PrimaryKeyConstraint("conversation", "branch", "level", "start_seq", name="arc_summaries_pk"),
+    PrimaryKeyConstraint("conversation", "branch", "level", "start_seq", name="arc_segments_pk"),
 )
 Index(
-    "arc_summaries_cover",
+    "arc_segments_cover",
     summaries.c.conversation,
     summaries.c.branch,
     summaries.c.start_seq,
     **_partial("covered = 0"),
 )
 Index(
-    "arc_summaries_unfinished",
+    "arc_segments_unfinished",
     summaries.c.conversation,
     summaries.c.branch,
     summaries.c.made_by,
@@ -344,44 +343,35 @@ facts = Table(
     metadata,
     Column("conversation", _Key, nullable=False),
     Column("branch", BigInteger, nullable=False),
-    Column("fact_id", _Identifier, nullable=False),
+    Column("leaf_seq", BigInteger, nullable=False),  # the newest message of the leaf that it was read from
+    Column("place", Integer, nullable=False),
     Column("caller_id", _Identifier, nullable=False),
-    Column("key", Text, nullable=False),
-    Column("folded", String(32), nullable=False),
-    Column("value", Text, nullable=False),
+    Column("leaf_start", BigInteger, nullable=False),
+    Column("fact_id", _Identifier),
+    Column("slot", _Key, nullable=False),  # of its facts the newest holds, unless a tombstone is newer
+    Column("tombstone", SmallInteger, nullable=False),  # says that what the slot held has ended
+    Column("heir", _Identifier),  # of a tombstone: the fact that took the place
+    Column("folded_key", String(32), nullable=False),
     Column("category", String(16), nullable=False),
+    Column("status", String(16), nullable=False),
     Column("importance", Double, nullable=False),
-    Column("sources", Text, nullable=False),
-    Column("segment", BigInteger, nullable=False),
-    Column("made_by", String(16), nullable=False),
+    Column("trust", String(16)),
+    Column("sources", Text, nullable=False),  # ids of messages
     Column("valid_from", BigInteger, nullable=False),
-    Column("superseded_by", _Identifier),
-    Column("removed_by", BigInteger),  # the leaf that said so: redoing it takes it back
-    Column("created_at", BigInteger, nullable=False),
-    PrimaryKeyConstraint("conversation", "branch", "fact_id", name="arc_facts_pk"),
+    Column("valid_until", BigInteger),
+    Column("made_by", String(16), nullable=False),
+    Column("body", Text, nullable=False),
+    PrimaryKeyConstraint("conversation", "branch", "leaf_seq", "place", name="arc_facts_pk"),
+    UniqueConstraint("conversation", "fact_id", name="arc_facts_id"),
 )
+Index("arc_facts_by_slot", *(facts.c[name] for name in ("conversation", "branch", "slot", "leaf_seq", "place")))
+Index("arc_facts_by_key", facts.c.conversation, facts.c.branch, facts.c.folded_key)
 Index(
-    "arc_facts_holding",
-    facts.c.conversation,
-    facts.c.branch,
-    facts.c.importance,
-    facts.c.valid_from,
-    facts.c.segment,
-    facts.c.fact_id,
-    **_partial("superseded_by IS NULL AND removed_by IS NULL"),
+    "arc_facts_by_importance",
+    *(facts.c[name] for name in ("conversation", "branch", "importance", "valid_from", "leaf_start", "fact_id")),
+    **_partial("tombstone = 0"),
 )
-Index("arc_facts_by_key", facts.c.conversation, facts.c.branch, facts.c.folded)
-Index("arc_facts_by_segment", facts.c.conversation, facts.c.branch, facts.c.segment)
-Index(
-    "arc_facts_superseded",
-    facts.c.conversation,
-    facts.c.branch,
-    facts.c.superseded_by,
-    **_partial("superseded_by IS NOT NULL"),
-)
-Index(
-    "arc_facts_removed", facts.c.conversation, facts.c.branch, facts.c.removed_by, **_partial("removed_by IS NOT NULL")
-)
+Index("arc_facts_by_leaf", facts.c.conversation, facts.c.branch, facts.c.leaf_start)
 
 _MemoryId = _Identifier.with_variant(String(MAX_ID_LENGTH, collation="C"), "postgresql")  # the order of code points
 

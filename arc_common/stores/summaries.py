@@ -15,20 +15,19 @@ from arc_common.stores.conversations_statements import Statement, stored_from_ro
 from arc_common.stores.drivers import Call, Row, Transaction
 from arc_common.stores.summaries_plan import (
     Changed,
-    Mark,
+    KnownFact,
     Touched,
     checked_commit,
     checked_fact_ids,
     checked_lease,
     checked_view,
     epoch_of,
-    inherited,
+    fact_rows,
     may_store,
     rests_on,
     without_text,
 )
 from arc_common.stores.summaries_statements import (
-    SummaryStatements,
     fact_from_row,
     fact_row,
     folded,
@@ -87,10 +86,10 @@ class SummaryEdits:
         read_from: list[Row] = []
         if leaves:
             these = {**place, "leaves": many(leaves)}
-            higher, read_from = transaction.run((self._sql.higher_over, these), (self._sql.marks_inside, these))
+            higher, read_from = transaction.run((self._sql.higher_over, these), (self._sql.fact_ids_inside, these))
         spans = tuple((level, start, end) for level, start, end in higher)
         view = view_from_text(stored_view[0][0]) if stored_view else None
-        return Touched(tuple(changed.places), tuple(leaves), spans, tuple(Mark(*row) for row in read_from), view)
+        return Touched(tuple(changed.places), tuple(leaves), spans, tuple(row[0] for row in read_from), view)
 
     def undo(self, place: Mapping[str, Any], changed: Changed, found: Touched) -> list[Call]:
         """The calls that undo what rests on changed messages, if all of that has been found.
@@ -111,11 +110,10 @@ class SummaryEdits:
                     (self._sql.drop_segment, [{**place, "level": row[0], "start_seq": row[1]} for row in found.higher])
                 )
             calls += [(self._sql.empty_leaves, these), (self._sql.drop_bare_leaves, these)]
-            calls += taken_back(self._sql, these, found.marks, found.leaves)
-            calls.append((self._sql.change_ledger, place))
-        fact_ids = [mark.fact_id for mark in found.marks]
-        if found.view and rests_on(found.view, places=(*changed.places, *found.leaves), fact_ids=fact_ids):
+            calls += [(self._sql.drop_facts, these), (self._sql.change_ledger, place)]
+        if found.view and rests_on(found.view, places=(*changed.places, *found.leaves), fact_ids=found.fact_ids):
             calls.append((self._sql.empty_view, {**place, "body": view_text(without_text(found.view, changed))}))
+        if found.view:
             calls.append((self._sql.drop_earlier_views, place))
         return calls
 
@@ -130,23 +128,6 @@ class SummaryEdits:
         yield self._sql.drop_all_views, place
         yield self._sql.drop_all_segments, place
         yield self._sql.drop_all_facts, place
-
-
-def taken_back(
-    sql: SummaryStatements, these: Mapping[str, Any], marks: Sequence[Mark], leaves: Collection[int]
-) -> Iterator[Call]:
-    """The calls that take leaves' facts from the ledger, with what they superseded and removed."""
-    place = {name: value for name, value in these.items() if name != "leaves"}
-    yield sql.take_back_removals, these
-    if marks:
-        yield sql.drop_facts, these
-        yield (
-            sql.take_over,
-            [
-                {**place, "leaving": mark.fact_id, "successor": mark.superseded_by, "remover": mark.removed_by}
-                for mark in inherited(marks, leaves=leaves)
-            ],
-        )
 
 
 _EVERY_ROW = 2**62
@@ -258,16 +239,22 @@ class SqlSummaries:
         """See `SummaryStore.commit`."""
         checked_commit(commit)
         segment = commit.segment
-        leaves = [segment.start] if segment.level == 0 else []
         row = segment_row(segment, now=self._clock())
-        stretch = {name: row[name] for name in ("level", "start_seq", "end_seq")}
         place = scope(key)
+        stretch = {name: row[name] for name in ("level", "start_seq", "end_seq")}
+        judged = [
+            *commit.superseded,
+            *commit.removed,
+            *(one.superseded_by for one in commit.facts if one.superseded_by),
+        ]
+        named = {**place, "ids": self._database.many(judged), "leaf": segment.start}
         with self._database.transaction() as transaction:
-            _, found, overlapping, read_before = transaction.run(
+            _, found, overlapping, known, taken = transaction.run(
                 (self._sql.lock, place),
                 (self._sql.session, place),
                 (self._sql.overlapping, {**place, **stretch}),
-                (self._sql.marks, {**place, "leaves": self._database.many(leaves)}),
+                (self._sql.known_facts, named),
+                (self._sql.taken_slots, named),
             )
             locked = _session(key, found)
             if locked is None or locked.epoch != epoch:
@@ -280,24 +267,24 @@ class SqlSummaries:
             if segment.level:
                 calls = [(self._sql.mark_parts, {**place, **_within(segment), "is_covered": 1})]
             else:
-                calls = self._ledger(commit, place, [Mark(*mark) for mark in read_before], redone=bool(overlapping))
+                calls = self._ledger(place, commit, _known_facts(known, taken), redone=bool(overlapping))
             reached = {**place, "summarized_to": max(locked.summarized, segment.end)}
-            calls = [*calls, (self._sql.set_summarized, reached)]
-            transaction.commit((self._sql.write_segment, {**row, **place}), *calls)
+            transaction.commit((self._sql.write_segment, {**row, **place}), *calls, (self._sql.set_summarized, reached))
         return True
 
-    def _ledger(self, commit: Commit, place: Mapping[str, Any], before: list[Mark], *, redone: bool) -> Iterator[Call]:
+    def _ledger(
+        self, place: Mapping[str, Any], commit: Commit, known: Mapping[str, KnownFact], *, redone: bool
+    ) -> Iterator[Call]:
         """What changes the ledger for a leaf, in order."""
-        leaf = commit.segment.start
-        yield from taken_back(self._sql, {**place, "leaves": self._database.many([leaf])}, before, [leaf])
-        if commit.facts:
-            now = self._clock()
-            yield self._sql.insert_fact, [{**fact_row(fact, now=now), **place} for fact in commit.facts]
-        for which, successor in commit.superseded.items():
-            yield self._sql.supersede, {**place, "which": which, "leaf": leaf, "successor": successor}
-        for which in commit.removed:
-            yield self._sql.remove_fact, {**place, "which": which, "leaf": leaf}
-        if redone or commit.facts or commit.superseded or commit.removed:
+        rows = fact_rows(commit, known)
+        if redone:
+            yield self._sql.drop_facts, {**place, "leaves": self._database.many([commit.segment.start])}
+        if rows:
+            yield (
+                self._sql.insert_fact,
+                [{**place, **fact_row(row, number, commit.segment)} for number, row in enumerate(rows)],
+            )
+        if rows or redone:
             yield self._sql.change_ledger, place
 
     def adopt(self, key: SessionKey, view: View, *, epoch: int) -> bool:
@@ -398,6 +385,16 @@ def _session(key: SessionKey, found: list[Row]) -> _Session | None:
     if session.user_id != key.user_id:
         raise SessionNotFoundError(key.session_id)
     return session
+
+
+def _known_facts(known: list[Row], taken: list[Row]) -> dict[str, KnownFact]:
+    others: dict[str, list[bytes]] = {}
+    for fact_id, slot in taken:
+        others.setdefault(fact_id, []).append(bytes(slot))
+    return {
+        fact_id: KnownFact((bytes(slot), *others.get(fact_id, ())), leaf_start, bool(holds))
+        for fact_id, slot, leaf_start, holds in known
+    }
 
 
 def _within(segment: Segment) -> dict[str, int]:

@@ -1,6 +1,6 @@
 """What storing a segment and changing a message mean for summaries and facts, decided without a database. Pure."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from arc_common.exceptions import InvalidInputError
@@ -8,12 +8,13 @@ from arc_common.facts import Fact
 from arc_common.messages import check_identifier
 from arc_common.protocols import StoredMessage
 from arc_common.protocols.summaries import Commit, Segment, View
+from arc_common.stores.codec import row_key
 from arc_common.stores.validation import checked_limit
 
 __all__ = [
-    "UNGROUNDED",
     "Changed",
-    "Mark",
+    "FactRow",
+    "KnownFact",
     "Touched",
     "checked_commit",
     "checked_fact_ids",
@@ -21,14 +22,11 @@ __all__ = [
     "checked_view",
     "edited",
     "epoch_of",
-    "inherited",
+    "fact_rows",
     "may_store",
     "rests_on",
     "without_text",
 ]
-
-UNGROUNDED = 0
-"""In the place of the leaf that removed a fact: the fact's own sources don't say it. No leaf begins there."""
 
 _RANK = {None: 0, "rules": 1, "model": 2}
 _LONGEST_LEASE = 86_400.0
@@ -57,18 +55,73 @@ def edited(revised: Sequence[StoredMessage]) -> Changed:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """What says of a fact that it no longer holds.
+class KnownFact:
+    """A fact of an earlier leaf that a new leaf may end.
 
     Args:
-        fact_id: The fact.
-        superseded_by: The fact in its place.
-        removed_by: The leaf that said that nothing holds in its place, or `UNGROUNDED`.
+        slots: Its slot, and those of other facts that it took the place of.
+        leaf_start: Where its leaf begins.
+        holds: Whether it holds, apart from what the new leaf says.
     """
 
-    fact_id: str
-    superseded_by: str | None
-    removed_by: int | None
+    slots: tuple[bytes, ...]
+    leaf_start: int
+    holds: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FactRow:
+    """A fact in its slot, or a tombstone: what the slot held has ended.
+
+    Args:
+        slot: The slot.
+        fact: The fact; `None` for a tombstone.
+        heir: Of a tombstone, the id of the fact in its place.
+    """
+
+    slot: bytes
+    fact: Fact | None = None
+    heir: str | None = None
+
+
+def fact_rows(commit: Commit, known: Mapping[str, KnownFact]) -> list[FactRow]:
+    """The rows of a leaf, in order.
+
+    - A fact takes the slot of what it supersedes. Of each slot the newest row holds, so nothing needs to be repaired
+      when a leaf between two others goes.
+    - A fact that supersedes several takes the slot of one and ends the others' by tombstones.
+    - A leaf judges earlier leaves' facts, as long as they hold; a fact that a later leaf's supersedes takes its slot.
+    """
+    start = commit.segment.start
+    own = {fact.id: place for place, fact in enumerate(commit.facts)}
+    ended: dict[str, list[bytes]] = {}
+    tombstones: list[FactRow] = []
+    for fact_id, heir in (*commit.superseded.items(), *((fact_id, None) for fact_id in commit.removed)):
+        before = known.get(fact_id)
+        if before is None or not before.holds or before.leaf_start >= start:
+            continue
+        if heir is None and fact_id in commit.superseded:
+            continue
+        if heir in own:
+            ended.setdefault(heir or "", []).extend(before.slots)
+        else:
+            tombstones += [FactRow(slot, heir=heir) for slot in before.slots]
+    rows: list[FactRow] = []
+    for place, fact in enumerate(commit.facts):
+        slots = ended.get(fact.id, [])
+        taker = known.get(fact.superseded_by or "")
+        if taker is not None and taker.leaf_start > start:
+            slots = [taker.slots[0], *(slot for slot in slots if slot != taker.slots[0])]
+        slots = slots or [row_key(fact.id)]
+        rows.append(FactRow(slots[0], fact))
+        rows += [FactRow(slot, heir=fact.id) for slot in slots[1:]]
+        if fact.removed:
+            rows += [FactRow(slot) for slot in slots]
+        elif own.get(fact.superseded_by or "", -1) > place:
+            ended.setdefault(fact.superseded_by or "", []).extend(slots)
+        elif fact.superseded_by is not None and (taker is None or taker.leaf_start <= start):
+            rows += [FactRow(slot, heir=fact.superseded_by) for slot in slots]
+    return [*rows, *tombstones]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +132,14 @@ class Touched:
         places: The `seq`s of the messages.
         leaves: Where the leaves begin that were written from them, or from which facts were read that cite them.
         higher: The level, start and end of the blocks and eras over these leaves.
-        marks: Of the facts that were read from these leaves.
+        fact_ids: The facts that were read from these leaves.
         view: What was adopted, whatever it rests on.
     """
 
     places: tuple[int, ...]
     leaves: tuple[int, ...]
     higher: tuple[tuple[int, int, int], ...]
-    marks: tuple[Mark, ...]
+    fact_ids: tuple[str, ...]
     view: View | None
 
 
@@ -109,33 +162,6 @@ def may_store(new: Segment, overlapping: Iterable[Segment]) -> bool:
         if old.end == new.end and _RANK[new.made_by] == _RANK[old.made_by]:
             return False
     return True
-
-
-def inherited(leaving: Sequence[Mark], *, leaves: Collection[int]) -> list[Mark]:
-    """For each fact that leaves the ledger: what those that it superseded are marked with from now on.
-
-    A fact that was superseded by one that was itself superseded does not hold again: it takes over that mark.
-
-    Args:
-        leaving: The facts that leave.
-        leaves: The leaves that they were read from; what these removed holds again.
-    """
-    marks = {mark.fact_id: mark for mark in leaving}
-    return [_followed(mark, marks, leaves) for mark in leaving]
-
-
-def _followed(first: Mark, leaving: dict[str, Mark], leaves: Collection[int]) -> Mark:
-    mark: Mark | None = first
-    passed: set[str] = set()
-    removed_by: int | None = None
-    superseded_by: str | None = None
-    while mark is not None and mark.fact_id not in passed:
-        passed.add(mark.fact_id)
-        if removed_by is None and mark.removed_by != UNGROUNDED and mark.removed_by not in leaves:
-            removed_by = mark.removed_by
-        superseded_by = mark.superseded_by
-        mark = leaving.get(superseded_by or "")
-    return Mark(first.fact_id, None if superseded_by in leaving else superseded_by, removed_by)
 
 
 def rests_on(view: View, *, places: Iterable[int], fact_ids: Iterable[str]) -> bool:

@@ -30,6 +30,7 @@ from sqlalchemy import (
     null,
     or_,
     select,
+    tuple_,
     update,
 )
 from sqlalchemy.dialects import postgresql, sqlite
@@ -50,7 +51,7 @@ from arc_common.stores.conversations_statements import (
     to_microseconds,
 )
 from arc_common.stores.schema import (
-    IS_HOLDING,
+    IS_FACT,
     IS_UNCOVERED,
     IS_UNFINISHED,
     branches,
@@ -60,7 +61,7 @@ from arc_common.stores.schema import (
     summaries,
     views,
 )
-from arc_common.stores.summaries_plan import UNGROUNDED
+from arc_common.stores.summaries_plan import FactRow
 
 SEGMENT_COLUMNS = (
     "level", "start_seq", "end_seq", "narrative", "tokens", "made_by", "sources", "parts", "created_at",
@@ -71,12 +72,13 @@ OUTLINE_COLUMNS = ("level", "start_seq", "end_seq", "tokens", "made_by", "parts"
 """The columns that `outline_from_row` reads, in its order."""
 
 FACT_COLUMNS = (
-    "fact_id", "key", "value", "category", "sources", "importance", "segment", "made_by", "valid_from",
-    "superseded_by", "removed_by",
+    "fact_id", "body", "category", "sources", "importance", "leaf_start", "made_by", "valid_from", "status",
 )  # fmt: skip
-"""The columns that `fact_from_row` reads, in its order."""
+"""The columns that `fact_from_row` reads, in its order; behind them comes what stands in the fact's place."""
 
-_VALUE, _MADE_BY = FACT_COLUMNS.index("value"), FACT_COLUMNS.index("made_by")
+_BODY, _MADE_BY = FACT_COLUMNS.index("body"), FACT_COLUMNS.index("made_by")
+
+_UNGROUNDED = "ungrounded"
 
 EMPTY_SEGMENT = {"narrative": '""', "tokens": 0, "made_by": "", "sources": "[]"}
 """What the row of a leaf that has to be written again holds; it has no time."""
@@ -122,42 +124,51 @@ def outline_from_row(row: Sequence[Any]) -> SegmentOutline:
     return SegmentOutline(level, start, end, tokens, _MAKERS[made_by], parts, bool(covered), written)
 
 
-def fact_row(fact: Fact, *, now: datetime) -> dict[str, Any]:
-    """The columns of a fact. One that comes removed was removed by its own leaf."""
-    removed_by = fact.segment if fact.removed else None
+def fact_row(row: FactRow, place: int, leaf: Segment) -> dict[str, Any]:
+    """The columns of a fact or tombstone of a leaf."""
+    at = {"leaf_seq": leaf.end, "leaf_start": leaf.start, "place": place, "slot": row.slot}
+    fact = row.fact
+    if fact is None:
+        return {**at, **_TOMBSTONE, "heir": row.heir}
     return {
+        **at,
+        "tombstone": 0,
+        "heir": None,
         "fact_id": fact.id,
-        "key": to_body(fact.key, field="fact.key"),
-        "folded": folded_key(fact.key),
-        "value": to_body(fact.value, field="fact.value"),
+        "folded_key": folded_key(fact.key),
         "category": fact.category.value,
-        "sources": to_body(list(fact.sources), field="fact.sources"),
+        "status": "" if fact.grounded else _UNGROUNDED,
         "importance": float(fact.importance),
-        "segment": fact.segment,
-        "made_by": fact.made_by,
+        "sources": to_body(list(fact.sources), field="fact.sources"),
         "valid_from": to_microseconds(fact.valid_from),
-        "superseded_by": fact.superseded_by,
-        "removed_by": removed_by if fact.grounded else UNGROUNDED,
-        "created_at": to_microseconds(now),
+        "made_by": fact.made_by,
+        "body": to_body([fact.key, fact.value], field="fact"),
     }
 
 
+_TOMBSTONE = {
+    "tombstone": 1, "fact_id": None, "folded_key": "", "category": "", "status": "", "importance": 0.0,
+    "sources": "[]", "valid_from": 0, "made_by": "", "body": "",
+}  # fmt: skip
+
+
 def fact_from_row(row: Sequence[Any]) -> Fact:
-    """Read a row of `FACT_COLUMNS`."""
-    fact_id, key, value, category, sources, importance, segment, made_by, valid_from, superseded_by, removed_by = row
+    """Read a row of `FACT_COLUMNS`, and the id of what stands in the fact's place: "" for nothing."""
+    fact_id, body, category, sources, importance, leaf_start, made_by, valid_from, status, heir = row
+    key, value = from_body(body)
     return Fact(
         id=fact_id,
-        key=from_body(key),
-        value=from_body(value),
+        key=key,
+        value=value,
         category=FactCategory(category),
         sources=tuple(from_body(sources)),
         importance=importance,
-        segment=segment,
+        segment=leaf_start,
         made_by=made_by,
         valid_from=from_microseconds(valid_from),
-        superseded_by=superseded_by,
-        removed=removed_by not in (None, UNGROUNDED),
-        grounded=removed_by != UNGROUNDED,
+        superseded_by=heir or None,
+        removed=heir == "",
+        grounded=status != _UNGROUNDED,
     )
 
 
@@ -173,7 +184,7 @@ def folded_key(key: str) -> str:
 
 def may_concern(row: Sequence[Any], said: Collection[str]) -> bool:
     """Whether a row of `FACT_COLUMNS` is a model's fact, or says one of these folded values."""
-    return row[_MADE_BY] != "rules" or folded(from_body(row[_VALUE])) in said
+    return row[_MADE_BY] != "rules" or folded(from_body(row[_BODY])[1]) in said
 
 
 def view_text(view: View) -> str:
@@ -205,9 +216,6 @@ def view_from_text(text: str) -> View:
     return View(**{**fields, "adopted_at": from_microseconds(fields["adopted_at"])})
 
 
-MARK_COLUMNS = ("fact_id", "superseded_by", "removed_by")
-"""The columns of a `Mark`, in its order."""
-
 InSession = Callable[[Any], tuple[ColumnElement[bool], ...]]
 """Says of a table's rows that they are the session's."""
 
@@ -238,12 +246,11 @@ class SummaryStatements:
     # storing a segment, adopting a view
     lock: Statement
     overlapping: Statement
-    marks: Statement
     write_segment: Statement
     mark_parts: Statement
+    known_facts: Statement
+    taken_slots: Statement
     insert_fact: Statement
-    supersede: Statement
-    remove_fact: Statement
     set_summarized: Statement
     change_ledger: Statement
     write_view: Statement
@@ -258,10 +265,8 @@ class SummaryStatements:
     drop_earlier_views: Statement
     drop_bare_leaves: Statement
     drop_segment: Statement
-    marks_inside: Statement
+    fact_ids_inside: Statement
     drop_facts: Statement
-    take_over: Statement
-    take_back_removals: Statement
     # when a session is cleared or deleted
     drop_all_segments: Statement
     drop_all_facts: Statement
@@ -287,10 +292,7 @@ def _reading(dialect_name: str) -> Mapping[str, Executable]:
         messages.c.caller_id == summaries.c.caller_id,
         messages.c.seq.between(summaries.c.start_seq, summaries.c.end_seq),
     )
-    in_leaf = facts.c.segment == bindparam("leaf", type_=BigInteger)
-    grounded = _is_grounded()
-    of_leaf = select(facts.c.fact_id).where(*in_session(facts), in_leaf, IS_HOLDING).scalar_subquery().correlate(None)
-    of_keys = (*in_session(facts), one_of(facts.c.folded, "keys", Text, dialect_name))
+    of_keys = (*in_session(facts), one_of(facts.c.folded_key, "keys", Text, dialect_name))
     of_branch = and_(branches.c.conversation == conversations.c.conversation, branches.c.branch == bindparam("branch"))
     session = (
         *(conversations.c[name] for name in ("user_id", "incarnation", "epoch", "facts_version")),
@@ -316,18 +318,17 @@ def _reading(dialect_name: str) -> Mapping[str, Executable]:
         .order_by(messages.c.seq)
         .limit(_row_limit()),
         "facts": _facts(*in_session(facts)).limit(_row_limit()),
-        "facts_that_hold": _facts(*in_session(facts), IS_HOLDING).limit(_row_limit()),
-        "facts_grounded": _facts(*in_session(facts), grounded).limit(_row_limit()),
-        "facts_not_superseded": _facts(*in_session(facts), or_(IS_HOLDING, ~grounded)).limit(_row_limit()),
-        "fact_ids": _in_order(select(facts.c.fact_id).where(*in_session(facts), IS_HOLDING)).limit(_row_limit()),
-        "facts_of_ids": _facts(*in_session(facts), one_of(facts.c.fact_id, "ids", Text, dialect_name)),
-        "facts_of_keys": _facts(*of_keys, IS_HOLDING),
-        "facts_of_keys_without": _facts(
-            *of_keys,
-            ~in_leaf,
-            or_(facts.c.superseded_by.is_(None), facts.c.superseded_by.in_(of_leaf)),
-            or_(facts.c.removed_by.is_(None), facts.c.removed_by == bindparam("leaf", type_=BigInteger)),
+        "facts_that_hold": _facts(*in_session(facts), *_holds()).limit(_row_limit()),
+        "facts_grounded": _facts(*in_session(facts), facts.c.status == "").limit(_row_limit()),
+        "facts_not_superseded": _facts(*in_session(facts), or_(and_(*_holds()), facts.c.status == _UNGROUNDED)).limit(
+            _row_limit()
         ),
+        "fact_ids": _in_order(select(facts.c.fact_id).where(*in_session(facts), IS_FACT, *_holds())).limit(
+            _row_limit()
+        ),
+        "facts_of_ids": _facts(*in_session(facts), one_of(facts.c.fact_id, "ids", Text, dialect_name)),
+        "facts_of_keys": _facts(*of_keys, *_holds()),
+        "facts_of_keys_without": _facts(*of_keys, facts.c.leaf_start != _LEAF, *_holds(without=_LEAF)),
     }
 
 
@@ -366,7 +367,6 @@ def _storing(dialect_name: str) -> Mapping[str, Executable]:
     view = (sqlite.insert if dialect_name == "sqlite" else postgresql.insert)(views).values(
         {column.name: bindparam(column.name) for column in views.columns}
     )
-    one_fact = (*inside(facts), facts.c.fact_id == bindparam("which"), facts.c.segment != bindparam("leaf"))
     return {
         "lock": select(conversations.c.epoch).where(*same_session()).with_for_update(),
         "overlapping": _segments(
@@ -375,17 +375,16 @@ def _storing(dialect_name: str) -> Mapping[str, Executable]:
             summaries.c.start_seq <= bindparam("end_seq", type_=BigInteger),
             summaries.c.end_seq >= bindparam("start_seq", type_=BigInteger),
         ),
-        "marks": select(*_mark()).where(
-            *in_session(facts), one_of(facts.c.segment, "leaves", BigInteger, dialect_name)
+        "known_facts": select(facts.c.fact_id, facts.c.slot, facts.c.leaf_start, and_(*_holds(without=_LEAF))).where(
+            *in_session(facts), one_of(facts.c.fact_id, "ids", Text, dialect_name)
         ),
+        "taken_slots": _taken_slots(dialect_name),
         "write_segment": upsert.on_conflict_do_update(
             index_elements=[summaries.c.conversation, summaries.c.branch, summaries.c.level, summaries.c.start_seq],
             set_={name: upsert.excluded[name] for name in SEGMENT_COLUMNS if name not in ("level", "start_seq")},
         ),
         "mark_parts": update(summaries).where(*inside(summaries), *_within()).values(covered=bindparam("is_covered")),
-        "insert_fact": insert(facts),
-        "supersede": update(facts).where(*one_fact).values(superseded_by=bindparam("successor")),
-        "remove_fact": update(facts).where(*one_fact, _is_grounded()).values(removed_by=bindparam("leaf")),
+        "insert_fact": insert(facts).values({name: bindparam(name) for name in _FACT_WRITTEN}),
         "set_summarized": update(branches)
         .where(*inside(branches))
         .values(summarized_seq=bindparam("summarized_to", type_=BigInteger)),
@@ -432,7 +431,7 @@ def _changing(dialect_name: str) -> Mapping[str, Executable]:
     message_in_it = exists().where(
         *inside(messages), messages.c.seq.between(summaries.c.start_seq, summaries.c.end_seq)
     )
-    of_leaves = (*inside(facts), one_of(facts.c.segment, "leaves", BigInteger, dialect_name))
+    of_leaves = (*inside(facts), one_of(facts.c.leaf_start, "leaves", BigInteger, dialect_name))
     return {
         "view": _view(),
         "leaves_over": leaves_over(place, place.c.value, inside),
@@ -449,17 +448,8 @@ def _changing(dialect_name: str) -> Mapping[str, Executable]:
             summaries.c.level == bindparam("level"),
             summaries.c.start_seq == bindparam("start_seq"),
         ),
-        "marks_inside": select(*_mark()).where(*of_leaves),
+        "fact_ids_inside": select(facts.c.fact_id).where(*of_leaves, IS_FACT),
         "drop_facts": delete(facts).where(*of_leaves),
-        "take_over": update(facts)
-        .where(*inside(facts), facts.c.superseded_by == bindparam("leaving", type_=Text))
-        .values(
-            superseded_by=bindparam("successor"),
-            removed_by=func.coalesce(facts.c.removed_by, bindparam("remover", type_=BigInteger)),
-        ),
-        "take_back_removals": update(facts)
-        .where(*inside(facts), one_of(facts.c.removed_by, "leaves", BigInteger, dialect_name))
-        .values(removed_by=null()),
     }
 
 
@@ -496,7 +486,7 @@ def leaves_over(changed: FromClause, place: ColumnElement[int], of_session: InSe
 
 def leaves_citing(least: Any, cites: ColumnElement[bool], of_session: InSession) -> Select[Any]:
     """The leaves behind the place `least` from which facts were read whose sources fit `cites`."""
-    return select(facts.c.segment).distinct().where(*of_session(facts), facts.c.segment > least, cites)
+    return select(facts.c.leaf_start).distinct().where(*of_session(facts), facts.c.leaf_start > least, cites)
 
 
 def higher_over(leaf: ColumnElement[int], of_session: InSession) -> Select[Any]:
@@ -521,22 +511,62 @@ def _segments(*conditions: Any) -> Any:
 
 
 def _facts(*conditions: Any) -> Any:
-    return _in_order(select(*(facts.c[name] for name in FACT_COLUMNS)).where(*conditions))
+    columns = (facts.c[name] for name in FACT_COLUMNS)
+    return _in_order(select(*columns, _in_its_place()).where(*conditions, IS_FACT))
 
 
 def _in_order(of_facts: Any) -> Any:
     """The most important first, then the newest."""
     return of_facts.order_by(
-        facts.c.importance.desc(), facts.c.valid_from.desc(), facts.c.segment.desc(), facts.c.fact_id.desc()
+        facts.c.importance.desc(), facts.c.valid_from.desc(), facts.c.leaf_start.desc(), facts.c.fact_id.desc()
     )
 
 
-def _is_grounded() -> ColumnElement[bool]:
-    return or_(facts.c.removed_by.is_(None), facts.c.removed_by != UNGROUNDED)
+_LEAF = bindparam("leaf", type_=BigInteger)
+_FACT_WRITTEN = tuple(column.name for column in facts.columns if column.name not in ("trust", "valid_until"))
 
 
-def _mark() -> tuple[ColumnElement[Any], ...]:
-    return tuple(facts.c[name] for name in MARK_COLUMNS)
+def _later() -> Any:
+    """The rows of a fact's slot behind it."""
+    later = facts.alias("later")
+    return select(later.c.slot).where(
+        later.c.conversation == facts.c.conversation,
+        later.c.branch == facts.c.branch,
+        later.c.caller_id == facts.c.caller_id,
+        later.c.slot == facts.c.slot,
+        tuple_(later.c.leaf_seq, later.c.place) > tuple_(facts.c.leaf_seq, facts.c.place),
+    ), later
+
+
+def _holds(*, without: Any = None) -> tuple[ColumnElement[bool], ...]:
+    """The fact is grounded, and the newest of its slot; apart from a leaf's rows, if one is given."""
+    rows, later = _later()
+    if without is not None:
+        rows = rows.where(later.c.leaf_start != without)
+    return facts.c.status == "", ~rows.correlate(facts).exists()
+
+
+def _in_its_place() -> Any:
+    """The id of the fact that stands in a fact's place: "" if nothing does, NULL if it holds."""
+    rows, later = _later()
+    named = rows.with_only_columns(func.coalesce(later.c.fact_id, later.c.heir, ""))
+    return named.order_by(later.c.leaf_seq, later.c.place).limit(1).correlate(facts).scalar_subquery()
+
+
+def _taken_slots(dialect_name: str) -> Any:
+    """Read the other slots that facts took when they came."""
+    taken = facts.alias("taken")
+    beside = and_(
+        taken.c.conversation == facts.c.conversation,
+        taken.c.branch == facts.c.branch,
+        taken.c.leaf_seq == facts.c.leaf_seq,
+        taken.c.heir == facts.c.fact_id,
+    )
+    return (
+        select(facts.c.fact_id, taken.c.slot)
+        .select_from(facts.join(taken, beside))
+        .where(*in_session(facts), one_of(facts.c.fact_id, "ids", Text, dialect_name))
+    )
 
 
 def _row_limit() -> Any:

@@ -63,7 +63,7 @@ def test_no_read_writes_more_than_one_leaf(imported: str, name: str, *, at_work:
         session.messages(limit=1)
         own.statements.clear()
         READS[name](session)
-        written = sum(sql.startswith("INSERT INTO arc_summaries") for sql in own.statements)
+        written = sum(sql.startswith("INSERT INTO arc_segments") for sql in own.statements)
         began = own.statements.count("BEGIN IMMEDIATE")
     own.database.dispose()
     rival.close()
@@ -101,8 +101,8 @@ def test_working_off_an_import_reads_each_segment_a_few_times(imported: str) -> 
     with ContextEngine.open(database, settings=ArcSettings(recall={"enabled": False})) as engine:
         engine.session(KEY.session_id).summarize()
     database.dispose()
-    written = sum(sql.startswith("INSERT INTO arc_summaries") for sql in statements)
-    read_whole = sum("FROM arc_summaries" in sql and "covered = 0" in sql for sql in statements)
+    written = sum(sql.startswith("INSERT INTO arc_segments") for sql in statements)
+    read_whole = sum("FROM arc_segments" in sql and "covered = 0" in sql for sql in statements)
     assert written > 16
     assert read_whole <= 4
 

@@ -133,7 +133,7 @@ def test_a_conversation_that_is_one_turn(opened: Any) -> None:
 # Stores that fail
 
 
-@pytest.mark.parametrize("table", ["arc_summaries", "arc_facts"])
+@pytest.mark.parametrize("table", ["arc_segments", "arc_facts"])
 def test_summaries_that_cannot_be_read(table: str, tmp_path: Path, opened: Any) -> None:
     """A turn goes on with what there is; saving goes on; the receipt and a count say that something is wrong."""
     counts = CountingObserver()

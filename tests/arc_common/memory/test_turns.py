@@ -144,7 +144,7 @@ def test_a_summary_longer_than_its_limit(open_session: Callable[..., Session], t
     left_out = window.receipt.rest["summary beyond its limit"]
     first = session.messages().index(next(message for message in session.messages() if message in window.messages))
     written = rows(
-        f"sqlite:///{tmp_path / 'arc.db'}", "SELECT * FROM arc_summaries WHERE end_seq <= :first", first=first
+        f"sqlite:///{tmp_path / 'arc.db'}", "SELECT * FROM arc_segments WHERE end_seq <= :first", first=first
     )
     assert left_out.count == len(written) - len(narrative.items) > 0
     assert left_out.tokens > 0

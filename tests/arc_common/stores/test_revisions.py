@@ -95,8 +95,8 @@ def test_two_roles_under_one_id_are_refused(sql_store: SqlStore) -> None:
 REVISED = """UPDATE arc_messages SET body = '{"content":"theirs"}', revision = 2 WHERE message_id = 'm2'"""
 REMOVED = "DELETE FROM arc_messages WHERE message_id = 'm2'"
 QUOTED = """INSERT INTO arc_facts
-    SELECT conversation, branch, 'f9', caller_id, key, folded, value, category, importance, '["m2"]', 9, made_by,
-        valid_from, NULL, NULL, created_at FROM arc_facts WHERE fact_id = 'f1'"""
+    SELECT conversation, branch, 12, 0, caller_id, 9, 'f9', sha256('f9'), 0, NULL, folded_key, category, status,
+        importance, trust, '["m2"]', valid_from, valid_until, made_by, body FROM arc_facts WHERE fact_id = 'f1'"""
 
 
 @pytest.mark.parametrize(

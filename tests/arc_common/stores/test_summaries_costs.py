@@ -106,7 +106,7 @@ def test_a_commit_and_an_early_edit_are_one_sync_each(tmp_path: Path) -> None:
 READING = [
     "session", "messages_behind", "cover", "parts", "unfinished", "outlines", "facts_that_hold", "facts_of_keys",
     "fact_ids", "facts_of_ids", "segments",
-    "facts_of_keys_without", "overlapping", "marks", "leaves_over", "leaves_citing",
+    "facts_of_keys_without", "overlapping", "known_facts", "leaves_over", "leaves_citing",
 ]  # fmt: skip
 SORTED_IN_MEMORY = {"facts_of_ids", "facts_of_keys", "facts_of_keys_without", "leaves_citing", "leaves_over"}
 

@@ -21,7 +21,7 @@ def rows_with(url: str, wanted: str) -> list[str]:
     engine = create_engine(url)
     with engine.connect() as connection:
         tables = [name for name in inspect(engine).get_table_names() if name.startswith("arc_")]
-        assert {"arc_views", "arc_messages", "arc_summaries", "arc_facts"} <= set(tables)
+        assert {"arc_views", "arc_messages", "arc_segments", "arc_facts"} <= set(tables)
         found = [
             name
             for name in tables
@@ -95,7 +95,7 @@ def test_nothing_of_what_was_removed_is_left_or_comes_back(
         assert summaries.commit(KEY, Commit(a_leaf(1, 16, level=level, narrative=SECRET)), lease=None, epoch=epoch)
     view = a_view(1, 16, narrative=SECRET, facts=(SECRET,), instructions=(SECRET,))
     assert summaries.adopt(KEY, view, epoch=epoch)
-    assert rows_with(database, SECRET) == ["arc_facts", "arc_messages", "arc_summaries", "arc_views"]
+    assert rows_with(database, SECRET) == ["arc_facts", "arc_messages", "arc_segments", "arc_views"]
     with worker(database, "late") as late:
         late.ask("acquire")
         change(sql_store)
