@@ -82,11 +82,10 @@ class SummaryEdits:
             (self._sql.view, place),
         )
         leaves = sorted({row[0] for row in (*over, *citing)})
-        higher: list[Row] = []
-        read_from: list[Row] = []
-        if leaves:
-            these = {**place, "leaves": many(leaves)}
-            higher, read_from = transaction.run((self._sql.higher_over, these), (self._sql.fact_ids_inside, these))
+        higher, read_from = transaction.run(
+            (self._sql.higher_over, {**place, "leaves": many([*leaves, *changed.places])}),
+            (self._sql.fact_ids_inside, {**place, "leaves": many(leaves)}),
+        )
         spans = tuple((level, start, end) for level, start, end in higher)
         view = view_from_text(stored_view[0][0]) if stored_view else None
         return Touched(tuple(changed.places), tuple(leaves), spans, tuple(row[0] for row in read_from), view)
@@ -100,7 +99,7 @@ class SummaryEdits:
             found: What rests on them, with nothing written in between.
         """
         calls: list[Call] = []
-        if found.leaves:
+        if found.leaves or found.higher:
             these = {**place, "leaves": self._database.many(found.leaves)}
             for level, start, end in found.higher:
                 within = {"level_below": level - 1, "from_seq": start, "to_seq": end}

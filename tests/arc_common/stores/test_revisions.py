@@ -71,6 +71,14 @@ def test_only_what_was_made_from_the_revised_message_is_undone(
     assert state.view.stale
 
 
+def test_a_block_without_its_leaves_is_undone_too(sql_store: SqlStore) -> None:
+    """A worker whose leaves were refused may still have stored the block over them."""
+    sql_store.append(SHARED, [counted(f"m{n}", str(n)) for n in range(1, 9)])
+    commit(sql_store, a_leaf(1, 8, level=1))
+    sql_store.append(SHARED, [counted("m6", "other")])
+    assert stretches(sql_store) == []
+
+
 def test_many_messages_are_revised_at_once(sql_store: SqlStore) -> None:
     """Each by the text that came last for it."""
     summarised(sql_store)
