@@ -26,6 +26,9 @@ _DEPTH = 100  # deep enough for JSON that means something; written and read even
 _INT_BITS = 2_000  # far below the limit of int-to-text conversion, which a process may lower to 640 digits
 _STORABLE = "a value that can be stored: JSON values, bytes, tuples, sets, dates, Decimal, UUID"
 
+# `json.dumps` makes an encoder for each call with other than its usual options.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
 Extension: TypeAlias = tuple[str, Callable[[Any], Any], Callable[[Any], Any]]
 """A further kind of value: its tag, a function that turns it into storable values (or `None` when the value isn't
 of this kind), and the function back."""
@@ -42,7 +45,7 @@ def dumps(value: Any, *, field: str, extensions: tuple[Extension, ...] = ()) -> 
         InvalidInputError: It holds something that has no reversible form; the message names the path to it.
     """
     plain = _encode(value, field, 0, extensions)
-    return json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return _ENCODER.encode(plain)
 
 
 def loads(text: str, *, extensions: tuple[Extension, ...] = ()) -> Any:

@@ -84,19 +84,21 @@ class SqlAppend:
         self._look_up = look_up_for(database.dialect)
 
     def __call__(
-        self, key: SessionKey, messages: Sequence[CountedMessage], *, max_messages: int | None
+        self,
+        key: SessionKey,
+        messages: Sequence[CountedMessage],
+        rows: Mapping[int, dict[str, Any]],
+        *,
+        max_messages: int | None,
     ) -> list[StoredMessage]:
-        """See `ConversationStore.append`."""
+        """See `ConversationStore.append`; `rows` are those of `checked_counts`."""
         now = to_microseconds(self._clock())
         ids = dict.fromkeys(counted.message.id for counted in messages)
         wanted = {**scope(key), "message_ids": self._database.many(list(ids))}
         if self._database.dialect == "postgresql" and max_messages is None:
-            results = self._without_lock(key, messages, wanted, now)
+            results = self._without_lock(key, messages, rows, wanted, now)
             if results is not None:
                 return results
-        written = {
-            id(counted.message): message_row(counted) for counted in reversed(messages)
-        }  # made before the lock is taken
         with self._database.transaction() as transaction:
             look = self._lock(transaction, key, wanted, now)
             plan = plan_append(messages, existing=look.existing, next_seq=look.next_seq)
@@ -104,12 +106,17 @@ class SqlAppend:
                 undo = self._undo(transaction, key, look, plan)
                 if look.next_seq == 1:
                     undo += self._make_room(transaction, key)
-                writes = self._writes(plan, scope(key), now, look.message_count, max_messages, written=written)
+                writes = self._writes(plan, scope(key), now, look.message_count, max_messages, written=rows)
                 transaction.commit(*writes, *undo)
         return plan.results
 
     def _without_lock(
-        self, key: SessionKey, messages: Sequence[CountedMessage], wanted: Mapping[str, Any], now: int
+        self,
+        key: SessionKey,
+        messages: Sequence[CountedMessage],
+        rows: Mapping[int, dict[str, Any]],
+        wanted: Mapping[str, Any],
+        now: int,
     ) -> list[StoredMessage] | None:
         """Look, then store new messages by one statement that gives them their places; `None` if it can't be so."""
         look = look_from_rows(self._database.read((self._look_up, wanted)))
@@ -121,7 +128,10 @@ class SqlAppend:
             return None
         if not plan.inserted:
             return plan.results
-        given = [{**message_row(stored), "place": stored.seq, "revision": stored.revision} for stored in plan.inserted]
+        given = [
+            {**(rows.get(id(stored.message)) or message_row(stored)), "place": stored.seq, "revision": stored.revision}
+            for stored in plan.inserted
+        ]
         statement = self._sql.append_new if look else self._sql.append_first
         assert statement is not None  # noqa: S101 - PostgreSQL has both
         parameters = {**_new_session(key, now), **_change(plan, given), "now": now, "rows": json.dumps(given)}
@@ -232,7 +242,7 @@ class SqlStore:
     - Messages get their place inside the transaction, from a counter in the session's locked row: writers in any
       number of processes lose, duplicate and reorder nothing.
     - An append is one transaction: one fsync, and on PostgreSQL two round trips (one if all messages are known as they
-      are; more only when another writer comes in between).
+      are; more for revisions, and when another writer comes in between).
     - What is removed goes with the memories that rest on it alone, in one transaction.
     - A read is one statement that reads as many rows as it returns; the tail by tokens reads at most twice as many.
     - Tables are made at first use, under a lock (unless `auto_migrate` is off).
@@ -308,11 +318,11 @@ class SqlStore:
     ) -> list[StoredMessage]:
         """See `ConversationStore.append`."""
         checked_limit("max_messages", max_messages, least=1)
-        checked_counts(messages)
+        rows = checked_counts(messages)
         if not messages:
             self._check_owner(key)
             return []
-        return self._append(key, messages, max_messages=max_messages)
+        return self._append(key, messages, rows, max_messages=max_messages)
 
     def tail(
         self,

@@ -3,6 +3,7 @@
 import base64
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import Any
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import Message, Role, check_identifier
@@ -87,14 +88,15 @@ def checked_scope(caller_id: str, user_id: str | None, limit: int) -> None:
     checked_limit("limit", limit, least=1)
 
 
-def checked_counts(messages: Sequence[CountedMessage]) -> None:
-    """Refuse messages that a row can't hold.
+def checked_counts(messages: Sequence[CountedMessage]) -> dict[int, dict[str, Any]]:
+    """The messages' rows apart from their places, by the `id()` of each message.
 
     Raises:
         InvalidInputError: One has no id or no time, its count is no count, something in it can't be stored, or two of
             different roles have one id: as revisions of one message the later would take the earlier one's place.
     """
     roles: dict[str, Role] = {}
+    rows: dict[int, dict[str, Any]] = {}
     for counted in messages:
         if not isinstance(counted, CountedMessage) or not isinstance(counted.message, Message):
             raise InvalidInputError("messages", counted, "a CountedMessage")
@@ -109,7 +111,8 @@ def checked_counts(messages: Sequence[CountedMessage]) -> None:
         if roles.setdefault(message.id, message.role) is not message.role:
             one, other = roles[message.id].value, message.role.value
             raise InvalidInputError("message.id", message.id, f"an id of its own: {one} and {other} message share it")
-        message_row(counted)
+        rows.setdefault(id(message), message_row(counted))
+    return rows
 
 
 def page_token(created_at: datetime, key: bytes) -> str:
