@@ -5,6 +5,7 @@ from secrets import randbits
 from typing import Any
 
 from arc_common.protocols import SessionKey
+from arc_common.protocols.search_index import Scope
 from arc_common.serialization import dumps, loads
 
 MAIN_BRANCH = 0
@@ -20,6 +21,11 @@ def row_key(*parts: str) -> bytes:
 def conversation_key(key: SessionKey) -> bytes:
     """The key of a conversation's rows."""
     return row_key(key.caller_id, key.session_id)
+
+
+def scope_key(scope: Scope, kind: str) -> bytes:
+    """The key of what a scope holds of a kind."""
+    return row_key(scope.caller_id, scope.user_id or "", scope.session_id or "", kind)
 
 
 def new_incarnation() -> int:

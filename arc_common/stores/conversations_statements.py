@@ -1,7 +1,7 @@
 """Every SQL statement of the conversation store, built with SQLAlchemy Core and compiled once per database. Pure.
 
-All of them take named parameters and filter by `caller_id`. The session is found inside each statement, so that a
-read is one round trip.
+All of them take named parameters and filter by `caller_id`. Those that read check whose the conversation is inside the
+statement, so that a read is one round trip.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -10,8 +10,7 @@ from arc_common.memories import Memory, MemoryStatus, MemoryType
 from arc_common.protocols import SessionKey
 from arc_common.protocols.memories import Forgotten, IndexChange, MemoryChange, MemoryUpdates, memory_entry
 from arc_common.protocols.search_index import IndexStore, Scope
-from arc_common.serialization import dumps
-from arc_common.stores.codec import MAIN_BRANCH
+from arc_common.stores.codec import MAIN_BRANCH, conversation_key
 from arc_common.stores.connection import Database
 from arc_common.stores.connection import scope as session_scope
 from arc_common.stores.conversations_statements import to_microseconds
@@ -21,6 +20,7 @@ from arc_common.stores.memories_statements import (
     checked_memory_ids,
     heir,
     loss,
+    memory_body,
     memory_from_row,
     memory_row,
     memory_scope,
@@ -87,17 +87,17 @@ class SqlMemories:
         self, scope: Scope, change: MemoryChange, *, version: int, index: IndexChange | None = None
     ) -> int | None:
         """See `MemoryStore.commit`."""
-        metadata = checked_change(change)
+        bodies = checked_change(change)
         checked_place("version", version)
         first = to_microseconds(self._clock())
         with self._indexing(scope, index) as entries, self._database.transaction() as transaction:
-            ((row_id, current),), *known = transaction.run(
+            ((current,),), *known = transaction.run(
                 (self._sql.open_scope, {**memory_scope(scope), "first": first}), *(entries.reading if entries else ())
             )
             if current != (version + 1 if version else first):
                 return None
-            place = {"scope": row_id, "caller_id": scope.caller_id}
-            calls = self._writes(place, current, list(zip(change.put, metadata, strict=True)))
+            place = memory_scope(scope)
+            calls = self._writes(place, current, list(zip(change.put, bodies, strict=True)))
             if change.removed:
                 calls += self._removals(place, change.removed)
             transaction.commit(*calls, *(entries.writing(known) if entries else ()))
@@ -154,8 +154,7 @@ class SqlMemories:
             counts = transaction.run(
                 *((self._sql.of_scope, {"scope": row[0], "caller_id": scope.caller_id}) for row in rows)
             )
-            these = {"scopes": self._database.many([row[0] for row in rows]), "caller_id": scope.caller_id}
-            transaction.commit(*((statement, these) for statement in self._sql.erase))
+            transaction.commit(*((statement, memory_scope(scope)) for statement in self._sql.erase))
         return sum(map(len, counts))
 
     def resting_on(self, key: SessionKey, message_ids: Sequence[str] | None = None) -> list[tuple[Scope, str]]:
@@ -164,8 +163,8 @@ class SqlMemories:
         found: list[tuple[Scope, str]] = []
         with self._database.reading() as transaction:
             (scopes,) = transaction.run((self._sql.within_reach, _reach(key)))
-            for row_id, session_id, user_id in scopes:
-                (rows,) = transaction.run(self._concerned(key, row_id, ids, is_own=bool(session_id)))
+            for scope_id, session_id, user_id in scopes:
+                (rows,) = transaction.run(self._concerned(key, scope_id, ids, is_own=bool(session_id)))
                 lost = loss(map(memory_from_row, rows), key, ids, is_own=bool(session_id))
                 place = Scope(key.caller_id, user_id or None, session_id or None)
                 found += [(place, memory_id) for memory_id in lost.removed]
@@ -187,8 +186,8 @@ class SqlMemories:
         renewed: list[tuple[Scope, str]] = []
         calls: list[Call] = []
         (scopes,) = transaction.run((self._sql.lock_within_reach, _reach(key)))
-        for row_id, session_id, user_id in scopes:
-            gone, anew, more = self._forget_in(transaction, key, row_id, ids, is_own=bool(session_id))
+        for scope_id, session_id, user_id in scopes:
+            gone, anew, more = self._forget_in(transaction, key, scope_id, ids, is_own=bool(session_id))
             place = Scope(key.caller_id, user_id or None, session_id or None)
             removed += [(place, memory_id) for memory_id in gone]
             renewed += [(place, memory.id) for memory in anew]
@@ -231,11 +230,11 @@ class SqlMemories:
         return done
 
     def _forget_in(
-        self, transaction: Transaction, key: SessionKey, row_id: int, ids: Sequence[str] | None, *, is_own: bool
+        self, transaction: Transaction, key: SessionKey, scope_id: bytes, ids: Sequence[str] | None, *, is_own: bool
     ) -> tuple[list[str], list[Memory], list[Call]]:
         """What goes in one scope, what is new to the index, and the calls that make it so."""
-        place = {"scope": row_id, "caller_id": key.caller_id}
-        (rows,) = transaction.run(self._concerned(key, row_id, ids, is_own=is_own))
+        place = {"scope": scope_id, "caller_id": key.caller_id}
+        (rows,) = transaction.run(self._concerned(key, scope_id, ids, is_own=is_own))
         lost = loss(map(memory_from_row, rows), key, ids, is_own=is_own)
         if not lost.removed and not lost.changed:
             return [], [], []
@@ -251,27 +250,24 @@ class SqlMemories:
         for memory in heirs:
             changed[memory.id] = replace(changed.get(memory.id, memory), superseded_by=memory.superseded_by)
         anew = lost.reworded | {memory.id for memory in heirs}
-        stored = [
-            (memory, dumps(dict(memory.metadata), field="memory.metadata") if memory.metadata else None)
-            for memory in changed.values()
-        ]
+        stored = [(memory, memory_body(memory)) for memory in changed.values()]
         calls = self._writes(place, version, stored)
         if gone:
             calls += self._removals(place, gone)
         return gone, [memory for memory in changed.values() if memory.id in anew and memory.holds], calls
 
-    def _concerned(self, key: SessionKey, row_id: int, ids: Sequence[str] | None, *, is_own: bool) -> Call:
+    def _concerned(self, key: SessionKey, scope_id: bytes, ids: Sequence[str] | None, *, is_own: bool) -> Call:
         """Reads the memories of a scope that may lose something with the session, or with some of its messages."""
-        place = {"scope": row_id, "caller_id": key.caller_id}
+        place = {"scope": scope_id, "caller_id": key.caller_id}
         if is_own and ids is None:
             return self._sql.of_scope, place
-        return self._sql.of_session, {**place, "session_id": key.session_id}
+        return self._sql.of_session, {**place, "conversation": conversation_key(key)}
 
-    def _writes(self, place: dict[str, Any], version: int, stored: Sequence[tuple[Memory, str | None]]) -> list[Call]:
+    def _writes(self, place: dict[str, Any], version: int, stored: Sequence[tuple[Memory, str]]) -> list[Call]:
         if not stored:
             return []
-        rows = [{**memory_row(memory, metadata), **place, "version": version} for memory, metadata in stored]
-        sources = [{**row, **place} for memory, _ in stored for row in source_rows(memory)]
+        rows = [{**memory_row(memory, body), **place, "version": version} for memory, body in stored]
+        sources = [{**row, **place} for memory, _ in stored for row in source_rows(memory, place["caller_id"])]
         ids = self._database.many([memory.id for memory, _ in stored])
         calls: list[Call] = [(self._sql.write, rows), (self._sql.drop_sources, {**place, "ids": ids})]
         return [*calls, (self._sql.write_source, sources)] if sources else calls

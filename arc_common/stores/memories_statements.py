@@ -1,10 +1,9 @@
 """The SQL statements for long-term memories, compiled once per database. Pure.
 
-All of them take named parameters and filter by `caller_id`. Those that read find the scope themselves; those that write
-take `scope`, the row that is locked.
+All of them take named parameters and filter by `caller_id`. Those that write run under the lock
+of the scope's row.
 """
 
-import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -22,7 +21,7 @@ from sqlalchemy import (
     delete,
     exists,
     func,
-    insert,
+    literal_column,
     or_,
     select,
     update,
@@ -35,16 +34,20 @@ from arc_common.messages import check_identifier
 from arc_common.protocols import SessionKey
 from arc_common.protocols.memories import MemoryChange
 from arc_common.protocols.search_index import Scope
-from arc_common.serialization import dumps, loads
+from arc_common.stores.codec import MAIN_BRANCH, from_body, row_key, scope_key, to_body
 from arc_common.stores.conversations_statements import (
     Statement,
     compiler_for,
     from_microseconds,
     in_session,
+    inside,
     one_of,
     to_microseconds,
 )
-from arc_common.stores.schema import branches, conversations, memories, memory_scopes, memory_sources
+from arc_common.stores.schema import branches, conversations, messages, record_sources, records, scopes
+
+MEMORY = "memory"
+"""The kind of scopes and records that memories are."""
 
 NEWEST_SESSIONS = 64
 """So many sessions of a scope are looked at for messages that nobody has read."""
@@ -102,8 +105,8 @@ def heir(superseded_by: str | None, removed: Mapping[str, str | None]) -> str | 
     return None if superseded_by in seen else superseded_by
 
 
-def checked_change(change: MemoryChange) -> list[str | None]:
-    """The metadata of the memories that are put, as text, if all of the change can be stored.
+def checked_change(change: MemoryChange) -> list[str]:
+    """The bodies of the memories that are put, if all of the change can be stored.
 
     Raises:
         InvalidInputError: It can't, or two memories have one id, or one is put and removed.
@@ -114,7 +117,7 @@ def checked_change(change: MemoryChange) -> list[str | None]:
     twice = {memory_id for memory_id in ids if ids.count(memory_id) > 1} if len(set(ids)) < len(ids) else set()
     if both := twice | (set(ids) & set(change.removed)):
         raise InvalidInputError("memory.id", min(both), "an id that occurs once in a change")
-    return [dumps(dict(memory.metadata), field="memory.metadata") if memory.metadata else None for memory in change.put]
+    return list(map(memory_body, change.put))
 
 
 def checked_memory_ids(ids: Sequence[str]) -> list[str]:
@@ -128,17 +131,32 @@ def checked_memory_ids(ids: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(check_identifier("ids", memory_id) for memory_id in ids))
 
 
-def memory_scope(scope: Scope) -> dict[str, str]:
+def memory_scope(scope: Scope) -> dict[str, Any]:
     """The parameters that name a scope."""
-    return {"caller_id": scope.caller_id, "session_id": scope.session_id or "", "user_id": scope.user_id or ""}
+    return {
+        "scope": scope_key(scope, MEMORY),
+        "kind": MEMORY,
+        "caller_id": scope.caller_id,
+        "session_id": scope.session_id or "",
+        "user_id": scope.user_id or "",
+    }
 
 
-def memory_row(memory: Memory, metadata: str | None) -> dict[str, Any]:
+def memory_body(memory: Memory) -> str:
+    """What no statement reads of a memory."""
+    body: dict[str, Any] = {"text": memory.text, "sources": _sources_of(memory)}
+    if memory.metadata:
+        body["metadata"] = dict(memory.metadata)
+    return to_body(body, field="memory")
+
+
+def memory_row(memory: Memory, body: str) -> dict[str, Any]:
     """The columns of a memory, apart from its place and version."""
     accessed = memory.last_accessed_at
     return {
-        "memory_id": memory.id,
-        "text": memory.text,
+        "record_id": memory.id,
+        "revision": 1,
+        "kind": MEMORY,
         "type": memory.type.value,
         "importance": memory.importance,
         "status": memory.status.value,
@@ -146,24 +164,32 @@ def memory_row(memory: Memory, metadata: str | None) -> dict[str, Any]:
         "created_at": to_microseconds(memory.created_at),
         "valid_from": to_microseconds(memory.valid_from),
         "last_accessed_at": None if accessed is None else to_microseconds(accessed),
-        "sources": json.dumps(_sources_of(memory), ensure_ascii=False, separators=(",", ":")),
-        "metadata": metadata,
+        "body": body,
     }
 
 
-def source_rows(memory: Memory) -> list[dict[str, str]]:
-    """The sessions that a memory comes from, apart from its place."""
-    sessions = dict.fromkeys(session_id for session_id, _ in memory.sources)
-    return [{"memory_id": memory.id, "session_id": session_id} for session_id in sessions]
+def source_rows(memory: Memory, caller_id: str) -> list[dict[str, Any]]:
+    """The messages that a memory comes from, apart from its scope."""
+    return [
+        {
+            "record_id": memory.id,
+            "revision": 1,
+            "conversation": row_key(caller_id, session_id),
+            "branch": MAIN_BRANCH,
+            "message_id": message_id,
+        }
+        for session_id, message_id in dict.fromkeys(memory.sources)
+    ]
 
 
 def memory_from_row(row: Sequence[Any]) -> Memory:
     """Read a row of `MEMORY_COLUMNS`."""
-    memory_id, text, created, valid, kind, importance, status, superseded_by, accessed, sources, metadata = row
-    named, wordings = _sources_from(json.loads(sources))
+    memory_id, body, created, valid, kind, importance, status, superseded_by, accessed = row
+    said = from_body(body)
+    named, wordings = _sources_from(said["sources"])
     return Memory(
         id=memory_id,
-        text=text,
+        text=said["text"],
         created_at=from_microseconds(created),
         valid_from=from_microseconds(valid),
         type=MemoryType(kind),
@@ -172,7 +198,7 @@ def memory_from_row(row: Sequence[Any]) -> Memory:
         sources=named,
         superseded_by=superseded_by,
         last_accessed_at=None if accessed is None else from_microseconds(accessed),
-        metadata=loads(metadata) if metadata else {},
+        metadata=said.get("metadata", {}),
         wordings=wordings,
     )
 
@@ -180,8 +206,10 @@ def memory_from_row(row: Sequence[Any]) -> Memory:
 def _sources_of(memory: Memory) -> Sequence[Any]:
     """Pairs of ids; of a memory that was said in several ways, objects with the words of each."""
     if not memory.wordings:
-        return memory.sources
-    return [{"text": one.text, "said_by": one.said_by, "sources": one.sources} for one in memory.wordings]
+        return list(map(list, memory.sources))
+    return [
+        {"text": one.text, "said_by": one.said_by, "sources": list(map(list, one.sources))} for one in memory.wordings
+    ]
 
 
 def _sources_from(stored: Sequence[Any]) -> tuple[tuple[MemorySource, ...], tuple[Wording, ...]]:
@@ -197,10 +225,10 @@ def _pairs(stored: Sequence[Any]) -> tuple[MemorySource, ...]:
 
 def outline_from_row(row: Sequence[Any]) -> MemoryOutline:
     """Read a row of `OUTLINE_COLUMNS`."""
-    memory_id, text, importance, status, superseded_by, valid, accessed = row
+    memory_id, body, importance, status, superseded_by, valid, accessed = row
     return MemoryOutline(
         memory_id,
-        text,
+        from_body(body)["text"],
         importance,
         MemoryStatus(status),
         superseded_by,
@@ -210,15 +238,20 @@ def outline_from_row(row: Sequence[Any]) -> MemoryOutline:
 
 
 MEMORY_COLUMNS = (
-    "memory_id", "text", "created_at", "valid_from", "type", "importance", "status", "superseded_by",
-    "last_accessed_at", "sources", "metadata",
+    "record_id", "body", "created_at", "valid_from", "type", "importance", "status", "superseded_by",
+    "last_accessed_at",
 )  # fmt: skip
 """The columns that `memory_from_row` reads, in its order."""
 
 OUTLINE_COLUMNS = (
-    "memory_id", "text", "importance", "status", "superseded_by", "valid_from", "last_accessed_at",
+    "record_id", "body", "importance", "status", "superseded_by", "valid_from", "last_accessed_at",
 )  # fmt: skip
 """The columns that `outline_from_row` reads, in its order."""
+
+_WRITTEN = (
+    "scope", "record_id", "revision", "caller_id", "kind", "type", "status", "superseded_by", "importance", "version",
+    "valid_from", "created_at", "last_accessed_at", "body",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,15 +294,10 @@ def memory_statements_for(dialect_name: str) -> MemoryStatements:
     """The statements for `sqlite` or `postgresql` (through psycopg)."""
     compiled = compiler_for(dialect_name)
     every = {**_reading(dialect_name), **_changing(dialect_name), **_forgetting(dialect_name), **_marking()}
+    these = select(scopes.c.scope).where(*_within())
     erase = (
-        delete(table).where(
-            table.c.caller_id == bindparam("caller_id"), one_of(column, "scopes", BigInteger, dialect_name)
-        )
-        for table, column in (
-            (memory_sources, memory_sources.c.scope),
-            (memories, memories.c.scope),
-            (memory_scopes, memory_scopes.c.id),
-        )
+        delete(table).where(table.c.caller_id == bindparam("caller_id"), table.c.scope.in_(these))
+        for table in (record_sources, records, scopes)
     )
     return MemoryStatements(
         **{name: compiled(statement) for name, statement in every.items()}, erase=tuple(map(compiled, erase))
@@ -280,102 +308,92 @@ def _reading(dialect_name: str) -> Mapping[str, Executable]:
     status, kind = (bindparam(name, type_=Text) for name in ("status", "type"))
     superseded = bindparam("superseded", type_=BigInteger)
     return {
-        "version": select(memory_scopes.c.version, memory_scopes.c.purged).where(*_same_scope()),
+        "version": select(scopes.c.version, scopes.c.purged).where(*_same_scope()),
         "outlines": _of_scope(*OUTLINE_COLUMNS).where(
             or_(
-                memories.c.version > bindparam("after", type_=BigInteger),
-                memory_scopes.c.purged > bindparam("after", type_=BigInteger),
+                records.c.version > bindparam("after", type_=BigInteger),
+                scopes.c.purged > bindparam("after", type_=BigInteger),
             )
         ),
-        "get": _of_scope(*MEMORY_COLUMNS).where(one_of(memories.c.memory_id, "ids", Text, dialect_name)),
+        "get": _of_scope(*MEMORY_COLUMNS).where(one_of(records.c.record_id, "ids", Text, dialect_name)),
         "newest": _of_scope(*MEMORY_COLUMNS)
         .where(
-            or_(status == "", memories.c.status == status),
-            or_(kind == "", memories.c.type == kind),
-            or_(superseded == 1, memories.c.superseded_by.is_(None)),
+            or_(status == "", records.c.status == status),
+            or_(kind == "", records.c.type == kind),
+            or_(superseded == 1, records.c.superseded_by.is_(None)),
         )
-        .order_by(memories.c.valid_from.desc(), memories.c.memory_id)
+        .order_by(records.c.valid_from.desc(), records.c.record_id)
         .limit(bindparam("row_limit", type_=BigInteger)),
         "count": select(func.count())
-        .select_from(memory_scopes)
-        .join(memories, _belongs())
-        .where(*_same_scope(), memories.c.status == "ACTIVE", memories.c.superseded_by.is_(None)),
+        .select_from(scopes)
+        .join(records, _belongs())
+        .where(*_same_scope(), records.c.status == "ACTIVE", records.c.superseded_by.is_(None)),
         "within_reach": _within_reach(),
     }
 
 
 def _changing(dialect_name: str) -> Mapping[str, Executable]:
-    these = (memories.c.scope == bindparam("scope"), memories.c.caller_id == bindparam("caller_id"))
-    named = one_of(memories.c.memory_id, "ids", Text, dialect_name)
-    key = ("caller_id", "session_id", "user_id")
+    these = (records.c.scope == bindparam("scope"), records.c.caller_id == bindparam("caller_id"))
+    named = one_of(records.c.record_id, "ids", Text, dialect_name)
+    key = ("scope", "caller_id", "session_id", "user_id", "kind")
     upsert = sqlite.insert if dialect_name == "sqlite" else postgresql.insert
-    new = upsert(memory_scopes).values(
+    new = upsert(scopes).values(
         {**{name: bindparam(name) for name in key}, "version": bindparam("first"), "purged": bindparam("first")}
     )
-    row = upsert(memories).values({column.name: bindparam(column.name) for column in memories.columns})
+    row = upsert(records).values({name: bindparam(name) for name in _WRITTEN})
     at = bindparam("at", type_=BigInteger)
-    before = func.coalesce(memories.c.last_accessed_at, at)
-    empty = ~exists(select(memories.c.memory_id).where(memories.c.scope == memory_scopes.c.id))
-    this = (memory_scopes.c.id == bindparam("scope"), memory_scopes.c.caller_id == bindparam("caller_id"))
+    before = func.coalesce(records.c.last_accessed_at, at)
+    empty = ~exists(select(records.c.record_id).where(records.c.scope == scopes.c.scope))
+    this = (scopes.c.scope == bindparam("scope"), scopes.c.caller_id == bindparam("caller_id"))
     return {
         "open_scope": new.on_conflict_do_update(
-            index_elements=[memory_scopes.c[name] for name in key], set_={"version": memory_scopes.c.version + 1}
-        ).returning(memory_scopes.c.id, memory_scopes.c.version),
-        "lock_scope": update(memory_scopes)
-        .where(*this)
-        .values(version=memory_scopes.c.version + 1)
-        .returning(memory_scopes.c.version),
+            index_elements=[scopes.c.scope], set_={"version": scopes.c.version + 1}
+        ).returning(scopes.c.version),
+        "lock_scope": update(scopes).where(*this).values(version=scopes.c.version + 1).returning(scopes.c.version),
         "write": row.on_conflict_do_update(
-            index_elements=[memories.c.scope, memories.c.memory_id],
-            set_={
-                column.name: row.excluded[column.name]
-                for column in memories.columns
-                if column.name not in ("scope", "memory_id", "caller_id")
-            },
+            index_elements=[records.c.scope, records.c.record_id, records.c.revision],
+            set_={name: row.excluded[name] for name in _WRITTEN if name not in ("scope", "record_id", "caller_id")},
         ),
-        "remove": delete(memories).where(*these, named).returning(memories.c.memory_id),
-        "drop_sources": delete(memory_sources).where(
-            memory_sources.c.scope == bindparam("scope"),
-            memory_sources.c.caller_id == bindparam("caller_id"),
-            one_of(memory_sources.c.memory_id, "ids", Text, dialect_name),
+        "remove": delete(records).where(*these, named).returning(records.c.record_id),
+        "drop_sources": delete(record_sources).where(
+            record_sources.c.scope == bindparam("scope"),
+            record_sources.c.caller_id == bindparam("caller_id"),
+            one_of(record_sources.c.record_id, "ids", Text, dialect_name),
         ),
-        "write_source": insert(memory_sources).values(
-            {column.name: bindparam(column.name) for column in memory_sources.columns}
-        ),
-        "purge": update(memory_scopes).where(*this).values(purged=memory_scopes.c.version),
-        "drop_empty": delete(memory_scopes).where(*this, empty),
-        "touch": update(memories)
+        "write_source": upsert(record_sources)
+        .values(
+            **{name: bindparam(name) for name in ("scope", "record_id", "revision", "conversation", "branch")},
+            caller_id=bindparam("caller_id"),
+            seq=func.coalesce(_place_of_message(), literal_column("0")),
+        )
+        .on_conflict_do_nothing(),
+        "purge": update(scopes).where(*this).values(purged=scopes.c.version),
+        "drop_empty": delete(scopes).where(*this, empty),
+        "touch": update(records)
         .where(
             named,
-            memories.c.caller_id == bindparam("caller_id"),
-            memories.c.scope.in_(select(memory_scopes.c.id).where(*_same_scope())),
+            records.c.caller_id == bindparam("caller_id"),
+            records.c.scope.in_(select(scopes.c.scope).where(*_same_scope())),
         )
         .values(last_accessed_at=case((before > at, before), else_=at))
-        .returning(memories.c.memory_id),
+        .returning(records.c.record_id),
     }
 
 
 def _forgetting(dialect_name: str) -> Mapping[str, Executable]:
-    columns = [memories.c[name] for name in MEMORY_COLUMNS]
-    these = (memories.c.scope == bindparam("scope"), memories.c.caller_id == bindparam("caller_id"))
-    concerned = select(memory_sources.c.memory_id).where(
-        memory_sources.c.scope == bindparam("scope"),
-        memory_sources.c.caller_id == bindparam("caller_id"),
-        memory_sources.c.session_id == bindparam("session_id"),
-    )
-    within = (
-        or_(bindparam(name, type_=Text) == "", memory_scopes.c[name] == bindparam(name, type_=Text))
-        for name in ("session_id", "user_id")
+    columns = [records.c[name] for name in MEMORY_COLUMNS]
+    these = (records.c.scope == bindparam("scope"), records.c.caller_id == bindparam("caller_id"))
+    concerned = select(record_sources.c.record_id).where(
+        record_sources.c.scope == bindparam("scope"),
+        record_sources.c.caller_id == bindparam("caller_id"),
+        record_sources.c.conversation == bindparam("conversation"),
     )
     return {
         "lock_within_reach": _within_reach().with_for_update(),
-        "lock_within": select(memory_scopes.c.id)
-        .where(memory_scopes.c.caller_id == bindparam("caller_id"), *within)
-        .order_by(memory_scopes.c.id)
-        .with_for_update(),
-        "of_session": select(*columns).where(*these, memories.c.memory_id.in_(concerned)),
+        "lock_within": select(scopes.c.scope).where(*_within()).order_by(scopes.c.scope).with_for_update(),
+        "of_session": select(*columns).where(*these, records.c.record_id.in_(concerned)),
         "of_scope": select(*columns).where(*these),
-        "superseded_by": select(*columns).where(*these, one_of(memories.c.superseded_by, "ids", Text, dialect_name)),
+        "superseded_by": select(*columns).where(*these, one_of(records.c.superseded_by, "ids", Text, dialect_name)),
     }
 
 
@@ -410,33 +428,51 @@ def _unread(*of_user: ColumnElement[bool]) -> Select[Any]:
     )
 
 
+def _within() -> tuple[ColumnElement[bool], ...]:
+    """The scopes of memories that lie within the one named."""
+    return (
+        scopes.c.caller_id == bindparam("caller_id"),
+        scopes.c.kind == MEMORY,
+        *(
+            or_(bindparam(name, type_=Text) == "", scopes.c[name] == bindparam(name, type_=Text))
+            for name in ("session_id", "user_id")
+        ),
+    )
+
+
 def _within_reach() -> Select[Any]:
     """The scopes whose memories may come from a session: its own, its user's and its caller's."""
     return (
-        select(memory_scopes.c.id, memory_scopes.c.session_id, memory_scopes.c.user_id)
+        select(scopes.c.scope, scopes.c.session_id, scopes.c.user_id)
         .where(
-            memory_scopes.c.caller_id == bindparam("caller_id"),
+            scopes.c.caller_id == bindparam("caller_id"),
+            scopes.c.kind == MEMORY,
             *(
-                or_(memory_scopes.c[name] == "", memory_scopes.c[name] == bindparam(name, type_=Text))
+                or_(scopes.c[name] == "", scopes.c[name] == bindparam(name, type_=Text))
                 for name in ("session_id", "user_id")
             ),
         )
-        .order_by(memory_scopes.c.id)
+        .order_by(scopes.c.scope)
+    )
+
+
+def _place_of_message() -> Any:
+    return (
+        select(messages.c.seq)
+        .where(*inside(messages), messages.c.message_id == bindparam("message_id", type_=Text))
+        .scalar_subquery()
     )
 
 
 def _of_scope(*names: str) -> Select[Any]:
     return (
-        select(*(memories.c[name] for name in names))
-        .select_from(memory_scopes)
-        .join(memories, _belongs())
-        .where(*_same_scope())
+        select(*(records.c[name] for name in names)).select_from(scopes).join(records, _belongs()).where(*_same_scope())
     )
 
 
 def _belongs() -> ColumnElement[bool]:
-    return and_(memories.c.scope == memory_scopes.c.id, memories.c.caller_id == memory_scopes.c.caller_id)
+    return and_(records.c.scope == scopes.c.scope, records.c.caller_id == scopes.c.caller_id)
 
 
 def _same_scope() -> tuple[ColumnElement[bool], ...]:
-    return tuple(memory_scopes.c[name] == bindparam(name) for name in ("caller_id", "session_id", "user_id"))
+    return scopes.c.scope == bindparam("scope"), scopes.c.caller_id == bindparam("caller_id")

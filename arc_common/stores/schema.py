@@ -296,6 +296,19 @@ views = Table(
     PrimaryKeyConstraint("conversation", "branch", "at_seq", name="arc_views_pk"),
 )
 
+receipts = Table(
+    "arc_receipts",
+    metadata,
+    Column("conversation", _Key, nullable=False),
+    Column("branch", BigInteger, nullable=False),
+    Column("at_seq", BigInteger, nullable=False),
+    Column("run_id", _Identifier, nullable=False),
+    Column("caller_id", _Identifier, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("body", Text, nullable=False),
+    PrimaryKeyConstraint("conversation", "branch", "at_seq", "run_id", name="arc_receipts_pk"),
+)
+
 # Databases use a partial index only for statements that repeat its condition to the letter.
 IS_UNCOVERED = text("arc_segments.covered = 0")
 """No higher segment stands for it."""
@@ -373,51 +386,63 @@ Index(
 )
 Index("arc_facts_by_leaf", facts.c.conversation, facts.c.branch, facts.c.leaf_start)
 
-_MemoryId = _Identifier.with_variant(String(MAX_ID_LENGTH, collation="C"), "postgresql")  # the order of code points
+_RecordId = _Identifier.with_variant(String(MAX_ID_LENGTH, collation="C"), "postgresql")  # the order of code points
 
-memory_scopes = Table(
-    "arc_memory_scopes",
+scopes = Table(
+    "arc_scopes",
     metadata,
-    Column("id", _RowId, primary_key=True, autoincrement=True),
+    Column("scope", _Key, primary_key=True),
     Column("caller_id", _Identifier, nullable=False),
     Column("session_id", _Identifier, nullable=False),  # "" for none, as in the index: NULLs are never equal
     Column("user_id", _Identifier, nullable=False),
+    Column("kind", String(16), nullable=False),
     Column("version", BigInteger, nullable=False),
     Column("purged", BigInteger, nullable=False),  # the version at which something was removed for the last time
-    UniqueConstraint("caller_id", "session_id", "user_id", name="arc_memory_scopes_key"),
-    Index("arc_memory_scopes_by_user", "caller_id", "user_id"),
-    sqlite_autoincrement=True,
+    Index("arc_scopes_by_user", "caller_id", "user_id"),
 )
 
-memories = Table(
-    "arc_memories",
+records = Table(
+    "arc_records",
     metadata,
-    Column("scope", _RowId, ForeignKey(memory_scopes.c.id, ondelete="CASCADE"), nullable=False),
-    Column("memory_id", _MemoryId, nullable=False),
+    Column("scope", _Key, nullable=False),
+    Column("record_id", _RecordId, nullable=False),
+    Column("revision", Integer, nullable=False),
     Column("caller_id", _Identifier, nullable=False),
-    Column("version", BigInteger, nullable=False),
-    Column("text", Text, nullable=False),
+    Column("kind", String(16), nullable=False),
     Column("type", String(16), nullable=False),
-    Column("importance", Double, nullable=False),
     Column("status", String(16), nullable=False),
-    Column("superseded_by", _MemoryId),
-    Column("created_at", BigInteger, nullable=False),
+    Column("superseded_by", _RecordId),
+    Column("importance", Double, nullable=False),
+    Column("trust", String(16)),
+    Column("source", _Identifier),
+    Column("name", _Identifier),
+    Column("version", BigInteger, nullable=False),
+    Column("reviewer", _Identifier),
     Column("valid_from", BigInteger, nullable=False),
+    Column("valid_until", BigInteger),
+    Column("created_at", BigInteger, nullable=False),
     Column("last_accessed_at", BigInteger),
-    Column("sources", Text, nullable=False),
-    Column("metadata", Text),
-    PrimaryKeyConstraint("scope", "memory_id", name="arc_memories_pk"),
+    Column("expires_at", BigInteger),
+    Column("body", Text, nullable=False),
+    PrimaryKeyConstraint("scope", "record_id", "revision", name="arc_records_pk"),
 )
-Index("arc_memories_changed", memories.c.scope, memories.c.version)
-Index("arc_memories_superseded", memories.c.scope, memories.c.superseded_by, **_partial("superseded_by IS NOT NULL"))
+Index("arc_records_changed", records.c.scope, records.c.version)
+Index("arc_records_named", records.c.scope, records.c.name, **_partial("name IS NOT NULL"))
+Index("arc_records_superseded", records.c.scope, records.c.superseded_by, **_partial("superseded_by IS NOT NULL"))
 
-memory_sources = Table(
-    "arc_memory_sources",  # which memories a session's end concerns; the messages are named beside the memory
+record_sources = Table(
+    "arc_record_sources",
     metadata,
-    Column("scope", _RowId, ForeignKey(memory_scopes.c.id, ondelete="CASCADE"), nullable=False),
-    Column("memory_id", _MemoryId, nullable=False),
+    Column("scope", _Key, nullable=False),
+    Column("record_id", _RecordId, nullable=False),
+    Column("revision", Integer, nullable=False),
+    Column("conversation", _Key, nullable=False),
+    Column("branch", BigInteger, nullable=False),
+    Column("seq", BigInteger, nullable=False),  # 0 for a message that is not stored
     Column("caller_id", _Identifier, nullable=False),
-    Column("session_id", _Identifier, nullable=False),
-    PrimaryKeyConstraint("scope", "memory_id", "session_id", name="arc_memory_sources_pk"),
+    Column("live", SmallInteger, nullable=False, server_default="1"),
+    PrimaryKeyConstraint(
+        "scope", "record_id", "revision", "conversation", "branch", "seq", name="arc_record_sources_pk"
+    ),
 )
-Index("arc_memory_sources_by_session", memory_sources.c.scope, memory_sources.c.session_id)
+Index("arc_record_sources_by_message", *(record_sources.c[name] for name in ("conversation", "branch", "seq")))

@@ -63,7 +63,7 @@ class SummaryEdits:
 
         Args:
             transaction: The edit's own.
-            place: The session's row.
+            place: The session's parameters.
             changed: The messages.
             summarized: Up to where there may be segments.
         """
@@ -94,7 +94,7 @@ class SummaryEdits:
         """The calls that undo what rests on changed messages, if all of that has been found.
 
         Args:
-            place: The session's row.
+            place: The session's parameters.
             changed: The messages.
             found: What rests on them, with nothing written in between.
         """

@@ -1,7 +1,7 @@
 """Every SQL statement of the summary store, built with SQLAlchemy Core and compiled once per database. Pure.
 
-All of them take named parameters and filter by `caller_id`. Those that read find the session themselves; those that
-write take `row_id`, the session whose row is locked.
+All of them take named parameters and filter by `caller_id`. Those that read check whose the conversation is; those that
+write run under its lock.
 """
 
 import hashlib
@@ -526,8 +526,8 @@ _LEAF = bindparam("leaf", type_=BigInteger)
 _FACT_WRITTEN = tuple(column.name for column in facts.columns if column.name not in ("trust", "valid_until"))
 
 
-def _later() -> Any:
-    """The rows of a fact's slot behind it."""
+def _later() -> tuple[Select[Any], Any]:
+    """The rows of a fact's slot behind it, and their table."""
     later = facts.alias("later")
     return select(later.c.slot).where(
         later.c.conversation == facts.c.conversation,

@@ -20,7 +20,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 ODD = [
     "a' OR '1'='1",
-    'a"; DROP TABLE arc_memories; --',
+    'a"; DROP TABLE arc_records; --',
     "a%_\\",
     "한국어",
     "🎉👩‍👩‍👧",

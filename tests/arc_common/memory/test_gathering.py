@@ -256,7 +256,7 @@ def watched(opened, url):
 
         def before(sql):
             state.before(sql)
-            if "arc_memories" in sql:
+            if "arc_records" in sql:
                 state.statements.append(sql)
                 if state.broken:
                     raise sqlite3.OperationalError("disk I/O error")
@@ -313,7 +313,7 @@ def test_closing_while_a_model_is_at_work(opened, url):
     model.may_answer.set()
     assert model.answered.wait(LONG)
     time.sleep(0.05)
-    assert rows(url, "SELECT * FROM arc_memories") == []
+    assert rows(url, "SELECT * FROM arc_records") == []
 
 
 @pytest.mark.parametrize(

@@ -100,13 +100,13 @@ def test_statements(tmp_path: Path) -> None:
     driver.set_trace_callback(None)
     assert [statement for statement in sent if not statement.startswith("--")] == [
         "BEGIN IMMEDIATE",
-        "INSERT INTO arc_memory_scopes",
+        "INSERT INTO arc_scopes",
         "INSERT INTO arc_index_scopes",
         "SELECT arc_index_entries.entry_id, arc_index_entries.id,",
         "SELECT seq FROM",
-        "INSERT INTO arc_memories",
-        "DELETE FROM arc_memory_sources",
-        "INSERT INTO arc_memory_sources",
+        "INSERT INTO arc_records",
+        "DELETE FROM arc_record_sources",
+        "INSERT INTO arc_record_sources",
         "INSERT INTO arc_index_entries",
         "INSERT INTO arc_index_texts",
         "INSERT INTO arc_index_values",

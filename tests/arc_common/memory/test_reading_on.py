@@ -198,7 +198,7 @@ def test_what_a_store_refused_is_read_again(opened, url):
     """At the session's next use."""
     engine = opened()
     assert texts(engine) == []
-    with unwritable(url, "arc_memories"):
+    with unwritable(url, "arc_records"):
         say(engine, "I love hiking in the mountains.", "Great!")
         settle(engine)
         assert texts(engine) == []
