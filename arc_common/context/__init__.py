@@ -1,4 +1,4 @@
-"""Puts a request together within its budget, and shows what the model sees, what it costs and what was left out."""
+"""Builds requests within their budgets and displays them: the messages, their token costs and the omissions."""
 
 from arc_common.context.allocation import HistoryRoom, history_room
 from arc_common.context.builder import build_context_window

@@ -1,4 +1,4 @@
-"""Sharing out the budget: what a request has cost so far, what still wants a share, and what is left. Pure."""
+"""Allocates the budget: tracks the tokens a request has used, those its open sections want, and the rest. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.message_tokens import REQUEST_OVERHEAD
 
 _FRAMING = 16
-"""Tokens around an item in its block, at most, as far as that is foreseen."""
+"""The most tokens expected around an item in its block."""
 _BLOCK = 48
-"""Tokens around a block of items: its heading and its fence, at most."""
+"""The most tokens expected around a block of items, for its heading and fence."""
 
 T = TypeVar("T")
 
 
 class Sharing:
-    """A request while its sections are filled, one after the other."""
+    """Tracks a request's budget while its sections are filled one after the other."""
 
     def __init__(
         self, draft: Draft, *, budget: TokenBudget, schemas: int, wanted: Mapping[str, int], costs: Costs
@@ -34,26 +34,26 @@ class Sharing:
         self.left = budget.input_tokens - REQUEST_OVERHEAD - schemas - self._carried
 
     def wanted(self, name: str) -> int:
-        """What a section that is still to be filled could use, as far as it may."""
+        """Return the tokens an open section could use, up to its limit."""
         return min(self._wanted.get(name, 0), self._budget.max_tokens(name))
 
     def room(self, name: str) -> int:
-        """What a section gets."""
+        """Return the tokens allotted to a section."""
         return self._budget.allot(self._wanted, self.left)[name]
 
     def close(self, name: str, *, tokens: int, limit: int, items: Sequence[Item] = ()) -> None:
-        """Record a section's tokens and items; it takes nothing more."""
+        """Record a section's tokens and items, and allot it no more."""
         listed = items if isinstance(items, MessageItems) else with_parts_of(tokens, items)
         self.sections[name] = Section(name, tokens, limit, listed)
         self._wanted.pop(name, None)
         self.left -= tokens
 
     def added(self, filled: Draft) -> int:
-        """What a fuller draft adds to the one that is there."""
+        """Return the tokens a fuller draft adds to the current one."""
         return filled.tokens(self._costs) - self._carried
 
     def fill(self, filled: Draft) -> int:
-        """Take over a fuller draft; what it adds."""
+        """Adopt a fuller draft and return the tokens it adds."""
         added = self.added(filled)
         self.draft = filled
         self._carried += added
@@ -62,7 +62,7 @@ class Sharing:
     def filled(
         self, items: Sequence[T], fill: Callable[[tuple[T, ...]], Draft], *, size: Callable[[T], int], room: int
     ) -> Draft:
-        """The draft with the items that fit, best first."""
+        """Return the draft with the items that fit, chosen best first."""
         chosen: list[T] = []
         estimated = 0
         for item in items:
@@ -75,7 +75,7 @@ class Sharing:
             added = self.added(filled)
             if added <= room:
                 return filled
-            while chosen and added > room:  # counting is dear: take away what is surely too much before the next one
+            while chosen and added > room:  # counting is slow: drop the sure excess before the next count
                 added -= 2 * size(chosen.pop()) + _FRAMING
         return self.draft
 
@@ -88,7 +88,7 @@ def wishes(
     running: Sequence[Exchange],
     costs: Costs,
 ) -> dict[str, int]:
-    """The tokens that each section could use, about."""
+    """Estimate the tokens that each section could use."""
     blocks = (layers.memories, layers.artifacts, (*layers.recalled, *layers.messages))
     recalled = sum(costs.corrected(line.tokens) + 1 for lines in blocks for line in lines)
     recalled += costs.text(layers.idle_note) + _BLOCK * sum(map(bool, (layers.idle_note, *blocks)))
@@ -107,12 +107,12 @@ def wishes(
 
 @dataclass(frozen=True, slots=True)
 class HistoryRoom:
-    """The tokens that there are for verbatim messages.
+    """The tokens available for verbatim messages.
 
     Args:
-        budget: What the request may cost.
-        left: What its fixed parts and its documents leave, for messages and all that is remembered besides.
-        costs: What texts cost.
+        budget: The request's token budget.
+        left: The tokens left by the fixed parts and the documents, for messages, facts, summary and recalled items.
+        costs: Counts the tokens of texts.
         threshold: The share of the room (above 1: the request's tokens) beyond which finished summaries are adopted.
     """
 
@@ -123,13 +123,13 @@ class HistoryRoom:
 
     @property
     def least(self) -> int:
-        """When every other part takes what it may."""
+        """The tokens for messages when every other section reaches its limit."""
         return max(self.left - self._reserved, 0)
 
     def more_beside(self, view: View | None) -> int:
-        """Those that this view's facts and summary leave unused of what they may take, while it holds.
+        """Return the tokens that a current view's facts and summary leave unused; 0 for a stale view.
 
-        What comes back for a question keeps all that it may take.
+        Recalled items keep their full limit.
         """
         if view is not None and view.stale:
             return 0
@@ -140,7 +140,7 @@ class HistoryRoom:
         return max(self._reserved - used, 0)
 
     def soft(self, room: int) -> int:
-        """Return the tokens of a room for messages above which finished summaries are adopted."""
+        """Return the tokens of messages in `room` above which finished summaries are adopted."""
         used = self.budget.input_tokens - room
         return max(int(self.threshold * room if self.threshold <= 1 else self.threshold - used), 0)
 
@@ -151,11 +151,11 @@ class HistoryRoom:
 
 
 def history_room(request: Request, costs: Costs) -> HistoryRoom:
-    """The tokens that there are for verbatim messages.
+    """Return the tokens available for verbatim messages.
 
     Args:
-        request: What the caller brings.
-        costs: What it costs.
+        request: The caller's request.
+        costs: Counts the tokens of its parts.
     """
     budget = request.budget
     draft = Draft(request, request.query, (request.system_prompt,) if request.system_prompt else ())

@@ -1,4 +1,4 @@
-"""The allocator at work: each section of a request is filled within its share, and the receipt says how."""
+"""Builds the context window: fills each section of a request within its share, and writes the receipt."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -29,7 +29,7 @@ NOT_ADOPTED = "fact that is not adopted"
 NOT_NARRATED = "summary beyond its limit"
 
 _KINDS = 4
-"""What comes back shares its room: memories, artifacts and facts may take a quarter each, messages the rest."""
+"""Recalled items share one section: memories, artifacts and facts get up to a quarter each, messages the rest."""
 
 
 def build_context_window(
@@ -43,31 +43,31 @@ def build_context_window(
     passed_over: Sequence[Omission] = (),
     stored: bool = False,
 ) -> ContextWindow:
-    """Put a request together within its budget.
+    """Build a request within its budget.
 
-    The system prompt, the user message and the schemas come first. The budget's sections share the rest, by
-    `min_tokens`, `max_tokens` and priority (`TokenBudget.allot`), and lend what they don't use. With the default
-    priorities turns leave first, whole ones from the oldest on; then documents (best first; one that doesn't fit is
-    passed over for the next), then older messages of the current turn. The history's system messages stand in the one
-    system message.
+    The system prompt, the user message and the schemas are reserved first. The budget's sections share the remaining
+    tokens by `min_tokens`, `max_tokens` and priority (`TokenBudget.allot`), and lend their unused tokens. With the
+    default priorities the oldest whole turns are dropped first, then documents (best first; a document that doesn't fit
+    is skipped for the next), then older messages of the current turn. The history's system messages are merged into the
+    one system message.
 
-    Without a query in the request, the history's newest user message is the current one: it is there whole, what
-    changes from turn to turn stands behind its text, and what follows it is the running turn.
+    Without a query in the request, the history's newest user message is the current one: it is shown whole, recalled
+    items and documents follow its text, and the messages after it are the running turn.
 
     Args:
-        request: What the caller brings.
+        request: The caller's request.
         history: The conversation's newest messages, oldest first.
-        costs: What messages cost.
-        layers: What is remembered besides.
-        unread: The messages before `history` that were not even loaded and that no summary stands for.
-        notes: What went wrong so far, for the receipt.
-        passed_over: Documents that were found and are not among the request's.
-        stored: Whether the history was loaded and not given: then the oldest of its system messages leave, with a
-            note, where there is no room for them. Given ones at its start are as fixed as the system prompt.
+        costs: Counts the tokens of messages.
+        layers: Facts, summary and recalled items.
+        unread: The messages before `history` that were neither loaded nor summarised.
+        notes: Problems so far, for the receipt.
+        passed_over: Retrieved documents that are not in the request, for the receipt.
+        stored: Whether the history was loaded from the store. Its oldest system messages are then dropped, with a
+            note, if they don't fit. System messages at the start of a given history are as fixed as the system prompt.
 
     Raises:
         BudgetExceededError: The system prompt and the current user message alone don't fit.
-        InvalidInputError: There is no user message, neither in the request nor in the history.
+        InvalidInputError: Neither the request nor the history has a user message.
     """
     builder = _Builder(request, history, costs=costs, layers=layers, notes=notes, stored=stored)
     builder.remember()
@@ -79,7 +79,7 @@ def build_context_window(
 
 
 class _Builder:
-    """A request while it is put together: what is in it, what it has cost, and what still wants a share."""
+    """Builds one request: holds its parts, their tokens and the omissions so far."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class _Builder:
         return turn.before, turn.user, turn.running
 
     def _opened(self, history: Sequence[Message], user: Message, layers: Layers, *, stored: bool) -> Draft:
-        """The draft with what is fixed; instructions that are only remembered leave, the oldest first, to fit."""
+        """Return the draft with the fixed parts, dropping the oldest remembered instructions until it fits."""
         request, costs = self._request, self._costs
         remarks = [message.text for message in history if message.role is Role.SYSTEM]
         first = next((i for i, message in enumerate(history) if message.role is not Role.SYSTEM), len(history))
@@ -132,11 +132,11 @@ class _Builder:
                 parts = ["system prompt"] if any(fixed) else []
                 parts += ["user message", *(["tool and response schemas"] if self._schemas else [])]
                 raise BudgetExceededError(" and ".join(parts), needed=needed, available=limit)
-            del optional[0]  # the newest instructions hold longest
+            del optional[0]  # the newest instructions are kept longest
             self._notes.append("a stored system message was left out: no room for it")
 
     def remember(self) -> None:
-        """Adopted facts and summary, each within its share and both within half of the room: facts outlast the rest."""
+        """Fill in adopted facts and summary, within their shares and half of the room; drop facts last."""
         costs, layers = self._costs, self._layers
         room_facts, room_narrative = self._sharing.room("facts"), self._sharing.room("summary")
         lent = min(self._sharing.room("recalled"), self._request.budget.lent_to_facts())
@@ -198,7 +198,7 @@ class _Builder:
         self._sharing.close("recalled", tokens=spent, limit=room, items=items)
 
     def _recall(self, lines: Sequence[RecalledLine], kind: RecalledKind, room: int) -> int:
-        """Show the best of these lines that fit, and return what they cost."""
+        """Show the best lines that fit, and return their tokens."""
         if not lines:
             return 0
         filled = self._sharing.filled(
@@ -210,7 +210,7 @@ class _Builder:
         return self._sharing.fill(filled)
 
     def run(self) -> None:
-        """The running turn behind the user's message: all of it, or its newest steps."""
+        """Fill in the running turn after the user's message: whole, or its newest steps."""
         room = self._sharing.room("current_turn")
         fitted = fit_exchanges(self._running, room, count=self._costs.message, shorten=self._shorten)
         self._running_messages = fitted.shown
@@ -220,7 +220,7 @@ class _Builder:
             self._sharing.close("current_turn", tokens=fitted.tokens, limit=room, items=self._items(fitted.shown))
 
     def show(self) -> None:
-        """Documents, best first."""
+        """Fill in documents, best first."""
         room = self._sharing.room("documents")
         documents = self._request.documents
         filled = self._sharing.filled(
@@ -240,7 +240,7 @@ class _Builder:
         ]
 
     def converse(self) -> None:
-        """The conversation so far: the newest turns that fit."""
+        """Fill in the newest turns of the history that fit."""
         room = self._sharing.room("history")
         self._compress(room)
         shown = 0 if self._request.query else 1 + len(self._running_messages)
@@ -260,7 +260,7 @@ class _Builder:
         self._sharing.close("history", tokens=tokens, limit=room, items=self._items(selection.kept))
 
     def _compress(self, room: int) -> None:
-        """Before turns leave at the limit: what the chosen strategy makes of a history that comes near it."""
+        """Apply the compression strategy to a history above its threshold, before turns are dropped at the limit."""
         strategy, request = self._request.compression, self._request
         used = request.budget.input_tokens - self._sharing.left
         most = min(max(request.threshold - used, 0), room)
@@ -272,7 +272,7 @@ class _Builder:
         self._note_changed(made.changed)
 
     def window(self, unread: LeftOut, passed_over: Sequence[Omission]) -> ContextWindow:
-        """All of it together."""
+        """Return the messages with their sections and receipt."""
         request, draft, costs = self._request, self._sharing.draft, self._costs
         limit = request.budget.input_tokens
         system, query = draft.system, draft.query
@@ -324,7 +324,7 @@ class _Builder:
         return MessageItems(messages, list(map(self._costs.message, messages)))
 
     def _not_shown(self) -> LeftOut:
-        """The facts that are neither adopted nor recalled."""
+        """Return the count and tokens of the facts that are neither adopted nor recalled."""
         shown = {fact.id for fact in self._sharing.draft.recalled}.union(self._layers.fact_ids)
         missed = [fact.tokens for fact in self._layers.recalled if fact.id not in shown]
         others = self._layers.not_recalled
@@ -343,7 +343,7 @@ class _Builder:
 
 
 _ORDER = ("system", "tools", "facts", "summary", "history", "user_message", "recalled", "documents", "current_turn")
-"""The order of the sections in the request, as far as there is one."""
+"""The order of the sections in the receipt."""
 
 
 def _document(document: Document | ScoredDocument, costs: Costs) -> Item:

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 class ContextWindow:
     """The messages of a request, ready for a model, and their receipt.
 
-    - `total_tokens`, framing, tools and response schema included, is at most the budget's `input_tokens`. Those leave
-      out the tokens kept free because the counter estimates (`receipt.error_reserve`).
+    - `total_tokens`, including framing, tools and response schema, is at most the budget's `input_tokens`, which
+      excludes the tokens kept free because the counter estimates (`receipt.error_reserve`).
     - The system prompt and the current user message are complete.
-    - At most one system message leads, then the user speaks first; each tool call stands before all of its results.
+    - At most one system message leads, followed by a user message; each tool call precedes all of its results.
     """
 
     messages: tuple[Message, ...]
@@ -26,20 +26,20 @@ class ContextWindow:
     receipt: Receipt
 
     def __repr__(self) -> str:
-        """One line: the tokens of how many, the messages, and what each section takes."""
+        """Return one line: the tokens used and available, the number of messages, and the tokens of each section."""
         sections = ", ".join(f"{section.name} {section.tokens:,}" for section in self.sections if section.tokens)
         used = f"{self.total_tokens:,} of {self.receipt.input_tokens:,} tokens"
         count = len(self.messages)
         return f"<ContextWindow {used}, {count} message{'' if count == 1 else 's'}: {sections or 'nothing'}>"
 
     def _repr_html_(self) -> str:
-        """How notebooks show it: the budget by section, what is in each, and what was left out."""
-        from arc_common.context.display_html import render_html  # noqa: PLC0415 - only where it is looked at
+        """Return HTML for notebooks: the budget by section, each section's items, and the omissions."""
+        from arc_common.context.display_html import render_html  # noqa: PLC0415 - imported only for display
 
         return render_html(self)
 
     def __rich__(self) -> "RenderableType":
-        """How rich shows it on a terminal: `rich.print(window)`."""
+        """Return the rich renderable for a terminal: `rich.print(window)`."""
         from arc_common.context.display_terminal import render_terminal  # noqa: PLC0415 - rich takes a while to import
 
         return render_terminal(self)

@@ -1,4 +1,4 @@
-"""What the views of a context window show alike: names, shares, and texts that are safe and short enough to show."""
+"""Helpers shared by the displays of a context window: names, shares, and texts made safe and short."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ TITLES = {
     "documents": "documents",
     "current_turn": "current turn",
 }
-"""What the sections are called where people read them."""
+"""The sections' display names."""
 
 _BEST_FIRST = frozenset({"documents", "recalled", "tools"})
 _SPOKEN = ("history", "user_message", "current_turn")
@@ -37,17 +37,17 @@ _INVISIBLE: dict[int, str | int] = {
 
 
 def visible(text: str) -> str:
-    """The text with nothing in it that acts instead of being shown."""
+    """Replace control characters, so that every character of the text is displayed rather than interpreted."""
     return text.replace("\r\n", "\n").translate(_INVISIBLE)
 
 
 def excerpt(text: str, most: int) -> str:
-    """The text's beginning, of at most so many characters, made `visible`."""
+    """Return the first `most` characters of the text, made `visible`."""
     return visible(text if len(text) <= most else f"{text[: most - 1].rstrip()}…")
 
 
 def even_share(lengths: Sequence[int], total: int) -> int:
-    """The largest limit that, put on each of these lengths, keeps them within a total: short ones leave theirs."""
+    """Return the largest limit per length that keeps the sum within `total`; short lengths leave room to others."""
     left = total
     for place, length in enumerate(sorted(lengths)):
         share = left // (len(lengths) - place)
@@ -58,27 +58,27 @@ def even_share(lengths: Sequence[int], total: int) -> int:
 
 
 def title(section: Section) -> str:
-    """What a section is called."""
+    """Return a section's display name."""
     return TITLES.get(section.name) or excerpt(section.name, _NAME_CHARACTERS)
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things: `1 item`, `1,200 items`."""
+    """Return a number with its noun: `1 item`, `1,200 items`."""
     return f"{number:,} {noun if number == 1 else f'{noun}s'}"
 
 
 def shown_sections(window: ContextWindow) -> list[Section]:
-    """The sections that hold anything."""
+    """Return the sections that are not empty."""
     return [section for section in window.sections if section.tokens or section.items]
 
 
 def best_first(section: Section) -> bool:
-    """Whether the first of a section's items matters most; otherwise time runs on in it, and the last does."""
+    """Return whether a section's items are ordered best first; the others are ordered by time, newest last."""
     return section.name in _BEST_FIRST
 
 
 def shown_items(section: Section, most: int) -> tuple[tuple[Item, ...], int]:
-    """At most so many of a section's items, those that matter most, and how many others it has."""
+    """Return a section's `most` most important items, and the number of its other items."""
     items = section.items
     others = max(len(items) - most, 0)
     return tuple(items[:most] if best_first(section) else items[others:]), others
@@ -96,14 +96,14 @@ def free_tokens(window: ContextWindow) -> int:
 
 
 def share_used(window: ContextWindow) -> str:
-    """How much of its budget the request takes, in per cent: 100 only when nothing is left, 0 only for nothing."""
+    """Return the share of the budget used, in per cent: 100 only for a full budget, 0 only for an empty request."""
     limit = window.receipt.input_tokens
     percent = 100 * window.total_tokens // limit if limit else 0
     return f"{percent}%" if percent or not window.total_tokens else "under 1%"
 
 
 def left_out(window: ContextWindow) -> tuple[int, int]:
-    """How many things are not shown, or not whole, and their tokens."""
+    """Return the number of omitted or shortened items, and their tokens."""
     receipt = window.receipt
     count = len(receipt.nearest) + sum(left.count for left in receipt.rest.values())
     tokens = sum(omission.tokens for omission in receipt.nearest) + sum(left.tokens for left in receipt.rest.values())
@@ -111,20 +111,20 @@ def left_out(window: ContextWindow) -> tuple[int, int]:
 
 
 def rest(window: ContextWindow, *, named: int) -> Mapping[str, LeftOut]:
-    """What was left out besides the first so many, summed up by reason."""
+    """Summarise the omissions after the first `named`, by reason."""
     omissions = window.receipt.nearest[named:]
     return receipt_of((), omissions, rest=window.receipt.rest, nearest=0).rest
 
 
 def messages_by_item(window: ContextWindow) -> Mapping[int, Message]:
-    """The messages that items stand for, by `id(item)`; empty for a window that was not built by arc."""
+    """Map `id(item)` to the message each item represents; empty for a window that arc did not build."""
     items = [item for name in _SPOKEN for section in window.sections if section.name == name for item in section.items]
     messages = [message for message in window.messages if message.role is not Role.SYSTEM]
     return dict(zip(map(id, items), messages, strict=True)) if len(items) == len(messages) else {}
 
 
 def about(item: Item | Omission, message: Message | None = None) -> str:
-    """What names it and what it was judged by, in a few words; of a message who says it."""
+    """Return an item's kind (a message's role), name, id and scores as one short line."""
     kind = item.kind if message is None else message.role.value
     name = message.name if message else None
     scores = [f"{part} {score:.3g}" for part, score in list(item.score_parts.items())[:_SCORES]]
@@ -132,7 +132,7 @@ def about(item: Item | Omission, message: Message | None = None) -> str:
 
 
 def said(item: Item, message: Message | None = None) -> str:
-    """All that a model gets of it in words: an item's text, and of a message its calls and other parts too."""
+    """Return an item's text as a model reads it; for a message, also its tool calls and non-text parts."""
     lines = [item.text] if item.text else []
     if message is not None:
         if not isinstance(message.content, str):

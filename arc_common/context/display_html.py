@@ -1,4 +1,4 @@
-"""A context window as HTML: for notebooks and for pages."""
+"""Renders a context window as HTML for notebooks and web pages."""
 
 from collections.abc import Mapping
 from html import escape
@@ -19,16 +19,16 @@ COLORS = {
     "documents": "#cb513d",
     "current_turn": "#7a8500",
 }
-"""A colour for each section, with a contrast of at least 3 to the light and to the dark ground (WCAG 2.2, 1.4.11)."""
+"""A colour per section, with a contrast of at least 3 on the light and dark backgrounds (WCAG 2.2, 1.4.11)."""
 
 _LIGHT = "--ink:#1f2328;--dim:#57606a;--line:#d5d9e0;--free:#e4e8ee;--paper:#ffffff;color-scheme:light"
 _DARK = "--ink:#e6e9ee;--dim:#9da7b5;--line:#3a414c;--free:#272d35;--paper:#15181d;color-scheme:dark"
 
 _LIGHT_PAGES = ('[data-jp-theme-light="true"]', '[data-theme="light"]', ".vscode-light", ".vscode-high-contrast-light")
 _DARK_PAGES = ('[data-jp-theme-light="false"]', '[data-theme="dark"]', ".vscode-dark", ".vscode-high-contrast")
-"""How JupyterLab, documentation themes and VS Code mark their scheme, which may be another than the system's.
+"""The selectors by which JupyterLab, documentation themes and VS Code mark a scheme other than the system's.
 
-VS Code gives `vscode-high-contrast` to its light variant too: hence the light rules stand last.
+VS Code gives `vscode-high-contrast` to its light variant too, so the light rules come last.
 """
 
 
@@ -89,7 +89,7 @@ _ENLARGED_BELOW = 0.5
 
 
 def render_html(window: ContextWindow) -> str:
-    """A page's part that shows the budget as a bar, each section to be unfolded, and what was left out with reasons."""
+    """Return an HTML fragment with the budget as a bar, expandable sections, and the omissions with their reasons."""
     receipt = window.receipt
     sections = display.shown_sections(window)
     limit = max(receipt.input_tokens, window.total_tokens, 1)

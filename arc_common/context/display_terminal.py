@@ -1,4 +1,4 @@
-"""A context window on a terminal, through rich."""
+"""Renders a context window on a terminal, through rich."""
 
 from collections.abc import Iterator, Mapping
 
@@ -25,7 +25,7 @@ _STYLES = {
     "documents": "red",
     "current_turn": "bright_magenta",
 }
-"""The terminal's own colours, so that they read on dark and on light ground."""
+"""The terminal's own colours, which are legible on dark and on light backgrounds."""
 
 _LETTERS = {
     "system": "s",
@@ -38,7 +38,7 @@ _LETTERS = {
     "documents": "d",
     "current_turn": "a",
 }
-"""What tells sections apart where there is no colour."""
+"""The letters that identify sections on terminals without colour."""
 
 _WIDEST_BAR = 100
 _PREVIEWED = 3
@@ -50,12 +50,12 @@ _NOTE_CHARACTERS = 1_000
 
 
 def render_terminal(window: ContextWindow, *, full: bool = False) -> RenderableType:
-    """The budget as a bar, a line for each section with the first words of what is in it, and what was left out."""
+    """Render the budget as a bar, each section with the first words of its items, and the omissions."""
     return _View(window, full=full)
 
 
 class _View:
-    """A window as rich renders it, once the terminal is known."""
+    """Renders a window when rich passes the terminal's options."""
 
     def __init__(self, window: ContextWindow, *, full: bool) -> None:
         self._window = window
@@ -85,23 +85,23 @@ class _View:
 
 
 class _Glyphs:
-    """What bars and marks are drawn with."""
+    """The characters that draw bars and marks."""
 
     def __init__(self, *, coloured: bool, ascii: bool) -> None:  # noqa: A002 - the field's word
         self._block, self._mark, self.free = ("#", "#", ".") if ascii else ("█", "■", "░")
         self._coloured = coloured
 
     def block(self, section: Section) -> str:
-        """A piece of the bar."""
+        """Return the character that fills a section's part of the bar."""
         return self._block if self._coloured else _LETTERS.get(section.name, "?")
 
     def mark(self, section: Section) -> str:
-        """What stands before the section's name."""
+        """Return the mark before a section's name."""
         return self._mark if self._coloured else _LETTERS.get(section.name, "?")
 
 
 def _bar(window: ContextWindow, width: int, glyphs: _Glyphs) -> Iterator[Segment]:
-    """The sections' shares of the budget; each that costs anything has a column, as long as there are columns."""
+    """Draw the sections' shares; each section with tokens gets at least one column while columns remain."""
     whole = max(window.receipt.input_tokens, window.total_tokens, 1)
     drawn = spent = 0
     for section in window.sections:
@@ -130,7 +130,7 @@ def _headline(section: Section, glyphs: _Glyphs) -> Table:
 
 
 def _contents(section: Section, messages: Mapping[int, Message], *, full: bool) -> Iterator[RenderableType]:
-    """What is in a section: the first words of some of it, or all of it."""
+    """Render a section's items: the first words of some, or the whole text of all."""
     shown, others = display.shown_items(section, len(section.items) if full else _PREVIEWED)
     if others and not display.best_first(section):
         yield Text(f"  {others:,} more, then", "dim")

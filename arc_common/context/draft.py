@@ -1,4 +1,4 @@
-"""The messages around the history: which block stands in which message, and what they cost so far."""
+"""Renders the system message and the current user message, and places each block in one of them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -16,14 +16,14 @@ NOTHING = LeftOut(0, 0)
 
 
 class RecalledLine(NamedTuple):
-    """A fact, a memory, an artifact or a message for this question.
+    """A fact, memory, artifact or message recalled for the current question.
 
     Args:
-        id: Its identity.
-        line: How it is shown.
-        tokens: Those of the line as counted, without correction.
-        score_parts: Why it is here.
-        order: For messages: when they were said, in which session, and their place in it.
+        id: The item's id.
+        line: The rendered line.
+        tokens: The line's tokens, without correction.
+        score_parts: The scores by which the item was chosen.
+        order: For messages: the time, the session's id, and the position in the session.
     """
 
     id: str
@@ -35,24 +35,24 @@ class RecalledLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """What is remembered of a conversation besides the messages shown.
+    """The memory layers of a conversation: everything shown of it besides its verbatim messages.
 
     Args:
         facts: The adopted facts' lines.
-        fact_ids: Their ids.
+        fact_ids: The adopted facts' ids.
         narrative: The summary.
-        instructions: System messages that summaries stand for.
-        recalled: Facts for this question, best first; adopted ones too.
-        memories: Long-term memories for this question, best first.
-        artifacts: What tools brought, for this question, best first.
-        messages: Earlier messages for this question, best first.
-        importance: How much each of the adopted facts matters, from 0 to 1; none where that is not known.
+        instructions: System messages of the summarised part.
+        recalled: Facts recalled for the question, best first, including adopted ones.
+        memories: Long-term memories recalled for the question, best first.
+        artifacts: Tool snippets recalled for the question, best first.
+        messages: Earlier messages recalled for the question, best first.
+        importance: The adopted facts' importance, from 0 to 1; empty if unknown.
         not_recalled: The facts that are neither adopted nor recalled.
         not_narrated: The summary's parts that did not fit.
-        boundary: The place of the last message that all this stands for; 0 for none.
-        covered: How many messages those are.
-        turn: The place of the current user message, or where it will stand; 0 where that is not known.
-        idle_note: A word on how long ago the conversation was last active, if that is to be said.
+        boundary: The position (`seq`) of the last summarised message; 0 for none.
+        covered: The number of summarised messages.
+        turn: The position of the current user message, stored or not; 0 if unknown.
+        idle_note: A note on how long the conversation was idle; `""` for none.
     """
 
     facts: tuple[str, ...] = ()
@@ -73,16 +73,16 @@ class Layers:
 
     @property
     def narrative_lines(self) -> tuple[str, ...]:
-        """The summary's lines, the oldest time first."""
+        """The summary's lines, oldest period first."""
         return tuple(self.narrative.splitlines())
 
     @property
     def has_recollections(self) -> bool:
-        """Whether anything comes back for this question."""
+        """Return whether anything was recalled for the question."""
         return bool(self.memories or self.artifacts or self.recalled or self.messages)
 
     def recollecting(self, count: Callable[[RecalledLine], int], room: int) -> "Layers":
-        """With as much of what comes back as there is room for: memories, artifacts, facts, then messages."""
+        """Return the layers with the recalled items that fit: memories, artifacts, facts, then messages."""
         kept: list[tuple[RecalledLine, ...]] = []
         for lines in (self.memories, self.artifacts, self.recalled, self.messages):
             chosen = []
@@ -96,7 +96,7 @@ class Layers:
         return replace(self, memories=memories, artifacts=artifacts, recalled=recalled, messages=messages)
 
     def with_fewer_recollections(self) -> "Layers":
-        """Without a quarter of the messages, or where there are none, of the facts, artifacts or memories."""
+        """Drop a quarter of the messages or, if there are none, of the facts, artifacts or memories."""
         if self.messages:
             return replace(self, messages=_fewer(self.messages))
         if self.recalled:
@@ -106,7 +106,7 @@ class Layers:
         return replace(self, memories=_fewer(self.memories))
 
     def with_fewer_facts(self) -> "Layers":
-        """Without a quarter of the adopted facts, the least important; of equal ones the earlier leave."""
+        """Return the layers without the least important quarter of the adopted facts; the earlier go first at ties."""
         weights = dict(enumerate(self.importance))
         order = sorted(range(len(self.facts)), key=lambda place: (weights.get(place, 0.0), place))
         kept = sorted(order[max(len(order) // 4, 1) :])
@@ -130,7 +130,7 @@ RecalledKind = Literal["memories", "artifacts", "recalled", "said"]
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """The system message and the current user message, as far as they are filled."""
+    """The content of the system message and the current user message so far."""
 
     request: Request
     user: Message | None
@@ -146,7 +146,7 @@ class Draft:
 
     @property
     def system(self) -> Message | None:
-        """All system text as one message: providers merge, hoist, reject or silently drop any further one."""
+        """All system text as one message, because providers merge, hoist, reject or silently drop a second one."""
         texts = [text for text in self.instructions if text.strip()]
         if self._memory and (self.request.facts_role == "system" or self.user is None):
             texts.append(self._memory)
@@ -156,7 +156,7 @@ class Draft:
 
     @property
     def query(self) -> Message | None:
-        """The user's message; what changes from turn to turn stands behind its text, so that all before it stays."""
+        """The user's message; content that changes each turn follows its text, so that the prefix stays cached."""
         if self.user is None:
             return None
         blocks = [self._memory] if self._memory and self.request.facts_role == "user" else []
@@ -165,7 +165,7 @@ class Draft:
         return _appended(self.user, "\n\n".join(blocks)) if blocks else self.user
 
     def recalling(self, kind: RecalledKind, lines: tuple[RecalledLine, ...]) -> "Draft":
-        """The draft with these lines of a kind, in the place of those that it has."""
+        """Return the draft with its lines of this kind replaced."""
         return replace(
             self,
             memories=lines if kind == "memories" else self.memories,
@@ -175,12 +175,12 @@ class Draft:
         )
 
     def tokens(self, costs: Costs) -> int:
-        """What both messages cost."""
+        """Return the tokens of both messages."""
         return sum(costs.message(message) for message in (self.system, self.query) if message)
 
     @property
     def told(self) -> list[RecalledLine]:
-        """The recalled messages in the order in which they were said."""
+        """The recalled messages in chronological order."""
         return sorted(self.said, key=lambda one: (one.order is None, one.order))
 
     def recollections(self, costs: Costs) -> list[Item]:
@@ -222,12 +222,12 @@ def fact_items(layers: Layers) -> list[Item]:
 
 
 def day_of(one: RecalledLine) -> date | None:
-    """When it was said, if that is known."""
+    """Return the day of a recalled message; `None` if unknown."""
     return one.order[0].date() if one.order and one.order[0].year > 1 else None
 
 
 def _appended(message: Message, block: str) -> Message:
-    """The message with a block behind its content; its exact foreign form no longer holds."""
+    """Return the message with a block after its content, and without its `origin`, which no longer matches."""
     metadata = {**message.metadata, ARC_MARK: "context"}
     if message.content is None or isinstance(message.content, str):
         text = f"{message.content}\n\n{block}" if message.content else block

@@ -1,4 +1,4 @@
-"""The receipt of a turn: what each section of the request costs, and what was left out."""
+"""The receipt of a turn: the tokens of each section of the request, and the omissions."""
 
 import json
 from collections import Counter
@@ -11,20 +11,20 @@ from typing import Any, overload
 from arc_common.messages import Message
 
 NEAREST = 20
-"""How many of the things left out a receipt names one by one."""
+"""The number of omissions that a receipt lists one by one by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One thing in a request.
+    """One item of a request.
 
     Args:
         kind: "message", "fact", "summary", "memory", "artifact", "recalled", "document", "tool", "schema", "note" or
             "reserved".
-        text: Its text; `""` for a tool or a schema.
-        id: Its id, if it has one.
-        tokens: Its share of the section's tokens, headings and framing included.
-        score_parts: The scores that it was chosen by.
+        text: The item's text; `""` for a tool or a schema.
+        id: The item's id, if it has one.
+        tokens: The item's share of the section's tokens, including headings and framing.
+        score_parts: The scores by which the item was chosen.
         day: The day on which a recalled line was said.
     """
 
@@ -37,13 +37,13 @@ class Item:
 
 
 class MessageItems(Sequence[Item]):
-    """Messages as items, made when somebody looks: of the hundreds that a request may have, few are looked at.
+    """Messages as items, created on first access: a request may have hundreds, and few are inspected.
 
-    Equal to a tuple of the same items; the same items each time.
+    Equal to a tuple of the same items; each access returns the same items.
 
     Args:
         messages: The messages.
-        tokens: What each costs.
+        tokens: The tokens of each message.
     """
 
     __slots__ = ("_items", "_messages", "_tokens")
@@ -79,7 +79,7 @@ class MessageItems(Sequence[Item]):
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One part of the request: its tokens (framing included), its limit, and its items.
+    """One section of the request: its tokens (including framing), its limit in tokens, and its items.
 
     The items' tokens add up to the section's, and the sections' tokens to the request's. The 3 tokens that prime the
     model's reply belong to the user message. The limits of facts and summary apply to their lines, not their headings.
@@ -92,7 +92,7 @@ class Section:
 
 
 def with_parts_of(tokens: int, items: Sequence[Item]) -> tuple[Item, ...]:
-    """Share a section's tokens among its items, in proportion to their own tokens or else to their texts' lengths."""
+    """Divide a section's tokens among its items, in proportion to their own tokens or their texts' lengths."""
     weights = [max(len(item.text) if item.tokens is None else item.tokens, 1) for item in items]
     ends = [tokens * sum_ // max(sum(weights), 1) for sum_ in accumulate(weights, initial=0)]
     return tuple(replace(item, tokens=end - start) for item, (start, end) in zip(items, pairwise(ends), strict=True))
@@ -100,14 +100,14 @@ def with_parts_of(tokens: int, items: Sequence[Item]) -> tuple[Item, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Omission:
-    """One thing that was left out, or shortened.
+    """One item that was omitted or shortened.
 
     Args:
-        kind: As an `Item`'s.
-        id: What names it.
-        tokens: What is not shown of it, in tokens.
-        reason: Why.
-        score_parts: What it was judged by.
+        kind: The item's kind, as in `Item`.
+        id: The item's id, if it has one.
+        tokens: The tokens that are not shown.
+        reason: Why it was omitted or shortened.
+        score_parts: The scores by which it was ranked.
     """
 
     kind: str
@@ -119,7 +119,7 @@ class Omission:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """How many things were left out for one reason, and their tokens together."""
+    """The number of items omitted for one reason, and their total tokens."""
 
     count: int
     tokens: int
@@ -127,17 +127,17 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What a request was made of, and what it was not.
+    """The account of a request: its contents, the tokens of each part, and the omissions.
 
     Args:
-        kept: The ids of the messages and documents in it, in its order.
-        nearest: Some of the things left out (20, unless a setting says otherwise), those that came closest first.
-        rest: All other things left out, by reason.
-        notes: What went wrong on the way without stopping it.
-        sections: What each part costs.
+        kept: The ids of the items in the request, in the request's order.
+        nearest: The omissions that came closest to being shown, closest first (`settings.context.receipt_misses`, 20).
+        rest: All other omissions, summed up by reason.
+        notes: Problems that did not stop the turn.
+        sections: The request's sections with their tokens and items.
         total_tokens: The request's tokens.
-        input_tokens: The limit for them.
-        error_reserve: The part of the limit that was kept free because the counter estimates.
+        input_tokens: The limit of `total_tokens`, including `error_reserve`.
+        error_reserve: The tokens of the limit that were kept free because the counter estimates.
     """
 
     kept: tuple[str, ...]
@@ -150,7 +150,7 @@ class Receipt:
     error_reserve: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """Its JSON form: ids, tokens, reasons and scores, but nothing of what anybody said."""
+        """Return the receipt as JSON values: ids, tokens, reasons and scores, but no message text."""
         return {
             "total_tokens": self.total_tokens,
             "input_tokens": self.input_tokens,
@@ -163,15 +163,15 @@ class Receipt:
         }
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """`to_dict` as JSON text."""
+        """Return `to_dict` as JSON text."""
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
 
     def sse_lines(self) -> list[str]:
-        """It as comment lines for an event stream, without line ends; clients ignore them.
+        """Return the receipt as comment lines for an event stream, without line ends; clients ignore them.
 
-        `: MEMORY_DEBUG …` is about the conversation and the request as a whole, `: RAG_DEBUG …` about documents,
-        `: SEARCH_DEBUG …` about what was recalled; each with one JSON object on the line (WHATWG HTML, 9.2.6: a line
-        that begins with a colon is a comment).
+        `: MEMORY_DEBUG …` describes the whole request, `: RAG_DEBUG …` the documents, and `: SEARCH_DEBUG …` the
+        recalled items. Each line holds one JSON object (WHATWG HTML, 9.2.6: a line that begins with a colon is a
+        comment).
         """
         topics = {"MEMORY_DEBUG": self.to_dict()}
         for topic, section, kinds in (
@@ -197,18 +197,18 @@ def receipt_of(
     input_tokens: int = 0,
     error_reserve: int = 0,
 ) -> Receipt:
-    """The receipt: the nearest omissions one by one, the others summed up by reason.
+    """Return a receipt that lists the nearest omissions one by one and sums up the others by reason.
 
     Args:
-        kept: What is in the request, in its order.
-        omissions: What is not, the nearest first.
-        rest: Further things left out that nobody looked at, by reason.
-        notes: What went wrong on the way.
-        nearest: How many omissions are named one by one.
-        sections: What each part costs.
+        kept: The ids of the items in the request, in its order.
+        omissions: The omitted items, nearest first.
+        rest: Further omissions that are only counted, by reason.
+        notes: Problems that did not stop the turn.
+        nearest: How many omissions to list one by one.
+        sections: The request's sections.
         total_tokens: The request's tokens.
-        input_tokens: The limit for them.
-        error_reserve: The part of the limit that was kept free.
+        input_tokens: The limit of `total_tokens`, including `error_reserve`.
+        error_reserve: The tokens of the limit that were kept free.
     """
     counts: Counter[str] = Counter()
     tokens: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""What a caller brings to a turn, checked."""
+"""The validated request of a turn, and its token costs."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,22 +18,22 @@ from arc_common.tokens.message_tokens import message_tokens, schema_tokens, tool
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the caller brings to a turn.
+    """The input of one turn, validated on construction.
 
     Args:
-        query: The current user message; `None` when it is in the history already.
-        system_prompt: The instructions.
+        query: The current user message; `None` if it is already in the history.
+        system_prompt: The application's instructions.
         documents: Retrieved text for this turn, best first.
-        tools: The tools' schemas (OpenAI form), which cost tokens.
-        response_format: The schema of the answer, which costs tokens.
-        budget: What the request may cost.
-        max_turns: At most so many turns of history; `None` for as many as fit.
-        max_messages: At most so many messages of history; `None` for as many as fit.
-        placement: Where what changes from turn to turn goes: behind the user's text, or into the system message.
-        facts_role: Where facts and summary go: into the system message, or behind the user's text.
-        nearest: How many of the things left out the receipt names one by one.
-        compression: What is tried on a history that makes the request too large, before turns leave.
-        compress_from: The share of the budget (above 1: the tokens) beyond which a request is too large in this sense.
+        tools: The tools' schemas in OpenAI form; they cost tokens.
+        response_format: The schema of the answer; it costs tokens.
+        budget: The token budget of the request.
+        max_turns: The most turns of history to show; `None` for as many as fit.
+        max_messages: The most messages of history to show; `None` for as many as fit.
+        placement: Where to put recalled items and documents: after the user's text, or in the system message.
+        facts_role: Where to put facts and summary: in the system message, or after the user's text.
+        nearest: How many omissions the receipt lists one by one.
+        compression: The strategy applied to the history before turns are dropped.
+        compress_from: The share of the budget (above 1: the tokens) beyond which the strategy is applied.
     """
 
     query: Message | None = None
@@ -62,16 +62,16 @@ class Request:
 
     @property
     def threshold(self) -> int:
-        """The tokens beyond which compression begins."""
+        """The tokens beyond which the compression strategy is applied."""
         share = self.compress_from
         return int(share if share > 1 else share * self.budget.input_tokens)
 
 
 def as_documents(documents: Sequence[object] | None) -> tuple[Document | ScoredDocument, ...]:
-    """What a caller gave as documents; plain text is one too.
+    """Return a caller's documents as values, wrapping plain text.
 
     Raises:
-        InvalidInputError: One of them is something else.
+        InvalidInputError: `documents` is no sequence, or an item is neither text nor a document.
     """
     if isinstance(documents, str | Document | ScoredDocument) or not isinstance(documents, Iterable | None):
         raise InvalidInputError("documents", documents, "a sequence of documents")
@@ -87,17 +87,17 @@ def _as_document(value: object) -> Document | ScoredDocument:
 
 
 def plain(document: Document | ScoredDocument) -> Document:
-    """The document itself."""
+    """Return the document without its score."""
     return document.document if isinstance(document, ScoredDocument) else document
 
 
 class Costs:
-    """What messages cost under a counter and its correction.
+    """Counts messages and texts with a token counter and its correction, each message once.
 
     Args:
-        counter: The counter; for a text that comes again and again it should remember what it counted.
-        stored: The stored raw counts of the history's messages, by `id()`: the caller holds these messages.
-        count: Counts a whole message in the counter's place, as it is: for callers with a counter of their own.
+        counter: The token counter; it should cache its counts, because texts repeat.
+        stored: The stored raw counts of the history's messages, by `id()`; the caller keeps these messages alive.
+        count: Counts a whole message instead of `counter`, without correction.
     """
 
     def __init__(
@@ -108,18 +108,18 @@ class Costs:
         correction = getattr(counter, "correction", None) if count is None else None
         self._factor = correction.factor if isinstance(correction, Correction) else 1.0
         self._known: dict[int, int] = {}
-        self._held: list[Message] = []  # those counted here, so that an id() stays its message's own
+        self._held: list[Message] = []  # keeps counted messages alive, so that their id()s stay unique
         self.know(stored)
 
     def know(self, stored: Mapping[int, int]) -> None:
-        """Take over further stored raw counts, by the `id()` of messages that the caller holds."""
+        """Add stored raw counts by the `id()` of messages that the caller keeps alive."""
         if self._factor == 1.0:
             self._known.update(stored)
         else:
             self._known.update({place: self.corrected(raw) for place, raw in stored.items()})
 
     def message(self, message: Message) -> int:
-        """A message; one of the history is not counted again."""
+        """Return a message's tokens; each message is counted once."""
         tokens = self._known.get(id(message))
         if tokens is None:
             raw = message_tokens(self._counter, message) if self._count is None else self._count(message)
@@ -128,22 +128,22 @@ class Costs:
         return tokens
 
     def messages(self, messages: Iterable[Message]) -> int:
-        """Some messages together."""
+        """Return the total tokens of some messages."""
         return sum(map(self.message, messages))
 
     def text(self, text: str) -> int:
-        """A piece of text."""
+        """Return the tokens of a text."""
         return self.corrected(self._counter.count(text)) if text else 0
 
     def tool(self, tool: Mapping[str, Any]) -> int:
-        """Count one tool's schema."""
+        """Return the tokens of one tool's schema."""
         return self.corrected(tools_tokens(self._counter, [tool]))
 
     def schemas(self, request: Request) -> int:
-        """Tools and response schema."""
+        """Return the tokens of the tools and the response schema."""
         tools = tools_tokens(self._counter, request.tools)
         return self.corrected(tools + schema_tokens(self._counter, request.response_format))
 
     def corrected(self, raw: int) -> int:
-        """What was counted, with the counter's correction."""
+        """Return a raw count with the counter's correction applied, rounded up."""
         return raw if self._factor == 1.0 else math.ceil(round(raw * self._factor, 3))

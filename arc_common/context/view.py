@@ -1,4 +1,4 @@
-"""What adapters show that have a prompt of their own: facts, summary and the newest turns, without a request. Pure."""
+"""Builds the view for adapters with a prompt of their own: facts, summary and the newest turns. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -39,7 +39,7 @@ _NO_STEPS = Fitted((), (), (), 0)
 
 @dataclass(frozen=True, slots=True)
 class ViewLimits:
-    """What a view may hold: see `Session.window`."""
+    """The limits and options of a view: see `Session.window`."""
 
     max_tokens: int | None = None
     max_turns: int | None = None
@@ -51,13 +51,13 @@ class ViewLimits:
 
     @property
     def unlimited(self) -> bool:
-        """Whether no limit is given."""
+        """Return whether no token, turn or message limit is set."""
         return self.max_tokens is None and self.max_turns is None and self.max_messages is None
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The messages of a view, and the account of them."""
+    """The messages of a view and their receipt."""
 
     messages: tuple[Message, ...]
     receipt: Receipt
@@ -65,7 +65,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class _Newest:
-    """The turn that is running: what comes before it, its user message, and its steps as far as they fit."""
+    """The running turn: the messages before it, its user message, and the steps that fit."""
 
     before: Sequence[Message]
     user: Message | None = None
@@ -89,16 +89,16 @@ def build_view(
     notes: Sequence[str] = (),
     nearest: int = NEAREST,
 ) -> View:
-    """Show the newest whole turns within limits, behind facts and summary: see `Session.window` for what holds.
+    """Show the newest whole turns within limits, after facts and summary: see `Session.window` for the guarantees.
 
     Args:
-        limits: What the view may hold.
+        limits: The limits and options of the view.
         history: The conversation's newest messages, oldest first.
-        costs: What messages cost.
+        costs: Counts the tokens of messages.
         most: The limit in tokens: the `max_tokens` of `limits`, or a default if it has none.
         error_reserve: The tokens that the caller kept free on top of `most`, for the receipt.
         layers: Facts, summary and recalled lines to show as well.
-        unread: The messages before `history` that were not even loaded and that no summary stands for.
+        unread: The messages before `history` that were neither loaded nor summarised.
         notes: Problems so far, for the receipt.
         nearest: How many omissions the receipt lists one by one.
 
@@ -110,7 +110,7 @@ def build_view(
 
 
 class _Builder:
-    """A view while it is put together."""
+    """Builds one view."""
 
     def __init__(
         self, limits: ViewLimits, history: Sequence[Message], *, costs: Costs, most: int, layers: Layers
@@ -129,7 +129,7 @@ class _Builder:
         newest, (memory, remembered), selection = self._chosen(is_whole=is_whole)
         shown = with_distinct_call_ids([*selection.kept, *newest.messages])
         longer = self._cost(shown) - self._cost([*selection.kept, *newest.messages])
-        if longer > 0 and self._limits.max_tokens is not None:  # renamed call ids cost tokens, too
+        if longer > 0 and self._limits.max_tokens is not None:  # renamed call ids may cost more tokens
             newest, (memory, remembered), selection = self._chosen(is_whole=is_whole, spare=longer)
             shown = with_distinct_call_ids([*selection.kept, *newest.messages])
         messages = (*([memory] if memory else ()), *shown)
@@ -167,7 +167,7 @@ class _Builder:
         return newest, (memory, remembered), selection
 
     def _newest(self, spare: int) -> _Newest:
-        """The newest turn as far as it fits, where it is to be kept; else everything is before it."""
+        """Return the newest turn as far as it fits, if `keep_newest` is set; otherwise all messages as `before`."""
         limits, count = self._limits, self._costs.message
         turn = current_turn(self._spoken, live=False)
         if not limits.keep_newest or turn.user is None:
@@ -186,7 +186,7 @@ class _Builder:
         return _Newest(turn.before, turn.user, fitted, turn.dropped)
 
     def _fixed(self, room: int) -> int:
-        """What system messages cost; of those that summaries stand for, the oldest leave to fit, but for the first."""
+        """Return the system messages' tokens, dropping the oldest summarised ones after the first until they fit."""
         leading = self._cost(self._leading)
         while True:
             bare = self._instructions()

@@ -1,1 +1,1 @@
-"""The engine and what it hands out: sessions, documents, memories, administration."""
+"""The engine, and the objects it provides: sessions, documents, memories and administration."""

@@ -1,4 +1,4 @@
-"""What operators ask of an engine: which sessions there are, and what state one of them is in."""
+"""Administration: lists sessions, shows a session's state, and replays stored turns."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,9 +18,10 @@ class SessionDebug:
     """The state of one session.
 
     Args:
-        conversation: Its record.
-        summary: What is written of it, whether it is adopted or not; `None` if nothing is.
-        receipt: Of the newest context window or view that this process built for it; `None` if it built none lately.
+        conversation: The session's record.
+        summary: The summary written so far, adopted or not; `None` if there is none.
+        receipt: The receipt of the newest context window or view that this process built for the session; `None` if it
+            built none recently.
     """
 
     conversation: Conversation
@@ -28,7 +29,7 @@ class SessionDebug:
     receipt: Receipt | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Its JSON form: counts, ids, times and tokens, but nothing of what anybody said."""
+        """Return the state as JSON values: counts, ids, times and tokens, but no message text."""
         record, summary = self.conversation, self.summary
         return {
             "session_id": record.key.session_id,
@@ -53,7 +54,7 @@ class SessionDebug:
 
 
 class Admin:
-    """What operators need. Each method has an async form."""
+    """Operations for administrators. Each method has an async form."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -62,10 +63,16 @@ class Admin:
     def sessions(
         self, caller_id: str = "default", user_id: str | None = None, limit: int = 50, cursor: str | None = None
     ) -> ConversationPage:
-        """A caller's conversations (with `user_id`, that user's), newest first, a page at a time.
+        """Return one page of a caller's conversations (with `user_id`, of that user's), newest first.
+
+        Args:
+            caller_id: The caller whose conversations to list.
+            user_id: The user whose conversations to list; `None` for all of the caller's.
+            limit: The most conversations on the page.
+            cursor: The cursor of the previous page; `None` for the first page.
 
         Raises:
-            InvalidInputError: The limit is less than 1, or the cursor is not one of an earlier page.
+            InvalidInputError: `limit` is less than 1, or `cursor` is not from an earlier page.
         """
         SessionKey("any", caller_id, user_id)
         return self._runtime.store.conversations(caller_id, user_id=user_id, limit=limit, cursor=cursor)
@@ -73,10 +80,10 @@ class Admin:
     asessions = async_form(sessions)
 
     def debug(self, session_id: str, *, caller_id: str = "default", user_id: str | None = None) -> SessionDebug:
-        """What state a session is in, and what its newest context window was made of.
+        """Return a session's record, its summary, and the receipt of its newest context window.
 
         Raises:
-            SessionNotFoundError: There is no such session for this caller and user.
+            SessionNotFoundError: The caller and user have no such session.
             StoreError: The store failed.
         """
         runtime = self._runtime
@@ -102,27 +109,26 @@ class Admin:
         caller_id: str = "default",
         user_id: str | None = None,
     ) -> ReplayedTurn:
-        """What the model would be shown today for a stored turn: the newest, or the one of that number.
+        """Rebuild the context window of a stored turn as it would be built today.
 
-        - Changes nothing: no summary is adopted, no receipt kept.
-        - The turn's last answer, and what came after it, is not in it.
-        - Facts and summary are those adopted by now. Where they reach beyond the turn they are left out, and where they
-          were adopted after it, the receipt's notes say so.
-        - System prompt, tools and documents are the application's and not stored: not in it.
-
-        Reads the whole session: its cost grows with it.
+        - Changes nothing: no summary is adopted, and no receipt is kept.
+        - The window ends before the turn's last answer.
+        - Facts and summary are the currently adopted ones. They are omitted if they cover the turn itself; if they were
+          adopted after it, the receipt's notes say so.
+        - The application's system prompt, tools and documents are not stored, and so not included.
+        - The whole session is read: the cost grows with its length.
 
         Args:
-            session_id: The session.
-            turn: Which user message, from 1; `None` for the newest.
-            budget: What the request may cost; by default the settings' budget.
-            caller_id: Whose session it is.
-            user_id: The user that it is bound to.
+            session_id: The session's id.
+            turn: The number of the user message, from 1; `None` for the newest.
+            budget: The request's token budget; by default the settings' budget.
+            caller_id: The caller that owns the session.
+            user_id: The user that the session is bound to.
 
         Raises:
             BudgetExceededError: The user message alone doesn't fit.
             InvalidInputError: The session has no such turn.
-            SessionNotFoundError: There is no such session for this caller and user.
+            SessionNotFoundError: The caller and user have no such session.
             StoreError: The store failed.
         """
         key = SessionKey(session_id, caller_id, user_id)

@@ -1,4 +1,4 @@
-"""The artifacts of a session: kept in the hybrid index, found for a question."""
+"""Stores a session's artifacts in the hybrid index, and finds them for a question."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ _log = logging.getLogger("arc.artifacts")
 _MOST_CHARACTERS = 1_000_000
 _LONGEST_SOURCE = 2_000
 _OWN = ("artifact_id", "chunk_index", "created_at", "memory_type", "session_id")
-"""Metadata that arc writes."""
+"""The metadata keys that arc writes."""
 
 
 def add_artifact(
@@ -36,7 +36,7 @@ def add_artifact(
     kind: str = "tools",
     metadata: Mapping[str, Any] | None = None,
 ) -> str:
-    """Keep what a tool or a search brought: see `Session.add_artifact`."""
+    """Store the output of a tool or a search: see `Session.add_artifact`."""
     text, origin = _checked("content", content, _MOST_CHARACTERS), _checked("source", source, _LONGEST_SOURCE)
     if kind != "tools":
         raise InvalidInputError("kind", kind, "'tools': facts and summary are kept by the conversation's own memory")
@@ -47,7 +47,7 @@ def add_artifact(
         raise InvalidInputError("metadata", taken[0], f"a name other than {', '.join(_OWN)}: arc writes these")
     if key is None:
         raise InvalidInputError("session_id", None, "an id, to keep artifacts under")
-    runtime.store.conversation(key)  # another user's session is refused
+    runtime.store.conversation(key)  # raises for another user's session
     origin = " ".join(origin.split())
     artifact_id = sha256(f"{origin}\x00{text}".encode()).hexdigest()[:32]
     chunks = Chunker(runtime.token_counter, size=runtime.settings.rag.chunk_size, overlap=0).split(text)
@@ -66,7 +66,7 @@ def add_artifact(
 def artifacts_of_turn(
     runtime: "Runtime", key: SessionKey | None, query: str, *, facts: Sequence[RecalledLine] = ()
 ) -> list[ScoredArtifact]:
-    """The artifacts that a turn shows, the most relevant first; nothing where they are off; never raises."""
+    """Return the artifacts to show on a turn, most relevant first; empty if artifacts are off. Never raises."""
     settings = runtime.settings.artifacts
     if not settings.enabled or not settings.final_top_k or not query.strip():
         return []
@@ -76,14 +76,14 @@ def artifacts_of_turn(
     ]
     try:
         return choose(query, _found(runtime, key, query) if key else [], stated, settings)
-    except Exception as error:  # noqa: BLE001 - artifacts are a help, no condition of a reply
+    except Exception as error:  # noqa: BLE001 - a reply must not fail for want of artifacts
         _log.warning("a turn goes on without tool snippets: %s", error, exc_info=error)
         runtime.observer.count("artifacts.errors")
         return stated[: min(settings.top_k, settings.final_top_k)]
 
 
 def forget_artifacts(runtime: "Runtime", key: SessionKey) -> int:
-    """Remove a session's artifacts, also where nothing was ever said in it; how many chunks there were."""
+    """Remove a session's artifacts, even if it has no messages, and return the number of chunks removed."""
     _know(runtime, key, None)
     return runtime.index_store.erase(_scope(key), kind="artifact")
 
@@ -104,7 +104,7 @@ def _index(runtime: "Runtime", key: SessionKey) -> HybridIndex:
 
 
 def _found(runtime: "Runtime", key: SessionKey, query: str) -> list[ScoredArtifact]:
-    """The session's snippets that the question may be about."""
+    """Return the session's tool snippets that match the question."""
     settings = runtime.settings.artifacts
     if not settings.max_tool_snippets:
         return []
@@ -118,7 +118,7 @@ def _found(runtime: "Runtime", key: SessionKey, query: str) -> list[ScoredArtifa
 
 
 def _know(runtime: "Runtime", key: SessionKey, has_artifacts: bool | None) -> None:
-    """Note whether a session has artifacts; `None` to look again. Cachetools' caches want a lock."""
+    """Cache whether a session has artifacts; `None` clears the entry. Cachetools' caches require a lock."""
     with runtime.index_lock:
         runtime.has_artifacts.pop(_scope(key), None)
         if has_artifacts is not None:
@@ -143,7 +143,7 @@ def _scored(found: ScoredDocument) -> ScoredArtifact:
 
 
 def _checked(name: str, value: object, most: int) -> str:
-    """The text as it was given, if it can be kept."""
+    """Return the text unchanged if it can be stored; raise `InvalidInputError` otherwise."""
     if not isinstance(value, str) or not value.strip():
         raise InvalidInputError(name, value, "text that is not empty")
     if len(value) > most:

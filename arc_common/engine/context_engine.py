@@ -1,4 +1,4 @@
-"""ContextEngine: opens a store and hands out sessions."""
+"""ContextEngine: opens a store and provides sessions."""
 
 import asyncio
 import logging
@@ -44,11 +44,11 @@ _SQLITE_THREADS = 4
 
 
 class ContextEngine:
-    """One store, one token counter and one set of settings, from which sessions are handed out.
+    """Provides sessions over one store, with one token counter and one set of settings.
 
     - Safe to share between threads, event loops and forked processes.
-    - Opening it does no I/O; the first use does.
-    - A context manager, sync and async: leaving it closes it.
+    - Opening does no I/O; the first use does.
+    - A sync and async context manager that closes the engine on exit.
     """
 
     def __init__(self, runtime: Runtime) -> None:
@@ -72,29 +72,30 @@ class ContextEngine:
         clock: Callable[[], datetime] | None = None,
         new_id: Callable[[], str] | None = None,
     ) -> "ContextEngine":
-        """An engine over a store. Does no I/O.
+        """Open an engine over a store. Does no I/O.
 
         Args:
-            url: A SQLAlchemy address of SQLite or PostgreSQL, or an `Engine`. Without one, `settings.database_url`;
-                without that, SQLite in memory: conversations end with the process, which the log says once.
-            chat_model: Summarises and extracts; nothing needs it.
-            summary_model: Summarises in place of `chat_model`; a cheaper one will do. Required if
-                `settings.summary.llm_model` names a model: only the adapters' `open_engine` makes one from its name.
-            embedder: Makes vectors; nothing needs it.
-            token_counter: Counts tokens; by default the one that `settings.tokens` names.
-            retriever: Finds documents for each turn, in place of `engine.documents`.
-            compression: What is tried on a history near its limit, before turns leave; by default what
-                `settings.context.compression` names.
-            contradiction_detector: Tells which facts and memories a new one ends, in place of the rules; an entailment
-                model, for example. Whenever it fails, the rules decide.
-            settings: The settings; by default those of the environment.
-            observer: Receives counts and times.
-            on_save_error: Called when `save_turn` could not save.
-            clock: Gives the time with zone.
-            new_id: Mints message ids.
+            url: A SQLAlchemy URL of SQLite or PostgreSQL, or an `Engine`; by default `settings.database_url`. If that
+                is not set either, SQLite in memory: conversations are lost when the process ends, which is logged.
+            chat_model: Writes summaries and extracts memories; optional, because rules can do both.
+            summary_model: Writes summaries instead of `chat_model`, and may be a cheaper model. Required if
+                `settings.summary.llm_model` names a model: only the adapters' `open_engine` creates one from its name.
+            embedder: Embeds texts for search by meaning; optional.
+            token_counter: Counts tokens; by default the counter named by `settings.tokens`.
+            retriever: Retrieves documents for each turn instead of `engine.documents`.
+            compression: The strategy applied to a history near its limit before turns are dropped; by default the
+                strategies named by `settings.context.compression`.
+            contradiction_detector: Decides which facts and memories a new one contradicts, for example by an
+                entailment model; by default rules decide, also whenever the detector fails.
+            settings: The settings; by default they are read from the environment.
+            observer: Receives counts and timings.
+            on_save_error: Called with the error and the messages when `save_turn` fails to save.
+            clock: Returns the current time with a time zone.
+            new_id: Returns a new unique message id.
 
         Raises:
-            ConfigurationError: The address or a setting is wrong.
+            ConfigurationError: The URL or a setting is wrong.
+            InvalidInputError: An argument is of the wrong type.
         """
         from arc_common.settings import ArcSettings  # noqa: PLC0415 - pydantic-settings takes 0.2 s to import
 
@@ -143,22 +144,22 @@ class ContextEngine:
 
     @property
     def settings(self) -> "ArcSettings":
-        """The settings it was opened with."""
+        """The engine's settings."""
         return self._runtime.settings
 
     @property
     def token_counter(self) -> TokenCounter:
-        """What counts its tokens."""
+        """The engine's token counter."""
         return self._runtime.token_counter
 
     @property
     def budget(self) -> TokenBudget:
-        """What a request may cost where its caller says nothing else: the settings' budget."""
+        """The default token budget of a request, from the settings."""
         return self._runtime.default_budget()
 
     @property
     def observer(self) -> Observer:
-        """What receives its counts and times, those of the adapters too."""
+        """The observer of the engine's and the adapters' counts and timings."""
         return self._runtime.observer
 
     def session(
@@ -169,9 +170,13 @@ class ContextEngine:
         caller_id: str = "default",
         account_id: str | None = None,
     ) -> "Session":
-        """A handle on one conversation. Does no I/O and creates nothing: the first write does.
+        """Return a handle on one conversation. Does no I/O; the first write creates the conversation.
 
-        With `None` for the id there is no history, and nothing is saved.
+        Args:
+            session_id: The conversation's id; with `None` there is no history, and nothing is saved.
+            user_id: The user that the conversation is bound to.
+            caller_id: The caller that owns the conversation.
+            account_id: The account that the conversation is stored with.
 
         Raises:
             InvalidInputError: An id is empty, longer than 255 characters or not storable, or `require_scope` is set
@@ -183,9 +188,9 @@ class ContextEngine:
 
     @property
     def documents(self) -> "DocumentIndex":
-        """The default caller's documents; `.of(caller_id=…, user_id=…)` gives another's. Does no I/O.
+        """The default caller's documents; `.of(caller_id=…, user_id=…)` returns another caller's. Does no I/O.
 
-        Once there are any, `session.context` retrieves those that the turn is about (see `settings.rag.enabled`).
+        Once documents are stored, `session.context` retrieves the relevant ones (see `settings.rag.enabled`).
 
         Raises:
             InvalidInputError: `require_scope` is set: use `engine.documents_of(caller_id)`.
@@ -193,7 +198,7 @@ class ContextEngine:
         return self.documents_of("default")
 
     def documents_of(self, caller_id: str, *, user_id: str | None = None) -> "DocumentIndex":
-        """The documents of a caller, or of one of its users alone. Does no I/O.
+        """Return the documents of a caller, or of one of its users alone. Does no I/O.
 
         Raises:
             InvalidInputError: An id is empty or too long, or `require_scope` is set and no caller is named.
@@ -207,11 +212,16 @@ class ContextEngine:
     def memories(
         self, *, user_id: str | None = None, session_id: str | None = None, caller_id: str = "default"
     ) -> "Memories":
-        """Long-term memories: of a caller; with `user_id`, of one of its users; with `session_id`, of a conversation.
+        """Return the long-term memories of a caller, of one of its users, or of one conversation. Does no I/O.
 
-        These are places of their own: a user's memories are not among its caller's. Which of them a session reads and
-        adds to, `settings.memory.scope` says: with "user", the default, `engine.memories(user_id=…)`, and for a session
-        without a user `engine.memories(session_id=…)`. Does no I/O.
+        The scopes are separate: a caller's memories don't include its users'. `settings.memory.scope` decides which
+        scope a session reads and writes: with "user", the default, `engine.memories(user_id=…)`, or
+        `engine.memories(session_id=…)` for a session without a user.
+
+        Args:
+            user_id: The user whose memories to return.
+            session_id: The conversation whose memories to return.
+            caller_id: The caller that owns the memories.
 
         Raises:
             InvalidInputError: An id is empty or too long, or `require_scope` is set and no caller is named.
@@ -230,13 +240,13 @@ class ContextEngine:
         reranker: "Reranker | None" = None,
         citations: bool = False,
     ) -> "RagPipeline":
-        """A pipeline from a question to the documents shown, with the settings' numbers.
+        """Return a retrieval pipeline configured by `settings.rag`.
 
         Args:
-            sources: A retriever, or several under their names; by default `engine.documents`.
-            transformers: What makes queries of the question; by default the rules that complete follow-up questions.
-            reranker: Orders what was found; by default what `settings.rag.reranker` names.
-            citations: Whether each document in the context has a number.
+            sources: A retriever, or several by name; by default `engine.documents`.
+            transformers: Turn the question into queries; by default rules complete follow-up questions.
+            reranker: Reorders the retrieved documents; by default the reranker named by `settings.rag.reranker`.
+            citations: Whether to number the documents in the context.
         """
         from arc_common.engine.documents import rag_pipeline  # noqa: PLC0415 - the index takes a while to import
 
@@ -250,23 +260,23 @@ class ContextEngine:
 
     @property
     def admin(self) -> "Admin":
-        """What operators need."""
+        """Operations for administrators: list, inspect and replay sessions."""
         return Admin(self._runtime)
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Wait for the background work of this process: summaries, the index for recall, long-term memories.
+        """Wait for this process's background work: summaries, recall indexing and long-term memories.
 
-        `close` drops work that has not begun, and the next process that uses the session makes up for it. Call this
-        before it where the work must be done now, as in a script.
+        `close` drops work that has not begun, and the next process that uses the session catches up on it. Call `flush`
+        before `close` if the work must be done now, for example in a script.
 
         Args:
-            timeout: Seconds; `None` waits as long as it takes.
+            timeout: The longest wait in seconds; `None` waits without a limit.
 
         Returns:
-            Whether all work ended in time. Work that failed has ended, too: it was logged and counted.
+            Whether all work ended in time. Failed work counts as ended; its errors were logged and counted.
 
         Raises:
-            InvalidInputError: The timeout is no number of seconds.
+            InvalidInputError: `timeout` is not a valid number of seconds.
         """
         if timeout is not None and (
             isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 <= timeout <= TIMEOUT_MAX
@@ -274,12 +284,12 @@ class ContextEngine:
             raise InvalidInputError("timeout", timeout, "seconds, 0 or more, or None to wait for all work")
         return self._runtime.wait(timeout)
 
-    async def aflush(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - as the form without `a` has it
+    async def aflush(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - the same parameters as `flush`
         """Async form of `flush`."""
         return await asyncio.wrap_future(started(lambda: self.flush(timeout), name="arc-flush"))
 
     def close(self) -> None:
-        """Finish what is under way and give back all resources. Safe to call twice."""
+        """Finish running work and release all resources. Safe to call twice."""
         self._runtime.workers.close()
         if not self._runtime.closed:
             if self._runtime.own_recall is not None:
@@ -317,7 +327,7 @@ def _now() -> datetime:
 
 
 def _zoned(clock: Callable[[], datetime]) -> Callable[[], datetime]:
-    """Wrap a user's clock so that a time without a zone is refused."""
+    """Wrap a user's clock to refuse times without a zone."""
 
     def now() -> datetime:
         time = clock()
@@ -335,7 +345,7 @@ def _new_id() -> str:
 def _open_store(
     url: "str | Engine | None", settings: "ArcSettings", clock: Callable[[], datetime]
 ) -> tuple["Store", int]:
-    """Return the store, and how many threads of it can serve coroutines."""
+    """Return the store, and the number of threads that serve async calls to it."""
     address = url if url is not None else settings.resolved_database_url
     from arc_common.stores.conversations import SqlStore  # noqa: PLC0415 - SQLAlchemy takes 0.2 s to import
     from arc_common.stores.drivers import SqlOptions  # noqa: PLC0415 - the same
@@ -362,7 +372,7 @@ def _open_store(
 
 
 def _hierarchy(runtime: Runtime, model: ChatModel | None) -> "HierarchicalMemory":
-    """Make what summarises."""
+    """Build the summary service."""
     from arc_common.memory.summaries.service import HierarchicalMemory  # noqa: PLC0415 - 0.1 s that only an opened engine pays
     from arc_common.memory.summaries.summarizers import ModelSummarizer  # noqa: PLC0415 - the same
     from arc_common.memory.summaries.writer import SummaryWriter  # noqa: PLC0415 - the same
@@ -394,7 +404,7 @@ def _hierarchy(runtime: Runtime, model: ChatModel | None) -> "HierarchicalMemory
 
 
 def _contradictions(detector: ContradictionDetector | None, observer: Observer | None) -> "Contradictions | None":
-    """Wrap a user's detector; without one nothing is imported here."""
+    """Wrap a user's detector; import nothing without one."""
     if detector is None:
         return None
     from arc_common.memory.long_term.contradictions import Contradictions  # noqa: PLC0415 - as above

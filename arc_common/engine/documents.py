@@ -1,4 +1,4 @@
-"""The documents of a caller: kept in the hybrid index, whole or in chunks, and found for a question."""
+"""Stores a caller's documents in the hybrid index, whole or in chunks, and finds them for a question."""
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 
 class DocumentIndex:
-    """The documents of one caller, or of one of its users, found by their words and, with an embedder, their meaning.
+    """The documents of one caller, or of one of its users, searched by words and, with an embedder, by meaning.
 
-    Each method has an async form. What one scope holds, no other sees.
+    Each method has an async form. Scopes are isolated from each other.
 
     Args:
-        runtime: What the engine's parts share.
-        scope: Whose documents.
+        runtime: The engine's shared state.
+        scope: The caller or user that owns the documents.
     """
 
     def __init__(self, runtime: "Runtime", scope: Scope) -> None:
@@ -44,7 +44,7 @@ class DocumentIndex:
         self._scope = scope
 
     def of(self, *, caller_id: str = "default", user_id: str | None = None) -> "DocumentIndex":
-        """Those of another caller, or of one of its users alone. Does no I/O.
+        """Return the documents of another caller, or of one of its users alone. Does no I/O.
 
         Raises:
             InvalidInputError: An id is empty or too long, or `require_scope` is set and no caller is named.
@@ -54,7 +54,7 @@ class DocumentIndex:
 
     @property
     def index(self) -> HybridIndex:
-        """The index itself."""
+        """The underlying hybrid index."""
         return HybridIndex(
             self._runtime.index_store,
             scope=self._scope,
@@ -65,20 +65,24 @@ class DocumentIndex:
         )
 
     def add(self, documents: Document | str | Sequence[Document | str], *, chunk: bool = False) -> list[str]:
-        """Store documents, each in the place of the one with its id, whole or in chunks.
+        """Store documents, whole or in chunks, replacing stored documents with the same ids.
 
-        - A document without an id gets one that its text and source determine: added again, it is the same one.
-        - With `chunk`, long ones are cut at sentences into chunks of `settings.rag.chunk_size` tokens, each of them a
-          document with an id of its own (`<id>#<index>`). Of two with one id, the later is stored.
-        - A document replaces the one stored under its id, whole or in chunks, in one step: searches always find one
-          complete version.
-        - A failing embedder loses nothing: texts that it could not embed are found by their words.
+        - A document without an id gets one derived from its text and source, so adding it again replaces it.
+        - With `chunk`, long documents are split at sentences into chunks of `settings.rag.chunk_size` tokens, each a
+          document with its own id (`<id>#<index>`). If two given documents have the same id, the later one is stored.
+        - A document replaces its stored version, whole or in chunks, atomically: searches always find one complete
+          version.
+        - If the embedder fails, nothing is lost: texts without a vector are found by their words.
+
+        Args:
+            documents: One or more documents or texts.
+            chunk: Whether to split long documents into chunks.
 
         Returns:
-            The ids, in the order given.
+            The ids of the stored documents or chunks, in the order given.
 
         Raises:
-            InvalidInputError: One of them is no document, or can't be stored. Nothing was written.
+            InvalidInputError: An item is not a document or can't be stored. Nothing was written.
             StoreError: The store failed.
         """
         given = _plain(documents)
@@ -89,10 +93,10 @@ class DocumentIndex:
     aadd = async_form(add)
 
     def delete(self, ids: Collection[str]) -> int:
-        """Remove documents and their chunks in one step, and return how many entries were removed; each chunk is one.
+        """Delete documents and their chunks atomically, and return the number of deleted entries, counting each chunk.
 
         Raises:
-            InvalidInputError: `ids` is no collection of ids.
+            InvalidInputError: `ids` is not a collection of ids.
             StoreError: The store failed.
         """
         return self.index.delete(_checked_ids(ids))
@@ -100,10 +104,10 @@ class DocumentIndex:
     adelete = async_form(delete)
 
     def get(self, ids: Sequence[str]) -> list[Document]:
-        """Those of the documents that are there, in the order of the ids; a document stored in chunks has theirs.
+        """Return the stored documents with these ids, in their order, skipping unknown ids; chunks have their own ids.
 
         Raises:
-            InvalidInputError: `ids` is no collection of ids.
+            InvalidInputError: `ids` is not a collection of ids.
             StoreError: The store failed.
         """
         return self.index.get(_checked_ids(ids))
@@ -111,7 +115,7 @@ class DocumentIndex:
     aget = async_form(get)
 
     def count(self) -> int:
-        """How many documents there are."""
+        """Return the number of stored documents, counting each chunk."""
         return self.index.count()
 
     acount = async_form(count)
@@ -119,15 +123,15 @@ class DocumentIndex:
     def search(
         self, query: str, *, top_k: int | None = None, filters: Mapping[str, Any] | Filter | None = None
     ) -> list[ScoredDocument]:
-        """The documents that a question is about, best first.
+        """Return the documents that match a question, best first.
 
         Args:
             query: The question.
-            top_k: At most so many; by default `settings.rag.top_k`.
-            filters: Which documents may be found, by their metadata (`{"lang": "ko", "year": {"$gte": 2020}}`).
+            top_k: The most documents to return; by default `settings.rag.top_k`.
+            filters: A metadata filter that the documents must match (`{"lang": "ko", "year": {"$gte": 2020}}`).
 
         Raises:
-            InvalidInputError: `top_k` or a filter is not what it should be.
+            InvalidInputError: `top_k` or a filter is invalid.
             StoreError: The store failed.
         """
         most = self._runtime.settings.rag.top_k if top_k is None else top_k
@@ -146,7 +150,7 @@ class DocumentIndex:
     def retrieve(
         self, query: str, *, top_k: int, filters: Mapping[str, Any] | Filter | None = None
     ) -> list[ScoredDocument]:
-        """`search`, as a pipeline's sources are asked."""
+        """Call `search`; this method makes the index a `Retriever`."""
         return self.search(query, top_k=top_k, filters=filters)
 
     def retrieve_with_notes(
@@ -157,12 +161,12 @@ class DocumentIndex:
         filters: Mapping[str, Any] | Filter | None = None,
         cosines: bool = False,
     ) -> SearchResult:
-        """`retrieve`, with what the search had to do without (see `NotingRetriever`)."""
+        """Call `retrieve` and also return notes on its limitations (see `NotingRetriever`)."""
         return self.index.find(query, top_k=top_k, filters=filters, cosines=cosines)
 
 
 def beside_each_other(runtime: "Runtime", scopes: Mapping[str, Scope]) -> dict[str, DocumentIndex]:
-    """The corpora of these scopes as the sources of one turn: what each finds is scored by what all of them hold."""
+    """Return the scopes' corpora as the sources of one turn, scored with the statistics of all corpora together."""
     if len(scopes) == 1:
         return {name: DocumentIndex(runtime, scope) for name, scope in scopes.items()}
     together = _Together({name: DocumentIndex(runtime, scope).index for name, scope in scopes.items()})
@@ -170,7 +174,7 @@ def beside_each_other(runtime: "Runtime", scopes: Mapping[str, Scope]) -> dict[s
 
 
 class _Together:
-    """What several indexes find for the questions of one turn."""
+    """Searches several indexes together, once per query of a turn."""
 
     def __init__(self, indexes: Mapping[str, HybridIndex]) -> None:
         self._indexes = indexes
@@ -188,7 +192,7 @@ class _Together:
 
 
 class _Beside(DocumentIndex):
-    """A corpus that is searched together with others."""
+    """A corpus searched together with others."""
 
     def __init__(self, runtime: "Runtime", scope: Scope, name: str, together: _Together) -> None:
         super().__init__(runtime, scope)
@@ -208,12 +212,12 @@ class _Beside(DocumentIndex):
 
 
 def _checked_ids(ids: object) -> list[str]:
-    """The ids, if they are several: the letters of one might be ids too."""
+    """Return the ids as a list, refusing a plain string, whose letters might be ids too."""
     return [check_identifier("ids", one) for one in checked_ids(ids)]
 
 
 def _plain(documents: Document | str | Iterable[Document | str]) -> list[Document]:
-    """What was given to be stored, as documents."""
+    """Return the given documents and texts as documents."""
     given: Any = [documents] if isinstance(documents, Document | str) else documents
     if isinstance(given, bytes | Mapping) or not isinstance(given, Iterable):
         raise InvalidInputError("documents", documents, "a document, text, or a sequence of them")
@@ -235,7 +239,7 @@ def rag_pipeline(
     citations: bool = False,
     fusion: Fusion | None = None,
 ) -> RagPipeline:
-    """A pipeline by the settings: see `ContextEngine.rag`; `fusion` in place of the one that they name."""
+    """Return a pipeline with the settings' values: see `ContextEngine.rag`; `fusion` overrides the settings' fusion."""
     rag = runtime.settings.rag
     if transformers is None:
         transformers = (RuleBasedConversationTransformer(max_history_turns=rag.max_history_turns),)
@@ -260,7 +264,7 @@ def rag_pipeline(
 
 
 def _reranker(runtime: "Runtime", sources: "Sequence[Retriever]") -> "Reranker":
-    """The reranker that the settings name; what is rare is judged by all that an engine's own documents say."""
+    """Return the settings' reranker; BM25 takes its term statistics from the engine's own documents."""
     rag = runtime.settings.rag
     if rag.reranker == "keyword":
         return KeywordWeightedReranker(weight=rag.keyword_weight, top_k=rag.rerank_top_k)
@@ -276,7 +280,7 @@ def _reranker(runtime: "Runtime", sources: "Sequence[Retriever]") -> "Reranker":
 def documents_of_turn(
     runtime: "Runtime", key: SessionKey | None, query: str, *, history: Callable[[], Sequence[Message]]
 ) -> RagContext:
-    """What is retrieved for a turn: nothing where retrieval is off or there are no documents; never raises."""
+    """Retrieve documents for a turn; empty if retrieval is off or there are no documents. Never raises."""
     settings = runtime.settings.rag
     if settings.enabled is False or not query.strip():
         return RagContext.EMPTY
@@ -293,17 +297,17 @@ def documents_of_turn(
 
 
 def can_retrieve(runtime: "Runtime", key: SessionKey | None) -> bool:
-    """Whether there may be documents for a turn of this session; never raises."""
+    """Return whether a turn of this session may have documents. Never raises."""
     if runtime.settings.rag.enabled is False:
         return False
     try:
         return runtime.retriever is not None or _pipeline_of(runtime, key) is not None
-    except Exception:  # noqa: BLE001 - the turn's own retrieval says what is wrong
+    except Exception:  # noqa: BLE001 - the turn's own retrieval reports the error
         return True
 
 
 def _pipeline_of(runtime: "Runtime", key: SessionKey | None) -> RagPipeline | None:
-    """What this turn's documents come from; `None` for nothing."""
+    """Return the pipeline for this turn's documents; `None` if there are no documents."""
     given = runtime.retriever
     if isinstance(given, RagPipeline):
         return given
@@ -316,7 +320,7 @@ def _pipeline_of(runtime: "Runtime", key: SessionKey | None) -> RagPipeline | No
 
 
 def _has_documents(runtime: "Runtime", scope: Scope) -> bool:
-    """Whether there are any."""
+    """Return whether the scope has documents, caching a positive result."""
     if runtime.settings.rag.enabled or runtime.has_documents.get(scope):
         return True
     if DocumentIndex(runtime, scope).count() == 0:

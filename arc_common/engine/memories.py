@@ -1,4 +1,4 @@
-"""The long-term memories of a caller, a user or a conversation: added, found, and shown to a model."""
+"""Stores and searches the long-term memories of a caller, a user or a conversation."""
 
 import builtins
 import logging
@@ -23,7 +23,7 @@ from arc_common.prompts.memories import InteractionMode, render_memories
 from arc_common.protocols import SessionKey
 from arc_common.protocols.search_index import Scope
 
-if TYPE_CHECKING:  # rapidfuzz and numpy, which importing arc must not cost
+if TYPE_CHECKING:  # these import rapidfuzz and numpy, which would slow down importing arc
     from arc_common.engine.runtime import Runtime
     from arc_common.memory.long_term.service import LongTermMemory
 
@@ -33,19 +33,19 @@ _Kind = TypeVar("_Kind", bound=StrEnum)
 
 
 class Memories:
-    """The memories of one scope: a caller's, one of its users', or one conversation's.
+    """The long-term memories of one scope: a caller, one of its users, or one conversation.
 
-    - Each method has an async form. What one scope holds, no other sees.
-    - Those of a conversation are its user's: for anybody else each method raises `SessionNotFoundError`. One that has
-      no messages yet has memories like any other.
-    - Said again, a memory becomes more important instead of coming twice; contradicted, it becomes history.
-    - At most `settings.memory.max_per_scope` hold, and as many wait for a review; the weakest leave. What is gathered
-      may be the weakest itself; what is added by hand stays.
-    - What waits is neither found nor shown and changes no memory that holds, until `set_status` approves it.
+    - Each method has an async form. Scopes are isolated from each other.
+    - A conversation's memories belong to its user: for any other user each method raises `SessionNotFoundError`. A
+      conversation without messages can have memories, too.
+    - Repeating a memory raises its importance instead of storing a duplicate; contradicting it supersedes it.
+    - At most `settings.memory.max_per_scope` memories are active and as many pending; the weakest are removed. An
+      extracted memory may itself be the weakest; a memory added by hand is kept.
+    - A pending memory is neither found nor shown and supersedes nothing until `set_status` approves it.
 
     Args:
-        runtime: What the engine's parts share.
-        scope: Whose memories.
+        runtime: The engine's shared state.
+        scope: The caller, user or conversation that owns the memories.
     """
 
     def __init__(self, runtime: "Runtime", scope: Scope) -> None:
@@ -55,7 +55,7 @@ class Memories:
 
     @property
     def scope(self) -> Scope:
-        """Whose they are."""
+        """The caller, user or conversation that owns the memories."""
         return self._scope
 
     def extract(
@@ -66,23 +66,24 @@ class Memories:
         *,
         session_id: str | None = None,
     ) -> list[Memory]:
-        """Find what of an exchange is worth remembering, and store it.
+        """Extract memories from an exchange, and store them.
 
-        - By the chat model, checked against what was said; by rules without one, or where it fails.
-        - What arc itself put into the messages is not read.
-        - Sessions do this by themselves, in the background, for what they save.
+        - The chat model extracts them, and each is checked against the messages; rules extract them if there is no
+          model or it fails.
+        - Text that arc itself added to the messages is ignored.
+        - Sessions call this automatically, in the background, for the messages they save.
 
         Args:
-            user_message: What the user said.
-            assistant_message: The answer.
-            mode: What kind of interaction it was: "chat", "rag" or "agent".
-            session_id: Where it was said; with it, memories name the messages (that have ids) as their sources.
+            user_message: The user's message.
+            assistant_message: The answer to it.
+            mode: The kind of interaction: "chat", "rag" or "agent".
+            session_id: The session of the exchange; the memories then cite the messages that have ids as sources.
 
         Returns:
-            The memories that stand for it now: new ones, and those that say the same.
+            The memories that now represent the exchange: new ones, and existing ones with the same meaning.
 
         Raises:
-            InvalidInputError: A message is none, or the mode is unknown.
+            InvalidInputError: A message is neither text nor a `Message`, or the mode is unknown.
             StoreError: The store failed.
         """
         messages = [_as_message("user_message", user_message, Role.USER)]
@@ -105,21 +106,22 @@ class Memories:
         status: MemoryStatus | str = MemoryStatus.ACTIVE,
         valid_from: datetime | None = None,
     ) -> Memory:
-        """Store a memory, or raise the importance of one of its status that says the same.
+        """Store a memory, or raise the importance of an existing one with the same meaning and status.
 
-        What waits for a review in the same words is approved by adding it as "ACTIVE".
+        Adding a pending memory's exact words as "ACTIVE" approves it.
 
         Args:
             text: One or two sentences, at most 4,000 characters.
             type: "fact", "preference" or "insight".
-            importance: From 0 to 1; what lies outside is brought inside.
-            metadata: JSON values of your own.
-            sources: The messages that say it, as pairs of a session's and a message's id: it goes when they go.
-            status: "PENDING" holds it back until a review.
-            valid_from: When it was said (with zone); by default now, after all that it contradicts.
+            importance: From 0 to 1; values outside are clamped.
+            metadata: JSON values of the application's own.
+            sources: The messages that state the memory, as pairs of session id and message id; deleting all of them
+                deletes the memory.
+            status: "ACTIVE", or "PENDING" to hold the memory back until a review.
+            valid_from: When it was said (with zone); by default now, after everything it contradicts.
 
         Returns:
-            The memory that stands for it now.
+            The stored memory, new or existing.
 
         Raises:
             InvalidInputError: A value is not acceptable. Nothing was written.
@@ -139,10 +141,10 @@ class Memories:
     aadd = async_form(add)
 
     def get(self, memory_id: str) -> Memory:
-        """One memory, whatever its status; also one that was superseded.
+        """Return one memory, whatever its status, including a superseded one.
 
         Raises:
-            MemoryNotFoundError: There is none by that id in this scope.
+            MemoryNotFoundError: This scope has no memory with that id.
             StoreError: The store failed.
         """
         found = self._service().keeper.get(self._scope, [memory_id])
@@ -155,15 +157,15 @@ class Memories:
     def set_status(self, memory_id: str, status: MemoryStatus | str) -> Memory:
         """Approve a memory ("ACTIVE"), reject it ("REJECTED"), or hold it back ("PENDING").
 
-        What is approved takes the place of what it contradicts, unless that was said later. What is rejected is not
-        gathered again.
+        An approved memory supersedes those it contradicts, unless they were said later. A rejected memory is not
+        extracted again.
 
         Returns:
-            The memory as it is now.
+            The updated memory.
 
         Raises:
-            InvalidInputError: There is no such status.
-            MemoryNotFoundError: There is none by that id in this scope.
+            InvalidInputError: The status is unknown.
+            MemoryNotFoundError: This scope has no memory with that id.
             StoreError: The store failed.
         """
         memory = self._service().keeper.set_status(
@@ -176,10 +178,10 @@ class Memories:
     aset_status = async_form(set_status)
 
     def delete(self, memory_id: str) -> None:
-        """Remove a memory for good. What it had taken the place of stays history.
+        """Delete a memory permanently. The memories it superseded stay superseded.
 
         Raises:
-            MemoryNotFoundError: There is none by that id in this scope.
+            MemoryNotFoundError: This scope has no memory with that id.
             StoreError: The store failed.
         """
         if not self._service().keeper.delete(self._scope, [memory_id]):
@@ -188,16 +190,16 @@ class Memories:
     adelete = async_form(delete)
 
     def search(self, query: str, limit: int = 5) -> list[ScoredMemory]:
-        """The memories that a question is about, by relevance, importance and recency; best first.
+        """Return the memories that match a question, ranked by relevance, importance and recency, best first.
 
-        Notes for each of them that it was returned (`last_accessed_at`), in the background.
+        Updates `last_accessed_at` of each returned memory in the background.
 
         Args:
             query: The question.
-            limit: At most so many.
+            limit: The most memories to return.
 
         Raises:
-            InvalidInputError: The query is no text, or the limit less than 1.
+            InvalidInputError: `query` is not text, or `limit` is less than 1.
             StoreError: The store failed.
         """
         return self._service().keeper.search(self._scope, query, limit=limit)
@@ -205,16 +207,16 @@ class Memories:
     asearch = async_form(search)
 
     def context(self, query: str, limit: int = 5) -> str:
-        """What `search` finds, as a block of text for a prompt; `""` for nothing. Raises as `search`.
+        """Return the results of `search` as a block of text for a prompt; `""` if there are none. Raises as `search`.
 
-        The memories' text is data: it makes no line of its own and no marker of arc's.
+        The memories' text is treated as data: it can create neither a line of its own nor one of arc's markers.
         """
         return render_memories(self.search(query, limit))
 
     acontext = async_form(context)
 
     def count(self) -> int:
-        """How many memories hold."""
+        """Return the number of active memories that are not superseded."""
         return self._service().keeper.count(self._scope)
 
     acount = async_form(count)
@@ -227,13 +229,13 @@ class Memories:
         limit: int | None = None,
         include_superseded: bool = False,
     ) -> list[Memory]:
-        """Memories, the newest first.
+        """Return memories, newest first.
 
         Args:
             status: "ACTIVE", "PENDING" or "REJECTED"; `None` for all.
             type: "fact", "preference" or "insight"; `None` for all.
-            limit: At most so many; `None` for all.
-            include_superseded: Also those that others took the place of.
+            limit: The most memories to return; `None` for all.
+            include_superseded: Whether to include superseded memories.
 
         Raises:
             InvalidInputError: A value is not acceptable.
@@ -250,7 +252,7 @@ class Memories:
     alist = async_form(list)  # noqa: A003 - the method above
 
     def _service(self) -> "LongTermMemory":
-        """What keeps them, once it is clear that the session is not another user's."""
+        """Return the memory service after checking that the session is not another user's."""
         service, scope = self._runtime.long_term, self._scope
         if scope.session_id is not None:
             self._runtime.store.conversation(SessionKey(scope.session_id, scope.caller_id, scope.user_id))
@@ -258,7 +260,7 @@ class Memories:
 
 
 def memories_of_turn(runtime: "Runtime", key: SessionKey | None, query: str) -> list[ScoredMemory]:
-    """The memories that a turn is about, best first: none where they are off or there are none; never raises."""
+    """Return the memories that match a turn's question, best first; empty if memories are off. Never raises."""
     settings = runtime.settings.memory
     if key is None or not settings.enabled or not query.strip():
         return []

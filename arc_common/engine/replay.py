@@ -1,4 +1,4 @@
-"""What a model would be shown for a turn that is stored."""
+"""Rebuilds the context window of a stored turn."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,12 +17,12 @@ from arc_common.tokens.selection import says_something
 NOT_STORED = "replayed from what is stored: without the application's own system prompt, tools and documents"
 BEYOND = "facts and summary reach beyond this turn by now: left out, and the last turns before it are shown"
 NOT_ADOPTED = "summaries are written, but none is adopted yet: the last turns are shown"
-LATER = "facts and summary are newer than this turn: adopted after it"
+LATER = "facts and summary were adopted after this turn"
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayedTurn:
-    """A turn shown again."""
+    """A stored turn with its rebuilt context window: its number from 1, and the session's number of turns."""
 
     number: int
     count: int
@@ -30,7 +30,7 @@ class ReplayedTurn:
 
 
 def replay(runtime: Runtime, key: SessionKey, *, turn: int | None, budget: TokenBudget) -> ReplayedTurn:
-    """The request of a stored turn as it would be built today; changes nothing."""
+    """Build the request of a stored turn as it would be built today, without changing anything."""
     if runtime.store.conversation(key) is None:
         raise SessionNotFoundError(key.session_id)
     stored = runtime.store.tail(key)
@@ -51,7 +51,7 @@ def replay(runtime: Runtime, key: SessionKey, *, turn: int | None, budget: Token
     layers = replace(_layers(runtime, key, view, asked.message.text), idle_note=idle_note(runtime, request, messages))
     if view is not None and budget.max_tokens(
         "recalled"
-    ):  # without one, what the turn showed itself is not known any more
+    ):  # without a view, the messages that the turn itself showed are unknown
         layers, missed = with_recollections(
             runtime,
             key,
@@ -62,7 +62,7 @@ def replay(runtime: Runtime, key: SessionKey, *, turn: int | None, budget: Token
             room=budget.max_tokens("recalled"),
         )
         notes = (*notes, *missed)
-    if shown[-1] is asked:  # without tools at work the question comes to a stored history, as `Session.context` has it
+    if shown[-1] is asked:  # without tool calls the question is the query, as in `Session.context`
         request = replace(request, query=messages.pop())
     window = build_context_window(
         request,
@@ -86,14 +86,14 @@ def _checked(turn: int | None, count: int) -> int:
 
 
 def _before_the_answer(stored: Sequence[StoredMessage], start: int, end: int) -> int:
-    """Where the turn's last answer begins, be it words or calls: what the model said then it was not shown."""
+    """Return the position where the turn's last answer begins, because the model had not seen its own answer."""
     while end > start + 1 and stored[end - 1].message.role is Role.ASSISTANT:
         end -= 1
     return end
 
 
 def _adopted(runtime: Runtime, key: SessionKey, asked: StoredMessage) -> tuple[View | None, tuple[str, ...]]:
-    """The view, if it holds and ends before the turn; and what is to be said of it."""
+    """Return the view if it is current and ends before the turn, and the notes for the receipt."""
     memory = runtime.memory
     found = memory.inspect(key) if memory else None
     view = found.view if found else None
@@ -114,7 +114,7 @@ def _layers(runtime: Runtime, key: SessionKey, view: View | None, query: str) ->
 
 
 def _tokens(runtime: Runtime, stored: Sequence[StoredMessage]) -> dict[int, int]:
-    """Their counts by `id()`: as stored, if the same counter counted them."""
+    """Return the messages' counts by `id()`, using the stored counts of the same counter."""
     others = [one.message for one in stored if one.counter != runtime.token_counter.name]
     counts = message_tokens_batch(runtime.context_counter, others)
     return {id(one.message): one.tokens for one in stored} | dict(zip(map(id, others), counts, strict=True))

@@ -1,4 +1,4 @@
-"""What an engine's sessions share."""
+"""The state and services that an engine's sessions share."""
 
 import time
 from collections.abc import Callable, MutableMapping, Sequence
@@ -33,14 +33,14 @@ SaveErrorHandler = Callable[[Exception, Sequence[Message]], None]
 """Called with the error and the messages of a turn that could not be saved."""
 
 _RECEIPTS = 64
-"""Each refers to the texts of its request: up to half a megabyte with a window of 128,000 tokens."""
+"""Each receipt refers to its request's texts: up to half a megabyte with a window of 128,000 tokens."""
 _WARNED = 10_000
 _LOOK_AGAIN = 60.0
-"""Seconds: so long a scope without documents is taken to have none, unless this process adds some."""
+"""Seconds for which the result of a check for documents or artifacts is cached."""
 
 
 class LastReceipts:
-    """The newest receipt of each session that had a turn here lately. Thread-safe."""
+    """Caches the newest receipt of each recently used session. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -48,23 +48,23 @@ class LastReceipts:
         self._warned: LRUCache[tuple[str, str], bool] = LRUCache(_WARNED)
 
     def keep(self, key: SessionKey, receipt: Receipt) -> None:
-        """Keep a session's newest receipt."""
+        """Store a session's newest receipt."""
         with self._lock:
             self._receipts[key.caller_id, key.session_id] = receipt
 
     def newest(self, key: SessionKey) -> Receipt | None:
-        """A session's newest receipt, if it is still there."""
+        """Return a session's newest receipt, or `None` if it is no longer cached."""
         with self._lock:
             return self._receipts.get((key.caller_id, key.session_id))
 
     def forget(self, key: SessionKey) -> None:
-        """Drop what is kept of a session: what was deleted must not be found here either."""
+        """Drop a session's entries, because deleted text must not remain in a receipt."""
         with self._lock:
             self._receipts.pop((key.caller_id, key.session_id), None)
             self._warned.pop((key.caller_id, key.session_id), None)
 
     def is_first_warning(self, key: SessionKey) -> bool:
-        """Whether nobody asked this before for the session."""
+        """Return whether this is the first call for the session."""
         with self._lock:
             known = self._warned.get((key.caller_id, key.session_id), False)
             self._warned[key.caller_id, key.session_id] = True
@@ -103,19 +103,19 @@ class Runtime:
 
     @property
     def store(self) -> "Store":
-        """Where conversations are kept, and all that is made from them."""
+        """The store of conversations and everything derived from them."""
         if self.closed:
             raise EngineClosedError("the engine is closed")
         return self.conversations
 
     @property
     def index_store(self) -> "IndexStore":
-        """The search index, which is beside the conversations."""
+        """The search index in the conversations' store."""
         return self.store.index
 
     @property
     def recall(self) -> "SessionRecall":
-        """What finds messages of sessions for questions."""
+        """The service that recalls messages for a question, created on first use."""
         store = self.store
         if self.own_recall is not None:
             return self.own_recall
@@ -145,7 +145,7 @@ class Runtime:
 
     @property
     def long_term(self) -> "LongTermMemory":
-        """What gathers, keeps and finds long-term memories."""
+        """The service that extracts, stores and finds long-term memories, created on first use."""
         memories = self.store.memories
         if self.own_long_term is not None:
             return self.own_long_term
@@ -167,7 +167,7 @@ class Runtime:
         return self.own_long_term
 
     def saved(self, key: SessionKey, messages: Sequence[Message], *, edited: Sequence[str] = ()) -> None:
-        """Have what is made from messages made soon, after they were stored."""
+        """Schedule summaries, recall indexing and memory extraction for newly stored messages."""
         if self.memory is not None:
             self.memory.schedule(key)
         if self.settings.recall.enabled and not self.closed:
@@ -182,22 +182,22 @@ class Runtime:
             self.long_term.schedule(key, messages, with_documents=with_documents)
 
     def gathers(self, key: SessionKey) -> bool:
-        """Whether memories are gathered from what a session saves."""
+        """Return whether memories are extracted from the messages that a session saves."""
         wanted = self.settings.memory
         return wanted.enabled and (key.user_id is not None or wanted.scope != "user")
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until no background work waits or runs; return whether that happened within `timeout` seconds."""
+        """Wait until no background work is queued or running; return whether it ended within `timeout` seconds."""
         until = None if timeout is None else time.monotonic() + timeout
 
         def wait_for_each() -> bool:
             left = None if until is None else max(until - time.monotonic(), 0)
             return all(part.wait(left) for part in (self.hierarchy, self.own_recall, self.own_long_term) if part)
 
-        return wait_for_each() and wait_for_each()  # the second time for work that the first one led to
+        return wait_for_each() and wait_for_each()  # the second pass waits for work that the first one scheduled
 
     def forget(self, key: SessionKey) -> None:
-        """Drop what this process keeps of a session whose messages were removed."""
+        """Drop this process's cached state of a session whose messages were removed."""
         self.receipts.forget(key)
         if self.own_recall is not None:
             self.own_recall.forget(key)
@@ -205,17 +205,17 @@ class Runtime:
             self.hierarchy.forget(key)
 
     def check_caller(self, caller_id: str) -> None:
-        """Raise `InvalidInputError` for the default caller where settings want each to be named."""
+        """Raise `InvalidInputError` for the default caller if `require_scope` is set."""
         if self.settings.require_scope and caller_id == "default":
             raise InvalidInputError("caller_id", caller_id, "a caller's own id, because require_scope is set")
 
     @property
     def memory(self) -> "HierarchicalMemory | None":
-        """What summarises its conversations, if summaries are on."""
+        """The service that summarises conversations; `None` if summaries are off or the engine is closed."""
         return None if self.closed else self.hierarchy
 
     def request(self, budget: TokenBudget | None = None) -> Request:
-        """A request as the settings have it, before a caller brings anything: its budget, limits and layout."""
+        """Return a request with the settings' budget, limits and layout, before the caller's input is added."""
         if not isinstance(budget, TokenBudget | None):
             raise InvalidInputError("budget", budget, "a TokenBudget or None")
         settings = self.settings
@@ -232,7 +232,7 @@ class Runtime:
         )
 
     def default_budget(self) -> TokenBudget:
-        """Return the settings' budget, with the counter's error kept free."""
+        """Return the settings' budget, less the counter's error."""
         settings = self.settings
         shares = settings.budget
         sections = {

@@ -1,4 +1,4 @@
-"""Session: one conversation, as its user sees it."""
+"""Session: the API of one conversation."""
 
 import asyncio
 import logging
@@ -29,7 +29,7 @@ _log = logging.getLogger("arc.session")
 class Session:
     """One conversation of one caller and user.
 
-    Its methods block; each has an async form with an `a` in front, of the same signature and behaviour.
+    The methods block; each has an async form with the prefix `a` and the same signature and behaviour.
     """
 
     def __init__(self, runtime: Runtime, key: SessionKey | None) -> None:
@@ -43,15 +43,18 @@ class Session:
         return self._key.session_id if self._key else None
 
     def append(self, messages: Message | Iterable[Message]) -> list[Message]:
-        """Store messages behind those that are there; the conversation is created if need be.
+        """Append messages to the conversation, creating it if necessary.
 
-        - Idempotent: a message whose id is there with the same content is left as it is; with other content it
-          becomes a new revision in its old place. Messages without an id get one.
-        - All of them or none; durable on return; ordered across processes.
-        - Messages that arc itself made are passed over.
+        - Idempotent: a message whose id is stored with the same content is left unchanged; with different content it
+          becomes a new revision in the same position. Messages without an id get one.
+        - Atomic, durable on return, and ordered across processes.
+        - Messages created by arc itself are skipped.
+
+        Args:
+            messages: One or more messages, oldest first.
 
         Returns:
-            The messages as they are stored, with ids and times.
+            The messages as stored, with ids and times.
 
         Raises:
             InvalidInputError: A message can't be stored, or the session has no id. Nothing was written.
@@ -71,16 +74,16 @@ class Session:
     def save_turn(
         self, user: Message | str, assistant: Message | str | Iterable[Message], *, success: bool = True
     ) -> None:
-        """Save the user's message and the answer to it; never raises into the reply.
+        """Save the user's message and the answer to it. Never raises.
 
-        - A turn that did not succeed is not saved.
-        - A save that fails is logged, counted (`save.errors`) and handed to the engine's `on_save_error`.
+        - An unsuccessful turn is not saved.
+        - A failed save is logged, counted (`save.errors`) and passed to the engine's `on_save_error`.
         - A session without an id saves nothing.
 
         Args:
             user: The user's message.
-            assistant: The answer; with tool calls, all messages of it in their order.
-            success: Whether the turn came to its end.
+            assistant: The answer; with tool calls, all of its messages in order.
+            success: Whether the turn completed.
         """
         if not success or self._key is None:
             self._runtime.observer.count("save.skipped")
@@ -95,20 +98,20 @@ class Session:
     async def asave_turn(
         self, user: Message | str, assistant: Message | str | Iterable[Message], *, success: bool = True
     ) -> None:
-        """Async form of `save_turn`; saves also when the task is cancelled meanwhile."""
+        """Async form of `save_turn`; saves even if the task is cancelled meanwhile."""
         try:
             await self._workers.run(self.save_turn, user, assistant, success=success)
         except EngineClosedError as error:
             self.report_save_error(error, [])
 
     def stream_turn(self, user: Message | str) -> StreamedTurn:
-        """Collect a streamed answer and save the turn at its end: see `StreamedTurn`."""
+        """Collect a streamed answer and save the turn when it ends: see `StreamedTurn`."""
         return StreamedTurn(_as_message(user, Role.USER), save=self.save_turn, asave=self.asave_turn)
 
     def report_save_error(self, error: Exception, messages: Sequence[Message]) -> None:
-        """Log and count messages that could not be saved, and hand them to the engine's `on_save_error`; never raises.
+        """Log and count messages that could not be saved, and pass them to the engine's `on_save_error`. Never raises.
 
-        For adapters whose framework would swallow the error.
+        Intended for adapters whose framework would swallow the error.
         """
         runtime = self._runtime
         _log.error("a turn of session %r was not saved: %s", self.id, error, exc_info=error)
@@ -121,18 +124,18 @@ class Session:
             _log.exception("on_save_error itself failed")
 
     async def areport_save_error(self, error: Exception, messages: Sequence[Message]) -> None:
-        """Async form of `report_save_error`; works also when the engine is closed."""
+        """Async form of `report_save_error`; also works after the engine is closed."""
         await asyncio.wrap_future(started(lambda: self.report_save_error(error, messages), name="arc-save-error"))
 
     def messages(self, *, limit: int | None = None, before: str | None = None) -> list[Message]:
-        """The originals, oldest first.
+        """Return the original messages, oldest first.
 
         Args:
-            limit: At most so many, the newest.
-            before: Only those before the message with this id.
+            limit: Return at most this many, the newest ones; `None` for all.
+            before: Return only messages before the one with this id.
 
         Raises:
-            InvalidInputError: The limit is negative, or there is no message with that id.
+            InvalidInputError: `limit` is negative, or no message has the id `before`.
             SessionNotFoundError: The session belongs to another user.
             StoreError: The store failed.
         """
@@ -156,34 +159,35 @@ class Session:
         include_summary: bool = True,
         query: str = "",
     ) -> list[Message]:
-        """The newest whole turns that fit all limits together: see `select_window` for what holds.
+        """Return the newest whole turns that fit all limits together.
 
-        - Behind one leading system message with facts and summary, once the conversation is summarised.
-        - With no limit at all, the settings' own hold: turns or messages, and the default budget's tokens.
-        - Reads as many messages as it needs, however long the conversation is.
+        - Once the conversation is summarised, one leading system message with facts and summary precedes the turns.
+        - Without any limit, the settings' limits apply: turns or messages, and the default budget's tokens.
+        - Only as many messages as needed are read, however long the conversation is.
 
         Args:
-            max_tokens: At most so many tokens, system messages at the start included (which are never left out: when
-                they alone are larger, only they come).
-            max_turns: At most so many turns.
-            max_messages: At most so many messages.
-            reserved: Tokens of `max_tokens` that something else takes, a section of the receipt; it may be all of them
-                and more.
-            keep_opening: Keep what comes before the first user message (a greeting) when the whole conversation fits;
-                with `keep_newest` only until the user speaks.
-            keep_newest: Treat the newest turn as the one that is running: its user message is there whole, and its
-                newest exchange, if need be shortened, also where `reserved` leaves no room for them.
-            following: Messages behind the stored ones that aren't stored themselves.
-            count: Counts a message; by default the engine's counter does, once, when the message is stored.
-            include_summary: Whether facts and summary stand in front, in place of their messages.
-            query: What the user asks; by default the newest user message, while it waits for an answer. Behind facts
-                and summary stands what comes back for it, within the budget's limit for recalled items and a quarter of
-                the limit. None of it without `include_summary`.
+            max_tokens: The most tokens, including system messages at the start. These are never dropped: if they alone
+                exceed the limit, only they are returned.
+            max_turns: The most turns.
+            max_messages: The most messages.
+            reserved: Tokens of `max_tokens` used by something else, shown as a section of the receipt; may exceed
+                `max_tokens`.
+            keep_opening: Whether to keep messages before the first user message (a greeting) if the whole conversation
+                fits; with `keep_newest`, only until the user speaks.
+            keep_newest: Whether to treat the newest turn as running: its user message is kept whole, and its newest
+                exchange is kept, shortened if necessary, even if `reserved` leaves no room for them.
+            following: Messages that follow the stored ones but aren't stored themselves.
+            count: Counts the tokens of a message; by default the engine's counter, whose counts are stored with the
+                messages.
+            include_summary: Whether facts and summary replace the messages they cover.
+            query: The user's question; by default the newest user message if it is unanswered. Items recalled for it
+                follow facts and summary, within the budget's limit for recalled items and a quarter of the limit.
+                Nothing is recalled without `include_summary`.
 
         Raises:
-            BudgetExceededError: With `keep_newest`: the newest user message, with the system messages at the start, is
-                larger than `max_tokens`.
-            InvalidInputError: A limit is negative or no whole number.
+            BudgetExceededError: With `keep_newest`: the newest user message and the system messages at the start exceed
+                `max_tokens`.
+            InvalidInputError: A limit is negative or not a whole number.
             SessionNotFoundError: The session belongs to another user.
             StoreError: The store failed.
         """
@@ -222,21 +226,21 @@ class Session:
         budget: TokenBudget | None = None,
         history: Sequence[Message] | None = None,
     ) -> ContextWindow:
-        """What the model gets to see on this turn: see `ContextWindow` for what holds.
+        """Build the context window of this turn: see `ContextWindow` for its guarantees.
 
         Args:
-            query: The current user message; `None` when it is in the history already: then the newest user message is
-                the current one, and what follows it is the turn that is running.
-            system_prompt: The instructions.
+            query: The current user message; `None` if it is already in the history: then the newest user message is the
+                current one, and the messages after it are the running turn.
+            system_prompt: The application's instructions.
             documents: Retrieved text for this turn, best first; by default the engine's own documents are searched.
             tools: The tools' schemas in OpenAI form; they cost tokens.
             response_format: The answer's schema; it costs tokens.
-            budget: What the request may cost; by default the settings' budget.
-            history: Takes the place of the stored history.
+            budget: The request's token budget; by default the settings' budget.
+            history: Messages to use instead of the stored history, oldest first.
 
         Raises:
             BudgetExceededError: The system prompt and the user message alone don't fit.
-            InvalidInputError: An argument is not what it should be, or there is no user message at all.
+            InvalidInputError: An argument is invalid, or there is no user message.
             SessionNotFoundError: The session belongs to another user.
             StoreError: The store failed.
         """
@@ -254,13 +258,14 @@ class Session:
     acontext = async_form(context)
 
     def facts(self, *, include_superseded: bool = False, include_ungrounded: bool = False) -> list[Fact]:
-        """What the conversation established: the most important first, the newest first among equals.
+        """Return the conversation's facts, most important first, then newest first.
 
-        Each fact's `sources` are the ids of the messages that say it: see `find`.
+        Each fact's `sources` are the ids of the messages that state it: see `find`.
 
         Args:
-            include_superseded: Also those that no longer hold.
-            include_ungrounded: Also what a model made up: it is kept for inspection, and never shown to a model.
+            include_superseded: Whether to include facts that no longer hold.
+            include_ungrounded: Whether to include facts that no message supports. They are kept for inspection and
+                never shown to a model.
         """
         memory = self._runtime.memory
         if memory is None or self._key is None:
@@ -272,14 +277,14 @@ class Session:
     afacts = async_form(facts)
 
     def summary(self) -> ConversationSummary | None:
-        """What stands for the older messages by now; `None` if nothing does."""
+        """Return the current summary of the older messages; `None` if there is none."""
         memory = self._runtime.memory
         return None if memory is None or self._key is None else memory.summary(self._key)
 
     asummary = async_form(summary)
 
     def summarize(self) -> ConversationSummary | None:
-        """Have what is due written now (and what was said indexed for recall), wait for it, and give the summary."""
+        """Write the due summaries and index messages for recall now, wait for both, and return the summary."""
         memory = self._runtime.memory
         if self._key is not None and self._runtime.settings.recall.enabled:
             self._runtime.recall.catch_up(self._key)
@@ -291,10 +296,11 @@ class Session:
     asummarize = async_form(summarize)
 
     def remember(self) -> None:
-        """Have what it says read for long-term memories soon, in the background, also if it has no user.
+        """Schedule the extraction of long-term memories from this session, in the background.
 
-        Sessions of a user are read for the user's memories as they save. One of nobody would remember for itself alone,
-        where its facts serve, so it is read when it is asked for. Nothing where `settings.memory.enabled` is off.
+        Only a session without a user needs this call. A user's sessions are read whenever they save; memories of a
+        session without a user would serve that session alone, for which its facts suffice. Does nothing if
+        `settings.memory.enabled` is off.
 
         Raises:
             EngineClosedError: The engine was closed.
@@ -306,15 +312,15 @@ class Session:
     aremember = async_form(remember)
 
     def recall(self, query: str, *, top_k: int | None = None) -> list[ScoredMessage]:
-        """The messages of this session that a question is about, best first, wherever they lie.
+        """Return the messages of this session that match a question, best first, wherever they are in it.
 
         Args:
             query: The question.
-            top_k: At most so many. By default five, and twenty where no message has half of what is asked by its
-                words: then many are about as likely to be meant.
+            top_k: The most messages to return. By default 5, or 20 if no message contains half of the question's terms,
+                because then many messages are about equally likely.
 
         Raises:
-            InvalidInputError: The question is no text, or `top_k` is less than 1.
+            InvalidInputError: `query` is not text, or `top_k` is less than 1.
         """
         if not isinstance(query, str):
             raise InvalidInputError("query", query, "text")
@@ -329,21 +335,24 @@ class Session:
     def add_artifact(
         self, content: str, *, source: str, kind: str = "tools", metadata: Mapping[str, Any] | None = None
     ) -> str:
-        """Keep what a tool or a search brought, for later questions of this session; its id.
+        """Store the output of a tool or a search for later questions of this session, and return its id.
 
-        - Long content is cut at sentences into chunks of `settings.rag.chunk_size` tokens, each found by itself.
-        - The same content from the same source is the same artifact, with a new time.
-        - A turn shows a few excerpts of what its question is about (see `settings.artifacts`), as data, with source
+        - Long content is split at sentences into chunks of `settings.rag.chunk_size` tokens, each searched on its own.
+        - Adding the same content from the same source again updates the artifact's time.
+        - A turn shows a few excerpts that match its question (see `settings.artifacts`), marked as data, with source
           and day.
 
         Args:
-            content: What it says; at most 1,000,000 characters.
-            source: Where it comes from (a tool's name, an address): one line.
-            kind: "tools". Facts and summary are artifacts too, but the conversation's own memory keeps them.
-            metadata: JSON values to keep with it.
+            content: The text to store; at most 1,000,000 characters.
+            source: The origin (a tool's name or a URL) in one line.
+            kind: Always "tools". Facts and summary are artifacts too, but the conversation's own memory stores them.
+            metadata: JSON values to store with the artifact.
+
+        Returns:
+            The artifact's id.
 
         Raises:
-            InvalidInputError: An argument is not what it should be, or the session has no id. Nothing was written.
+            InvalidInputError: An argument is invalid, or the session has no id. Nothing was written.
             SessionNotFoundError: The session belongs to another user.
             StoreError: The store failed.
         """
@@ -352,7 +361,7 @@ class Session:
     aadd_artifact = async_form(add_artifact)
 
     def exists(self) -> bool:
-        """Whether anything was ever stored in it (and it was not deleted) by this caller and user."""
+        """Return whether the session exists for this caller and user: something was stored, and it was not deleted."""
         if self._key is None:
             return False
         with suppress(LookupError):
@@ -362,7 +371,7 @@ class Session:
     aexists = async_form(exists)
 
     def clear(self) -> int:
-        """Remove all messages and everything made from them, but keep the session; how many there were."""
+        """Remove all messages and everything derived from them, keep the session, and return the number of messages."""
         if self._key is None:
             return 0
         removed = self._runtime.store.clear(self._key)
@@ -372,7 +381,7 @@ class Session:
     aclear = async_form(clear)
 
     def delete(self) -> bool:
-        """Remove the session with everything in it and made from it; whether there was one."""
+        """Remove the session with its messages and everything derived from them; return whether it existed."""
         if self._key is None:
             return False
         deleted = self._runtime.store.delete(self._key)
@@ -390,7 +399,7 @@ class Session:
     afind = async_form(find)
 
     def remove(self, message_ids: Sequence[str]) -> int:
-        """Remove single messages; how many were there."""
+        """Remove messages by id, and return the number removed."""
         if self._key is None:
             return 0
         store = self._runtime.store
@@ -404,7 +413,7 @@ class Session:
     aremove = async_form(remove)
 
     def _forget_derived(self, key: SessionKey) -> None:
-        """Remove what was made from messages that are gone, as far as the store has not done so with them."""
+        """Remove derived data that the store did not remove together with the messages."""
         self._runtime.forget(key)
         forget_artifacts(self._runtime, key)
         self._runtime.recall.forget_session(key)

@@ -1,4 +1,4 @@
-"""What a session hands out on a turn: the context window, and the view of adapters that have a prompt of their own."""
+"""Builds a session's context window for a turn, and the view for adapters with a prompt of their own."""
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 
 
 _LONG = 1_200
-"""Characters: of longer messages an excerpt is shown. One reply of a page would leave no room for anything else."""
+"""Characters above which a recalled message is excerpted: a one-page reply would leave no room for other items."""
 _SPARE = 2
-"""Times the room: what does not fit is passed over for what is smaller."""
+"""Lines are rendered up to this multiple of the room, so that smaller ones can replace those that don't fit."""
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
@@ -57,7 +57,7 @@ def with_recollections(
     hidden: int | None,
     room: int,
 ) -> tuple[Layers, tuple[str, ...]]:
-    """The layers with what comes back for the turn's question, and what went wrong; never raises."""
+    """Return the layers with the items recalled for the question, and notes on problems. Never raises."""
     if key is None or not query.strip():
         return layers, ()
     artifacts = artifacts_of_turn(runtime, key, query, facts=layers.recalled)
@@ -101,7 +101,7 @@ def with_recollections(
 
 
 def message_line(message: Message, question: str) -> str:
-    """How a recalled message is shown: who said it, and what, in one paragraph."""
+    """Render a recalled message as one paragraph: its speaker and its text or excerpts."""
     who = message.name or {Role.USER: "user", Role.ASSISTANT: "assistant"}.get(message.role, message.role.value)
     text = message.text
     if len(text) > _LONG:
@@ -112,7 +112,7 @@ def message_line(message: Message, question: str) -> str:
 def _lines(
     found: "Sequence[RecalledMessage]", question: str, runtime: "Runtime", *, room: int
 ) -> Iterator[RecalledLine]:
-    """The messages' lines, until there are more than there can be room for."""
+    """Yield the messages' lines until they exceed `_SPARE` times the room."""
     left = _SPARE * room
     for one in found:
         if left <= 0:
@@ -137,7 +137,7 @@ class Reader:
         self._log = log
 
     def context(self, request: Request, history: Sequence[Message] | None, *, retrieve: bool) -> ContextWindow:
-        """The request's window over the stored history, or over the one that is given; with `retrieve`, documents."""
+        """Build the window over the stored or the given history; with `retrieve`, search for documents."""
         runtime = self._runtime
         costs = Costs(runtime.context_counter, {})
         retrieved = self._retrieved(request, history) if retrieve else RagContext.EMPTY
@@ -194,12 +194,12 @@ class Reader:
         if limits.include_summary:
             loaded = self._recollected_in_view(loaded, question(loaded.messages), room=available // 4)
             said = [*loaded.messages, *following]
-            asked = not said or said[-1].role is Role.ASSISTANT  # then the question comes behind the view
+            asked = not said or said[-1].role is Role.ASSISTANT  # then the question follows the view
             note = idle_note(runtime, Request(query=Message(Role.USER, query)) if asked else Request(), said)
             loaded = replace(loaded, layers=replace(loaded.layers, idle_note=note)) if note else loaded
         if loaded.summarised and not limited:
             limits = replace(limits, max_turns=None, max_messages=None)
-        recount = count is not None and loaded.summarised  # a plain load has counted by it already
+        recount = count is not None and loaded.summarised  # a plain load has already used `count`
         known = {id(message): count(message) for message in loaded.messages} if count and recount else loaded.tokens
         raw = list(map(count, following)) if count else message_tokens_batch(runtime.context_counter, following)
         costs = Costs(
@@ -220,7 +220,7 @@ class Reader:
         return list(view.messages)
 
     def _view_room(self, available: int) -> HistoryRoom:
-        """Return the room for verbatim messages in a view of so many tokens."""
+        """Return the room for verbatim messages in a view of `available` tokens."""
         budget = replace(
             self._runtime.default_budget(), context_window=max(available, 1), output_reserve=0, relative_error=0.0
         )
@@ -228,7 +228,7 @@ class Reader:
         return HistoryRoom(budget, available, Costs(self._runtime.context_counter, {}), threshold)
 
     def _recollected_in_view(self, loaded: LoadedHistory, query: str, *, room: int) -> LoadedHistory:
-        """What was loaded, with what comes back for a question in at most so many tokens; nothing without one."""
+        """Add the items recalled for the question, within `room` tokens; without a question, remove recalled facts."""
         room = min(room, self._runtime.default_budget().max_tokens("recalled"))
         if not query.strip() or not room:
             return replace(loaded, layers=replace(loaded.layers, recalled=()))
@@ -252,7 +252,7 @@ class Reader:
         )
 
     def _retrieved(self, request: Request, history: Sequence[Message] | None) -> RagContext:
-        """The documents for this turn, where there are any to be found."""
+        """Retrieve documents for this turn, if there are any."""
 
         def said() -> Sequence[Message]:
             if history is not None or self._log is None:
@@ -269,7 +269,7 @@ class Reader:
         return documents_of_turn(self._runtime, self._key, asked, history=lambda: turn.before)
 
     def _loaded(self, request: Request, costs: Costs, history: Sequence[Message] | None) -> LoadedHistory:
-        """What the request is built from: the history given, or the stored one with what summaries there are."""
+        """Return the given history, or the stored one with its facts and summary."""
         if history is not None or self._log is None:
             given = as_messages(history or ())
             counts = message_tokens_batch(self._runtime.context_counter, given)
@@ -290,7 +290,7 @@ class Reader:
         return replace(plain, notes=notes)
 
     def _recollected(self, request: Request, loaded: LoadedHistory, *, is_whole: bool) -> LoadedHistory:
-        """What was loaded, with what comes back for the question."""
+        """Add the items recalled for the question to the loaded history."""
         room = request.budget.max_tokens("recalled")
         if self._key is None or not room:
             return loaded
@@ -301,7 +301,7 @@ class Reader:
     def _summarised(
         self, room: HistoryRoom, question: Callable[[Sequence[Message]], str]
     ) -> tuple[LoadedHistory | None, tuple[str, ...]]:
-        """The history with facts and summary; `None` while summaries are not at work here, and what went wrong."""
+        """Return the history with facts and summary (`None` if summaries don't apply yet), and notes on problems."""
         memory = self._runtime.memory
         if memory is None or self._key is None or self._log is None:
             return None, ()
@@ -323,14 +323,14 @@ class Reader:
         return loaded, remembered.notes
 
     def _with_question(self, read: tuple[StoredMessage, ...]) -> tuple[StoredMessage, ...]:
-        """What was read, with the question of a running turn that is longer than that."""
+        """Prepend the current user message if the running turn began before the messages that were read."""
         if not read or self._log is None or any(map(opens_a_turn, read)):
             return read
         question = self._log.newest_question(before=read[0].seq)
         return (question, *read) if question else read
 
     def _report(self, request: Request, window: ContextWindow, loaded: LoadedHistory) -> None:
-        """Log the receipt, keep it for `debug`, and warn once when a conversation comes near its limit."""
+        """Log the receipt, keep it for `debug`, and warn once when the conversation approaches its limit."""
         if self._key is None:
             return
         self._keep(window.receipt)
@@ -348,14 +348,14 @@ class Reader:
 
 
 def _unanswered(said: Sequence[Message]) -> str:
-    """Return the newest user message's text while it waits for an answer; results of tools may follow it."""
+    """Return the newest user message's text if it is unanswered, also when tool results follow it; otherwise `""`."""
     if not said or said[-1].role not in (Role.USER, Role.TOOL):
         return ""
     return next((message.text for message in reversed(said) if message.role is Role.USER), "")
 
 
 def idle_note(runtime: Runtime, request: Request, messages: Sequence[Message]) -> str:
-    """A word on how long the conversation rested before the current user message, if that was long."""
+    """Return a note on how long the conversation was idle before the current user message; `""` if not long."""
     longest = runtime.settings.conversation.resume_note_days
     if longest is None:
         return ""
@@ -365,7 +365,7 @@ def idle_note(runtime: Runtime, request: Request, messages: Sequence[Message]) -
         now, messages = turn.user.created_at if turn.user else None, turn.before
     rested = timedelta(days=longest)
     if now is None or any(said.created_at and now - said.created_at <= rested for said in reversed(messages)):
-        return ""  # as a rule the newest message says so
+        return ""  # usually decided by the newest message
     last = max((message.created_at for message in messages if message.created_at), default=None)
     if last is None:
         return ""
