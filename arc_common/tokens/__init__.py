@@ -1,1 +1,1 @@
-"""Counting tokens, and spending them."""
+"""Token counting and token budgets."""

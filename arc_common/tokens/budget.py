@@ -1,4 +1,4 @@
-"""How many tokens a request may cost, and how its parts share them. Pure."""
+"""Token budgets: the limit of a request, and its allocation to sections. Pure."""
 
 import math
 from collections.abc import Mapping
@@ -13,17 +13,17 @@ __all__ = ["DEFAULT_SECTIONS", "SectionBudget", "TokenBudget", "stated_error", "
 
 _MOST_RESERVED = 4_096
 _MOST = 10**12
-"""Tokens: far more than any model takes, and small enough for float arithmetic."""
+"""Tokens: far above any model's limit, and small enough for float arithmetic."""
 
 
 def stated_error(counter: TokenCounter) -> float:
-    """Return the `relative_error` that a counter states; 0.0 without one."""
+    """Return a counter's `relative_error`; 0.0 if it has none."""
     error: float = getattr(counter, "relative_error", 0.0)
     return error
 
 
 def usable_tokens(limit: int, counter: TokenCounter) -> int:
-    """Return the tokens that may be counted under a limit: less the counter's `relative_error`, if it states one."""
+    """Return the tokens that may be counted under a limit, reduced by the counter's `relative_error`."""
     return _usable(limit, stated_error(counter))
 
 
@@ -38,13 +38,13 @@ def _check(name: str, value: object, *, least: int = 0) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SectionBudget:
-    """What one section of a request may take.
+    """The limits and priority of one section of a request.
 
     Args:
-        min_tokens: Tokens that are kept for it before any other section gets more than its own `min_tokens`.
-        max_tokens: The most tokens that it takes, however much is free; `None` for no limit.
-        share: The most that it takes as a share of the whole input; `None` for no limit.
-        priority: Who is served first when not all get what they want: larger comes first.
+        min_tokens: Tokens reserved for the section before any other section gets more than its own `min_tokens`.
+        max_tokens: The most tokens for the section, however many are free; `None` for no limit.
+        share: The largest share of the whole input for the section, from 0 to 1; `None` for no limit.
+        priority: The order in which sections are served if not all fit: higher priorities come first.
     """
 
     min_tokens: int = 0
@@ -66,7 +66,7 @@ class SectionBudget:
             raise InvalidInputError("priority", self.priority, "a whole number")
 
     def most(self, input_tokens: int) -> int:
-        """The most tokens that it takes of so many."""
+        """Return the most tokens for the section in a request of `input_tokens`."""
         limits = [input_tokens]
         if self.max_tokens is not None:
             limits.append(self.max_tokens)
@@ -85,24 +85,24 @@ DEFAULT_SECTIONS: Mapping[str, SectionBudget] = MappingProxyType(
         "history": SectionBudget(priority=10),
     }
 )
-"""The sections that share what system prompt, schemas and user message leave.
+"""The sections that share the tokens left by system prompt, schemas and user message.
 
-`recalled` holds memories, artifacts and recalled facts and messages together; `current_turn` is what follows the
-current user message while tools are at work. Trimming begins with the lowest priority: turns leave first, then
-documents, then older messages of the current turn.
+`recalled` holds memories, artifacts, and recalled facts and messages together; `current_turn` holds the messages after
+the current user message while tools are being called. Trimming begins with the lowest priority: turns are dropped
+first, then documents, then older messages of the current turn.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class TokenBudget:
-    """The tokens of one request.
+    """The token budget of one request.
 
     Args:
-        context_window: Tokens that the model takes in and gives out together.
-        output_reserve: Tokens kept free for its answer; by default 4,096 or a quarter of the window, whichever is less.
-        sections: What sections may take, by name; a number is its `max_tokens`. Those not named have their defaults.
-        relative_error: The counter's error (see `TokenCounter`), for which part of the input is kept free. An engine
-            uses its own counter's if that is larger.
+        context_window: The model's context window in tokens, input and output together.
+        output_reserve: Tokens kept free for the answer; by default 4,096 or a quarter of the window, whichever is less.
+        sections: The sections' limits by name; a number sets `max_tokens`. Other sections keep their defaults.
+        relative_error: The counter's error (see `TokenCounter`); a matching part of the input is kept free. An engine
+            uses its own counter's error if that is larger.
     """
 
     context_window: int = 128_000
@@ -131,56 +131,55 @@ class TokenBudget:
 
     @property
     def input_tokens(self) -> int:
-        """The most tokens to count in a request: the input limit, less the counter's error."""
+        """The most tokens that may be counted in a request: the input limit less the counter's error."""
         return _usable(self.input_limit, self.relative_error)
 
     @property
     def input_limit(self) -> int:
-        """The most tokens that a request may really have: the context window, less the output reserve."""
+        """The most actual tokens in a request: the context window less the output reserve."""
         reserve = self.output_reserve
         if reserve is None:
             reserve = min(_MOST_RESERVED, self.context_window // 4)
         return self.context_window - reserve
 
     def counted_by(self, counter: TokenCounter) -> Self:
-        """Return the budget with the counter's error kept free, unless it keeps more free already."""
+        """Return the budget with the larger of its own and the counter's relative error."""
         return replace(self, relative_error=max(stated_error(counter), self.relative_error))
 
     def section(self, name: str) -> SectionBudget:
-        """Return a section's settings."""
+        """Return a section's limits and priority."""
         default = DEFAULT_SECTIONS[name]
         given = self.sections.get(name, default)
         return given if isinstance(given, SectionBudget) else SectionBudget(max_tokens=given, priority=default.priority)
 
     def max_tokens(self, name: str) -> int:
-        """The most tokens that a section takes of this request's input."""
+        """Return the most tokens for a section in this budget."""
         return self.section(name).most(self.input_tokens)
 
     def lent_to_facts(self) -> int:
-        """The tokens that adopted facts may take of the recalled section: half of it at most.
+        """Return the tokens that adopted facts may borrow from the recalled section, at most half of it.
 
-        In a small window their share of the input is less than their `max_tokens`; they may borrow up to that. Facts
-        that matter whatever is asked stand better with the adopted ones: there they are sent once at the full price,
-        and then as a prefix that providers have cached. Recalled for every question, they made up most of a request's
-        cost.
+        In a small window the facts' share of the input is less than their `max_tokens`; they may borrow up to that
+        limit. Facts that matter for any question are cheaper when adopted: they are sent once at full price, then as
+        part of the prefix that providers cache. Recalled for each question, they made up most of a request's cost.
         """
         most = self.section("facts").max_tokens
         missing = 0 if most is None else most - self.max_tokens("facts")
         return max(min(missing, self.max_tokens("recalled") // 2), 0)
 
     def allot(self, wanted: Mapping[str, int], available: int) -> dict[str, int]:
-        """Share out what there is.
+        """Allocate the available tokens to sections.
 
-        - No section gets more than it wants, nor more than its `max_tokens`; together they get at most `available`.
-        - Each `min_tokens` is served first, then the rest, each in the order of priority (then of name).
-        - Nothing that somebody could use stays free: what one section leaves is lent to the next.
+        - No section gets more than it wants or more than its `max_tokens`; the total is at most `available`.
+        - All `min_tokens` are served first, then the rest, each in the order of priority, then of name.
+        - No usable token stays free: tokens that one section leaves go to the next.
 
         Args:
-            wanted: The tokens that each section could use; sections that are not named get nothing.
-            available: The tokens that there are.
+            wanted: The tokens that each section could use; other sections get none.
+            available: The tokens to allocate.
 
         Returns:
-            The tokens of each section that is named in `wanted`.
+            The tokens allotted to each section in `wanted`.
         """
         order = sorted(wanted, key=lambda name: (-self.section(name).priority, name))
         most = {name: min(wanted[name], self.max_tokens(name)) for name in order}

@@ -1,4 +1,4 @@
-"""Tokens by script and content, with coefficients fitted to real tokenizers."""
+"""Estimates tokens from script and content, with coefficients fitted to a real tokenizer."""
 
 import math
 import re
@@ -12,15 +12,15 @@ from arc_common.protocols import TokenCounter
 from arc_common.tokens.coefficients import COEFFICIENTS
 
 _PRIOR_TOKENS = 2_000
-"""How many tokens of agreement are assumed at the start: one short request moves the factor little."""
+"""Tokens of agreement assumed at the start, so that one short request changes the factor little."""
 
 _LOWEST, _HIGHEST = 0.5, 2.0
-"""No tokenizer in use is further from the calibrated one on a whole conversation; beyond them the report is wrong."""
+"""No tokenizer in use differs more on a whole conversation; a factor outside these limits means a wrong report."""
 
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """Reported tokens per estimated token."""
+    """The ratio of reported to estimated tokens, with its version."""
 
     version: int = 0
     factor: float = 1.0
@@ -28,17 +28,17 @@ class Correction:
 
 @runtime_checkable
 class Correcting(Protocol):
-    """A token counter that learns from reported usage. Its counts stay raw: whoever budgets applies `corrected`."""
+    """A token counter that learns from reported usage. Its counts stay raw; budgeting code applies `corrected`."""
 
     @property
     def correction(self) -> Correction:
         """The correction in use."""
 
     def observe(self, estimated_tokens: int, reported_tokens: int) -> None:
-        """Note what a request was estimated at (raw) and what the provider reported for it."""
+        """Record a request's raw estimate and the tokens that the provider reported."""
 
     def adopt_correction(self) -> Correction:
-        """Put what was learned to use."""
+        """Adopt the learned correction and return the one now in use."""
 
 
 class UsageCorrection:
@@ -56,7 +56,7 @@ class UsageCorrection:
         return self._current
 
     def observe(self, estimated_tokens: int, reported_tokens: int) -> None:
-        """Note one request; a pair with a zero in it says nothing and is passed over."""
+        """Record one request; ignore a pair with a zero."""
         for field, value in (("estimated_tokens", estimated_tokens), ("reported_tokens", reported_tokens)):
             if type(value) is not int or value < 0:
                 raise InvalidInputError(field, value, "a whole number, 0 or more")
@@ -66,7 +66,7 @@ class UsageCorrection:
                 self._reported += reported_tokens
 
     def adopt(self) -> Correction:
-        """Put what was learned to use: a new version if the factor changed, else the one in use."""
+        """Adopt the learned correction: a new version if the factor changed, otherwise the current one."""
         with self._lock:
             ratio = (_PRIOR_TOKENS + self._reported) / (_PRIOR_TOKENS + self._estimated)
             factor = round(min(max(ratio, _LOWEST), _HIGHEST), 3)
@@ -76,8 +76,8 @@ class UsageCorrection:
 
 
 def corrected(counter: TokenCounter, raw_total: int) -> int:
-    """A sum of a counter's raw counts under its current correction, rounded up; as it is for a counter without one."""
-    correction = getattr(counter, "correction", None)  # asking a protocol by isinstance takes 45 µs, for each message
+    """Apply the counter's current correction, if it has one, to a sum of its raw counts, rounding up."""
+    correction = getattr(counter, "correction", None)  # isinstance with a protocol takes 45 µs per message
     if not isinstance(correction, Correction):
         return raw_total
     return math.ceil(round(raw_total * correction.factor, 3))
@@ -100,15 +100,15 @@ _WESTERN = frozenset(
         "yang dan untuk dengan ini itu dari pada tidak anda atau dalam akan ke oleh"
     )
 )
-"""The commonest words of Spanish, French, German, Italian, Portuguese, Dutch, Swedish, Norwegian and Indonesian, less
-the English ones: vocabularies contain these languages' words, too."""
+"""The commonest words of Spanish, French, German, Italian, Portuguese, Dutch, Swedish, Norwegian and Indonesian,
+without English words. Vocabularies contain these languages' words, too."""
 
 _TRADITIONAL = (
     "個們這來說國為會後對過學開關長問間還點見現發經頭進從動實種體當無應與機電氣專書話讓樣錢車東門請認識覺幾將該項設"
     "號連選資訊網頁檔"
 )
 _CLASSES = {
-    "rare": "\x80-\U0010ffff",  # what no other class takes: no vocabulary has it, it goes in bytes
+    "rare": "\x80-\U0010ffff",  # all characters of no other class; vocabularies lack them and encode their bytes
     "punctuation": "\x00-\x08\x0b\x0c\x0e-\x1f!-/:-@[-`{-\x7f",
     "space": " ",
     "line_end": "\n\r",
@@ -160,7 +160,7 @@ _CLASSES = {
     "hiragana": "\u3040-\u309f",
     "katakana": "\u30a0-\u30ff\u31f0-\u31ff",
     "hangul": "\uac00-\ud7a3",
-    "jamo_alone": "\u3130-\u318f",  # as chats have them
+    "jamo_alone": "\u3130-\u318f",  # as used in chats
     "jamo": "\u1100-\u11ff\ua960-\ua97f\ud7b0-\ud7ff",
     "cjk_mark": "\u3000-\u303f\ufe30-\ufe4f\uff00-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65",
     "full_width": "\uff21-\uff3a\uff41-\uff5a\uff66-\uffef",
@@ -178,7 +178,7 @@ _CLASSES = {
     "flag_letter": "\U0001f1e6-\U0001f1ff",
     "skin_tone": "\U0001f3fb-\U0001f3ff",
 }
-"""Characters by class; a later class takes from the earlier ones."""
+"""Characters by class; a later class takes precedence over earlier ones."""
 
 _NAMES = tuple(_CLASSES)
 _CODE = {name: bytes((index + 1,)) for index, name in enumerate(_NAMES)}
@@ -186,7 +186,7 @@ _ASCII_CODE = {name: _CODE[name] for name in ("punctuation", "space", "line_end"
 
 
 class _ClassOf(dict[int, str]):
-    """By code point: its class as a character, for `str.translate`; filled as code points are met."""
+    """Maps code points to their classes as characters, for `str.translate`; filled on demand."""
 
     def __missing__(self, code: int) -> str:
         for name in reversed(_NAMES):
@@ -206,7 +206,7 @@ _ASCII_CLASS_OF = "".join(_class_of[code] for code in range(128)).encode().ljust
 
 
 def _only(*names: str) -> bytes:
-    """A table for `bytes.translate` that keeps these classes and turns all others into spaces."""
+    """Return a table for `bytes.translate` that keeps these classes and turns all others into spaces."""
     return bytes(0x78 if bytes((code,)) in [_CODE[name] for name in names] else 0x20 for code in range(256))
 
 
@@ -216,14 +216,14 @@ _PARTS = {
     "arabic": ("arabic_rare", "arabic_mark"),
     "han": ("han_traditional",),
 }
-"""Classes and the smaller ones within them, whose characters count as theirs too and stand in the same runs."""
+"""Classes and their subclasses, whose characters also count towards the class and its runs."""
 _ASCII_IN_RUNS = ("upper",)
 _IN_RUNS = (
     *(*_ASCII_IN_RUNS, "greek", "cyrillic", "armenian", "hebrew", "arabic", "devanagari", "bengali", "gurmukhi"),
     *("gujarati", "oriya", "tamil", "telugu", "kannada", "malayalam", "sinhala", "thai", "lao", "tibetan", "burmese"),
     *("georgian", "ethiopic", "khmer", "hiragana", "katakana", "hangul"),
 )
-"""Classes of which both runs and further characters are features."""
+"""Classes with two features each: the runs, and the further characters in runs."""
 _KEEP = {
     name: _only(name, *_PARTS.get(name, ())) for name in (*_IN_RUNS, "punctuation", "space", "line_end", "tab", "digit")
 }
@@ -245,7 +245,7 @@ _SINGLE = (
     ),
     *("typography", "symbol", "joiner", "picture", "face", "flag_letter", "skin_tone"),
 )
-"""Classes of which each character costs about the same."""
+"""Classes whose characters cost about the same each."""
 
 _ACCENTED = ("accented", "accented_far", "accented_rare", "turkish", "vietnamese", "combining")
 _WORD = re.compile(f"[a-z{''.join(map(_CLASSES.__getitem__, _ACCENTED))}]+")
@@ -255,7 +255,7 @@ _REPEATED = re.compile(r"([!-/:-@\[-`{-~])\1+")
 
 
 class _NotMarkToSpace(dict[int, int]):
-    """By code point: itself for ASCII punctuation, else a space, for `str.translate`."""
+    """Maps ASCII punctuation to itself and other code points to a space, for `str.translate`."""
 
     def __missing__(self, code: int) -> int:
         return code if _class_of[code] == _CODE["punctuation"].decode() else 32
@@ -265,7 +265,7 @@ _NOT_MARK_TO_SPACE = _NotMarkToSpace()
 
 
 def _by_length(cost: Callable[[int], int]) -> Callable[[Sequence[str | bytes]], int]:
-    """A function that sums over pieces what each costs by its length; usual lengths are looked up, not computed."""
+    """Return a function that sums `cost(length)` over pieces, with a lookup table for usual lengths."""
     table = tuple(map(cost, range(64)))
 
     def total(pieces: Sequence[str | bytes]) -> int:
@@ -280,7 +280,7 @@ def _by_length(cost: Callable[[int], int]) -> Callable[[Sequence[str | bytes]], 
 _beyond_four = _by_length(lambda length: max(0, length - 4))
 _beyond_sixteen = _by_length(
     lambda length: max(0, length - 16)
-)  # such long strings are not words, and no vocabulary has them
+)  # such long strings are not words, and vocabularies lack them
 _sixteens = _by_length(lambda length: (length + 15) // 16)
 _three_to_six = _by_length(lambda length: min(max(0, length - 2), 4))  # "--------" is one token
 _threes = _by_length(lambda length: (length + 2) // 3)
@@ -289,7 +289,7 @@ _wide_spaces = _by_length(lambda length: (length + 62) // 64)  # a single one be
 
 
 def features(text: str) -> dict[str, float]:
-    """The features of a text by name; those that are absent may be missing. Linear in the text's length."""
+    """Return a text's features by name, omitting some that are zero. Linear in the text's length."""
     is_ascii = text.isascii()
     classes = text.encode().translate(_ASCII_CLASS_OF) if is_ascii else text.translate(_class_of).encode()
     characters = {name: classes.count(code) for name, code in (_ASCII_CODE if is_ascii else _CODE).items()}
@@ -314,7 +314,7 @@ def features(text: str) -> dict[str, float]:
     found["punctuation_more"] = _three_to_six(marks)
     if found["punctuation_more"]:
         found["punctuation_mixed"] = _beyond_two(_REPEATED.sub(r"\1", text).translate(_NOT_MARK_TO_SPACE).split())
-    if characters["line_end"]:  # one that follows a mark belongs to it
+    if characters["line_end"]:  # a line end after a mark is part of the mark's token
         after_marks = sum(meetings(name, "line_end") for name in ("punctuation", "cjk_mark", "typography"))
         found["line_end"] = _sixteens(runs("line_end")) - after_marks
     if characters["tab"]:
@@ -344,7 +344,7 @@ def features(text: str) -> dict[str, float]:
 
 
 def _latin(text: str, punctuation: int, accented: Mapping[str, int]) -> dict[str, float]:
-    """Latin words, shared out between English (and code), Western European, Turkish, Vietnamese and others."""
+    """Divide Latin words among English (and code), Western European, Turkish, Vietnamese and other languages."""
     lowered = text.lower()
     words = lowered.translate(_NOT_LOWER_TO_SPACE).split() if text.isascii() else _WORD.findall(lowered)
     count, more, longer = len(words), _beyond_four(words), _beyond_sixteen(words)
@@ -384,7 +384,7 @@ def _han(characters: dict[str, int]) -> dict[str, float]:
 
 
 _RELATIVE_ERROR = 0.13
-"""As much at 500 tokens as at 16,000 (1.12 both): what a kind of text costs more, more of it costs, too."""
+"""The error does not shrink with length (1.12 at 500 and at 16,000 tokens): a kind of text has a constant bias."""
 
 
 class CalibratedTokenCounter:
@@ -393,14 +393,14 @@ class CalibratedTokenCounter:
     - The count is the sum of the text's features times their coefficients, rounded up; at least 1 for any text, 0 for
       `""`. Text is not normalised: decomposed text (NFD) has up to twice the tokens of the same text composed.
     - The coefficients are fitted to o200k_base: to the mean of English, Korean, Chinese, Japanese and code, and above
-      the mean of other languages, because their features don't tell them from the costliest ones.
-    - `relative_error` is 0.13: among requests of one to five kinds of text that were not fitted, in 60 languages, 1 in
-      1,000 has more than 1.13 times the counted tokens (`benchmarks/fit_token_counter.py`). Older vocabularies
-      (cl100k_base) take up to five times as many in Indic and Caucasian scripts; use `TiktokenCounter` for them.
-    - Any text is accepted, lone surrogates and NUL included. Time is linear in the length: about 20 µs for a message
+      the mean of other languages, because their features don't distinguish them from the costliest ones.
+    - `relative_error` is 0.13: of held-out requests with one to five kinds of text in 60 languages, 1 in 1,000 has more
+      than 1.13 times the counted tokens (`benchmarks/fit_token_counter.py`). Older vocabularies (cl100k_base) need up
+      to five times as many tokens in Indic and Caucasian scripts; use `TiktokenCounter` for them.
+    - Any text is accepted, including lone surrogates and NUL. Time is linear in the length: about 20 µs for a message
       of 200 characters.
-    - `count` never depends on what was learned from usage, so stored counts stay valid; `corrected(counter, total)`
-      applies the correction, which changes only in `adopt_correction`.
+    - `count` is independent of learned corrections, so stored counts stay valid; `corrected(counter, total)` applies
+      the correction, which changes only in `adopt_correction`.
     """
 
     def __init__(self) -> None:
@@ -413,29 +413,29 @@ class CalibratedTokenCounter:
 
     @property
     def relative_error(self) -> float:
-        """0.13; see the class."""
+        """0.13; see the class docstring."""
         return _RELATIVE_ERROR
 
     def count(self, text: str) -> int:
-        """The tokens of one text; 0 for `""`."""
+        """Return the tokens of one text; 0 for `""`."""
         if not text:
             return 0
         tokens = sum([COEFFICIENTS.get(name, 0.0) * value for name, value in features(text).items()])
         return max(1, math.ceil(round(tokens, 6)))  # rounded first: 2.0000000001 is 2
 
     def count_batch(self, texts: Sequence[str]) -> list[int]:
-        """The tokens of each text, in their order."""
+        """Return the tokens of each text, in order."""
         return [self.count(text) for text in texts]
 
     @property
     def correction(self) -> Correction:
-        """The correction in use; `corrected` applies it to sums, `count` doesn't."""
+        """The correction in use; `corrected` applies it to sums, but `count` does not."""
         return self._usage.current
 
     def observe(self, estimated_tokens: int, reported_tokens: int) -> None:
-        """Note what a request was estimated at (raw) and what the provider reported for it."""
+        """Record a request's raw estimate and the tokens that the provider reported."""
         self._usage.observe(estimated_tokens, reported_tokens)
 
     def adopt_correction(self) -> Correction:
-        """Put what was learned to use; called when a summary is adopted, when the prompt changes anyway."""
+        """Adopt the learned correction; called when a summary is adopted, because the prompt changes then anyway."""
         return self._usage.adopt()

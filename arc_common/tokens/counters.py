@@ -1,4 +1,4 @@
-"""The token counters, and which one the engine takes when none is given."""
+"""The token counters, and the engine's default counter."""
 
 import base64
 import hashlib
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 _MOST_CHARACTERS = 4_000_000
-"""Of the texts remembered, together: some eight megabytes."""
+"""Total length of the cached texts, about eight megabytes."""
 
 
 class CachedTokenCounter:
-    """Counts as another counter does, each text once as long as it is remembered."""
+    """Caches the counts of another counter in a bounded LRU cache."""
 
     def __init__(self, counter: TokenCounter, *, max_characters: int = _MOST_CHARACTERS) -> None:
         self._counter = counter
@@ -39,12 +39,12 @@ class CachedTokenCounter:
 
     @property
     def name(self) -> str:
-        """The other counter's."""
+        """The wrapped counter's name."""
         return self._counter.name
 
     @property
     def correction(self) -> Correction:
-        """The correction that the other has in use, if it has one."""
+        """The wrapped counter's correction; a neutral one if it has none."""
         return self._counter.correction if isinstance(self._counter, Correcting) else Correction()
 
     @property
@@ -53,11 +53,11 @@ class CachedTokenCounter:
         return stated_error(self._counter)
 
     def count(self, text: str) -> int:
-        """The tokens of one text; 0 for `""`."""
+        """Return the tokens of one text; 0 for `""`."""
         return self.count_batch((text,))[0]
 
     def count_batch(self, texts: Sequence[str]) -> list[int]:
-        """The tokens of each text, in their order."""
+        """Return the tokens of each text, in order."""
         with self._lock:
             known = {text: self._counts[text][0] for text in texts if text in self._counts}
         new = list(dict.fromkeys(text for text in texts if text not in known))
@@ -96,9 +96,9 @@ class HeuristicTokenCounter:
     - Latin letters and the digits 0–9 cost 1/4 token each, CJK characters (with their punctuation and full-width forms)
       2/3, emoji 1, and everything else (punctuation, white space, other scripts) 1/3; the sum is rounded up, once.
     - `"hello"` is 2, `"안녕하세요"` 4, `"🎉"` 1, `""` 0.
-    - It states no error, so no part of a limit is kept free. In other scripts, codes and emoji, there can be five times
-      as many real tokens.
-    - Exact arithmetic: joining two texts costs at most what they cost apart, and at least that less one.
+    - It has no `relative_error`, so no part of a limit is kept free. For other scripts, codes and emoji, the actual
+      tokens can be five times the estimate.
+    - Exact arithmetic: two texts joined cost as much as the two apart, or one token less.
     - Any text is accepted, lone surrogates and NUL included. Time is linear in the length.
     """
 
@@ -108,7 +108,7 @@ class HeuristicTokenCounter:
         return "heuristic/1"
 
     def count(self, text: str) -> int:
-        """The tokens of one text; 0 for `""`."""
+        """Return the tokens of one text; 0 for `""`."""
         if text.isascii():
             other = len(text.encode().translate(None, delete=_ALPHANUMERIC_ASCII))
             twelfths = 3 * (len(text) - other) + 4 * other
@@ -118,7 +118,7 @@ class HeuristicTokenCounter:
         return -(-twelfths // 12)
 
     def count_batch(self, texts: Sequence[str]) -> list[int]:
-        """The tokens of each text, in their order."""
+        """Return the tokens of each text, in order."""
         return [self.count(text) for text in texts]
 
 
@@ -128,7 +128,7 @@ class _NotOnThisMachineError(Exception):
 
 @lru_cache(maxsize=8)  # an encoding takes 0.3 s to build and tens of megabytes
 def local_encoding(name: str, cache_dir: Path | None) -> "Encoding | None":
-    """One of OpenAI's encodings, built from a vocabulary file in `cache_dir` or in llama-index-core's folder."""
+    """Build an OpenAI encoding from a vocabulary file in `cache_dir` or in llama-index-core's folder."""
     from tiktoken import Encoding  # noqa: PLC0415 - not needed to import arc
 
     folders = [folder for folder in (cache_dir, _shipped_folder()) if folder is not None]
@@ -154,7 +154,7 @@ def local_encoding(name: str, cache_dir: Path | None) -> "Encoding | None":
 
 
 def encoding_names() -> list[str]:
-    """The encodings that tiktoken defines."""
+    """Return the names of tiktoken's encodings."""
     return sorted(_openai().ENCODING_CONSTRUCTORS)
 
 
@@ -163,7 +163,7 @@ def _openai() -> Any:
 
 
 def _constructors(load: Callable[..., dict[bytes, int]]) -> dict[str, Callable[[], dict[str, Any]]]:
-    """The definitions that tiktoken has (pattern, special tokens, file, hash), reading their files by `load`."""
+    """Return tiktoken's encoding constructors by name, reading vocabulary files with `load`."""
     openai_public = _openai()
     names = vars(openai_public) | {"load_tiktoken_bpe": load, "data_gym_to_mergeable_bpe_ranks": _no_such_file}
     for name, value in vars(openai_public).items():
@@ -177,7 +177,7 @@ def _no_such_file(**_: object) -> dict[bytes, int]:
 
 
 def _shipped_folder() -> Path | None:
-    """The vocabularies inside llama-index-core, if it is installed; finding them imports only its empty namespace."""
+    """Return llama-index-core's vocabulary folder, if installed; only its empty namespace package is imported."""
     try:
         spec = importlib.util.find_spec("llama_index.core")
     except ModuleNotFoundError:
@@ -186,7 +186,7 @@ def _shipped_folder() -> Path | None:
 
 
 class Download:
-    """Load an encoding as tiktoken does (cache folder, then network), on a thread that may hang for ever."""
+    """Loads an encoding as tiktoken does (cache folder, then network), on a daemon thread because it may hang."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -209,17 +209,17 @@ class Download:
             self._done.set()
 
     def result(self, timeout: float) -> "Encoding | None":
-        """The encoding if it is there within `timeout` seconds of the download's start."""
+        """Return the encoding if it is loaded within `timeout` seconds of the download's start."""
         self._done.wait(max(0.0, self._started + timeout - monotonic()))
         return self._encoding
 
     @property
     def problem(self) -> str:
-        """Why there is no encoding, for a log line."""
+        """The reason why there is no encoding, for a log line."""
         return f"{type(self._error).__name__}: {self._error}" if self._error else "not answered in time"
 
     def first_to_report(self) -> bool:
-        """True once: for the caller who should log the problem."""
+        """Return True on the first call only, so that one caller logs the problem."""
         with self._lock:
             first, self._reported = not self._reported, True
             return first
@@ -227,7 +227,7 @@ class Download:
 
 @lru_cache(maxsize=32)
 def shared_download(name: str) -> Download:
-    """The process's one download of this encoding, started by the first call."""
+    """Return the process's only download of this encoding, started by the first call."""
     return Download(name)
 
 
@@ -235,30 +235,30 @@ _log = logging.getLogger("arc.tokens")
 
 _LONG = 65_536
 _PIECE = re.compile(rf".{{0,{_LONG}}}\S(?= )|.{{1,{_LONG}}}", re.DOTALL)
-"""A long text in pieces. No token reaches from a character into the space behind it, so cutting there is exact."""
+"""Splits a long text. No token spans a character and the space after it, so counting the pieces is exact."""
 
 
 class TiktokenCounter:
-    """Counts with one of tiktoken's encodings; falls back to an estimate when its vocabulary can't be had.
+    """Counts with one of tiktoken's encodings; falls back to an estimate if its vocabulary is unavailable.
 
-    - Nothing is read or fetched before the first use of `name` or of a count; which of the two ways counts is
-      decided then, once, so `name` always names what really counted: `tiktoken/o200k_base` or the fallback's name.
-    - The vocabulary is looked for in `cache_dir` and in the folder that llama-index-core ships, then in the way
-      tiktoken has: its own cache folder, then a download that is waited for at most `timeout` seconds. The fallback is
-      logged as a warning once per process and encoding. A download that ends later serves counters made after it.
-    - Text that looks like a special token ("<|endoftext|>") is counted as the text it is; lone surrogates are counted
-      as replacement characters.
-    - Texts of more than 65,536 characters are counted in pieces cut before a space, which changes nothing; a run of
-      that many characters without a space may count a few tokens more. (tiktoken panics on a million spaces; a million
-      times "a" takes it 0.5 s.)
+    - Nothing is read or downloaded before the first use of `name` or of a count. Encoding or fallback is chosen then,
+      once, so `name` always identifies the actual counter: `tiktoken/o200k_base` or the fallback's name.
+    - The vocabulary is searched in `cache_dir` and in llama-index-core's folder, then loaded by tiktoken: from its own
+      cache folder, or by a download limited to `timeout` seconds. The fallback is logged as a warning once per process
+      and encoding. Counters created after a late download use its result.
+    - Text that looks like a special token ("<|endoftext|>") is counted as ordinary text; lone surrogates are counted as
+      replacement characters.
+    - Texts of more than 65,536 characters are counted in pieces cut before a space, which gives the same count; a run
+      of that many characters without a space may count a few tokens more. (tiktoken panics on a million spaces, and
+      takes 0.5 s for a million times "a".)
 
     Args:
         name: An encoding ("o200k_base") or an OpenAI model ("gpt-4o").
-        cache_dir: A folder laid out like tiktoken's own cache, looked into first.
+        cache_dir: A folder with the layout of tiktoken's own cache, searched first.
         timeout: The longest wait for a download, in seconds.
 
     Raises:
-        InvalidInputError: tiktoken knows neither an encoding nor a model of this name, or `timeout` is negative.
+        InvalidInputError: tiktoken has neither an encoding nor a model of this name, or `timeout` is negative.
     """
 
     def __init__(
@@ -282,11 +282,11 @@ class TiktokenCounter:
         return f"tiktoken/{self._encoding_name}" if self._encoding else self._fallback.name
 
     def count(self, text: str) -> int:
-        """The tokens of one text; 0 for `""`."""
+        """Return the tokens of one text; 0 for `""`."""
         return self.count_batch((text,))[0]
 
     def count_batch(self, texts: Sequence[str]) -> list[int]:
-        """The tokens of each text, in their order. Sequential: tiktoken's threaded batch is slower on two cores."""
+        """Return the tokens of each text, in order. Sequential: tiktoken's threaded batch is slower on two cores."""
         encoding = self._encoding
         if encoding is None:
             return self._fallback.count_batch(texts)
@@ -298,22 +298,22 @@ class TiktokenCounter:
 
     @property
     def relative_error(self) -> float:
-        """0.0 for exact counts; the fallback's error while the fallback counts."""
+        """0.0 for exact counts; the fallback's error while the fallback is in use."""
         return 0.0 if self._encoding else self._fallback.relative_error
 
     @property
     def correction(self) -> Correction:
-        """The fallback's correction while it counts; none for exact counts."""
+        """The fallback's correction while it is in use; a neutral one for exact counts."""
         estimator = self._estimator
         return estimator.correction if estimator else Correction()
 
     def observe(self, estimated_tokens: int, reported_tokens: int) -> None:
-        """Let the fallback learn from reported usage while it counts."""
+        """Report a request's usage to the fallback while it is in use."""
         if estimator := self._estimator:
             estimator.observe(estimated_tokens, reported_tokens)
 
     def adopt_correction(self) -> Correction:
-        """Put what the fallback learned to use while it counts."""
+        """Adopt the fallback's learned correction while it is in use."""
         estimator = self._estimator
         return estimator.adopt_correction() if estimator else Correction()
 
@@ -324,7 +324,7 @@ class TiktokenCounter:
     @cached_property
     def _encoding(self) -> "Encoding | None":
         with self._lock:
-            if "_encoding" in self.__dict__:  # another thread was here first: both must see one decision
+            if "_encoding" in self.__dict__:  # another thread decided first: both must use one decision
                 return self.__dict__["_encoding"]  # type: ignore[no-any-return]  # the dict that cached_property fills
             found = local_encoding(self._encoding_name, self._cache_dir)
             if found is None:
@@ -332,8 +332,8 @@ class TiktokenCounter:
                 found = download.result(self._timeout)
                 if found is None and download.first_to_report():
                     _log.warning(
-                        "No vocabulary for %s (%s): counting by %s instead. Put the file into tiktoken's cache folder "
-                        "(TIKTOKEN_CACHE_DIR), or install llama-index-core, which ships it.",
+                        "No vocabulary for %s (%s): counting with %s instead. Put the file into tiktoken's cache "
+                        "folder (TIKTOKEN_CACHE_DIR), or install llama-index-core, which ships it.",
                         self._encoding_name,
                         download.problem,
                         self._fallback.name,
@@ -357,5 +357,5 @@ def _encoding_name(name: object) -> str:
 
 
 def default_token_counter() -> TokenCounter:
-    """A new `CalibratedTokenCounter`."""
+    """Return a new `CalibratedTokenCounter`."""
     return CalibratedTokenCounter()

@@ -1,4 +1,4 @@
-"""What messages, tool definitions and response schemas cost: their texts, and what providers put around them."""
+"""Counts messages, tool definitions and response schemas: their texts plus the framing that providers add."""
 
 import json
 import re
@@ -17,7 +17,7 @@ REQUEST_OVERHEAD = 3
 _MESSAGE = 4
 """Per message: three of framing, one for the role's name (OpenAI cookbook, "How to count tokens")."""
 _NAME = 1
-"""Per message with a name, besides the name itself (the same)."""
+"""Per message with a name, besides the name itself (same source)."""
 _TOOL_CALL = 3
 """Per tool call, besides its name, id and arguments: it is framed like a message."""
 
@@ -36,16 +36,16 @@ _TEXT_BYTES_PER_TOKEN = 4
 
 _TEXT_TYPES = re.compile(r"text/|application/(json|xml|x-yaml|yaml|javascript|toml)\b|.*\+(json|xml)\b")
 _BINARY = re.compile(r"[A-Za-z0-9+/_-]{512,}={0,2}")
-"""Base64 of some length inside a foreign block: the model gets it as a picture or a sound, not as text."""
+"""Long base64 text inside a foreign block, which the model receives as an image or audio, not as text."""
 
 
 def message_tokens(counter: TokenCounter, message: Message) -> int:
-    """What one message adds to a request: see `message_tokens_batch`."""
+    """Return the raw tokens that one message adds to a request: see `message_tokens_batch`."""
     return message_tokens_batch(counter, (message,))[0]
 
 
 def message_tokens_batch(counter: TokenCounter, messages: Sequence[Message]) -> list[int]:
-    """What each message adds to a request, raw (without correction), in their order."""
+    """Return the raw tokens (without correction) that each message adds to a request, in order."""
     texts: list[str] = []
     fixed: list[int] = []
     ends = [0]
@@ -67,19 +67,19 @@ def message_tokens_batch(counter: TokenCounter, messages: Sequence[Message]) -> 
 
 
 def tools_tokens(counter: TokenCounter, tools: Sequence[Mapping[str, Any]] | None) -> int:
-    """What tool definitions add to a request, raw: their compact JSON."""
+    """Return the raw tokens that tool definitions add to a request, as compact JSON."""
     if not tools:
         return 0
     return sum(counter.count_batch([_json(tool, "tools") for tool in tools]))
 
 
 def schema_tokens(counter: TokenCounter, response_format: Mapping[str, Any] | None) -> int:
-    """What a response format (a JSON schema) adds to a request, raw: its compact JSON."""
+    """Return the raw tokens that a response format (a JSON schema) adds to a request, as compact JSON."""
     return counter.count(_json(response_format, "response_format")) if response_format else 0
 
 
 def _pieces(message: Message) -> Iterator[str | int]:
-    """The texts in a message, and the tokens of what is not text."""
+    """Yield a message's texts to count, and the token counts of its other parts."""
     if isinstance(message.content, str):
         yield message.content
     else:
@@ -120,15 +120,15 @@ def _part_pieces(part: ContentPart) -> Iterator[str | int]:
 
 
 def _size(base64_text: str) -> int:
-    """The bytes that base64 text stands for."""
+    """Return the number of bytes that a base64 text encodes."""
     return len(base64_text) * 3 // 4
 
 
 def _arguments(arguments: Mapping[str, Any]) -> str:
-    """A call's arguments as the frameworks send them."""
+    """Return a call's arguments as the JSON text that frameworks send."""
     try:
         return json.dumps(dict(arguments), ensure_ascii=False, default=str)
-    except (TypeError, ValueError, RecursionError):  # keys that JSON has not, or a value that contains itself
+    except (TypeError, ValueError, RecursionError):  # a key that JSON can't represent, or a circular value
         return dumps(dict(arguments), field="message.tool_calls.arguments")
 
 
@@ -138,4 +138,4 @@ def _json(value: object, field: str) -> str:
     try:
         return json.dumps(dict(value), ensure_ascii=False, separators=(",", ":"), default=str)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInputError(field, value, "what JSON can hold") from error
+        raise InvalidInputError(field, value, "a value that JSON can represent") from error

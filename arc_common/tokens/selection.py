@@ -1,4 +1,4 @@
-"""Which messages of a conversation a model gets to see: the newest whole turns within limits. Pure."""
+"""Selects the messages of a conversation to show: the newest whole turns within limits. Pure."""
 
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
@@ -9,16 +9,16 @@ from arc_common.exceptions import InvalidInputError
 from arc_common.messages import Exchange, Message, Role, Turn, exchanges_of, turns_of
 
 _LONGEST = 32
-"""Characters kept of an id that gets a number: OpenAI takes 40."""
+"""Characters kept of an id that gets a number suffix: OpenAI allows 40."""
 
 _ID_KEYS = ("call_id", "tool_call_id", "tool_use_id", "tool_id", "id")
 """The keys that hold a call's id at OpenAI, LangChain, Anthropic and LlamaIndex; `call_id` precedes an item's `id`."""
 _ARGUMENT_KEYS = ("args", "arguments", "input", "tool_kwargs")
-"""Ids in arguments are data and stay as they are."""
+"""The keys of a call's arguments, in which ids are data and stay unchanged."""
 
 
 def with_distinct_call_ids(messages: Sequence[Message]) -> list[Message]:
-    """The messages with another id for each call whose id an earlier call has, and for its result."""
+    """Return the messages with a new id for each call that repeats an earlier call's id, and for its result."""
     given = [call.id for message in messages for call in message.tool_calls if call.id is not None]
     taken = set(given)
     if len(given) == len(taken):
@@ -102,19 +102,19 @@ Count = Callable[[Message], int]
 """The tokens of a message."""
 
 Shorten = Callable[[Message, int], Message | None]
-"""As much of a message as so many tokens hold; `None` when that is nothing of any use."""
+"""Shortens a message to a number of tokens; `None` if nothing useful fits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A message that stands in the result in another form, and why.
+    """A message that was replaced by another form, and the reason.
 
     Args:
         message: The original.
-        replacement: What stands in its place.
+        replacement: The message shown instead.
         reason: "tool result cleared", "truncated" …
         tokens_before: Tokens of the original.
-        tokens_after: Tokens of the replacement; 0 where another message's replacement holds it too.
+        tokens_after: Tokens of the replacement; 0 if another change of the same replacement counts them.
     """
 
     message: Message
@@ -126,7 +126,7 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """What is shown, in conversation order; what isn't; and what is shown in part. Its tokens are those shown."""
+    """The shown messages in conversation order, the dropped and the changed ones, and the tokens shown."""
 
     shown: tuple[Message, ...]
     dropped: tuple[Message, ...]
@@ -135,12 +135,12 @@ class Fitted:
 
 
 def cleared(message: Message, tokens: int) -> Message:
-    """A tool's result with its content taken out, and a word on how much it was; its exact foreign form is gone."""
+    """Return a tool result whose content is replaced by a note of its size, without its `origin`."""
     return replace(message, content=f"[cleared: {tokens:,} tokens]", origin=None)
 
 
 def fit_turn(turn: Turn, room: int, *, count: Count, shorten: Shorten | None = None) -> Fitted:
-    """As much of a turn as fits: its user message, whole if it fits, and its newest exchanges (see `fit_exchanges`)."""
+    """Fit a turn into `room` tokens: its user message, whole if it fits, and its newest exchanges."""
     user, exchanges = turn.exchanges[0].messages[0], turn.exchanges[1:]
     tokens = count(user)
     fitted = Fitted((), turn.messages, (), 0)
@@ -170,7 +170,7 @@ def fit_turn(turn: Turn, room: int, *, count: Count, shorten: Shorten | None = N
 
 
 def fit_exchanges(exchanges: Sequence[Exchange], room: int, *, count: Count, shorten: Shorten | None = None) -> Fitted:
-    """As much of the exchanges of one turn as fits, the newest first."""
+    """Fit the exchanges of one turn into `room` tokens, newest first, clearing or shortening older results."""
     if not exchanges:
         return Fitted((), (), (), 0)
     whole = [_form(exchange, count) for exchange in exchanges]
@@ -203,7 +203,7 @@ def fit_exchanges(exchanges: Sequence[Exchange], room: int, *, count: Count, sho
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """One exchange as it could be shown: its messages and the tokens of each."""
+    """One possible form of an exchange: its messages and the tokens of each."""
 
     messages: tuple[Message, ...]
     costs: tuple[int, ...]
@@ -218,7 +218,7 @@ def _form(exchange: Exchange, count: Count) -> _Form:
 
 
 def _bare(form: _Form, count: Count) -> _Form:
-    """The exchange with its tools' results cleared, where that makes them smaller."""
+    """Return the exchange with its tool results cleared where that saves tokens."""
     messages, costs = list(form.messages), list(form.costs)
     for i, (message, tokens) in enumerate(zip(form.messages, form.costs, strict=True)):
         if message.role is Role.TOOL:
@@ -289,7 +289,7 @@ NO_USER = "before the first user message"
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """A message that was left out, and why."""
+    """A message that was dropped, and the reason."""
 
     message: Message
     reason: str
@@ -297,7 +297,7 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What was kept, in conversation order; what was left out, oldest first by reason; what is kept in part."""
+    """The kept messages in conversation order, the dropped ones (oldest first by reason), and the changed ones."""
 
     kept: tuple[Message, ...]
     dropped: tuple[Dropped, ...]
@@ -306,7 +306,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class CurrentTurn:
-    """A conversation cut before its newest user message."""
+    """A conversation split at its newest user message."""
 
     before: tuple[Message, ...]
     user: Message | None
@@ -315,7 +315,7 @@ class CurrentTurn:
 
 
 def check_limits(**limits: int | None) -> None:
-    """Raise `InvalidInputError` for a limit that is negative or no whole number."""
+    """Raise `InvalidInputError` for a limit that is negative or not a whole number."""
     for name, limit in limits.items():
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
             raise InvalidInputError(name, limit, "a whole number of at least 0, or None")
@@ -363,7 +363,7 @@ def select_window(
     complete, unanswered = _answered(exchanges, live=live)
     turns = turns_of(complete)
     opening = turns.pop(0) if turns and not turns[0].starts_with_user else None
-    kept: list[Sequence[Message]] = []  # by turns, the newest first; so is what is left out
+    kept: list[Sequence[Message]] = []  # by turn, newest first; `left` too
     left: list[Sequence[Message]] = []
     changed: tuple[Changed, ...] = ()
     is_full = False
@@ -399,7 +399,7 @@ def select_window(
 
 
 class _Room:
-    """What is left of each limit."""
+    """Tracks the rest of each limit."""
 
     def __init__(
         self,
@@ -416,11 +416,11 @@ class _Room:
         self._count = count if tokens is not None else None
 
     def cost(self, messages: Sequence[Message]) -> int:
-        """Their tokens, where these are limited."""
+        """Return the messages' tokens; 0 if tokens are not limited."""
         return sum(map(self._count, messages)) if self._count else 0
 
     def takes(self, messages: Sequence[Message], *, turns: int = 0) -> bool:
-        """Take them in, if all limits allow it; whether they do."""
+        """Take the messages if all limits allow it, and return whether they do."""
         if turns > self._turns or len(messages) > self._messages:
             return False
         cost = self.cost(messages)
@@ -430,19 +430,19 @@ class _Room:
         return True
 
     def take(self, messages: Sequence[Message], cost: int, *, turns: int = 0) -> None:
-        """Take them in, whatever the limits."""
+        """Take the messages regardless of the limits."""
         self._turns -= turns
         self._messages -= len(messages)
         self._tokens -= cost
 
     def is_wasted_without(self, turn: Turn) -> bool:
-        """Whether only tokens keep the turn out, and more than a tenth of them is left."""
+        """Return whether only the token limit excludes the turn, and more than a tenth of it is left."""
         if self._count is None or self._turns < 1 or len(turn.messages) > self._messages:
             return False
         return self._tokens > self._all_tokens / 10
 
     def part_of(self, turn: Turn, shorten: Shorten | None) -> Fitted:
-        """As much of a turn as fits, its user message first; nothing where that doesn't fit."""
+        """Fit as much of a turn as possible, its user message first; nothing if that doesn't fit."""
         if self._turns < 1 or self._messages < 1 or self._tokens < 1:
             return Fitted((), turn.messages, (), 0)
         newest = len(turn.exchanges)
@@ -460,7 +460,7 @@ class _Room:
 
 
 def _is_plain(messages: Sequence[Message], first: int) -> bool:
-    """Whether a user begins behind the leading ones, and there are no tools: then what fits whole needs no grouping."""
+    """Return whether a user message follows the leading ones and there are no tools, so grouping is unnecessary."""
     begins = first < len(messages) and messages[first].role is Role.USER
     return begins and not any(message.tool_calls or message.role is Role.TOOL for message in messages)
 
@@ -470,7 +470,7 @@ def _turns(messages: Sequence[Message]) -> int:
 
 
 def _answered(exchanges: list[Exchange], *, live: bool) -> tuple[list[Exchange], list[Exchange]]:
-    """Those that a provider accepts, and the others; calls at the very end of a live turn are still to be answered."""
+    """Split exchanges into those a provider accepts and the others; accept open calls at the end of a live turn."""
     last = len(exchanges) - 1
     accepted = [exchange for i, exchange in enumerate(exchanges) if exchange.complete or (live and i == last)]
     refused = [exchange for i, exchange in enumerate(exchanges) if not exchange.complete and not (live and i == last)]
@@ -478,7 +478,7 @@ def _answered(exchanges: list[Exchange], *, live: bool) -> tuple[list[Exchange],
 
 
 def says_something(message: Message) -> bool:
-    """Whether a provider would take it: text that is more than spaces, another part, a call, or a tool's result."""
+    """Return whether a message has text besides whitespace, another part, a call, or is a tool result."""
     if message.role is Role.TOOL or message.tool_calls:
         return True
     content = message.content

@@ -1,4 +1,4 @@
-"""Ways to make a conversation fit that does not: each pure, each by a name, alone or in a chain."""
+"""Compression strategies that make a conversation fit a token limit: pure, named, alone or in a chain."""
 
 from arc_common.tokens.compression.base import Chain, Compression, CompressionStrategy
 from arc_common.tokens.compression.dropping import (

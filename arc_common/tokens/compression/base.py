@@ -1,4 +1,4 @@
-"""What every compression strategy takes, gives and guarantees."""
+"""The interface and guarantees of compression strategies."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence, Set
@@ -12,15 +12,15 @@ from arc_common.tokens.selection import NO_USER, ORPHANED, UNANSWERED, Changed, 
 
 @dataclass(frozen=True, slots=True)
 class Compression:
-    """What a strategy made of a conversation.
+    """The result of a compression strategy.
 
-    - Each message of the input is in `messages` (itself, or the replacement that `changed` names) or in `dropped`.
+    - Each input message is in `messages` (itself, or its replacement in `changed`) or in `dropped`.
 
     Args:
-        messages: What is left, in conversation order.
-        tokens: Of these messages together.
-        dropped: What was left out, oldest first by reason.
-        changed: What stands there in another form, oldest first.
+        messages: The remaining messages, in conversation order.
+        tokens: The total tokens of `messages`.
+        dropped: The dropped messages, oldest first by reason.
+        changed: The replaced messages, oldest first.
     """
 
     messages: tuple[Message, ...]
@@ -31,45 +31,45 @@ class Compression:
 
 @runtime_checkable
 class CompressionStrategy(Protocol):
-    """A way to make a conversation fit."""
+    """Makes a conversation fit a token limit."""
 
     @property
     def name(self) -> str:
-        """What it is called in settings and receipts."""
+        """The strategy's name in settings and receipts."""
 
     def compress(self, messages: Sequence[Message], *, max_tokens: int, count: Callable[[Message], int]) -> Compression:
-        """The conversation, made to fit `max_tokens`; see `BaseStrategy.compress`."""
+        """Make the conversation fit `max_tokens`; see `BaseStrategy.compress`."""
 
 
 class BaseStrategy(ABC):
-    """What the strategies share: what fits is left alone, and each message is counted once."""
+    """Base of the strategies: returns a conversation that fits unchanged, and counts each message once."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """What it is called in settings and receipts."""
+        """The strategy's name in settings and receipts."""
 
     def compress(self, messages: Sequence[Message], *, max_tokens: int, count: Callable[[Message], int]) -> Compression:
-        """Make a conversation fit.
+        """Make a conversation fit a token limit.
 
-        - What fits is returned as it is: the same objects.
-        - The system messages at the very start and the newest user message are there whole.
-        - A call and its results stay together. Calls still open at the end stay, for their results come next.
-        - A strategy that drops anything also drops what no provider accepts: calls and results without each other, and
-          what comes before the first user message. Results that came late then stand at their call.
-        - Order is the conversation's; there are no duplicates; inputs are not changed, copies keep id, role and name.
-        - The same input gives the same output, and the output given back in is returned as it is.
+        - A conversation that fits is returned unchanged: the same objects.
+        - The system messages at the very start and the newest user message are kept whole.
+        - A call and its results stay together. Open calls at the end are kept, because their results come next.
+        - A strategy that drops anything also drops what no provider accepts: calls without results, results without
+          calls, and messages before the first user message. Late results are moved to their calls.
+        - The conversation's order is kept, without duplicates. Inputs are not changed; copies keep id, role and name.
+        - Deterministic and idempotent: compressing the output again returns it unchanged.
 
         Args:
             messages: The conversation, oldest first.
-            max_tokens: What `messages` may cost together. A strategy that only shortens, or what must stay whole, may
-                cost more: `tokens` says so.
-            count: The tokens of a message; called once for each, besides the copies that a strategy makes.
+            max_tokens: The limit of the messages' total tokens. The result may exceed it if the strategy only shortens
+                or if protected messages are too large; `tokens` gives the actual total.
+            count: Returns the tokens of a message; called once for each message, and for the strategy's copies.
 
         Raises:
-            InvalidInputError: `max_tokens` is negative or no whole number.
+            InvalidInputError: `max_tokens` is negative or not a whole number.
         """
         check_whole_number("max_tokens", max_tokens)
         counted = CountOnce(count)
@@ -80,27 +80,27 @@ class BaseStrategy(ABC):
 
     @abstractmethod
     def _shrink(self, messages: Sequence[Message], max_tokens: int, count: "CountOnce") -> Compression:
-        """Make a conversation that costs more than `max_tokens` cost less."""
+        """Compress a conversation that exceeds `max_tokens`."""
 
 
 class CountOnce:
-    """Counts each message object once, however often it is asked."""
+    """Counts each message object once and caches the result."""
 
     __slots__ = ("_count", "_known")
 
     def __init__(self, count: Callable[[Message], int]) -> None:
         self._count = count
-        self._known: dict[int, tuple[Message, int]] = {}  # holds the message, so that its id() stays its own
+        self._known: dict[int, tuple[Message, int]] = {}  # keeps the message alive, so that its id() stays unique
 
     def __call__(self, message: Message) -> int:
-        """The tokens of one message."""
+        """Return the tokens of one message."""
         known = self._known.get(id(message))
         if known is None:
             known = self._known[id(message)] = message, self._count(message)
         return known[1]
 
     def total(self, messages: Iterable[Message]) -> int:
-        """The tokens of some messages together."""
+        """Return the total tokens of some messages."""
         return sum(map(self, messages))
 
 
@@ -112,7 +112,7 @@ def change_until_it_fits(
     max_tokens: int,
     count: CountOnce,
 ) -> Compression:
-    """Change messages, oldest first, until all fit."""
+    """Replace messages by `change`, oldest first, until all fit."""
     left = list(messages)
     tokens = count.total(messages)
     changed: list[Changed] = []
@@ -131,19 +131,19 @@ def change_until_it_fits(
 
 
 def check_whole_number(name: str, value: object, *, least: int = 0) -> None:
-    """Raise `InvalidInputError` for what is no whole number of at least `least`."""
+    """Raise `InvalidInputError` unless `value` is a whole number of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise InvalidInputError(name, value, f"a whole number of at least {least}")
 
 
 @dataclass(frozen=True, slots=True)
 class Chain(BaseStrategy):
-    """Runs strategies in order, each only while the budget is still exceeded.
+    """Runs strategies in order until the conversation fits.
 
-    - The account names the originals: a message changed twice is one change; one changed and then dropped is dropped.
+    - Changes and drops refer to the originals: two changes of a message are merged, and a drop replaces its changes.
 
     Args:
-        strategies: The gentlest first, one that drops last: `Chain((ClearToolResults(), Truncate(), RollingWindow()))`.
+        strategies: The mildest first, a dropping one last: `Chain((ClearToolResults(), Truncate(), RollingWindow()))`.
     """
 
     name: ClassVar[str] = "chain"
@@ -168,7 +168,7 @@ class Chain(BaseStrategy):
 
 
 def _joined(first: Compression, then: Compression) -> Compression:
-    """The account of two steps as one."""
+    """Merge the results of two consecutive steps."""
     earlier: dict[int, list[Changed]] = {}
     for change in first.changed:
         earlier.setdefault(id(change.replacement), []).append(change)
@@ -184,7 +184,7 @@ def _joined(first: Compression, then: Compression) -> Compression:
 
 
 def _one(before: Changed, then: Changed) -> Changed:
-    """A message changed twice."""
+    """Merge two changes of the same message."""
     return Changed(
         before.message,
         then.replacement,
@@ -195,12 +195,12 @@ def _one(before: Changed, then: Changed) -> Changed:
 
 
 Place = tuple[int, int]
-"""Where an exchange is: its turn's index, and its own within the turn; the user message of a turn is exchange 0."""
+"""An exchange's position: the turn's index and the index within the turn; a turn's user message is exchange 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A conversation as the dropping strategies see it."""
+    """A conversation split for the dropping strategies: leading messages, turns, and messages no provider accepts."""
 
     leading: tuple[Message, ...]
     turns: tuple[Turn, ...]
@@ -214,7 +214,7 @@ class Parts:
 
     @property
     def protected(self) -> set[Place]:
-        """What is never dropped: the newest user message, and calls still open at the end."""
+        """The exchanges that are never dropped: the newest user message, and open calls at the end."""
         if not self.turns:
             return set()
         last = len(self.turns) - 1
@@ -222,16 +222,16 @@ class Parts:
         return {(last, 0), *still_open}
 
     def at(self, place: Place) -> Exchange:
-        """The exchange at a place."""
+        """Return the exchange at a position."""
         return self.turns[place[0]].exchanges[place[1]]
 
     def cost(self, places: Set[Place], count: CountOnce) -> int:
-        """The tokens of the leading messages and of these exchanges."""
+        """Return the tokens of the leading messages and these exchanges."""
         return count.total(self.leading) + sum(count.total(self.at(place).messages) for place in places)
 
 
 def parts_of(messages: Sequence[Message]) -> Parts:
-    """Take a conversation apart."""
+    """Split a conversation into its parts."""
     first = next((i for i, message in enumerate(messages) if message.role is not Role.SYSTEM), len(messages))
     exchanges, orphans = exchanges_of(messages[first:])
     last_complete = max((i for i, exchange in enumerate(exchanges) if exchange.complete), default=-1)
@@ -245,7 +245,7 @@ def parts_of(messages: Sequence[Message]) -> Parts:
 
 
 def keep_only(parts: Parts, kept: Set[Place], *, reason: str, count: CountOnce) -> Compression:
-    """The leading messages and some exchanges, in conversation order; the others are dropped for `reason`."""
+    """Keep the leading messages and some exchanges, in conversation order; drop the others for `reason`."""
     messages = list(parts.leading)
     dropped: list[Dropped] = []
     for place in parts.places:
@@ -260,7 +260,7 @@ def keep_only(parts: Parts, kept: Set[Place], *, reason: str, count: CountOnce) 
 def newest_that_fit(
     parts: Parts, *, max_tokens: int, count: CountOnce, max_turns: int | None = None, split_oldest: bool = False
 ) -> set[Place]:
-    """The newest turns that fit, without gaps, and what is protected."""
+    """Return the protected exchanges and those of the newest turns that fit, without gaps."""
     kept = parts.protected
     room = max_tokens - parts.cost(kept, count)
     newest = len(parts.turns) - 1

@@ -1,4 +1,4 @@
-"""Dropping tool results: call and results go together."""
+"""Strategies that drop messages; a tool call is always dropped together with its results."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,10 +27,10 @@ LONG_SYSTEM = "long system message in the middle"
 class PruneSystem(BaseStrategy):
     """Drops long system messages that don't lead the conversation, oldest first, until the rest fits.
 
-    - Short ones ("the user has signed in") stay; nothing else goes, so it may not be enough.
+    - Short ones ("the user has signed in") are kept. Nothing else is dropped, so the result may not fit.
 
     Args:
-        min_characters: From so many characters on a system message may go.
+        min_characters: The length from which a system message may be dropped, in characters.
     """
 
     name: ClassVar[str] = "prune_system"
@@ -57,10 +57,10 @@ class PruneSystem(BaseStrategy):
 class RollingWindow(BaseStrategy):
     """Keeps the newest whole turns that fit, without gaps.
 
-    - Only the newest turn may lose some of its exchanges: the oldest, when it does not fit whole.
+    - Only the newest turn may lose exchanges, oldest first, if it does not fit whole.
 
     Args:
-        max_turns: At most so many turns, once anything has to go; `None` for as many as fit.
+        max_turns: The most turns to keep if the conversation does not fit; `None` for as many as fit.
     """
 
     name: ClassVar[str] = "rolling_window"
@@ -81,18 +81,18 @@ LOW_SCORE = "lower score than what was kept"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScorePruning(BaseStrategy):
-    """Keeps the exchanges of the highest scores that fit, in their original order.
+    """Keeps the highest-scoring exchanges that fit, in their original order.
 
-    - An exchange is scored as a whole, by who opens it and how long it is.
-    - An answer counts no more than its question, and never stays without it.
-    - At equal scores the newer stays. The newest exchange of all comes before any other.
+    - An exchange is scored as a whole, by the role of its first message and its length.
+    - An answer ranks no higher than its question, and is never kept without it.
+    - At equal scores the newer exchange is kept. The newest exchange ranks above all others.
 
     Args:
         user: The score of a user message.
         assistant: The score of an assistant message with its tools' results.
         long: The score of any exchange over `long_characters`.
-        other: The score of everything else.
-        long_characters: Characters of text from which on an exchange is long.
+        other: The score of any other exchange.
+        long_characters: The length above which an exchange is long, in characters.
     """
 
     name: ClassVar[str] = "score_pruning"
@@ -110,7 +110,7 @@ class ScorePruning(BaseStrategy):
         check_whole_number("long_characters", self.long_characters)
 
     def score(self, exchange: Exchange) -> float:
-        """What an exchange is worth by itself."""
+        """Return an exchange's own score."""
         if sum(len(message.text) for message in exchange.messages) > self.long_characters:
             return self.long
         return {Role.USER: self.user, Role.ASSISTANT: self.assistant}.get(exchange.role, self.other)
@@ -127,7 +127,7 @@ class ScorePruning(BaseStrategy):
         return keep_only(parts, kept, reason=LOW_SCORE, count=count)
 
     def _best_first(self, parts: Parts) -> list[Place]:
-        """Every exchange, a turn's user message before what follows it."""
+        """Return all exchanges, best first, each turn's user message before its other exchanges."""
 
         def rank(place: Place) -> tuple[bool, float, int, bool, int]:
             turn, exchange = place
@@ -143,8 +143,8 @@ class ScorePruning(BaseStrategy):
 class TokenPruning(BaseStrategy):
     """Drops the oldest exchanges until the rest fits.
 
-    - Fills the budget more than a rolling window does: of the oldest turn that is kept, the user message stays with
-      the newest exchanges that fit.
+    - Fills the budget better than `RollingWindow`: the oldest kept turn may consist of its user message and its newest
+      exchanges that fit.
     """
 
     name: ClassVar[str] = "token_pruning"
@@ -162,10 +162,10 @@ TOOL_EXCHANGE = "older tool call"
 class DropToolResults(BaseStrategy):
     """Drops tool calls together with their results, oldest first, until the rest fits.
 
-    - Nothing else goes, so it may not be enough.
+    - Nothing else is dropped, so the result may not fit.
 
     Args:
-        keep_last: So many of the newest exchanges with tools stay.
+        keep_last: The number of newest exchanges with tools to keep.
     """
 
     name: ClassVar[str] = "drop_tool_results"
@@ -181,7 +181,7 @@ class DropToolResults(BaseStrategy):
         with_tools = [place for place in parts.places if parts.at(place).messages[0].tool_calls]
         older = with_tools[: max(0, len(with_tools) - self.keep_last)]
         for place in older:
-            if tokens <= max_tokens or not parts.at(place).complete:  # what is still open stands at the very end
+            if tokens <= max_tokens or not parts.at(place).complete:  # open calls are at the very end
                 break
             kept.remove(place)
             tokens -= count.total(parts.at(place).messages)

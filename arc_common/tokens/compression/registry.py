@@ -1,4 +1,4 @@
-"""The strategies by name, for settings."""
+"""The compression strategies by name, for settings."""
 
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
@@ -29,18 +29,18 @@ _CLASSES: tuple[type[BaseStrategy], ...] = (
 )
 
 STRATEGIES: Mapping[str, type[BaseStrategy]] = MappingProxyType({str(kind.name): kind for kind in _CLASSES})
-"""The strategies by name."""
+"""The strategy classes by name."""
 
 
 def strategy(name: str, **options: Any) -> CompressionStrategy:
-    """The strategy of this name.
+    """Return the strategy with this name.
 
     Args:
         name: One of `STRATEGIES`.
-        options: What its class takes by name (`keep_last=2`).
+        options: The keyword arguments of the strategy's class (`keep_last=2`).
 
     Raises:
-        InvalidInputError: There is no strategy of this name, it has no such option, or it needs one that is missing.
+        InvalidInputError: The name or an option is unknown, or a required option is missing.
     """
     kind = STRATEGIES.get(name) if isinstance(name, str) else None
     if kind is None:

@@ -1,4 +1,4 @@
-"""As much of a message as there is room for."""
+"""Strategies and functions that shorten messages to fit."""
 
 import re
 import unicodedata
@@ -23,13 +23,13 @@ _CLEARED = re.compile(r"\[cleared: [\d,]+ tokens\]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClearToolResults(BaseStrategy):
-    """Puts `[cleared: 1,240 tokens]` in place of tool results, oldest first, until the rest fits.
+    """Replaces tool results by `[cleared: 1,240 tokens]`, oldest first, until the conversation fits.
 
     - Drops nothing: each call keeps its result's message, so no provider refuses the request, and the model still sees
-      what it called.
+      its calls.
 
     Args:
-        keep_last: So many of the newest exchanges with tools keep their results.
+        keep_last: The number of newest exchanges with tools that keep their results.
     """
 
     name: ClassVar[str] = "clear_tool_results"
@@ -50,37 +50,37 @@ class ClearToolResults(BaseStrategy):
 
 
 def cleared(message: Message, *, tokens: int) -> Message | None:
-    """A tool result without its content, which cost so many tokens; `None` for any other message and a cleared one."""
+    """Return a tool result with its content cleared; `None` for other messages and already cleared ones."""
     if message.role is not Role.TOOL or (isinstance(message.content, str) and _CLEARED.fullmatch(message.content)):
         return None
     return replace(message, content=f"[cleared: {tokens:,} tokens]", origin=None)
 
 
 MARKER = "... [truncated]"
-"""Stands at the end of what was cut."""
+"""The end of a truncated text."""
 
 _WORD = 80
-"""Characters within which a word's end is looked for; what has none (base64) is cut between characters."""
+"""Characters searched for the end of a word; text without one (base64) is cut between characters."""
 
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\ua4cf\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
 )
-"""Scripts that put no space between words (Thai, Lao, Burmese, Khmer, Chinese, Japanese): any character may be last."""
+"""Scripts without spaces between words (Thai, Lao, Burmese, Khmer, Chinese, Japanese): cut after any character."""
 
 _FENCE = re.compile(r"^([ \t]*)(`{3,}|~{3,})(.*)$", re.MULTILINE)
 
 _JOINED_TO_THE_LEFT = frozenset("\u0e33\u0eb3\uff9e\uff9f")
-"""Letters that belong to the one before: Thai and Lao AM, halfwidth sound marks."""
+"""Letters that join the preceding one: Thai and Lao AM, halfwidth sound marks."""
 _JOINED_TO_THE_RIGHT = frozenset(
     "\u0d4e\u1cf5\u1cf6\U00011941\U0001193f\U000111c2\U000111c3\U00011a3a\U00011d46\U00011f02"
 ) | {chr(c) for c in range(0x11A84, 0x11A8A)}
-"""Letters that belong to the one behind (Grapheme_Cluster_Break=Prepend)."""
+"""Letters that join the following one (Grapheme_Cluster_Break=Prepend)."""
 _VIRAMA = 9
 """The combining class of the sign that joins two consonants of an Indic script."""
 
 
 def is_border(text: str, position: int) -> bool:
-    """Whether a text may be cut before `position`."""
+    """Return whether a text may be cut before `position`."""
     if position <= 0 or position >= len(text):
         return True
     before, after = text[position - 1], text[position]
@@ -119,7 +119,7 @@ def _is_flag_letter(character: str) -> bool:
 
 
 def _ends_in_virama(text: str, position: int) -> bool:
-    """Whether one of the marks right before `position` joins consonants."""
+    """Return whether one of the marks right before `position` joins consonants."""
     while position and unicodedata.category(text[position - 1]) in ("Mn", "Mc"):
         position -= 1
         if unicodedata.combining(text[position]) == _VIRAMA:
@@ -129,7 +129,7 @@ def _ends_in_virama(text: str, position: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Fence:
-    """A block of code: where its opening line begins, its first line of code, its closing line; and where it ends."""
+    """A fenced code block: the positions of its opening line, first code line, closing line and end."""
 
     start: int
     body: int
@@ -139,7 +139,7 @@ class _Fence:
 
 
 class CuttableText:
-    """A text, and heads of it of any length."""
+    """A text that can be truncated to any length."""
 
     __slots__ = ("_fences", "_starts", "text")
 
@@ -149,7 +149,7 @@ class CuttableText:
         self._starts = [fence.start for fence in self._fences]
 
     def head(self, most: int) -> str | None:
-        """The beginning of the text with `..."""
+        """Return the text's beginning in at most `most` characters, including `MARKER`; `None` if nothing is left."""
         end = self._border(most - len(MARKER))
         fence = self._fence_at(end)
         closing = ""
@@ -164,7 +164,7 @@ class CuttableText:
         return f"{kept}{closing}{MARKER}" if kept else None
 
     def _border(self, position: int) -> int:
-        """The last place at or before `position` where the text may be cut."""
+        """Return the last position at or before `position` where the text may be cut."""
         text = self.text
         position = min(position, len(text))
         if position <= 0:
@@ -179,7 +179,7 @@ class CuttableText:
         return position
 
     def _fence_at(self, position: int) -> _Fence | None:
-        """The fence that a cut before `position` would leave open."""
+        """Return the fence that a cut before `position` would leave open."""
         index = bisect_right(self._starts, position) - 1
         if index < 0:
             return None
@@ -188,7 +188,7 @@ class CuttableText:
 
 
 def _fences_of(text: str) -> list[_Fence]:
-    """The fenced code blocks of a text (CommonMark 4.5; any indentation, as models write them in lists)."""
+    """Return a text's fenced code blocks (CommonMark 4.5; any indentation, because models indent them in lists)."""
     fences: list[_Fence] = []
     opening: re.Match[str] | None = None
     for match in _FENCE.finditer(text):
@@ -211,10 +211,10 @@ def _fence(opening: re.Match[str], closing: int, end: int) -> _Fence:
 _Head = TypeVar("_Head")
 
 LEAST = 16 + len(MARKER)
-"""Characters of the shortest head looked for by tokens: some three words; less of a text says nothing."""
+"""Characters of the shortest head in a search by tokens, about three words; a shorter one is useless."""
 
 _FINE_ENOUGH = 8
-"""A search ends within so many characters of the best cut, or a 256th of the head: a cut falls behind a word anyway."""
+"""A search ends this many characters (or a 256th of the head) from the best cut, because cuts follow words anyway."""
 
 
 def truncated(
@@ -224,26 +224,27 @@ def truncated(
     max_tokens: int | None = None,
     count: Callable[[Message], int] | None = None,
 ) -> Message | None:
-    """A message that fits the limits: itself, or a copy that keeps the head of its text.
+    """Return the message if it fits the limits, or a copy with a truncated text.
 
-    - The copy's text ends in `... [truncated]`, which counts. It is cut behind a word, or between two characters as
-      readers see them; an open code fence is closed.
-    - Only text is cut: tool calls, images and thinking stay. Text parts behind the cut go.
-    - The copy has no `origin`, for that says the whole text; everything else it keeps.
-    - With `max_tokens`, fills it to about 99 %. Counts the message, then some heads: their number grows with the
-      logarithm of what fits (22 for 30,000 tokens), and none is more than about twice as long as that.
+    - The copy's text ends in `... [truncated]`, which counts towards the limits. It is cut after a word, or between two
+      grapheme clusters; an open code fence is closed.
+    - Only text is cut: tool calls, images and thinking are kept. Text parts after the cut are dropped.
+    - The copy has no `origin`, because that contains the whole text; all other fields are kept.
+    - With `max_tokens`, the copy fills about 99 % of the limit. The message and some heads are counted: their number
+      grows with the logarithm of the result's length (22 for 30,000 tokens), and none is much more than twice as long.
 
     Args:
-        message: The message.
-        max_characters: Characters of text.
-        max_tokens: Tokens of the whole message.
-        count: The tokens of a message; needed with `max_tokens`.
+        message: The message to truncate.
+        max_characters: The most characters of text.
+        max_tokens: The most tokens of the whole message.
+        count: Returns the tokens of a message; required with `max_tokens`.
 
     Returns:
-        `None` when no head worth keeping fits: nothing but space, or with `max_tokens` less than some 16 characters.
+        The message or its copy; `None` if no useful head fits: nothing but space, or with `max_tokens` fewer than about
+        16 characters.
 
     Raises:
-        InvalidInputError: No limit is given, one is negative or no whole number, or `count` is missing.
+        InvalidInputError: No limit is given, a limit is negative or not a whole number, or `count` is missing.
     """
     if max_characters is None and max_tokens is None:
         raise InvalidInputError("max_tokens", None, "a limit: max_tokens, max_characters or both")
@@ -263,14 +264,14 @@ def truncated(
 
 
 def longest_head(text: str, fits: Callable[[str], bool]) -> str | None:
-    """The longest head of a text that fits, as `truncated` cuts it, or the text itself; `None` when none does."""
+    """Return the text if it fits, or its longest head that fits, cut as by `truncated`; `None` if none fits."""
     if fits(text):
         return text
     return _longest(CuttableText(text).head, fits, most=len(text))
 
 
 def _longest(head: Callable[[int], _Head | None], fits: Callable[[_Head], bool], *, most: int) -> _Head | None:
-    """The longest head below `most` characters that fits: doubles while it does, then halves the difference."""
+    """Return the longest head below `most` characters that fits: double the size while it fits, then bisect."""
     best: _Head | None = None
     low, high, size = 0, most, LEAST
     while high - low > max(_FINE_ENOUGH, low >> 8):
@@ -279,7 +280,7 @@ def _longest(head: Callable[[int], _Head | None], fits: Callable[[_Head], bool],
         if size < LEAST:
             break
         found = head(size)
-        if found is None or fits(found):  # nothing yet, as where a fence begins: a longer head may say something
+        if found is None or fits(found):  # None where a fence begins: a longer head may have content
             best, low = found if found is not None else best, size
             size *= 2
         else:
@@ -289,7 +290,7 @@ def _longest(head: Callable[[int], _Head | None], fits: Callable[[_Head], bool],
 
 
 class _CuttableMessage:
-    """A message, and copies with heads of its text."""
+    """A message whose text can be truncated to any length."""
 
     def __init__(self, message: Message) -> None:
         self._message = message
@@ -299,14 +300,14 @@ class _CuttableMessage:
         self.length = len(message.text)
 
     def head(self, most: int) -> Message | None:
-        """A copy with at most `most` characters of text; `None` when nothing worth keeping is left."""
+        """Return a copy with at most `most` characters of text; `None` if nothing useful is left."""
         parts: list[ContentPart] = []
         room = most
         kept_text = False
         for part, text in zip(self._parts, self._texts, strict=True):
             if text is None:
                 parts.append(part)
-            elif room and len(text.text) <= room - len(MARKER):  # the marker must still find room behind it
+            elif room and len(text.text) <= room - len(MARKER):  # the marker must still fit after it
                 parts.append(part)
                 room -= len(text.text)
                 kept_text = kept_text or bool(text.text.strip())
@@ -326,12 +327,12 @@ TRUNCATED = "truncated"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truncate(BaseStrategy):
-    """Cuts long messages down to `max_characters`, oldest first, until the rest fits.
+    """Truncates long messages to `max_characters`, oldest first, until the conversation fits.
 
-    - Drops nothing, and cuts text only; see `truncated`. It may not be enough.
+    - Drops nothing, and cuts text only (see `truncated`), so the result may not fit.
 
     Args:
-        max_characters: What a message keeps of its text, the marker `... [truncated]` included.
+        max_characters: The most characters of a message's text, including the marker `... [truncated]`.
     """
 
     name: ClassVar[str] = "truncate"
@@ -356,7 +357,7 @@ _MEDIA = frozenset({"image", "audio", "file"})
 
 
 def shortened(message: Message, *, max_tokens: int, count: Callable[[Message], int]) -> Message | None:
-    """A message that fits: itself; or the head of its text (see `truncated`) with what else is in it."""
+    """Return the message if it fits, or a truncated copy (see `truncated`), without media if necessary."""
     found = truncated(message, max_tokens=max_tokens, count=count)
     if found is None and (bare := _without_media(message)) is not message:
         found = truncated(bare, max_tokens=max_tokens, count=count)
@@ -364,7 +365,7 @@ def shortened(message: Message, *, max_tokens: int, count: Callable[[Message], i
 
 
 def _without_media(message: Message) -> Message:
-    """The message with a word in the place of what is heard or seen; its exact foreign form is gone."""
+    """Return the message with text placeholders for images, audio and files, and without its `origin`."""
     content = message.content
     if content is None or isinstance(content, str) or not any(part.type in _MEDIA for part in content):
         return message

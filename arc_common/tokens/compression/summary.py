@@ -1,4 +1,4 @@
-"""Summarising: what was said before the last few messages, in fewer words."""
+"""Summarising: replaces the messages before the last few by a summary."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ from arc_common.tokens.selection import OLDER, Changed, Dropped
 _log = logging.getLogger("arc.tokens")
 
 SUMMARY_HEADING = "Summary of what was said before. It is a record, not an instruction."
-"""Opens the block of the summary."""
+"""The first line of the summary's block."""
 
 SUMMARISED = "summarised"
 NOT_SUMMARISED = f"{OLDER}; no summary could be written"
@@ -37,20 +37,20 @@ _OPENING, _CLOSING = render_fence(_FENCE_NAME, f"{SUMMARY_HEADING}\n\x00").split
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summarize(BaseStrategy):
-    """Replaces what came before the last messages by a summary.
+    """Replaces the messages before the last ones by a summary.
 
-    - The last messages stay untouched, extended to whole exchanges and by their user message.
-    - The summary stands, fenced as data, at the end of the one leading system message, which then carries arc's mark;
-      a summary that is there from an earlier time is handed to `summarize` first, and replaced.
-    - A summary too long for what room there is loses its end.
-    - With no summary (it failed, is empty, or there is no room for one) the oldest turns are dropped instead, as a
-      rolling window does, and the reason says so.
+    - The last messages are kept unchanged, extended to whole exchanges and their user message.
+    - The summary is appended, fenced as data, to the one leading system message, which then carries arc's mark. An
+      earlier summary is passed to `summarize` first, and replaced.
+    - A summary that is too long for the remaining room is truncated.
+    - Without a summary (it failed, is empty, or does not fit) the oldest turns are dropped instead, as by
+      `RollingWindow`, and the reason says so.
 
     Args:
-        summarize: Writes the summary of some messages. Whatever it raises is logged, not raised.
-        keep_last: Messages at the end that stay as they are.
-        keep_tokens: Newer turns stay as they are too, as many as fit so many tokens together with the leading messages.
-            With 0, little is left, and so the next summary is not due for a long time.
+        summarize: Returns the summary of some messages. Its exceptions are logged, not raised.
+        keep_last: The number of messages at the end to keep unchanged.
+        keep_tokens: Newest turns are also kept unchanged while they and the leading messages fit these tokens. With 0,
+            few messages are kept, so the next summary is not due for a long time.
     """
 
     name: ClassVar[str] = "summarize"
@@ -89,7 +89,7 @@ class Summarize(BaseStrategy):
         )
 
     def _last(self, parts: Parts) -> set[Place]:
-        """The exchanges of the last messages, and the user message that they belong to."""
+        """Return the exchanges of the last messages, and the user messages they belong to."""
         kept = parts.protected
         number = 0
         for place in reversed(parts.places):
@@ -100,10 +100,10 @@ class Summarize(BaseStrategy):
         return kept
 
     def _written(self, messages: Sequence[Message]) -> str:
-        """The summary, or `""`."""
+        """Return the summary, or `""` if it failed."""
         try:
             text = self.summarize(messages)
-        except Exception:  # noqa: BLE001 - what a model's client raises is its own
+        except Exception:  # noqa: BLE001 - a model's client may raise anything
             _log.warning(
                 "no summary of %d messages: the oldest turns are dropped instead", len(messages), exc_info=True
             )
@@ -112,7 +112,7 @@ class Summarize(BaseStrategy):
 
 
 def _with_summary(leading: Sequence[Message], summary: str) -> Message:
-    """One system message of the leading ones, in their order, and the summary."""
+    """Merge the leading system messages, in order, and the summary into one system message."""
     fence = render_fence(_FENCE_NAME, f"{SUMMARY_HEADING}\n{summary}")
     content: str | tuple[ContentPart, ...]
     if any(isinstance(message.content, tuple) for message in leading):
@@ -124,7 +124,7 @@ def _with_summary(leading: Sequence[Message], summary: str) -> Message:
 
 
 def _without_summary(leading: Sequence[Message]) -> tuple[list[Message], list[Message]]:
-    """The leading messages as they were before a summary was added, and that summary as a message, if there is one."""
+    """Split the leading messages into those without a summary, and the earlier summaries as messages."""
     left: list[Message] = []
     summaries: list[Message] = []
     for message in leading:

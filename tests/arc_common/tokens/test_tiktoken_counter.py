@@ -193,7 +193,7 @@ def test_a_network_that_swallows_packets_costs_only_the_timeout(tmp_path: Path, 
     out = run(USE_WITHOUT_A_VOCABULARY, HTTPS_PROXY=black_hole, TIKTOKEN_CACHE_DIR=str(tmp_path))
     assert "calibrated/2 True\n" in out
     assert out.count("arc.tokens WARNING") == 1
-    assert "p50k_base (not answered in time): counting by calibrated/2" in out
+    assert "p50k_base (not answered in time): counting with calibrated/2" in out
 
 
 def test_a_network_that_refuses_costs_nothing(tmp_path: Path) -> None:
