@@ -1,4 +1,4 @@
-"""Arc's engine: what a language model gets to see on each turn, and what it may cost. Knows no framework."""
+"""Arc's engine selects what a language model sees on each turn within a token budget. Independent of frameworks."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +86,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """`ArcSettings` on first use: pydantic-settings takes 0.2 s to import, and not every program needs it."""
+    """Import `ArcSettings` on first use, because pydantic-settings takes 0.2 s to import."""
     if name == "ArcSettings":
         from arc_common.settings import ArcSettings  # noqa: PLC0415 - the reason above
 

@@ -1,4 +1,4 @@
-"""Runs blocking work for coroutines on threads of the engine's own, so that no event loop owns a resource."""
+"""Threads: async forms of blocking methods, background work that yields to replies, and safety when forking."""
 
 import asyncio
 import contextvars
@@ -29,7 +29,7 @@ _beginnings: "WeakKeyDictionary[Any, Callable[[Any], None]]" = WeakKeyDictionary
 
 
 def begin_in_each_process(begin: Callable[[], None]) -> None:
-    """Call a method that makes an object's locks, threads and caches, now and in each forked child."""
+    """Call a method that creates an object's locks, threads and caches, now and in each forked child."""
     method: Any = begin
     begin()
     _beginnings[method.__self__] = method.__func__
@@ -44,7 +44,7 @@ os.register_at_fork(after_in_child=_begin_in_child)
 
 
 class BackgroundQueue(Generic[K]):
-    """Runs one function for keys, soon and not on the caller's thread."""
+    """Runs one function for scheduled keys in the background."""
 
     def __init__(
         self,
@@ -61,22 +61,22 @@ class BackgroundQueue(Generic[K]):
         begin_in_each_process(self._begin)
 
     def _begin(self) -> None:
-        # Entered directly: a Condition's own __exit__ is Python code, in which an interrupt would leave the lock held.
+        # The lock is entered directly: an interrupt in Condition.__exit__, which is Python code, would leave it held.
         self._lock = RLock()
         self._changed = Condition(self._lock)
         self._pool: ThreadPoolExecutor | None = None
         self._waiting: set[K] = set()
         self._running: set[K] = set()
-        self._awaited = 0  # how many callers wait
+        self._awaited = 0  # the number of callers in `wait`
         self._stopping = False
 
     @property
     def stopping(self) -> bool:
-        """Whether work that is under way should end."""
+        """Return whether running work should stop."""
         return self._stopping
 
     def schedule(self, key: K) -> None:
-        """Schedule the work for this key. After `close` this does nothing."""
+        """Schedule the work for this key. Does nothing after `close`."""
         with self._lock:
             if self._stopping or key in self._waiting:
                 return
@@ -89,11 +89,11 @@ class BackgroundQueue(Generic[K]):
                 raise
 
     def is_busy(self, key: K) -> bool:
-        """Whether work for this key waits or is under way."""
+        """Return whether work for this key is queued or running."""
         return key in self._waiting or key in self._running
 
     def wait(self, timeout: float | None = None, *, key: K | None = None) -> bool:
-        """Wait until no work (for this key) waits or runs; return whether that happened within `timeout` seconds."""
+        """Wait until no work (for this key) is queued or running; return whether it ended within `timeout` seconds."""
         with self._lock:
             try:
                 self._awaited += 1
@@ -105,7 +105,7 @@ class BackgroundQueue(Generic[K]):
                 self._awaited -= 1
 
     def close(self, *, timeout: float = 5.0) -> None:
-        """Drop waiting work, and give running work a moment to end. Safe to call twice."""
+        """Drop queued work, and wait up to `timeout` seconds for running work. Safe to call twice."""
         with self._lock:
             self._stopping = True
             self._waiting.clear()
@@ -157,19 +157,19 @@ _PAUSE = 0.001
 
 
 class ReplyPriority:
-    """Knows which threads are at a reply, and lets background work wait for them between two steps."""
+    """Tracks the threads that are replying, and pauses background work for them between two steps."""
 
     def __init__(self, *, sleep: Callable[[float], None] = time.sleep) -> None:
         self._sleep = sleep
         begin_in_each_process(self._begin)
 
     def _begin(self) -> None:
-        self._replying: dict[int, int] = {}  # how many replies deep each thread is
-        self._numbers: dict[int, int] = {}  # how many replies each thread has begun
+        self._replying: dict[int, int] = {}  # the nesting depth of each thread's replies
+        self._numbers: dict[int, int] = {}  # the number of replies each thread has begun
 
     @contextmanager
     def reply(self) -> Iterator[None]:
-        """Mark the time of a reply, or of a part of it; may be nested."""
+        """Mark the current thread as replying within the block; may be nested."""
         me = get_ident()
         if me not in self._replying:
             self._numbers[me] = self._numbers.get(me, 0) + 1
@@ -182,7 +182,7 @@ class ReplyPriority:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Within a reply: for the time in which it waits for the work that gives way to it."""
+        """Suspend the thread's mark within the block, while its reply waits for background work."""
         depth = self._replying.pop(get_ident(), 0)
         try:
             yield
@@ -191,7 +191,7 @@ class ReplyPriority:
                 self._replying[get_ident()] = depth
 
     def give_way(self) -> None:
-        """Between two steps of background work: wait while others reply. Does nothing in a reply itself."""
+        """Pause background work briefly while other threads reply. Does nothing within a reply."""
         if not self._replying or get_ident() in self._replying:
             return
         waited = 0.0
@@ -203,7 +203,7 @@ class ReplyPriority:
             waited += _PAUSE
 
 
-# Threads share the interpreter, whichever engine they belong to: hence one for the process.
+# One per process, because the threads of all engines share the interpreter.
 _priority = ReplyPriority()
 _background = local()
 
@@ -212,7 +212,7 @@ waiting_for_background = _priority.waiting
 
 
 def give_way() -> None:
-    """Within a queue's work: wait while others reply, each time it has computed for two milliseconds."""
+    """Pause a queue's work while other threads reply, after every 2 ms of its CPU time."""
     if getattr(_background, "is_working", False) and time.thread_time() > _background.until:
         _priority.give_way()
         _background.until = time.thread_time() + _STEP_SECONDS
@@ -248,12 +248,12 @@ class _GivingWay(Sequence[T]):
 
 
 _LONGEST_WAIT = 60.0
-"""Seconds a fork waits for operations under way; longer than any of them waits for a lock."""
+"""The longest time, in seconds, that a fork waits for running operations; longer than any of them waits for a lock."""
 _POLL_SECONDS = 0.001
 
 
 class ForkGate:
-    """Surrounds a store's operations (`with gate.operation():`), so that a fork happens between them and not within."""
+    """Wraps a store's operations (`with gate.operation():`), so that a fork happens between them, never within."""
 
     def __init__(self, *, before: Callable[[], None], in_child: Callable[[], None]) -> None:
         self._before = before
@@ -267,7 +267,7 @@ class ForkGate:
         return _Operation(self)
 
     def shut(self) -> None:
-        """Wait until nothing is under way, and keep it so."""
+        """Wait until no operation is running, and block new ones."""
         self.fork.acquire()
         deadline = monotonic() + _LONGEST_WAIT
         while self.under_way and monotonic() < deadline:
@@ -275,7 +275,7 @@ class ForkGate:
         self._before()
 
     def open(self, *, in_child: bool) -> None:
-        """Let operations go on."""
+        """Unblock operations."""
         if in_child:
             self.under_way.clear()
             self._in_child()
@@ -283,7 +283,7 @@ class ForkGate:
 
 
 class _Operation:
-    """An operation under way; it ends when its block is left or, after an interrupt there, when it is dropped."""
+    """A running operation; it ends when its block exits or, after an interrupt there, when it is garbage-collected."""
 
     __slots__ = ("__weakref__", "_gate")
 
@@ -306,7 +306,7 @@ class _Operation:
         self._gate.under_way.discard(ref(self))
 
 
-# A fork concerns the whole process and its hooks can't be taken back: hence one registration and weak references.
+# Fork hooks are process-wide and can't be removed, so there is one registration with weak references.
 _gates: WeakSet[ForkGate] = WeakSet()
 _shut: list[ForkGate] = []
 
@@ -333,14 +333,14 @@ P = ParamSpec("P")
 
 
 def started(call: Callable[[], T], *, name: str) -> "Future[T]":
-    """Start a call that may hang on a daemon thread of its own, with the caller's context variables."""
+    """Run a call that may hang on its own daemon thread, with the caller's context variables."""
     future: Future[T] = Future()
     context = contextvars.copy_context()
 
     def work() -> None:
         try:
             future.set_result(context.run(call))
-        except BaseException as error:  # noqa: BLE001 - whoever waits for the result raises it
+        except BaseException as error:  # noqa: BLE001 - raised by the future's `result`
             future.set_exception(error)
 
     Thread(target=work, name=name, daemon=True).start()
@@ -348,7 +348,7 @@ def started(call: Callable[[], T], *, name: str) -> "Future[T]":
 
 
 class Workers:
-    """A pool of threads, started at first use."""
+    """A thread pool, started at first use."""
 
     def __init__(self, threads: int, *, name: str) -> None:
         self._threads = threads
@@ -361,12 +361,12 @@ class Workers:
         self._pool: ThreadPoolExecutor | None = None
 
     async def run(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call the function on a thread and wait for what it returns or raises."""
+        """Call the function on a thread, and await its result or exception."""
         future = self._submit(partial(contextvars.copy_context().run, partial(function, *args, **kwargs)))
         return await asyncio.shield(asyncio.wrap_future(future))
 
     def close(self) -> None:
-        """Finish what was handed in and take no more. Safe to call twice."""
+        """Finish submitted calls and accept no more. Safe to call twice."""
         with self._lock:
             self._closed = True
             pool, self._pool = self._pool, None

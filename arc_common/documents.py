@@ -1,4 +1,4 @@
-"""Documents and their scores: plain values, shared by retrieval, reranking and the context window."""
+"""Documents and scored documents: the values shared by retrieval, reranking and the context window."""
 
 import logging
 import math
@@ -28,10 +28,10 @@ class Document:
     """A piece of text that can be shown to a model.
 
     Args:
-        text: What the model would read.
-        id: Its identity in the index it came from, if it has one.
-        source: Where it comes from, as a reader would name it (a title, an address).
-        metadata: Anything else; JSON values.
+        text: The text shown to the model.
+        id: The document's id in its index, if it has one.
+        source: The origin for readers (a title, a URL).
+        metadata: Further JSON values.
     """
 
     text: str
@@ -52,12 +52,12 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class ScoredDocument:
-    """A document with its score and the parts that the score was made from.
+    """A document with its score and the parts of the score.
 
     Args:
         document: The document.
         score: Higher is better; `None` for a document without a score. NaN and infinity become `None`.
-        score_parts: The scores that it was made from ("bm25": 7.1, "vector": 0.62).
+        score_parts: The scores it was computed from ("bm25": 7.1, "vector": 0.62).
     """
 
     document: Document
@@ -78,29 +78,29 @@ class ScoredDocument:
 
 
 def checked_documents(name: str, given: object) -> list[ScoredDocument]:
-    """Documents with scores, from whatever can be iterated over.
+    """Return an iterable's scored documents as a list, after checking their type.
 
     Args:
-        name: What an error calls them.
-        given: What a caller, or a part that is others' code, gave.
+        name: The argument's name in errors.
+        given: The value from a caller or from third-party code.
 
     Raises:
-        InvalidInputError: It isn't that.
+        InvalidInputError: `given` is not an iterable of scored documents.
     """
     return checked_items(name, given, ScoredDocument, expected="documents with scores")
 
 
 def checked_items(name: str, given: object, kind: type[_T] | tuple[type[_T], ...], *, expected: str) -> list[_T]:
-    """Values of one kind, from whatever can be iterated over.
+    """Return an iterable's items as a list, after checking their type.
 
     Args:
-        name: What an error calls them.
-        given: What a caller, or a part that is others' code, gave.
-        kind: What each of them is, or the kinds that it may be of.
-        expected: What an error says they should be.
+        name: The argument's name in errors.
+        given: The value from a caller or from third-party code.
+        kind: The type of the items, or the allowed types.
+        expected: The expectation stated in errors.
 
     Raises:
-        InvalidInputError: They aren't.
+        InvalidInputError: `given` is not an iterable of such items.
     """
     if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
         raise InvalidInputError(name, given, expected)
@@ -113,16 +113,16 @@ def checked_items(name: str, given: object, kind: type[_T] | tuple[type[_T], ...
 
 
 def usable_documents(name: str, given: object, *, on_bad: Callable[[str], None] = _log.warning) -> list[ScoredDocument]:
-    """Return a source's documents with scores; report and leave out its other answers. See `usable_items`."""
+    """Return a source's scored documents; report and omit its other items. See `usable_items`."""
     return usable_items(name, given, ScoredDocument, expected="documents with scores", on_bad=on_bad)
 
 
 def usable_items(
     name: str, given: object, kind: type[_T], *, expected: str, on_bad: Callable[[str], None] = _log.warning
 ) -> list[_T]:
-    """Return the items of the expected kind from others' code; report and leave out the rest.
+    """Return third-party code's items of the expected kind; report and omit the rest.
 
-    An exception while iterating is reported, too, and ends the items. If no item came before it, it is raised.
+    An exception while iterating ends the items and is reported; it is raised if there was no usable item before it.
 
     Raises:
         InvalidInputError: `given` is not iterable, or has no item of this kind.
@@ -149,7 +149,7 @@ def usable_items(
 
 
 def finite_score(value: Any) -> float | None:
-    """The score that others' code tells, if it is one: a single finite number, numpy's kinds too."""
+    """Return third-party code's score as a float if it is a finite number, including numpy's; otherwise `None`."""
     if value is None or isinstance(value, bool | str | bytes) or getattr(value, "ndim", 0) != 0:
         return None
     try:

@@ -1,17 +1,17 @@
 """The errors that arc raises: one tree, so that `except ArcError` catches all of them.
 
 ArcError
-├── InvalidInputError (ValueError)        a value from the caller is not acceptable; nothing was written
+├── InvalidInputError (ValueError)        an argument is not acceptable; nothing was written
 ├── ConfigurationError                    a setting, an address or an installation is wrong
 │   └── MissingDependencyError (ImportError)   an optional package could not be imported
-├── BudgetExceededError                   what must be shown does not fit the model's context window
-├── NotFoundError (LookupError)           nothing by that name in this scope
-│   ├── SessionNotFoundError              no such conversation for this caller and user
-│   └── MemoryNotFoundError               no such memory in this scope
-├── StoreError                            the store could not do what it was asked
+├── BudgetExceededError                   the mandatory parts do not fit the model's context window
+├── NotFoundError (LookupError)           this scope has no object with that id
+│   ├── SessionNotFoundError              the caller and user have no such session
+│   └── MemoryNotFoundError               this scope has no such memory
+├── StoreError                            a store operation failed
 │   └── StoreUnavailableError             the store can't be reached, opened or read
-├── ModelCallError                        a model could not be asked, failed, or did not answer in time
-│   └── SummaryFailedError                a model gave no summary that can be used
+├── ModelCallError                        a model call was refused, failed, or timed out
+│   └── SummaryFailedError                a model returned no usable summary
 └── EngineClosedError                     the engine was closed before this call
 """
 
@@ -25,12 +25,12 @@ _PARAMETER = re.compile(r"([?&;])([^=&;]+)=([^&;]*)")
 
 
 def sounds_secret(name: str) -> bool:
-    """Whether a name is one that passwords, tokens and keys go by."""
+    """Return whether a name suggests a password, token or key."""
     return _SECRET_WORDS.search(name) is not None
 
 
 def hide_password(url: str) -> str:
-    """The URL as it may be shown: its password, and each query parameter named like a secret, replaced by `***`."""
+    """Return the URL with its password, and each query parameter named like a secret, replaced by `***`."""
     if "://" not in url:
         return HIDDEN if "@" in url or sounds_secret(url) else url
     shown = _LOGIN.sub(r"\1***@", url, count=1)
@@ -38,7 +38,7 @@ def hide_password(url: str) -> str:
 
 
 def scrubbed(text: str, url: str) -> str:
-    """A driver's message about a URL, without the URL's secrets: also where it took a part of one for a host."""
+    """Remove a URL's secrets from a driver's message, even parts of a password that the driver mistook for a host."""
     login = _LOGIN.match(url)
     secrets = [login[2]] if login else []
     secrets += [match[3] for match in _PARAMETER.finditer(url) if sounds_secret(match[2])]
@@ -52,7 +52,7 @@ _SHOWN = 120
 
 
 def _shown(value: object) -> str:
-    """The value as it reads in a message: its repr, cut to a line's length."""
+    """Return the value's repr for a message, truncated to a line's length."""
     try:
         text = repr(value)
     except Exception as error:  # noqa: BLE001 - a broken __repr__ must not hide the error being reported
@@ -61,16 +61,16 @@ def _shown(value: object) -> str:
 
 
 class ArcError(Exception):
-    """Every error that arc raises on purpose."""
+    """The base class of all errors that arc raises on purpose."""
 
 
 class InvalidInputError(ArcError, ValueError):
-    """A value from the caller is not acceptable. Nothing was written.
+    """An argument is not acceptable. Nothing was written.
 
     Args:
         field: The name of the offending parameter or field, as the caller knows it.
         value: The value received; its repr is shown, shortened.
-        expected: What would have been accepted.
+        expected: A description of the acceptable values.
     """
 
     def __init__(self, field: str, value: object, expected: str) -> None:
@@ -88,12 +88,12 @@ class ConfigurationError(ArcError):
 
 
 class MissingDependencyError(ConfigurationError, ImportError):
-    """An optional package could not be imported: it is missing or too old. The cause tells which.
+    """An optional package could not be imported: it is missing or too old, as the error's cause says.
 
     Args:
         feature: The class or function that needs it.
         package: The package that could not be imported.
-        extra: The extra of `arc-context-engine` that brings it.
+        extra: The extra of `arc-context-engine` that installs it.
     """
 
     def __init__(self, feature: str, *, package: str, extra: str) -> None:
@@ -111,12 +111,12 @@ class MissingDependencyError(ConfigurationError, ImportError):
 
 
 class BudgetExceededError(ArcError):
-    """What must be shown whole does not fit the model's context window.
+    """The mandatory parts of a request do not fit the model's context window.
 
     Args:
         what: The parts that don't fit ("system prompt and user message").
-        needed: Their size in tokens.
-        available: The tokens there are for them.
+        needed: The tokens the parts need.
+        available: The tokens available for them.
     """
 
     def __init__(self, what: str, *, needed: int, available: int) -> None:
@@ -130,11 +130,11 @@ class BudgetExceededError(ArcError):
 
 
 class NotFoundError(ArcError, LookupError):
-    """There is nothing by that name in this scope."""
+    """This scope has no object with that id."""
 
 
 class SessionNotFoundError(NotFoundError):
-    """There is no such conversation for this caller and user (another's is as good as none)."""
+    """The caller and user have no session with that id; another user's session counts as missing."""
 
     def __init__(self, session_id: str) -> None:
         self.session_id = session_id
@@ -142,7 +142,7 @@ class SessionNotFoundError(NotFoundError):
 
 
 class MemoryNotFoundError(NotFoundError):
-    """There is no such memory in this scope (another's is as good as none)."""
+    """This scope has no memory with that id; another scope's memory counts as missing."""
 
     def __init__(self, memory_id: str) -> None:
         self.memory_id = memory_id
@@ -150,19 +150,19 @@ class MemoryNotFoundError(NotFoundError):
 
 
 class StoreError(ArcError):
-    """The store could not do what it was asked; the driver's error is its cause."""
+    """A store operation failed; the driver's error is the cause."""
 
 
 class StoreUnavailableError(StoreError):
-    """The store can't be reached, opened or read; the driver's error is its cause."""
+    """The store can't be reached, opened or read; the driver's error is the cause."""
 
 
 class ModelCallError(ArcError):
-    """A model could not be asked, failed, or did not answer in time; its client's error is the cause."""
+    """A model call was refused, failed, or timed out; the client's error is the cause."""
 
 
 class SummaryFailedError(ModelCallError):
-    """A model gave no summary that can be used; why is the cause."""
+    """A model returned no usable summary; the cause gives the reason."""
 
 
 class EngineClosedError(ArcError):

@@ -1,4 +1,4 @@
-"""Facts: what a conversation established, in short statements that point at the messages they come from."""
+"""Facts: short statements that a conversation established, with the ids of the messages that state them."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,16 +10,16 @@ __all__ = ["Fact", "FactCategory", "ProposedFact"]
 
 
 class FactCategory(StrEnum):
-    """What kind of statement a fact is."""
+    """The kind of statement of a fact."""
 
     ENTITY = "ENTITY"
-    """Who or what somebody or something is: names, roles, relations, contact details."""
+    """The identity of a person or thing: names, roles, relations, contact details."""
     DECISION = "DECISION"
-    """What was chosen, promised or agreed."""
+    """Choices, promises and agreements."""
     CONDITION = "CONDITION"
-    """What must or must not be, and when: prohibitions, constraints, allergies, "only if"."""
+    """Requirements and their conditions: prohibitions, constraints, allergies, "only if"."""
     STATE = "STATE"
-    """How something is now, or what has changed."""
+    """Current states and changes."""
     NUMERIC = "NUMERIC"
     """Amounts, money, dates, times, codes and ids."""
     GENERAL = "GENERAL"
@@ -28,14 +28,14 @@ class FactCategory(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProposedFact:
-    """A fact as a summariser or the rules propose it, before it is in the ledger.
+    """A fact proposed by a summariser or the rules, before it is added to the ledger.
 
     Args:
-        key: What it is about, in a few words; a later fact with the same key supersedes.
-        value: What holds.
-        category: Its kind.
-        sources: The ids of the messages that say it; empty when they have no ids yet.
-        importance: From 0 to 1: how much is lost when it is not in the prompt.
+        key: The subject in a few words; a later fact with the same key supersedes this one.
+        value: The statement about the subject.
+        category: The kind of statement.
+        sources: The ids of the messages that state it; empty if they have no ids yet.
+        importance: From 0 to 1: how much its absence from the prompt would matter.
     """
 
     key: str
@@ -58,18 +58,18 @@ class Fact:
     """A fact in the ledger.
 
     Args:
-        id: Unique in its session.
-        key: What it is about.
-        value: What holds.
-        category: Its kind.
-        sources: The ids of the messages that say it.
+        id: The fact's id, unique within the session.
+        key: The subject in a few words.
+        value: The statement about the subject.
+        category: The kind of statement.
+        sources: The ids of the messages that state it.
         importance: From 0 to 1.
-        segment: The first place (`seq`) of the leaf that it was read from; redoing the leaf redoes its facts.
-        made_by: "model" or "rules".
-        valid_from: When the newest message that says it was written (UTC).
-        superseded_by: The id of the fact that took its place; `None` while it holds.
-        removed: Whether a later leaf said that it no longer holds, with nothing in its place.
-        grounded: Whether its sources say it. What a model made up is kept for inspection, and never shown to a model.
+        segment: The first position (`seq`) of the leaf it was extracted from; redoing the leaf redoes its facts.
+        made_by: The extractor: "model" or "rules".
+        valid_from: The time of the newest message that states it (UTC).
+        superseded_by: The id of the superseding fact; `None` if there is none.
+        removed: Whether a later leaf withdrew the fact without a replacement.
+        grounded: Whether the sources support it. Unsupported facts are kept for inspection, and never shown to a model.
     """
 
     id: str
@@ -87,10 +87,10 @@ class Fact:
 
     @property
     def holds(self) -> bool:
-        """Whether it is so, and still is."""
+        """Return whether the fact is grounded, and neither superseded nor removed."""
         return self.grounded and self.superseded_by is None and not self.removed
 
     @property
     def line(self) -> str:
-        """How it is shown: `- key: value`."""
+        """The fact as a line of the prompt: `- key: value`."""
         return f"- {' '.join(self.key.split())}: {' '.join(self.value.split())}"

@@ -1,6 +1,6 @@
-"""Metadata filters: what they are, how plain dictionaries are read, and which metadata they match. Pure.
+"""Metadata filters: their types, their parser for plain dictionaries, and their matching rules. Pure.
 
-`matches` defines the meaning; a backend that filters in its database must agree with it.
+`matches` defines the semantics; a backend that filters in its database must give the same results.
 """
 
 import math
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 Scalar: TypeAlias = str | int | float | bool | None
-"""A value that metadata can be compared with."""
+"""A value to compare metadata with."""
 
 Comparison: TypeAlias = Literal["eq", "gt", "gte", "lt", "lte"]
 
@@ -40,16 +40,16 @@ _INTEGERS = 2**63
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One metadata value compared with one other.
+    """Compares one metadata value with a given value.
 
     - Text compares with text (by code points), numbers with numbers (`1` equals `1.0`), booleans with booleans, null
-      with null; values of different kinds are neither equal nor in any order.
-    - A key that is missing counts as null. A list matches if one of its elements does; what lies deeper never matches.
+      with null; values of different kinds are neither equal nor ordered.
+    - A missing key counts as null. A list matches if one of its elements matches; deeper values never match.
 
     Args:
         key: The metadata key, taken literally (a dot is a dot).
-        comparison: `eq`, or one of the four orders.
-        value: What to compare with; for an order, text or a number.
+        comparison: `eq`, or one of the order comparisons `gt`, `gte`, `lt` and `lte`.
+        value: The value to compare with; text or a number for an order comparison.
     """
 
     key: str
@@ -67,7 +67,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """Equality (as `Condition`'s) with one of several values; with none of them when there are none."""
+    """Matches if the metadata value equals (as in `Condition`) one of several values; without values, never."""
 
     key: str
     values: tuple[Scalar, ...]
@@ -84,7 +84,7 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class Exists:
-    """The key is there, with another value than null."""
+    """Matches if the key exists with a value other than null."""
 
     key: str
 
@@ -94,7 +94,7 @@ class Exists:
 
 @dataclass(frozen=True, slots=True)
 class AllOf:
-    """Every one of the filters matches; with no filters, anything does."""
+    """Matches if all of the filters match; without filters, always."""
 
     filters: tuple["Filter", ...]
 
@@ -104,7 +104,7 @@ class AllOf:
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """At least one of the filters matches; with no filters, nothing does."""
+    """Matches if at least one of the filters matches; without filters, never."""
 
     filters: tuple["Filter", ...]
 
@@ -114,7 +114,7 @@ class AnyOf:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The filter does not match. There is no third answer: what doesn't match for want of a key, matches here."""
+    """Matches if the filter does not match. There is no third value: metadata without the key may match here."""
 
     filter: "Filter"
 
@@ -126,12 +126,12 @@ Filter: TypeAlias = Condition | OneOf | Exists | AllOf | AnyOf | Not
 
 
 def matches(filters: Filter | None, metadata: Mapping[str, Any]) -> bool:
-    """Whether the metadata passes the filter; without a filter, all do."""
+    """Return whether the metadata matches the filter; without a filter, True."""
     return matcher(filters)(metadata)
 
 
 def matcher(filters: Filter | None) -> Callable[[Mapping[str, Any]], bool]:
-    """`matches` for one filter and many metadata: the filter is walked once."""
+    """Compile a filter into a function for many metadata mappings."""
     match filters:
         case None:
             return lambda _: True
@@ -156,17 +156,17 @@ def matcher(filters: Filter | None) -> Callable[[Mapping[str, Any]], bool]:
 
 
 def parse_filter(plain: "Mapping[str, Any] | Filter | None") -> Filter | None:
-    """The filter that a plain dictionary describes; a filter, or `None`, is returned as it is.
+    """Parse a plain dictionary into a filter; return a filter or `None` unchanged.
 
     `{"lang": "ko", "year": {"$gte": 2020, "$lt": 2024}, "$or": [{"tag": "a"}, {"tag": {"$in": ["b", "c"]}}]}`
 
-    - A key with a plain value asks for equality; several keys, and several operators of a key, must all match.
-    - Operators of a key: `$eq $ne $gt $gte $lt $lte $in $nin $exists $not`. Between filters: `$and $or $not`.
-    - `$ne`, `$nin` and `$not` match whatever their positive forms don't, a missing key too.
+    - A key with a plain value means equality; several keys, and several operators of a key, must all match.
+    - Operators for a key: `$eq $ne $gt $gte $lt $lte $in $nin $exists $not`; for filters: `$and $or $not`.
+    - `$ne`, `$nin` and `$not` match whatever their positive forms don't, including missing keys.
 
     Raises:
-        InvalidInputError: An operator is unknown, a key is no key, a value can't be compared, or it is deeper than 16
-            levels or longer than 256 conditions.
+        InvalidInputError: An operator is unknown, a key is invalid, a value can't be compared, or the filter has more
+            than 16 levels or 256 conditions.
     """
     if plain is None or isinstance(plain, Condition | OneOf | Exists | AllOf | AnyOf | Not):
         return plain
@@ -300,12 +300,12 @@ def _is_scalar(value: object) -> bool:
 
 
 def _typed(value: Scalar) -> tuple[bool, Scalar]:
-    """The value as a set compares it: Python has `True == 1`, filters have not."""
+    """Return the value as a set member: in Python `True == 1`, but not in filters."""
     return isinstance(value, bool), value
 
 
 def _kind(value: object) -> str | None:
-    """What kind of value it is; `None` for what has no order."""
+    """Return the kind of a value; `None` for values without an order."""
     if isinstance(value, str):
         return "text"
     return "number" if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -1,4 +1,4 @@
-"""Long-term memories: what is worth knowing of a user beyond one conversation."""
+"""Long-term memories: statements about a user that are useful beyond one conversation."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -11,15 +11,15 @@ from arc_common.exceptions import InvalidInputError
 from arc_common.messages import check_identifier
 
 ArtifactKind = Literal["tools", "facts", "summary"]
-"""What tools and searches brought; and what the conversation's own memory keeps: its facts, and its summary."""
+"""The kinds of artifacts: output of tools and searches, and the conversation's own facts and summary."""
 
 _SHOWN_SOURCE = 120
-"""Characters. An address with all its parameters would cost more than what was found there."""
+"""Characters: a URL with all its parameters may cost more tokens than the text found there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """A piece of what a session gathered."""
+    """A piece of text collected in a session: tool output, a fact or a summary."""
 
     id: str
     kind: ArtifactKind
@@ -31,7 +31,7 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True)
 class ScoredArtifact:
-    """An artifact that is shown for a question."""
+    """An artifact with its score and its excerpts for a question."""
 
     artifact: Artifact
     score: float
@@ -40,7 +40,7 @@ class ScoredArtifact:
 
     @property
     def line(self) -> str:
-        """How it is shown: a list's item in one line, whatever stands in it; a tool's with source and day."""
+        """The artifact as a list item in one line; a tool's artifact with source and day."""
         text = " … ".join(" ".join(excerpt.split()) for excerpt in self.excerpts)
         if self.artifact.kind != "tools":
             return f"- {text}"
@@ -54,7 +54,7 @@ MemorySource = tuple[str, str]
 """The ids of a session and of a message in it."""
 
 MAX_MEMORY_CHARACTERS = 4_000
-"""A memory is one or two sentences. What is longer is a document."""
+"""A memory is one or two sentences; longer texts are documents."""
 
 _DEPTH = 100
 SAID_BY = "said_by"
@@ -63,12 +63,12 @@ what no user did ("assistant")."""
 
 
 class MemoryType(StrEnum):
-    """What kind of statement a memory is. Read case-insensitively."""
+    """The kind of statement of a memory. Parsed case-insensitively."""
 
     FACT = "fact"
-    """Specific data: dates, names, numbers."""
+    """Specific data such as dates, names and numbers."""
     PREFERENCE = "preference"
-    """How the user likes things."""
+    """The user's preferences."""
     INSIGHT = "insight"
     """Conclusions and connections."""
 
@@ -81,13 +81,13 @@ class MemoryType(StrEnum):
 
 
 class MemoryStatus(StrEnum):
-    """Whether a memory may be used. Read case-insensitively."""
+    """The review status of a memory. Parsed case-insensitively."""
 
     ACTIVE = "ACTIVE"
     PENDING = "PENDING"
-    """Waits for a review: stored, but neither found nor shown."""
+    """Awaiting a review: stored, but neither found nor shown."""
     REJECTED = "REJECTED"
-    """A review refused it: neither found nor shown, and not extracted again."""
+    """Rejected by a review: neither found nor shown, and not extracted again."""
 
     @classmethod
     def _missing_(cls, value: object) -> Self:
@@ -99,7 +99,7 @@ class MemoryStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """Words in which a memory was said."""
+    """One wording of a memory, with its sources and speaker."""
 
     text: str
     sources: tuple[MemorySource, ...] = ()
@@ -110,21 +110,21 @@ class Wording:
 class Memory:
     """One statement that outlasts its conversation.
 
-    Words last as long as what says them: with its messages a wording goes, and with the last wording the memory.
+    A wording is deleted with its source messages, and the memory with its last wording.
 
     Args:
-        id: Unique in its scope.
-        text: What is remembered, in one or two sentences.
-        created_at: When it was stored (with zone).
-        valid_from: When it was said, the last time (with zone).
-        type: Its kind.
-        importance: From 0 to 1; what lies outside is brought inside.
-        status: Whether it may be used.
-        sources: The messages that say it; empty for one that was only entered by hand.
-        superseded_by: The id of the memory that took its place (which may be gone since); `None` while it holds.
-        last_accessed_at: When a search returned it for the last time; `None` if none did.
+        id: The memory's id, unique within its scope.
+        text: The statement, in one or two sentences.
+        created_at: When the memory was stored (with zone).
+        valid_from: When it was last said (with zone).
+        type: The kind of statement.
+        importance: From 0 to 1; values outside are clamped.
+        status: The review status.
+        sources: The messages that state the memory; empty for one only entered by hand.
+        superseded_by: The id of the superseding memory (which may have been deleted since); `None` if there is none.
+        last_accessed_at: When a search last returned the memory; `None` if none did.
         metadata: JSON values of the application's own.
-        wordings: All words in which it was said, the text's first; empty where that is the only one.
+        wordings: All wordings of the memory, the text's first; empty if the text is the only one.
 
     Raises:
         InvalidInputError: A value is not acceptable.
@@ -168,17 +168,17 @@ class Memory:
 
     @property
     def holds(self) -> bool:
-        """Whether it may be used and nothing took its place."""
+        """Return whether the memory is active and not superseded."""
         return self.status is MemoryStatus.ACTIVE and self.superseded_by is None
 
     @property
     def said(self) -> tuple[Wording, ...]:
-        """All words in which it was said, the text's first."""
+        """All wordings of the memory, the text's first."""
         said_by = self.metadata.get(SAID_BY)
         return self.wordings or (Wording(self.text, self.sources, said_by if isinstance(said_by, str) else None),)
 
     def worded(self, wordings: Sequence[Wording]) -> "Memory":
-        """The memory as it was said in these words, of which there is at least one: the longest are its text."""
+        """Return the memory with these wordings, at least one; the longest becomes its text."""
         first = max(wordings, key=lambda wording: len(wording.text))
         said_by = {} if first.said_by is None else {SAID_BY: first.said_by}
         return replace(
@@ -190,9 +190,9 @@ class Memory:
         )
 
     def without(self, is_gone: Callable[[MemorySource], bool]) -> "Memory | None":
-        """What is left of it without some messages: what these alone say leaves with them. `None` if nothing is left.
+        """Return the memory without the wordings stated only by removed messages; `None` if none is left.
 
-        What was entered by hand stays.
+        Wordings entered by hand are kept.
         """
         if not any(map(is_gone, self.sources)):
             return self
@@ -206,7 +206,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class ProposedMemory:
-    """A memory as a model, the rules or a person propose it, before it is compared with the stored ones."""
+    """A memory proposed by a model, the rules or a person, before it is compared with the stored ones."""
 
     text: str
     type: MemoryType = MemoryType.FACT
@@ -220,7 +220,7 @@ class ProposedMemory:
     replaces: tuple[str, ...] = ()
 
     def stored_as(self, memory_id: str, now: datetime) -> Memory:
-        """The memory that it becomes."""
+        """Return the memory to store."""
         _check_values("memory.metadata", self.metadata, 0)
         return Memory(
             id=memory_id,
@@ -237,12 +237,12 @@ class ProposedMemory:
 
 @dataclass(frozen=True, slots=True)
 class ScoredMemory:
-    """A memory that a question found.
+    """A memory found by a search, with its score.
 
     Args:
         memory: The memory.
         score: Higher is better, from 0 to 1.
-        score_parts: What the score was made from: "relevance", "importance" and "recency", each from 0 to 1.
+        score_parts: The parts of the score: "relevance", "importance" and "recency", each from 0 to 1.
     """
 
     memory: Memory
@@ -252,7 +252,7 @@ class ScoredMemory:
 
 @dataclass(frozen=True, slots=True)
 class MemoryOutline:
-    """What deciding about a new memory needs to know of one that is there. As a `Memory`'s."""
+    """The fields of a stored `Memory` that decisions about a new memory need."""
 
     id: str
     text: str
@@ -264,12 +264,12 @@ class MemoryOutline:
 
     @property
     def holds(self) -> bool:
-        """As a `Memory`'s."""
+        """Return whether the memory is active and not superseded."""
         return self.status is MemoryStatus.ACTIVE and self.superseded_by is None
 
     @classmethod
     def of(cls, memory: Memory) -> "MemoryOutline":
-        """A memory's."""
+        """Return a memory's outline."""
         return cls(
             memory.id,
             memory.text,
@@ -282,7 +282,7 @@ class MemoryOutline:
 
 
 def clamped(importance: object) -> float:
-    """An importance between 0 and 1."""
+    """Clamp an importance to the range from 0 to 1."""
     nan = isinstance(importance, float) and math.isnan(importance)
     if nan or isinstance(importance, bool) or not isinstance(importance, int | float):
         raise InvalidInputError("memory.importance", importance, "a number from 0 to 1")
@@ -309,7 +309,7 @@ def _check_characters(name: str, text: str) -> None:
 
 
 def _check_values(name: str, value: object, depth: int) -> None:
-    """What JSON has no form for, in values however deep."""
+    """Raise `InvalidInputError` for values that JSON can't represent, at any depth."""
     if isinstance(value, str):
         _check_characters(name, value)
     elif isinstance(value, float) and not math.isfinite(value):

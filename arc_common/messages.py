@@ -1,4 +1,4 @@
-"""Messages, and the two groupings that everything else keeps whole: exchanges and turns."""
+"""Messages, and their groups that selection keeps whole: exchanges and turns."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,20 +27,20 @@ __all__ = [
 ]
 
 MAX_ID_LENGTH = 255
-"""Characters in any id that a caller gives."""
+"""The most characters in an id from a caller."""
 
 ARC_MARK = "arc"
-"""The metadata key of messages that arc itself made; they are never stored again."""
+"""The metadata key that marks messages created by arc, which are never stored."""
 
 PartType = Literal["text", "image", "audio", "file", "thinking", "opaque"]
 _PART_TYPES = frozenset(get_args(PartType))
 
 
 def check_identifier(field_name: str, value: object) -> str:
-    """The id as it was given, if it is one: text of 1 to 255 characters that any store can hold.
+    """Return the id unchanged if it is valid: text of 1 to 255 characters that any store can hold.
 
     Raises:
-        InvalidInputError: It isn't.
+        InvalidInputError: The id is not valid.
     """
     if not isinstance(value, str):
         raise InvalidInputError(field_name, value, "text")
@@ -58,7 +58,7 @@ def check_identifier(field_name: str, value: object) -> str:
 
 
 class Role(StrEnum):
-    """Who speaks. Read case-insensitively: `Role("User") is Role.USER`."""
+    """The speaker of a message. Parsed case-insensitively: `Role("User") is Role.USER`."""
 
     SYSTEM = "system"
     USER = "user"
@@ -78,13 +78,13 @@ class ContentPart:
     """One piece of a message's content.
 
     Args:
-        type: What it is. `opaque` is a foreign block that arc carries without understanding it.
+        type: The kind of part. `opaque` is a foreign block that arc stores without interpreting it.
         text: The text of `text` and `thinking` parts.
-        url: Where an image, audio or file part lies.
-        data: Its bytes as base64 text, if they are in the message itself.
-        mime_type: Of `url` or `data`.
+        url: The URL of an image, audio or file part.
+        data: The part's bytes as base64 text, if the message contains them.
+        mime_type: The MIME type of `url` or `data`.
         name: A file's name or title, or an opaque block's kind.
-        extra: Whatever else the foreign block said (an image's detail, a signature); storable values.
+        extra: Other storable values of the foreign block (an image's detail, a signature).
     """
 
     type: PartType
@@ -110,12 +110,12 @@ class ContentPart:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call that an assistant message makes.
+    """A tool call in an assistant message.
 
     Args:
         name: The tool's name.
-        arguments: Its arguments by name, or the raw text when that was not valid JSON.
-        id: What the result refers to. Some models give none; then results are paired in order.
+        arguments: The arguments by name, or the raw text if it was not valid JSON.
+        id: The id that the result refers to. Without ids, results are paired with calls in order.
     """
 
     name: str
@@ -133,7 +133,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The foreign object that a message was made from: its format's name ("langchain") and its exact JSON text."""
+    """The foreign object that a message was converted from: its format ("langchain") and its exact JSON text."""
 
     format: str
     json: str
@@ -146,22 +146,22 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message of a conversation. Immutable; `dataclasses.replace` makes a changed copy.
+    """One message of a conversation. Immutable; `dataclasses.replace` returns a changed copy.
 
     - `None` and `""` are different contents.
-    - `content`, `tool_calls`, `tool_call_id` and `name` are what it says; two messages with the same `id` and the same
-      of these are the same message, whatever their `metadata` and `origin`.
+    - Two messages with the same `id`, `content`, `tool_calls`, `tool_call_id` and `name` are the same message, whatever
+      their `metadata` and `origin`.
 
     Args:
-        role: Who speaks; text is read case-insensitively.
-        content: Text, typed parts, or nothing.
-        tool_calls: The calls that an assistant message makes.
+        role: The speaker; text is parsed case-insensitively.
+        content: Text, typed parts, or `None`.
+        tool_calls: The tool calls of an assistant message.
         tool_call_id: The call that a tool message answers.
         name: The speaker's or the tool's name.
-        id: Unique within its session; minted when it is stored, if it has none.
-        created_at: With time zone; set when it is stored, if it has none.
-        metadata: Storable values of the user's own.
-        origin: The foreign object's exact form, kept by the adapters where the fields above don't say it all.
+        id: Unique within the session; generated when the message is stored, if it has none.
+        created_at: The time with zone; set when the message is stored, if it has none.
+        metadata: Storable values of the application's own.
+        origin: The exact foreign object, kept by the adapters if the other fields don't express all of it.
     """
 
     role: Role
@@ -203,18 +203,18 @@ class Message:
 
     @property
     def text(self) -> str:
-        """What it says in words: its text, or its text parts joined; `""` if there are none."""
+        """The message's text, or its text parts joined; `""` if there are none."""
         if isinstance(self.content, str):
             return self.content
         return "".join(part.text or "" for part in self.content or () if part.type == "text")
 
     @property
     def made_by_arc(self) -> bool:
-        """Whether arc itself wrote this message; such a message is never stored."""
+        """Return whether arc created this message; such messages are never stored."""
         return ARC_MARK in self.metadata
 
     def stored_as(self, message_id: str, created_at: datetime) -> "Message":
-        """This message with an id and a time (in UTC), keeping those that it has."""
+        """Return the message with an id and a time (in UTC), keeping existing ones."""
         created = (self.created_at or created_at).astimezone(UTC)
         if self.id is not None and created is self.created_at:
             return self
@@ -245,9 +245,9 @@ def _checked_calls(calls: Iterable[object]) -> tuple[ToolCall, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What selection moves as one: a user or system message, or an assistant message with its tools' results.
+    """The unit of selection: a user or system message, or an assistant message with its tool results.
 
-    `complete` is false while a call has no result: a provider refuses such an exchange, unless it is answered next.
+    `complete` is false while a call has no result; providers refuse such an exchange unless the result comes next.
     """
 
     messages: tuple[Message, ...]
@@ -255,39 +255,38 @@ class Exchange:
 
     @property
     def role(self) -> Role:
-        """The role of its first message."""
+        """The role of the first message."""
         return self.messages[0].role
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A user message with all exchanges up to the next one; only a conversation's first turn may lack the user."""
+    """A user message and the exchanges up to the next one; only the first turn may lack a user message."""
 
     exchanges: tuple[Exchange, ...]
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """Its messages, in conversation order."""
+        """The turn's messages, in conversation order."""
         if len(self.exchanges) == 1:
             return self.exchanges[0].messages
         return tuple(message for exchange in self.exchanges for message in exchange.messages)
 
     @property
     def starts_with_user(self) -> bool:
-        """Whether it can open a request."""
+        """Return whether the turn begins with a user message, so that it can open a request."""
         return self.exchanges[0].role is Role.USER
 
 
 def exchanges_of(messages: Sequence[Message]) -> tuple[list[Exchange], list[Message]]:
     """Group messages into exchanges, in conversation order.
 
-    - Each tool result stands behind the assistant message that made its call, also when it came later, between other
-      writers' messages.
-    - A call id that is used again refers to the latest call that has no result yet; calls without ids are answered
-      in order.
+    - Each tool result follows the assistant message with its call, even if it arrived later, between other writers'
+      messages.
+    - A repeated call id refers to the latest call that has no result yet; calls without ids are answered in order.
 
     Returns:
-        The exchanges, and the tool results that answer no call (or one that has its result already).
+        The exchanges, and the tool results that answer no call or an already answered one.
     """
     groups: list[list[Message]] = []
     open_calls: dict[str | None, deque[int]] = {}
@@ -312,7 +311,7 @@ def exchanges_of(messages: Sequence[Message]) -> tuple[list[Exchange], list[Mess
 
 
 def turns_of(exchanges: Sequence[Exchange]) -> list[Turn]:
-    """Group exchanges into turns; what comes before the first user message is a turn without one."""
+    """Group exchanges into turns; exchanges before the first user message form a turn without one."""
     groups: list[list[Exchange]] = []
     for exchange in exchanges:
         if exchange.role is Role.USER or not groups:
@@ -322,16 +321,16 @@ def turns_of(exchanges: Sequence[Exchange]) -> list[Turn]:
 
 
 def same_content(one: Message, other: Message) -> bool:
-    """Whether two messages say the same, whichever framework they came through.
+    """Return whether two messages have the same content, whichever framework they came through.
 
-    Compares role, text, other parts, tool calls, tool call id and name; `None` and `""` count as the same here,
+    Compares role, text, other parts, tool calls, tool call id and name; `None` and `""` are equal here,
     because not every framework can tell them apart.
     """
     return content_of(one) == content_of(other)
 
 
 def content_of(message: Message) -> tuple[object, ...]:
-    """All that a message says: what `same_content` compares."""
+    """Return the content of a message that `same_content` compares."""
     return (
         message.role,
         message.text,
@@ -343,7 +342,7 @@ def content_of(message: Message) -> tuple[object, ...]:
 
 
 def _things(message: Message) -> list[tuple[object, ...]]:
-    """The parts that are neither text nor a framework's own."""
+    """Return the parts that are neither text nor opaque."""
     if message.content is None or isinstance(message.content, str):
         return []
     return [

@@ -1,4 +1,4 @@
-"""Calls to chat models that may hang, fail or be down: with a time limit, retries and a circuit breaker."""
+"""Calls chat models with a time limit, retries and a circuit breaker."""
 
 from collections.abc import Sequence
 from concurrent.futures import wait
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class _LeftAloneError(ModelCallError):
-    """The model failed too often, and is not asked for a while."""
+    """The circuit breaker is open: the model failed too often and is not called for a while."""
 
 
 class GuardedChatModel:
-    """A chat model whose calls end: with its answer, or with one kind of error."""
+    """A chat model whose every call returns an answer in time or raises `ModelCallError`."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class GuardedChatModel:
         name: str,
         pause_seconds: float = 0.5,
     ) -> None:
-        import pybreaker  # noqa: PLC0415 - these two would double the time that importing arc takes
+        import pybreaker  # noqa: PLC0415 - these two would double arc's import time
         import stamina  # noqa: PLC0415
 
         options = settings.model_calls
@@ -54,15 +54,13 @@ class GuardedChatModel:
         ).on(_is_worth_another_try)
 
     def complete(self, messages: Sequence[Message]) -> str:
-        """The model's answer."""
+        """Return the model's answer, retrying failed calls."""
         return self._retrying(self._attempt, messages)
 
     def _attempt(self, messages: Sequence[Message]) -> str:
         if self._is_left_alone():
             self._observer.count(f"{self._name}.refused")
-            raise _LeftAloneError(
-                f"the model failed {self._breaker.fail_max} times in a row, and is left alone for now"
-            )
+            raise _LeftAloneError(f"the model failed {self._breaker.fail_max} times in a row and is not called for now")
         self._observer.count(f"{self._name}.calls")
         try:
             with timed(self._observer, f"{self._name}.call"):
@@ -92,7 +90,7 @@ class GuardedChatModel:
         return (datetime.now(UTC) - opened).total_seconds() < self._breaker.reset_timeout
 
     def _record(self, error: Exception | None) -> None:
-        """Tell the breaker how a call ended. Inside it, as pybreaker wants them, calls would wait for each other."""
+        """Report a call's outcome to the breaker; calls made inside `breaker.call` would block each other."""
 
         def outcome() -> None:
             if error is not None:

@@ -1,8 +1,8 @@
 """Python objects inside messages as reversible JSON: pydantic models, enumerations, paths and addresses.
 
-An object is its class's name and its fields as they are. Nothing is imported to read one back, because what is stored
-must not choose the code that runs: a class that this process has not loaded raises `LookupError`. No validator runs,
-so that a file which is gone by now hurts nobody.
+An object is stored as its class's name and its raw fields. Nothing is imported when reading, because stored data must
+not choose the code that runs: a class that this process has not loaded raises `LookupError`. No validator runs, so a
+path whose file was deleted since can still be read.
 """
 
 import sys
@@ -18,7 +18,7 @@ __all__ = ["OBJECTS"]
 
 
 def _name_of(value: object) -> str | None:
-    """The name by which `_class_named` finds the value's class; none if it wouldn't."""
+    """Return the name by which `_class_named` finds the value's class; `None` if it wouldn't find the class."""
     kind = type(value)
     name = f"{kind.__module__}:{kind.__qualname__}"
     return name if _found(name) is kind else None
@@ -65,7 +65,7 @@ def _enumeration(stored: list[Any]) -> Any:
     name, value = stored
     try:
         return _class_named(name, Enum)(value)
-    except LookupError:  # most are text or numbers too, and equal their plain values
+    except LookupError:  # most enumerations are also text or numbers, and equal their plain values
         return value
 
 
@@ -81,4 +81,4 @@ OBJECTS: tuple[Extension, ...] = (
     ("url", _address, lambda stored: _class_named(stored[0], AnyUrl)(stored[1])),
     ("path", lambda value: str(value) if type(value) is type(Path()) else None, Path),
 )
-"""Extensions for `codec.dumps` and `codec.loads`."""
+"""Extensions for `serialization.dumps` and `serialization.loads`."""

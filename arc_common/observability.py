@@ -1,4 +1,4 @@
-"""Counters and timers: a small protocol, silent unless somebody listens."""
+"""Counters and timers: a small observer protocol, silent by default."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ __all__ = ["Observer", "SilentObserver", "timed"]
 
 
 class Observer(Protocol):
-    """Receives what arc counts and times. Called from any thread; must not block and must not raise."""
+    """Receives arc's counts and timings. Called from any thread; must not block or raise."""
 
     def count(self, name: str, value: int = 1, **tags: str) -> None:
         """Add `value` to the counter `name` ("save.errors")."""
@@ -19,7 +19,7 @@ class Observer(Protocol):
 
 
 class SilentObserver:
-    """An observer that listens to nothing."""
+    """An observer that ignores everything."""
 
     def count(self, name: str, value: int = 1, **tags: str) -> None:
         """Do nothing."""
@@ -30,7 +30,7 @@ class SilentObserver:
 
 @contextmanager
 def timed(observer: Observer, name: str, **tags: str) -> Iterator[None]:
-    """Time the block, also when it raises."""
+    """Report the block's duration, even if it raises."""
     start = perf_counter()
     try:
         yield

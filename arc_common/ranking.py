@@ -1,10 +1,10 @@
-"""The one order of results, whatever found them: by score, and by id where scores are equal. Pure."""
+"""Ranks results by score, and by id at equal scores, the same way for every retriever. Pure."""
 
 from collections.abc import Sequence
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must not cost
+if TYPE_CHECKING:  # numpy takes 0.1 s, which would slow down importing arc
     import numpy as np
     from numpy.typing import NDArray
 
@@ -12,12 +12,12 @@ __all__ = ["best_places", "cosines"]
 
 
 def best_places(ids: Sequence[str], scores: "NDArray[Any]", limit: int) -> list[int]:
-    """The places of the best scores, best first, at most `limit`; of equal ones, the smaller id (by code points) first.
+    """Return the positions of the best scores, best first; at equal scores the smaller id (by code points) first.
 
     Args:
-        ids: What was scored, n of them.
+        ids: The ids of the n scored items.
         scores: Of shape (n,), without NaN.
-        limit: How many at most.
+        limit: The most positions to return.
     """
     import numpy as np  # noqa: PLC0415 - see above
 
@@ -26,7 +26,7 @@ def best_places(ids: Sequence[str], scores: "NDArray[Any]", limit: int) -> list[
     if limit < len(scores):
         last = np.partition(scores, len(scores) - limit)[len(scores) - limit]
         better = np.flatnonzero(scores > last).tolist()
-        # A thousand greetings all score the same: only those that have a place are put in order.
+        # A thousand greetings may all score the same, so only the best of the tied ones are sorted.
         tied = nsmallest(limit - len(better), np.flatnonzero(scores == last).tolist(), key=lambda place: ids[place])
     else:
         better, tied = list(range(len(scores))), []
@@ -35,9 +35,9 @@ def best_places(ids: Sequence[str], scores: "NDArray[Any]", limit: int) -> list[
 
 
 def cosines(vectors: "NDArray[np.float32]", vector: "NDArray[np.float32]") -> "NDArray[np.float64]":
-    """The cosine of each row with the vector: float64 of shape (n,).
+    """Return the cosine of each row with the vector: float64 of shape (n,).
 
-    A row's result depends on nothing but itself, which that of a matrix product does not: equal vectors stay equal.
+    Unlike in a matrix product, each row's result depends on that row alone, so equal vectors get equal cosines.
 
     Args:
         vectors: Of shape (n, dimension), each of length 1.

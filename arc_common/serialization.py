@@ -1,4 +1,4 @@
-"""JSON that comes back exactly as it went in.
+"""Reversible JSON: `loads` restores exactly the values that `dumps` wrote.
 
 Plain JSON loses what Python values carry: tuples become lists, integer keys become text, bytes and NaN are refused
 or invalid. Here such a value is wrapped as `{"__arc__": <kind>, "value": …}`, and a dictionary that happens to have
@@ -22,7 +22,7 @@ from arc_common.exceptions import InvalidInputError
 __all__ = ["dumps", "loads"]
 
 _TAG = "__arc__"
-_DEPTH = 100  # deep enough for JSON that means something; written and read even 600 frames deep in Python's 1,000
+_DEPTH = 100  # enough for real JSON; works even 600 frames deep of Python's 1,000
 _INT_BITS = 2_000  # far below the limit of int-to-text conversion, which a process may lower to 640 digits
 _STORABLE = "a value that can be stored: JSON values, bytes, tuples, sets, dates, Decimal, UUID"
 
@@ -35,21 +35,21 @@ of this kind), and the function back."""
 
 
 def dumps(value: Any, *, field: str, extensions: tuple[Extension, ...] = ()) -> str:
-    """Write a value as JSON text from which `loads` gives an equal value of the same types.
+    """Return JSON text from which `loads` restores an equal value of the same types.
 
-    - The result is valid UTF-8 without NUL, whatever the value's text holds.
-    - Subclasses of text and numbers (enumerations, numpy's float64) are written as the plain values that they equal.
+    - The result is valid UTF-8 without NUL, whatever text the value contains.
+    - Subclasses of text and numbers (enumerations, numpy's float64) are written as the plain values they equal.
     - The value is not changed.
 
     Raises:
-        InvalidInputError: It holds something that has no reversible form; the message names the path to it.
+        InvalidInputError: The value contains something without a reversible form; the message names its path.
     """
     plain = _encode(value, field, 0, extensions)
     return _ENCODER.encode(plain)
 
 
 def loads(text: str, *, extensions: tuple[Extension, ...] = ()) -> Any:
-    """Read what `dumps` wrote."""
+    """Restore a value from the text that `dumps` wrote."""
     plain = json.loads(text)
     if _TAG not in text:
         return plain

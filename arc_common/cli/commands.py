@@ -24,7 +24,7 @@ def main() -> None:
     """Run the command. Exit code 1 and one message for an error of arc's own, 2 for wrong usage, 130 for Ctrl-C."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # what an old console's encoding can't hold shows as "?"
+            stream.reconfigure(errors="replace")  # characters outside an old console's encoding are shown as "?"
     try:
         app(prog_name="arc")
     except ArcError as error:
@@ -56,7 +56,7 @@ def demo(
     *,
     file: Annotated[Path, typer.Option(help="The SQLite file that the conversation is kept in.")] = Path("arc-demo.db"),
     restart: Annotated[bool, typer.Option("--restart", help="Begin anew instead of going on.")] = False,
-    turns: Annotated[int | None, typer.Option(min=1, help="Stop after so many turns; the next run goes on.")] = None,
+    turns: Annotated[int | None, typer.Option(min=1, help="Stop after this many turns; the next run goes on.")] = None,
     local: Annotated[bool, typer.Option("--local", help="Use the local model, although a key is set.")] = False,
     model: Annotated[
         str | None,

@@ -1,4 +1,4 @@
-"""`arc inspect`: what a model would be shown for a turn of a stored session, and what state the session is in."""
+"""`arc inspect`: prints a stored session's state, and the context window of one of its turns."""
 
 import json
 from dataclasses import asdict, replace
@@ -32,7 +32,7 @@ def inspect_session(
     full: bool = False,
     as_json: bool = False,
 ) -> None:
-    """Print a stored session's state, and the request of one of its turns as it would be built today."""
+    """Print a stored session's state, and the context window of one of its turns as it would be built today."""
     with _opened(url) as engine:
         debug = engine.admin.debug(session_id, caller_id=caller_id, user_id=user_id)
         budget = None if tokens is None else replace(engine.budget, context_window=tokens, output_reserve=0)
@@ -47,8 +47,8 @@ def inspect_session(
 
 
 def _opened(url: str | None) -> ContextEngine:
-    """An engine that makes no tables, on a database that is there."""
-    from sqlalchemy import make_url  # noqa: PLC0415 - after the address is known to be one
+    """Open an engine on an existing database, without creating tables."""
+    from sqlalchemy import make_url  # noqa: PLC0415 - imported only when the command runs
 
     settings = ArcSettings(storage={"auto_migrate": False}, summary={"llm_model": None})  # inspecting calls no model
     address = url or settings.resolved_database_url

@@ -1,4 +1,4 @@
-"""Every setting of arc: its unit, its default, its bounds and its environment names."""
+"""All settings of arc, with their units, defaults, bounds and environment variables."""
 
 from arc_common.settings.base import SecretUrl
 from arc_common.settings.groups import (

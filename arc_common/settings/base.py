@@ -1,4 +1,4 @@
-"""What the groups of settings have in common."""
+"""The base of the settings groups: secret URLs, setting specifications and error messages."""
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from arc_common.exceptions import HIDDEN, ConfigurationError, hide_password, sou
 class SecretUrl(Secret[str]):
     """A URL whose password is never shown: not in `repr`, `str`, JSON or an f-string.
 
-    `get_secret_value()` gives the whole URL. One with a password can't be pickled.
+    `get_secret_value()` returns the full URL. A URL with a password can't be pickled.
     """
 
     def _display(self) -> str:
@@ -53,48 +53,48 @@ _BOUNDS = (("ge", "≥"), ("gt", ">"), ("le", "≤"), ("lt", "<"))
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentAlias:
-    """A further environment name of a setting, in its annotation; the setting's own `ARC_` name wins over it."""
+    """Annotates a setting with another environment variable; the setting's own `ARC_` variable takes precedence."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class SettingSpec:
-    """One setting: where it stands in its model, and what the model says about it."""
+    """One setting: its path in the model, and its field."""
 
     path: tuple[str, ...]
     field: FieldInfo
 
     @property
     def name(self) -> str:
-        """As it is written in Python: `summary.enabled`."""
+        """The setting's name in Python: `summary.enabled`."""
         return ".".join(self.path)
 
     @property
     def environment_names(self) -> tuple[str, ...]:
-        """The environment variables that set it, the one that wins first."""
+        """The environment variables of the setting, in order of precedence."""
         aliases = [item.name for item in self.field.metadata if isinstance(item, EnvironmentAlias)]
         return (environment_name(self.path), *aliases)
 
     @property
     def kind(self) -> Any:
-        """Its type, without `None`; of a tuple or a Literal the origin."""
+        """The setting's type without `None`; for a tuple or a Literal, its origin."""
         kind = _kinds(self.field.annotation)[0]
         return get_origin(kind) or kind
 
     @property
     def optional(self) -> bool:
-        """Whether `None` is allowed."""
+        """Return whether `None` is allowed."""
         return NoneType in _kinds(self.field.annotation)
 
     @property
     def secret(self) -> bool:
-        """Whether its value, or a part of it, must not be shown."""
+        """Return whether the value, or a part of it, must not be shown."""
         return self.kind is SecretUrl
 
     @property
     def allowed(self) -> str:
-        """What it accepts, in words: "a whole number ≥ 1, or none"."""
+        """The allowed values in words: "a whole number ≥ 1, or none"."""
         if self.kind is Literal:
             words = "one of " + ", ".join(repr(choice) for choice in get_args(_kinds(self.field.annotation)[0]))
         else:
@@ -116,27 +116,27 @@ class SettingSpec:
 
 
 def _kinds(annotation: Any) -> list[Any]:
-    """The members of a union, or the type itself; `None` last."""
+    """Return the members of a union, or the type itself; `None` comes last."""
     members = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
     bare = [get_args(member)[0] if get_origin(member) is Annotated else member for member in members]
     return sorted(bare, key=lambda kind: kind is NoneType)
 
 
 def environment_name(path: Iterable[str]) -> str:
-    """`("summary", "enabled")` → `ARC_SUMMARY__ENABLED`."""
+    """Return a setting's environment variable: `("summary", "enabled")` gives `ARC_SUMMARY__ENABLED`."""
     return PREFIX + _DELIMITER.join(path).upper()
 
 
 @cache
 def groups_of(model: type[BaseModel]) -> Mapping[str, type[BaseModel]]:
-    """The model's groups of settings, by name."""
+    """Return the model's groups of settings, by name."""
     kinds = {name: field.annotation for name, field in model.model_fields.items()}
     return {name: kind for name, kind in kinds.items() if isinstance(kind, type) and issubclass(kind, BaseModel)}
 
 
 @cache
 def settings_of(model: type[BaseModel]) -> Mapping[tuple[str, ...], SettingSpec]:
-    """Every setting of the model and of its groups, by path, in the order in which they are written."""
+    """Return all settings of the model and its groups, by path, in the order of definition."""
     settings: dict[tuple[str, ...], SettingSpec] = {}
     for name, field in model.model_fields.items():
         group = groups_of(model).get(name)
@@ -150,7 +150,7 @@ def settings_of(model: type[BaseModel]) -> Mapping[tuple[str, ...], SettingSpec]
 
 
 def closest(name: str, names: Iterable[str]) -> str | None:
-    """The name that was probably meant, if one is near enough."""
+    """Return the most similar known name, if one is similar enough."""
     found = difflib.get_close_matches(name, list(names), n=1, cutoff=0.7)
     return found[0] if found else None
 
@@ -163,7 +163,7 @@ Path = tuple[str, ...]
 def configuration_error(
     error: ValidationError, model: type[BaseModel], *, given: Mapping[str, Any], names: Mapping[Path, str]
 ) -> ConfigurationError:
-    """Pydantic's complaint as arc's: one line for each setting that is wrong."""
+    """Convert pydantic's error to arc's, with one line for each wrong setting."""
     lines = []
     for found in error.errors(include_url=False):
         path = tuple(str(step) for step in found["loc"])
@@ -185,7 +185,7 @@ def unknown_setting(
     """Return the error for an unknown setting."""
     in_environment = origin == environment_name(path)
     name = environment_name(path) if in_environment else ".".join(path)
-    known: dict[str, bool] = {}  # each name that could have been meant, and whether its value is secret
+    known: dict[str, bool] = {}  # known names, with whether their values are secret
     for group_name in groups_of(model):
         known[environment_name([group_name]) if in_environment else group_name] = False
     for known_path, setting in settings_of(model).items():
@@ -202,7 +202,7 @@ def unknown_setting(
 
 
 def not_a_group(path: Path, value: object, model: type[BaseModel], *, origin: str | None = None) -> ConfigurationError:
-    """A whole group was set to something that is not a mapping (in the environment: a JSON object)."""
+    """Return the error for a group whose value is not a mapping (in the environment: not a JSON object)."""
     group = groups_of(model)[path[0]]
     harmless = not sounds_secret(str(value))
     expected = "a JSON object" if origin else "a mapping"
@@ -218,7 +218,7 @@ def _line(setting: SettingSpec, origin: str | None, value: object, expected: str
 
 
 def _named(name: str, origin: str | None) -> str:
-    """The variable that a user can correct, with the setting's name where the variable doesn't spell it."""
+    """Return the name to show: the variable to correct, with the setting's name if it differs."""
     if origin is None or origin in (name, environment_name(name.split("."))):
         return origin or name
     return f"{origin} ({name})"
@@ -255,14 +255,14 @@ Url: TypeAlias = Annotated[SecretUrl, AfterValidator(_with_scheme)]
 
 
 class Immutable:
-    """Refuses assignment by arc's error: pydantic's shows the value that was to be written, which may be a secret."""
+    """Refuses assignment with arc's error, because pydantic's shows the new value, which may be a secret."""
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise ConfigurationError(f"{name}: settings are immutable; make new ones with the value that you want")
+        raise ConfigurationError(f"{name}: settings are immutable; create new settings with the new value")
 
 
 class Group(Immutable, BaseModel):
-    """Some settings that belong together. Immutable; unknown names are refused."""
+    """A group of related settings. Immutable; unknown names are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, allow_inf_nan=False)
 

@@ -1,4 +1,4 @@
-"""Reads the environment for a settings model: `ARC_GROUP__SETTING`, `ARC_GROUP` as JSON, and the settings' aliases."""
+"""Reads settings from the environment: `ARC_GROUP__SETTING`, `ARC_GROUP` as JSON, and the settings' aliases."""
 
 import json
 import os
@@ -22,7 +22,7 @@ from arc_common.settings.base import (
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A model provider."""
+    """A model provider: its name, the variables of its key, and its default model."""
 
     name: str
     keys: tuple[str, ...]
@@ -37,12 +37,12 @@ PROVIDERS = (
 
 
 def provider_with_key() -> Provider | None:
-    """The first provider whose key is set and not empty."""
+    """Return the first provider whose key is set and not empty; `None` if there is none."""
     return next((provider for provider in PROVIDERS if any(map(os.environ.get, provider.keys))), None)
 
 
 class EnvironmentSource(PydanticBaseSettingsSource):
-    """The settings that environment variables give."""
+    """A pydantic-settings source that reads environment variables."""
 
     def __init__(self, settings_cls: type[BaseSettings], *sources: PydanticBaseSettingsSource) -> None:
         super().__init__(settings_cls)
@@ -59,11 +59,11 @@ class EnvironmentSource(PydanticBaseSettingsSource):
             self._read_setting(setting, variables)
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:  # noqa: ARG002 - theirs
-        """The value found for one field of the model."""
+        """Return the value found for one field of the model."""
         return self.values.get(field_name), field_name, False
 
     def __call__(self) -> dict[str, Any]:
-        """All values found, nested as the model is."""
+        """Return all values found, nested like the model."""
         return self.values
 
     def _refuse_unknown(self, variables: Mapping[str, str]) -> None:

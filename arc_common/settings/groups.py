@@ -1,7 +1,7 @@
 """The settings, group by group.
 
-A number's description begins with its unit ("Tokens: …"). Defaults are the design's. Where services that use an alias
-are known by another default, the comment at the setting says why arc's stands.
+A number's description begins with its unit ("Tokens: …"). If services that use an alias have a different default, a
+comment at the setting gives the reason for arc's.
 """
 
 from typing import Annotated, Literal, TypeAlias
@@ -24,12 +24,12 @@ _Mode: TypeAlias = Annotated[StorageMode | None, BeforeValidator(_mode_name)]
 
 
 class StorageSettings(Group):
-    """Where conversations are kept."""
+    """Storage of conversations."""
 
     mode: Annotated[_Mode, EnvironmentAlias("CONVERSATION_STORAGE_MODE")] = Field(
         default=None, description='The store ("memory" is "in-memory"). None: sql with a database_url, else in-memory.'
     )
-    auto_migrate: bool = Field(default=True, description="Whether the tables are made and migrated on first use.")
+    auto_migrate: bool = Field(default=True, description="Whether the tables are created and migrated on first use.")
     pool_size: int = Field(
         default=16, ge=1, description="Connections: to PostgreSQL, and threads that serve async calls there."
     )
@@ -48,7 +48,7 @@ class StorageSettings(Group):
     synchronous: Literal["full", "normal"] = Field(
         default="full", description="SQLite's synchronous mode: normal may lose the last commits when the power fails."
     )
-    secure_delete: bool = Field(default=True, description="Whether SQLite overwrites what is deleted with zeros.")
+    secure_delete: bool = Field(default=True, description="Whether SQLite overwrites deleted data with zeros.")
     index_cache_bytes: int = Field(
         default=2**30,
         ge=0,
@@ -57,14 +57,14 @@ class StorageSettings(Group):
     index_graph_from: int = Field(
         default=5_000,
         ge=1,
-        description="Vectors: PostgreSQL compares up to so many one by one; for more it walks pgvector's HNSW graph.",
+        description="Vectors: up to this number are compared one by one; more are searched by pgvector's HNSW graph.",
     )
     index_ef_search: int = Field(
         default=120,
         ge=1,
         le=1_000,
-        description="Vectors: how many a walk of pgvector's HNSW graph keeps in sight (hnsw.ef_search). More are found "
-        "with more, in proportionally more time: 120 takes 1 to 2 ms.",
+        description="Vectors: candidates of a search in pgvector's HNSW graph (hnsw.ef_search). More improve recall "
+        "and take proportionally more time: 120 takes 1 to 2 ms.",
     )
     max_sessions_in_memory: int = Field(
         default=1_000,
@@ -81,7 +81,7 @@ class StorageSettings(Group):
 
 
 class EmbeddingSettings(Group):
-    """How texts are embedded."""
+    """Embedding of texts."""
 
     batch_size: int = Field(default=64, ge=1, description="Texts: embedded by one call.")
 
@@ -91,12 +91,12 @@ class ModelCallSettings(Group):
 
     timeout_seconds: float = Field(default=30.0, gt=0, description="Seconds: the longest wait for one call.")
     attempts: int = Field(default=3, ge=1, description="Calls: made at most until one succeeds; 1 is no retry.")
-    breaker_failures: int = Field(default=5, ge=1, description="Failures: in a row, after which a model is left alone.")
-    breaker_reset_seconds: float = Field(default=60.0, gt=0, description="Seconds: until it is tried again.")
+    breaker_failures: int = Field(default=5, ge=1, description="Failures: in a row, after which a model is not called.")
+    breaker_reset_seconds: float = Field(default=60.0, gt=0, description="Seconds: until the model is called again.")
 
 
 class TokenSettings(Group):
-    """How tokens are counted, where the engine is not given a counter."""
+    """The token counter, if the engine is opened without one."""
 
     counter: Literal["calibrated", "heuristic", "tiktoken"] = Field(default="calibrated", description="The counter.")
     encoding: str = Field(default="o200k_base", min_length=1, description="tiktoken's encoding, or a model's name.")
@@ -111,7 +111,7 @@ class TokenSettings(Group):
 
 
 class BackgroundSettings(Group):
-    """Work that no reply waits for."""
+    """Background work, which no reply waits for."""
 
     threads: int = Field(default=4, ge=1, description="Threads: for models, embedders and background work together.")
     lease_seconds: float = Field(
@@ -139,7 +139,7 @@ Strategy = Literal[
 
 
 class ConversationSettings(Group):
-    """How much of a conversation is shown."""
+    """The part of a conversation that is shown."""
 
     window: Literal["turns", "messages", "tokens"] | None = Field(
         default=None,
@@ -152,16 +152,16 @@ class ConversationSettings(Group):
         description="Turns: the most recent ones to show. The default applies only while there is no summary.",
     )
     rolling_window_size: Annotated[int, EnvironmentAlias("CONVERSATION_ROLLING_WINDOW_SIZE")] = Field(
-        default=20, ge=1, description="Messages: the last ones, where the window is counted in messages."
+        default=20, ge=1, description="Messages: the last ones to show if the window is counted in messages."
     )
-    # Services that read this name default to 100,000. Arc's default is the design's: history gets what the other
-    # sections leave of the context window; a fixed cap would leave a fifth of 128,000 unused and most of a larger one.
+    # Services that read this name default to 100,000. Arc sets no cap, because history gets the tokens that other
+    # sections leave; a fixed cap would leave a fifth of 128,000 unused and most of a larger context window.
     max_context_tokens: Annotated[int | None, EnvironmentAlias("CONVERSATION_MAX_CONTEXT_TOKENS")] = Field(
         default=None,
         ge=1,
         description="Tokens: the most that a request may take. None: all that the context window leaves.",
     )
-    # Services that read this name default to 80,000, which is 80 % of their 100,000: the share is the design's.
+    # Services that read this name default to 80,000, which is 80 % of their 100,000; arc uses the share.
     compression_threshold: Annotated[float, EnvironmentAlias("CONVERSATION_COMPRESSION_THRESHOLD")] = Field(
         default=0.8,
         gt=0,
@@ -189,7 +189,7 @@ class ConversationSettings(Group):
 
 
 class BudgetSettings(Group):
-    """How a request's tokens are shared out. What a section does not use is lent to the others; history is the rest.
+    """The allocation of a request's tokens. Unused tokens of a section are lent to others; history gets the rest.
 
     The summary's limit is `summary.max_tokens`.
     """
@@ -221,7 +221,7 @@ class BudgetSettings(Group):
 
 
 class ContextSettings(Group):
-    """How the context window is laid out, and what its receipt says."""
+    """The layout of the context window and its receipt."""
 
     placement: Literal["user", "system"] = Field(
         default="user",
@@ -241,7 +241,7 @@ class ContextSettings(Group):
 
 
 class SummarySettings(Group):
-    """When a conversation is summarised, how, and how much of it is shown."""
+    """When and how a conversation is summarised, and how much of the summary is shown."""
 
     enabled: bool = Field(default=True, description="Whether older messages are summarised. Off: the last turns alone.")
     trigger_message_count: int = Field(
@@ -260,29 +260,29 @@ class SummarySettings(Group):
     high_water_mark: int = Field(
         default=34, ge=1, description="Messages: with more than these verbatim, the next finished summary is adopted."
     )
-    # An adoption costs the prefix that a provider has cached, a longer verbatim part a tenth of its tokens. Over 500
-    # turns at 16,000 it comes to the same (924 to 915 thousand), and 98.5 % of the stable layers repeat, not 88.4 %.
+    # An adoption invalidates the provider's cached prefix; a longer verbatim part costs a tenth of its tokens. Over 500
+    # turns at 16,000 both cost the same (924 and 915 thousand), but 98.5 % of the stable layers repeat, not 88.4 %.
     high_water_tokens: int = Field(
-        default=8_000, ge=0, description="Tokens: as long as those messages have no more than these, they may be more."
+        default=8_000, ge=0, description="Tokens: high_water_mark applies only if those messages have more than these."
     )
-    # Services that read this name default to 400: for one summary text. These 500 hold eras, blocks and leaves.
+    # Services that read this name default to 400 for one summary text; arc's 500 hold eras, blocks and leaves.
     max_tokens: Annotated[int, EnvironmentAlias("CONVO_SUMMARY_MAX_TOKENS")] = Field(
         default=500, ge=0, description="Tokens: at most for the summary in the prompt."
     )
-    # With leaves of 16 messages and blocks read anew 500 turns at 4,000 cost 513 thousand, of which 195 are the
-    # summariser's; so 387 and 111 (benchmarks/prompt_cache.py). Small leaves repeat instructions and known facts, and
-    # move the boundary, behind which all is sent anew, more often.
+    # With leaves of 16 messages and re-read blocks, 500 turns at 4,000 tokens cost 513 thousand; the summariser
+    # takes 195 of them. With the defaults, 387 and 111 (benchmarks/prompt_cache.py). Small leaves repeat instructions
+    # and known facts, and move the boundary of the cached prefix more often.
     leaf_tokens: int = Field(
         default=2_200,
         ge=1,
-        description="Tokens: when as many wait, all but the recent messages go into one summary call; earlier where a "
-        "request has little room for messages.",
+        description="Tokens: with as many not summarised, all but the recent messages go into one summary call; fewer "
+        "if a request has little room for messages.",
     )
     leaf_messages: Annotated[int, EnvironmentAlias("CONVO_SUMMARY_EVERY_N_MESSAGES")] = Field(
         default=64,
         ge=2,
-        description="Messages: about as many go into one summary call at most; 16 where high_water_tokens is less than "
-        "leaf_tokens, so that messages leave by their number.",
+        description="Messages: about the most in one summary call; 16 if high_water_tokens is less than leaf_tokens, "
+        "so that messages are summarised by their number.",
     )
     leaf_narrative_tokens: int = Field(default=60, ge=1, description="Tokens: at most for the narrative of one leaf.")
     block_narrative_tokens: int = Field(
@@ -330,7 +330,7 @@ class MemorySettings(Group):
     merge_similarity: float = Field(
         default=0.8, ge=0, le=1, description="Share: normalised edit similarity above which two memories are merged."
     )
-    # Vectors of small embedders put "lives in Seoul" and "lives in Busan" as near as 0.8: only near-copies are merged.
+    # Small embedders rate "lives in Seoul" and "lives in Busan" as similar as 0.8, so only near-copies are merged.
     merge_cosine: float = Field(
         default=0.92, ge=-1, le=1, description="Cosine: similarity above which two memories that agree are merged."
     )
@@ -338,7 +338,7 @@ class MemorySettings(Group):
 
 
 class RecallSettings(Group):
-    """Past messages that come back when a question needs them."""
+    """Past messages recalled for a question."""
 
     enabled: bool = Field(default=True, description="Whether past messages are recalled into the context window.")
     scope: Literal["session", "user"] = Field(
@@ -353,9 +353,9 @@ class RecallSettings(Group):
 
 
 class ArtifactSettings(Group):
-    """Summaries, facts and tool snippets of a session, found by the question."""
+    """Summaries, facts and tool snippets of a session, retrieved for a question."""
 
-    # The RAG_ names below are set by services for this layer: 5 found, 20 re-ranked, 3 shown, 800 tokens.
+    # Services set the RAG_ names below for this layer: 5 found, 20 re-ranked, 3 shown, 800 tokens.
     enabled: bool = Field(default=True, description="Whether artifacts are shown.")
     top_k: Annotated[int, EnvironmentAlias("RAG_TOP_K_MAX")] = Field(
         default=5, ge=1, description="Artifacts: found for one question at most."
@@ -385,7 +385,7 @@ class RagSettings(Group):
     top_k: Annotated[int, EnvironmentAlias("RAG_TOP_K_MAX")] = Field(
         default=10, ge=1, description="Documents: retrieved for a query."
     )
-    # Services that read this name default to 0.25. Off is the design's: scores of different embedders don't compare.
+    # Services that read this name default to 0.25. Arc's default is off: embedders' scores are not comparable.
     similarity_threshold: Annotated[float | None, EnvironmentAlias("RAG_SIMILARITY_THRESHOLD")] = Field(
         default=None,
         ge=-1,
@@ -394,7 +394,7 @@ class RagSettings(Group):
     )
     rerank_enabled: bool = Field(default=True, description="Whether retrieved documents are re-ranked.")
     reranker: Literal["score", "keyword", "bm25", "diversity"] = Field(
-        default="score", description="What re-ranks them, where the program names nothing else."
+        default="score", description="The reranker, unless the program passes another."
     )
     rerank_top_k: Annotated[int, EnvironmentAlias("RAG_FINAL_TOP_K")] = Field(
         default=5, ge=1, description="Documents: left by a reranker."
@@ -413,7 +413,7 @@ class RagSettings(Group):
     )
     max_history_turns: int = Field(default=5, ge=0, description="Turns: read to make a question stand alone.")
     drop_stop_words: bool = Field(
-        default=True, description="Whether stop words and question words leave lexical queries."
+        default=True, description="Whether lexical queries drop stop words and question words."
     )
     fusion: Literal["scores", "rrf"] = Field(
         default="scores",

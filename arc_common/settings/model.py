@@ -1,4 +1,4 @@
-"""ArcSettings: all settings together, read from constructor and environment when it is made."""
+"""ArcSettings: all settings, read from the constructor and the environment."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -37,18 +37,18 @@ __all__ = ["ArcSettings", "SettingDescription", "describe_settings"]
 
 
 class ArcSettings(Immutable, BaseSettings):
-    """Every setting of arc, read when it is made, and immutable from then on.
+    """All settings of arc, read on construction and immutable afterwards.
 
-    - A constructor argument wins over `ARC_…` in the environment, that over an alias, that over the default. A group
-      given as a mapping is merged setting by setting; a group object replaces the whole group.
+    - Precedence: constructor argument, `ARC_…` variable, alias, default. A group given as a mapping is merged setting
+      by setting; a group object replaces the whole group.
     - In the environment `summary.enabled` is `ARC_SUMMARY__ENABLED`; `ARC_SUMMARY` may hold the group as a JSON
       object. `none` is None. An empty variable counts as not set.
     - A `.env` file is read only when asked for: `ArcSettings(_env_file=".env")`; the environment wins over it.
-    - No password or key shows in its `repr`, its JSON or an error.
+    - Passwords and keys never appear in the `repr`, in JSON or in errors.
 
     Raises:
-        ConfigurationError: A name or a value is wrong; the message names it, what was received and what is allowed,
-            in one line for each.
+        ConfigurationError: A name or a value is wrong; the message has one line per error with the name, the value
+            received and the values allowed.
     """
 
     model_config = SettingsConfigDict(
@@ -62,7 +62,7 @@ class ArcSettings(Immutable, BaseSettings):
 
     database_url: Url | None = Field(
         default=None,
-        description="Any SQLAlchemy URL. None: conversations are kept in memory only, unless storage.mode says.",
+        description="Any SQLAlchemy URL. None: conversations are kept in memory only.",
     )
     require_scope: bool = Field(
         default=False, description="Whether the default caller is refused: every call names its own."
@@ -94,7 +94,7 @@ class ArcSettings(Immutable, BaseSettings):
         self._check_message_cap()
 
     def _check_message_cap(self) -> None:
-        """Refuse a cap on a session's messages that removes them before they are summarised."""
+        """Refuse a message cap per session that would remove messages before they are summarised."""
         cap, summary = self.storage.max_messages_per_session, self.summary
         least = 2 * summary.leaf_messages + summary.recent_message_count + summary.trigger_message_count
         if cap is not None and cap < least and summary.enabled:
@@ -114,15 +114,15 @@ class ArcSettings(Immutable, BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic-settings passes it by name
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Constructor first, then what `EnvironmentSource` finds in the environment and in a `.env` file."""
+        """Return the sources: the constructor, then `EnvironmentSource` for the environment and a `.env` file."""
         return init_settings, EnvironmentSource(settings_cls, dotenv_settings, env_settings)
 
     @property
     def storage_mode(self) -> StorageMode:
-        """The store that these settings choose: `storage.mode`, or sql with a database URL, else in-memory.
+        """The chosen store: `storage.mode` if set, otherwise sql with a database URL and in-memory without one.
 
-        An explicit mode wins: `in-memory` leaves a database URL unused. It is checked here and not when the settings
-        are made, because an engine may be opened with a URL of its own.
+        With an explicit `in-memory`, a database URL is ignored. The mode is checked here, not on construction, because
+        an engine may be opened with its own URL.
 
         Raises:
             ConfigurationError: The mode needs a URL that is not set.
@@ -139,7 +139,7 @@ class ArcSettings(Immutable, BaseSettings):
 
     @property
     def resolved_database_url(self) -> str | None:
-        """The database's whole URL, password included, or `None` where no database is used.
+        """The database's full URL, including the password; `None` if no database is used.
 
         Raises:
             ConfigurationError: As for `storage_mode`.
@@ -154,11 +154,11 @@ class SettingDescription:
     """One setting, as `arc settings` prints it.
 
     Args:
-        name: As in Python: `summary.enabled`.
-        environment_names: The variables that set it, the one that wins first.
-        allowed: Its type and bounds in words.
-        description: What it does; a number's begins with its unit.
-        default: The value that it has when nothing sets it.
+        name: The setting's name in Python: `summary.enabled`.
+        environment_names: The environment variables of the setting, in order of precedence.
+        allowed: The allowed values in words: type and bounds.
+        description: The setting's meaning; a number's description begins with its unit.
+        default: The default value.
     """
 
     name: str
@@ -169,7 +169,7 @@ class SettingDescription:
 
 
 def describe_settings() -> list[SettingDescription]:
-    """Every setting, derived from the model, in its order. Reads no environment."""
+    """Describe all settings in the model's order, without reading the environment."""
     return [
         SettingDescription(
             name=setting.name,

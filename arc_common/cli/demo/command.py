@@ -1,4 +1,4 @@
-"""What `arc demo` does, from its options to its last line."""
+"""Runs `arc demo`: reads its options, plays the turns, and prints the comparison."""
 
 import sys
 import time
@@ -26,12 +26,12 @@ _PAUSE = 0.8
 """Seconds after a turn when every turn is shown."""
 
 _SHOWN_EVERY = 20
-"""Otherwise every question is shown, and one of so many turns."""
+"""Otherwise all questions and one in this many turns are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Cast:
-    """Who answers: the model, its name, and what to say about the choice."""
+    """The model that answers, its name, and a remark on why it was chosen."""
 
     model: ChatModel
     name: str
@@ -41,7 +41,7 @@ class _Cast:
 def run_demo(
     console: Console, *, file: Path, restart: bool, turns: int | None, local: bool, model: str | None, fast: bool | None
 ) -> None:
-    """Play the demo, or what is left of it, and show the comparison."""
+    """Play the demo from where it stopped, and show the comparison at the end."""
     script = support_script()
     with console.status("starting", spinner="line"):  # importing two frameworks takes seconds
         halves, missing = find_halves()
@@ -105,7 +105,7 @@ def _play(
 
 
 def _program() -> str:
-    """Return the `arc` command to type in this folder: its path, if its environment isn't active."""
+    """Return the `arc` command to type in this folder, as a path if its environment isn't active."""
     own = which("arc", path=str(Path(sys.executable).parent))
     return "arc" if own is None or which("arc") == own else quote(str(_relative(Path(own))))
 
@@ -140,7 +140,7 @@ def _cast(halves: Sequence[Half], *, local: bool, wanted: str | None) -> _Cast:
 
 
 def _real(halves: Sequence[Half], provider: str, name: str) -> ChatModel:
-    """The model by the first framework that can reach it."""
+    """Return the model from the first framework that can reach it."""
     reasons = []
     for half in halves:
         try:

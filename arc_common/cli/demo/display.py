@@ -1,4 +1,4 @@
-"""Draws the demo: its turns while it plays, and the comparison at the end."""
+"""Prints the demo: its turns as they are played, and the comparison at the end."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ from arc_common.cli.demo.run import Question, Script, ScriptTurn, TurnRecord, Vi
 
 _HALVES = ("cyan", "magenta")
 _WIDEST = 120
-"""Columns: in wider lines the parts would stand too far apart."""
+"""Columns; in wider lines the columns would be too far apart."""
 _ARC, _NEWEST, _WHOLE = "arc", "newest", "everything"
 _SIDES = (_ARC, _NEWEST, _WHOLE)
 _TOO_LONG = "too long"
@@ -53,7 +53,7 @@ class Display:
         self._styles: dict[str, str] = {}
 
     def title(self, rows: Iterable[tuple[str, RenderableType]]) -> None:
-        """Print an introduction: the conversation, the three ways, and the run's details."""
+        """Print the introduction: the conversation, the three strategies, and the run's details."""
         messages = 2 * len(self._script.turns)
         self._print("")
         self._print(Text.assemble(("arc demo", "bold"), "  one conversation, two frameworks, one database"))
@@ -76,7 +76,7 @@ class Display:
         self._print(table)
 
     def half(self, name: str, note: str) -> None:
-        """A framework takes over."""
+        """Print the heading of a framework's half."""
         self._print("")
         self._rule(Text.assemble((name, "bold"), "  ", note), self._style_of(name))
         self._row("", Text("the customer says", "dim"), *(Text(side, "dim") for side in _SIDES))
@@ -94,7 +94,7 @@ class Display:
         self._row(Text(f"{turn.number}", self._style_of(record.framework)), said, *cells)
 
     def comparison(self, records: Sequence[TurnRecord]) -> None:
-        """Print the results of the three ways when all turns are done."""
+        """Print the results of the three strategies after the last turn."""
         asked = [(question, records[turn.number - 1]) for turn, question in self._script.questions]
         self._print("")
         self._rule(Text("What the model saw in the end, and what it answered", "bold"), "default")
@@ -117,7 +117,7 @@ class Display:
             self._console.print(line, highlight=False, markup=False, soft_wrap=True)
 
     def note(self, text: str) -> None:
-        """A line of its own."""
+        """Print a line in bold."""
         self._print("")
         self._print(Text(text, "bold"))
 
@@ -128,7 +128,7 @@ class Display:
         self._print(Rule(title, style=style, align="left", characters=self._glyphs.rule))
 
     def _row(self, *cells: RenderableType) -> None:
-        """Print a turn's number, words and tokens."""
+        """Print a turn's number, text and tokens."""
         table = Table.grid(padding=(0, 1))
         table.add_column(width=3, justify="right")
         numbers = (7, 7, 10)

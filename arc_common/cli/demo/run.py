@@ -39,7 +39,7 @@ _SPEAKER = re.compile(r"^(?:User|Assistant): ")
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One request as the model got it, and the answer."""
+    """One request as sent to the model, and the answer."""
 
     seen: tuple[int, ...]
     noted: tuple[int, ...]
@@ -48,12 +48,12 @@ class View:
 
     @property
     def tokens(self) -> int:
-        """What the request cost, framing included."""
+        """The request's tokens, including framing."""
         return sum(self.parts.values()) + REQUEST_OVERHEAD
 
 
 class Actor:
-    """A chat model that speaks the replies that are written out, and leaves every other answer to another model."""
+    """A chat model that gives the scripted replies, and passes all other messages to another model."""
 
     def __init__(self, model: ChatModel, name: str, *, replies: Mapping[str, str], counter: TokenCounter) -> None:
         self._model = model
@@ -81,7 +81,7 @@ class Actor:
         return answer
 
     def answer(self, messages: Sequence[Message]) -> str:
-        """Return the written reply to the last message, or the other model's answer, without recording it."""
+        """Return the scripted reply to the last message, or the other model's answer, without recording it."""
         said = parse_fences(messages[-1].text)[0]
         return self._replies.get(said.strip()) or self._ask(messages)
 
@@ -106,7 +106,7 @@ class Actor:
         try:
             return self._model.complete(messages)
         except Exception as error:
-            # A client's own words may show the key, or half of it: only what kind of failure it was is repeated.
+            # A client's message may contain the key or a part of it, so only the kind of failure is repeated.
             status = getattr(error, "status_code", None)
             kind = type(error).__name__ + (f", status {status}" if isinstance(status, int) else "")
             raise ConfigurationError(
@@ -114,13 +114,13 @@ class Actor:
             ) from error
 
     def _quoted(self, notes: Sequence[str]) -> tuple[int, ...]:
-        """Which of the conversation's messages are quoted, in part at least."""
+        """Return the numbers of the conversation's messages that are quoted, at least in part."""
         said = [_folded(text) for text in self.conversation]
         folded = [_folded(note) for note in notes]
         return tuple(i for i, text in enumerate(said, 1) if any(note and note in text for note in folded))
 
     def _numbers(self, messages: Sequence[Message]) -> tuple[int, ...]:
-        """Which of the conversation's messages these are, matched from the newest on."""
+        """Return the numbers of these messages in the conversation, matched from the newest backwards."""
         numbers: list[int] = []
         behind = len(self.conversation)
         for message in reversed(messages):
@@ -144,7 +144,7 @@ Ask = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What a half plays with."""
+    """The database, session, settings and model of a framework's half."""
 
     url: str
     session_id: str
@@ -172,7 +172,7 @@ class Missing:
 
 
 class Commands:
-    """What the `arc` command hands to each adapter's `register`."""
+    """The registry that the `arc` command passes to each adapter's `register`."""
 
     def __init__(self) -> None:
         self._halves: list[Half] = []
@@ -188,7 +188,7 @@ class Commands:
 
 
 def find_halves() -> tuple[Sequence[Half], Sequence[Missing]]:
-    """The halves of all adapters that can be imported, and those that can't, both in order of their names."""
+    """Return the halves of all importable adapters, and the missing adapters, both in order of name."""
     commands = Commands()
     missing = []
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
@@ -200,7 +200,7 @@ def find_halves() -> tuple[Sequence[Half], Sequence[Missing]]:
 
 
 def model_class(module: str, name: str, package: str) -> Any:
-    """A provider's model class."""
+    """Import a provider's model class."""
     try:
         return getattr(importlib.import_module(module), name)
     except ImportError as error:
@@ -209,20 +209,20 @@ def model_class(module: str, name: str, package: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a turn asks for."""
+    """The value that a turn asks for: a label, the accepted forms, and the turn that stated it."""
 
     about: str
     accepts: tuple[str, ...]
     stated: int
 
     def value_in(self, answer: str) -> str | None:
-        """The accepted form that the answer holds, if it is right."""
+        """Return the accepted form that the answer contains; `None` if the answer is wrong."""
         return next((form for form in self.accepts if form.casefold() in answer.casefold()), None)
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptTurn:
-    """One turn: what the user says, and either the reply that is written out or what is asked."""
+    """One turn: the user's message, and either the scripted reply or the question."""
 
     number: int
     user: str
@@ -240,18 +240,18 @@ class Script:
 
     @property
     def replies(self) -> dict[str, str]:
-        """The replies that are written out, by what the user says."""
+        """The scripted replies by user message."""
         return {turn.user: turn.reply for turn in self.turns if turn.reply is not None}
 
     @property
     def questions(self) -> list[tuple[ScriptTurn, Question]]:
-        """The turns that ask, with what they ask for."""
+        """The turns with questions, and their questions."""
         return [(turn, turn.question) for turn in self.turns if turn.question is not None]
 
 
 @cache
 def support_script() -> Script:
-    """The conversation with a furniture shop's support."""
+    """Load the conversation with a furniture shop's support."""
     data = tomllib.loads(files("arc_common.cli.demo").joinpath("support.toml").read_text("utf-8"))
     turns = tuple(_turn(i, **turn) for i, turn in enumerate(data["turns"], 1))
     return Script(data["system"].strip(), data["handover"], turns)
@@ -271,20 +271,20 @@ def _turn(
 
 
 SESSION = "arc-demo"
-"""The conversation."""
+"""The session with the conversation."""
 
 RECORDS = "arc-demo-records"
 """The session with one message per finished turn, which records the requests."""
 
 CONTEXT_WINDOW = 4_096
-"""Tokens: a small model's, input and output."""
+"""The context window in tokens of a small model, input and output."""
 
 _LEASE_SECONDS = 0.5
 """A killed process can hold the right to summarise for this long."""
 
 
 def demo_settings() -> ArcSettings:
-    """The defaults, whatever the environment says, for a model of few tokens."""
+    """Return the default settings for a small context window, ignoring the environment."""
     return ArcSettings(
         require_scope=False,
         budget=BudgetSettings(context_window=CONTEXT_WINDOW),
@@ -298,7 +298,7 @@ def demo_settings() -> ArcSettings:
 
 @dataclass(frozen=True, slots=True)
 class TurnRecord:
-    """What happened on one turn."""
+    """The requests and answers of one turn."""
 
     number: int
     framework: str
@@ -310,7 +310,7 @@ class TurnRecord:
 
 
 class DemoRun:
-    """The demo over one database."""
+    """Plays the demo over one database."""
 
     def __init__(self, url: str, script: Script, halves: Sequence[Half], model: ChatModel, model_name: str) -> None:
         self.script = script
@@ -327,7 +327,7 @@ class DemoRun:
 
     @property
     def limit(self) -> int:
-        """The most tokens in a request, the same for all three ways."""
+        """The most tokens in a request, the same for all three strategies."""
         return self._engine.budget.input_limit
 
     def restart(self) -> None:
@@ -336,7 +336,7 @@ class DemoRun:
         self._notes.delete()
 
     def done(self) -> list[TurnRecord]:
-        """The finished turns."""
+        """Return the records of the finished turns."""
         records = [_read(message.text) for message in self._notes.messages()]
         spoken = [text for user, record in self._spoken(records) for text in (user, record.arc.answer)]
         stored = [message.text for message in self._session.messages()]
@@ -347,11 +347,11 @@ class DemoRun:
         return records
 
     def stored(self) -> list[Message]:
-        """The conversation as the database has it."""
+        """Return the stored conversation."""
         return self._session.messages()
 
     def play(self) -> Generator[TurnRecord, None, None]:
-        """Play the turns that are left, each stored before it is handed out."""
+        """Play the remaining turns, storing each before yielding it."""
         records = self.done()
         self._remove_unfinished(len(records))
         if records:
@@ -379,7 +379,7 @@ class DemoRun:
                     yield record
 
     def half_of(self, turn: ScriptTurn) -> Half:
-        """The half that plays a turn."""
+        """Return the half that plays a turn."""
         return self._halves[0 if turn.number <= self.script.handover else -1]
 
     def close(self) -> None:
@@ -409,7 +409,7 @@ class DemoRun:
         return sum(message_tokens_batch(self._counter, request)) + REQUEST_OVERHEAD
 
     def _request(self, conversation: Sequence[str], turn: ScriptTurn) -> list[Message]:
-        """The system prompt, messages (the first is the user's), and what the user says now."""
+        """Build a request from the system prompt, the conversation (the user first) and the turn's user message."""
         said = [Message(Role.ASSISTANT if i % 2 else Role.USER, text) for i, text in enumerate(conversation)]
         return [Message(Role.SYSTEM, self.script.system), *said, Message(Role.USER, turn.user)]
 
