@@ -49,11 +49,11 @@ _LAZY = {
     "LangChainRetriever": "sources",
     "memory_tools": "tools",
 }
-"""Where the names are that are imported on first use."""
+"""The submodules of the names that are imported on first use."""
 
 
 def __getattr__(name: str) -> Any:
-    """What chains and histories don't need, on first use: the middleware needs `langchain`, retrieval more modules."""
+    """Import a name on first use: chains and histories need neither `langchain` nor the retrieval modules."""
     if name in _LAZY:
         return getattr(import_module(f"langchain_arc.{_LAZY[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

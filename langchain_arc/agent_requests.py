@@ -1,4 +1,4 @@
-"""An agent's request as arc's engine takes it, and what the engine gives back as the request. Pure."""
+"""Converts an agent's request for arc's engine, and the engine's messages back into a request. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ except ImportError as error:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a request shows a model."""
+    """The parts of a request that a model sees."""
 
     instructions: SystemMessage | None
     messages: list[BaseMessage]
@@ -36,7 +36,7 @@ class Parts:
 
 
 def parts_of(request: ModelRequest[Any]) -> Parts:
-    """A request in its parts."""
+    """Split a request into its parts."""
     others, messages = split_instructions(request.messages)
     own = [request.system_message] if request.system_message else []
     instructions = [message for message in (*own, *others) if _says_something(message)]
@@ -48,14 +48,14 @@ def parts_of(request: ModelRequest[Any]) -> Parts:
     if isinstance(strategy, ProviderStrategy):
         response_format = strategy.to_model_kwargs()["response_format"]
     elif strategy is not None:
-        if not isinstance(strategy, ToolStrategy):  # whichever is chosen shows the model the same schema
+        if not isinstance(strategy, ToolStrategy):  # both strategies show the model the same schema
             strategy = ToolStrategy(getattr(strategy, "schema", strategy))
         tools += [_answer_tool(spec.name, spec.description, spec.json_schema) for spec in strategy.schema_specs]
     return Parts(_joined(instructions), messages, tools, response_format)
 
 
 def budget_of(model: BaseChatModel, default: TokenBudget) -> TokenBudget:
-    """The budget, or a smaller one if the model's own profile says that it takes less."""
+    """Return the budget, or a smaller one if the model's profile states a lower input limit."""
     most = (getattr(model, "profile", None) or {}).get("max_input_tokens")
     if isinstance(most, bool) or not isinstance(most, int) or not 0 < most < default.context_window:
         return default
@@ -63,7 +63,7 @@ def budget_of(model: BaseChatModel, default: TokenBudget) -> TokenBudget:
 
 
 def shown(request: ModelRequest[Any], parts: Parts, messages: Sequence[Message]) -> ModelRequest[Any]:
-    """The request with these messages; the leading system message's text stands around the agent's own blocks."""
+    """Return the request with these messages; the system text goes around the agent's own content blocks."""
     system = messages[0] if messages and messages[0].role is Role.SYSTEM else None
     rest: list[Any] = [from_arc(message) for message in (messages[1:] if system else messages)]
     return request.override(system_message=_system(parts.instructions, system), messages=rest)
@@ -72,7 +72,7 @@ def shown(request: ModelRequest[Any], parts: Parts, messages: Sequence[Message])
 def fitted(
     request: ModelRequest[Any], parts: Parts, *, budget: TokenBudget, counter: TokenCounter
 ) -> ModelRequest[Any]:
-    """The request with as many of its own messages as fit; its instructions stay as they are."""
+    """Return the request with as many of its own messages as fit; its instructions stay unchanged."""
     schemas = tools_tokens(counter, parts.tools) + schema_tokens(counter, parts.response_format)
     room = max(budget.counted_by(counter).input_tokens - corrected(counter, schemas), 0)
     first = [parts.instructions] if parts.instructions else []
@@ -81,7 +81,7 @@ def fitted(
 
 
 def _system(instructions: SystemMessage | None, system: Message | None) -> SystemMessage | None:
-    """The agent's instructions with what arc put around their text; their blocks stay as they are, cache marks too."""
+    """Put arc's text around the agent's instructions; their blocks stay unchanged, cache marks included."""
     if system is None:
         return instructions
     if instructions is None:

@@ -1,4 +1,4 @@
-"""An agent's conversation in the store: what is new in the agent's state goes in, a request's window comes out."""
+"""Stores an agent's conversation: saves what is new in its state, and builds the window for a request."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -19,14 +19,14 @@ except ImportError as error:
     raise MissingDependencyError("ArcMemoryMiddleware", package="langchain-core", extra="langchain") from error
 
 _CHUNK = 32
-"""So many of a state's newest messages are looked up at first; those before them only if none of these is stored."""
+"""Number of newest messages looked up first; older ones are looked up only if none of these is stored."""
 
 _LOOK_BACK = 256
-"""So many messages before the newest one are fitted when others have written behind it."""
+"""Number of messages before the newest one that are fitted when other writers have appended after it."""
 
 
 def save_state(session: Session, messages: Sequence[BaseMessage], answer: Sequence[BaseMessage] = ()) -> str | None:
-    """Store what of a state is new, and what a model has just answered to it; the newest message's stored id."""
+    """Store the state's new messages and the model's answer; return the newest message's stored id."""
     own = said(messages)
     state, names, stored = _looked_up(session, own, [message.id for message in answer if message.id])
     converted = [stored_form(message) for message in state]
@@ -50,14 +50,14 @@ def window_until(
     response_format: Mapping[str, Any] | None,
     budget: TokenBudget,
 ) -> ContextWindow | None:
-    """The request's window, which ends with the newest message of the state that is to be answered."""
+    """Return the request's window, ending with the state's newest message; `None` without a user message."""
     context = partial(
         session.context, system_prompt=system_prompt, tools=tools, response_format=response_format, budget=budget
     )
     try:
         window = context()
     except InvalidInputError as error:
-        if error.field != "query":  # what was read of a very long turn does not reach back to its question
+        if error.field != "query":  # the messages read of a very long turn don't reach back to its question
             raise
     else:
         if window.messages and window.messages[-1].id == newest:
@@ -71,7 +71,7 @@ def window_until(
 def _looked_up(
     session: Session, messages: Sequence[BaseMessage], also: Sequence[str]
 ) -> tuple[Sequence[BaseMessage], list[tuple[str, ...]], dict[str, Message]]:
-    """The messages back to one that is stored, the ids that they may be stored under, and what is stored under them."""
+    """Return the messages back to a stored one, the ids each may have, and the stored messages by id."""
     size = _CHUNK
     while True:
         state = messages[-size:]

@@ -1,4 +1,4 @@
-"""One turn of a chain with memory: what is shown to the chain, what is stored before it and after it."""
+"""One turn of a chain with memory: builds what the chain sees, and stores the input and the answer."""
 
 import asyncio
 import logging
@@ -26,14 +26,14 @@ except ImportError as error:
 _log = logging.getLogger("arc.chains")
 
 CUT_SHORT = (GeneratorExit, KeyboardInterrupt, asyncio.CancelledError)
-"""What ends a stream early without anything having failed."""
+"""The exceptions that end a stream early without a failure."""
 
 _NOTHING = object()
 
 
 @dataclass(frozen=True, slots=True)
 class TurnOptions:
-    """How turns are stored and shown: see `with_arc_memory`."""
+    """Options for storing and showing turns: see `with_arc_memory`."""
 
     input_key: str | None = None
     output_key: str | None = None
@@ -47,7 +47,7 @@ class TurnOptions:
 
 
 class ChainTurn:
-    """One turn: `begin`, then one of `end`, `fail` and `cut_short`."""
+    """One turn: call `begin`, then one of `end`, `fail` and `cut_short`."""
 
     def __init__(self, session: Session, options: TurnOptions, engine: ContextEngine) -> None:
         self._session = session
@@ -59,7 +59,7 @@ class ChainTurn:
         self._written: Any = _NOTHING
 
     def begin(self, value: Any) -> Any:
-        """Store the user's messages; what the chain is given, with the conversation so far."""
+        """Store the user's messages; return the chain's input with the conversation so far."""
         options = self._options
         given = input_messages(picked(value, options.input_key, field="input", usual=("input",)))
         instructions, said = split_instructions(given)
@@ -76,19 +76,19 @@ class ChainTurn:
         return {**value, key: history} if isinstance(value, dict) else history
 
     def write(self, chunk: Any) -> None:
-        """Add a piece of a streamed answer; a message with another id begins the next iteration of it."""
+        """Add a chunk of a streamed answer; a message with another id starts the next iteration."""
         before = self._written
         if before is _NOTHING or _begins_anew(before, chunk):
             self._written = chunk
             return
         try:
             self._written = before + chunk
-        except TypeError:  # whole values, of which the last one counts
+        except TypeError:  # chunks that are whole values: the last one counts
             self._written = chunk
 
     @property
     def written(self) -> Any:
-        """What came so far, joined; `None` if nothing did."""
+        """The chunks so far, joined; `None` before the first."""
         return None if self._written is _NOTHING else self._written
 
     def end(self, output: Any) -> None:
@@ -97,7 +97,7 @@ class ChainTurn:
             self._store(self._answer(output))
 
     def fail(self) -> None:
-        """The chain raised: nothing is stored, and if it is to be so, the user's messages leave again."""
+        """Handle a failed chain: store nothing, and remove the user's new messages if `drop_failed` is set."""
         if not self._options.drop_failed or not self._new_ids:
             return
         try:
@@ -106,10 +106,10 @@ class ChainTurn:
             self._session.report_save_error(error, self._asked)
 
     def cut_short(self) -> None:
-        """The stream was ended early: what came is stored, with a mark; if nothing came, the turn has failed."""
+        """Store the partial answer of a stream that ended early, marked as such; without one, the turn fails."""
         try:
             came = [] if self._written is _NOTHING else self._answer(self._written)
-        except Exception as error:  # noqa: BLE001 - whatever came so far may be half of anything
+        except Exception as error:  # noqa: BLE001 - a partial answer may be malformed in any way
             self._session.report_save_error(error, self._asked)
             came = []
         marked = [replace(it, metadata={**it.metadata, "cut_short": True}) for it in came if it.content]
@@ -119,7 +119,7 @@ class ChainTurn:
             self.fail()
 
     def _checked(self, given: Sequence[BaseMessage], *, has_instructions: bool) -> int:
-        """What the input takes of a request."""
+        """Return the tokens of the input; raise if they exceed the budget."""
         tokens, available = arc_tokens(self._engine.token_counter, given), self._engine.budget.input_tokens
         if tokens > available:
             what = "system messages and user message" if has_instructions else "user message"
@@ -151,7 +151,7 @@ class ChainTurn:
             return []
 
     def _ask(self, view: list[Message], said: list[Message]) -> list[Message]:
-        """Store what the user says; the view without it, where it stands there already."""
+        """Store the user's messages; return the view without them."""
         again = _unanswered(view, said)
         if again:
             self._asked = view[-again:]
@@ -176,7 +176,7 @@ class ChainTurn:
         return stored_batch(said)
 
     def _store(self, batch: list[Message]) -> None:
-        """Store what is new of an answer: a chain may hand the conversation and its input back with it."""
+        """Store what is new in an answer, which may repeat the conversation and the input."""
         try:
             asked = set(ids_of(self._asked))
             found = self._session.find([name for name in ids_of(batch) if name not in asked])
@@ -192,7 +192,7 @@ class ChainTurn:
 
 
 def _unanswered(view: Sequence[Message], said: Sequence[Message]) -> int:
-    """How many messages at the view's end are what the user says now: said before, and left without an answer."""
+    """Return how many messages at the view's end repeat what the user says now and have no answer yet."""
     tail = view[len(view) - len(said) :] if said and len(said) <= len(view) else ()
     alike = tail and all(
         one.role is Role.USER and same_content(one, other) and one.id and other.id in (None, one.id)
@@ -202,13 +202,13 @@ def _unanswered(view: Sequence[Message], said: Sequence[Message]) -> int:
 
 
 def _echoed(new: Sequence[Message], asked: Sequence[Message]) -> int:
-    """How many messages at the start are the input under other ids: a chain that makes its own messages of it."""
+    """Return how many messages at the start repeat the input under other ids, as some chains do."""
     echoes = asked and len(new) > len(asked) and all(map(same_content, new, asked))
     return len(asked) if echoes else 0
 
 
 def _with_ids(said: Sequence[BaseMessage], asked: Sequence[Message]) -> list[BaseMessage]:
-    """The messages with the ids under which they are stored, so that a chain that hands them back is recognised."""
+    """Return the messages with their stored ids, so that they are recognised if the chain returns them."""
     if len(said) != len(asked):  # some of them are arc's own, which are not stored
         return list(said)
     return [

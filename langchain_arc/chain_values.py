@@ -1,4 +1,4 @@
-"""What goes into a chain and comes out of it, as messages; and which session its configuration names."""
+"""Converts a chain's input and output to messages, and finds the session that its configuration names."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class SessionSource:
         checked_engine(self.engine)
         self.engine.session(
             self.session_id, user_id=self.user_id, caller_id=self.caller_id, account_id=self.account_id
-        )  # the ids are checked now
+        )  # checks the ids early
         if self.get_session is not None and not callable(self.get_session):
             raise InvalidInputError("get_session", self.get_session, "a function that gives a Session, or None")
         for spec in self.specs:
@@ -47,7 +47,7 @@ class SessionSource:
 
     @property
     def fields(self) -> list[ConfigurableFieldSpec]:
-        """The keys that it looks for."""
+        """The configuration keys that name the session."""
         if self.specs:
             return list(self.specs)
         return [
@@ -62,7 +62,7 @@ class SessionSource:
         ]
 
     def session(self, config: RunnableConfig | None) -> Session:
-        """The run's session."""
+        """Return the run's session."""
         configurable: Mapping[str, Any] = (config or {}).get("configurable") or {}
         names = {spec.id: configurable[spec.id] for spec in self.fields if spec.id in configurable}
         if self.session_id is not None:
@@ -79,7 +79,7 @@ class SessionSource:
 
 
 def picked(value: Any, key: str | None, *, field: str, usual: Sequence[str]) -> Any:
-    """What a chain's dictionary holds under a key: the one given, the only one, or a usual one; others as they are."""
+    """Return a dictionary's value under the given key, its only key or a usual one; other values unchanged."""
     if not isinstance(value, Mapping):
         return value
     if key is None:
@@ -90,14 +90,14 @@ def picked(value: Any, key: str | None, *, field: str, usual: Sequence[str]) -> 
 
 
 def input_messages(value: Any, *, field: str = "input") -> list[BaseMessage]:
-    """What a user said, as messages: text is a human message."""
+    """Convert a user's input to messages; text becomes a human message."""
     if isinstance(value, str):
         return [HumanMessage(value)]
     return _messages(value, field)
 
 
 def output_messages(value: Any, *, field: str = "output") -> list[BaseMessage]:
-    """What a chain answered, as messages: text is an AI message."""
+    """Convert a chain's answer to messages; text becomes an AI message."""
     if isinstance(value, str):
         return [AIMessage(value)]
     return _messages(value, field)

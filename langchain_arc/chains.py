@@ -1,4 +1,4 @@
-"""A chain with a memory: the user's turn is stored before it runs, the answer when it is there."""
+"""Chains with memory: the user's turn is stored before the chain runs, and the answer when it arrives."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Sequence
@@ -40,51 +40,51 @@ def with_arc_memory(
     on_error: Literal["keep_user", "drop_turn"] = "keep_user",
     on_store_error: Literal["raise", "continue"] = "raise",
 ) -> Runnable[Any, Any]:
-    """A chain that remembers its conversation: what `RunnableWithMessageHistory` is used for, with its parameters.
+    """Add memory to a chain: a replacement for `RunnableWithMessageHistory` with the same parameters.
 
     `with_arc_memory(prompt | model, engine, input_messages_key="question", history_messages_key="history")`, run with
     `config={"configurable": {"session_id": "s"}}`.
 
-    - The user's messages are stored before the chain runs, its answer when it is there; each once, also if the chain
-      hands the whole conversation back (an agent does), and if a message is sent again that nothing answered yet.
-    - The chain sees what a model should see of the conversation: facts and summary, then the newest whole turns within
-      the limits. System messages at the start of the input are instructions: shown first, never stored.
-    - Of a streamed answer in several iterations the last one is stored. A stream that is closed or cancelled is stored
-      as far as it came, and its metadata says so (`{"cut_short": True}`).
-    - An answer that could not be stored is logged, counted (`save.errors`) and handed to the engine's `on_save_error`;
-      it comes back all the same.
-    - Sync, async, streaming and batches; no event loop is blocked.
+    - The user's messages are stored before the chain runs, and its answer when it arrives. Each is stored once, even if
+      the chain returns the whole conversation (as agents do) or an unanswered message is sent again.
+    - The chain sees the conversation's facts and summary, then the newest whole turns within the limits. System
+      messages at the start of the input are instructions: they are shown first and never stored.
+    - If a streamed answer has several iterations, the last one is stored. If a stream is closed or cancelled, the part
+      that arrived is stored, with `{"cut_short": True}` in its metadata.
+    - An answer that could not be stored is logged, counted (`save.errors`) and passed to the engine's `on_save_error`;
+      the chain still returns it.
+    - Sync calls, async calls, streams and batches all work; no event loop is blocked.
 
     Args:
         runnable: Takes a list of messages, a dictionary with one key for all messages, or one with a key for the input
-            and one for the history; gives text, messages, or a dictionary with them.
-        engine: Keeps the conversations.
+            and one for the history; returns text, messages, or a dictionary with them.
+        engine: Stores the conversations.
         input_messages_key: The input's key in a dictionary; by default its only key, or "input".
         output_messages_key: The answer's key in a dictionary; by default its only key, or "output".
-        history_messages_key: The key that the history goes to; without one it stands before the input.
-        history_factory_config: Which keys of `config["configurable"]` name the session: of `session_id`, `user_id`,
-            `caller_id` and `account_id`, or whatever `get_session` takes; by default `session_id`.
-        get_session: Gives the session for these keys, by name: `lambda user_id, conversation_id:
+        history_messages_key: The key for the history; without it, the history precedes the input.
+        history_factory_config: The keys of `config["configurable"]` that name the session: any of `session_id`,
+            `user_id`, `caller_id` and `account_id`, or whatever `get_session` takes; by default `session_id`.
+        get_session: Returns the session for these keys, passed by name: `lambda user_id, conversation_id:
             engine.session(conversation_id, user_id=user_id)`.
         session_id: The session of runs whose configuration names none.
-        user_id: The user whom conversations belong to, likewise.
-        caller_id: The application that they belong to.
-        account_id: The account that they are noted under.
-        max_tokens: At most so many tokens of history; by default, and at most, what the input leaves of the engine's
-            budget. The chain's own prompt is not known here: where it is long, this leaves room for it.
-        max_turns: At most so many turns of it.
-        max_messages: At most so many messages of it. With no limit at all, the settings' own hold.
-        include_summary: Whether facts and summary stand before the messages.
-        on_error: What stays of a turn when the chain raises (the error itself is always raised): "keep_user" for the
-            user's messages, "drop_turn" for nothing.
-        on_store_error: What a store does that fails before the chain runs: "raise" stops the turn, "continue" runs it
-            without history, or unsaved; logged and counted (`context.errors`, `save.errors`).
+        user_id: The user to whom the conversations of such runs belong.
+        caller_id: The application to which the conversations belong.
+        account_id: The account recorded with the conversations.
+        max_tokens: The most tokens of history; by default, and at most, what the input leaves of the engine's budget.
+            The chain's own prompt is not counted: leave room for a long one here.
+        max_turns: The most turns of history.
+        max_messages: The most messages of history. Without any limit, the settings' limits apply.
+        include_summary: Whether facts and summary precede the messages.
+        on_error: What is kept of a turn when the chain raises (the error itself is always raised): "keep_user" keeps
+            the user's messages, "drop_turn" keeps nothing.
+        on_store_error: What happens when the store fails before the chain runs: "raise" stops the turn, "continue" runs
+            it without history, or unsaved; the failure is logged and counted (`context.errors`, `save.errors`).
 
     Raises:
-        BudgetExceededError: In a run: the input alone is larger than the engine's budget. Nothing is stored, and the
-            chain is not run.
-        InvalidInputError: An argument is not what it should be. In a run: nothing names the session, or input or output
-            are no messages.
+        BudgetExceededError: In a run: the input alone exceeds the engine's budget. Nothing is stored, and the chain is
+            not run.
+        InvalidInputError: An argument is invalid. In a run: nothing names the session, or the input or output cannot be
+            read as messages.
         SessionNotFoundError: In a run: the session belongs to another user.
         StoreError: In a run: the store failed before the chain ran, and `on_store_error` is "raise".
     """
@@ -115,7 +115,7 @@ def with_arc_memory(
 
 
 class _ChainWithMemory(Runnable[Any, Any]):
-    """Runs a chain between the two halves of a turn's storing."""
+    """Runs a chain, storing the user's turn before it and the answer after it."""
 
     def __init__(self, runnable: Runnable[Any, Any], source: SessionSource, options: TurnOptions) -> None:
         self._runnable = runnable
@@ -124,17 +124,17 @@ class _ChainWithMemory(Runnable[Any, Any]):
 
     @property
     def InputType(self) -> Any:  # noqa: N802 - LangChain's name
-        """What the chain takes, without the history."""
+        """The chain's input, without the history."""
         return Any
 
     @property
     def OutputType(self) -> Any:  # noqa: N802 - LangChain's name
-        """What the chain gives."""
+        """The chain's output."""
         return self._runnable.OutputType
 
     @property
     def config_specs(self) -> list[ConfigurableFieldSpec]:
-        """The chain's own keys, and those that name the session."""
+        """The chain's own configuration keys, and those that name the session."""
         return get_unique_config_specs([*self._runnable.config_specs, *self._source.fields])
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002 - LangChain's name
@@ -202,7 +202,7 @@ class _ChainWithMemory(Runnable[Any, Any]):
 
 @contextmanager
 def _closed(chunks: Iterator[Any]) -> Iterator[Iterator[Any]]:
-    """The stream, closed at the end: a model that nobody reads any more stops at once."""
+    """Close the stream at the end, so that a model stops as soon as nobody reads its answer."""
     try:
         yield chunks
     finally:

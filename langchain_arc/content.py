@@ -1,4 +1,4 @@
-"""The blocks of a LangChain message's content as arc's parts, and back."""
+"""Converts the blocks of a LangChain message's content to arc's parts, and back."""
 
 import base64
 import re
@@ -19,12 +19,12 @@ Reader = Callable[[Block, str], ContentPart | None]
 
 
 def storable_copy(value: Any, field: str) -> Any:
-    """A deep copy of a value that a store can hold."""
+    """Return a deep copy of a value that a store can hold."""
     return loads(dumps(value, field=field))
 
 
 def part_of(block: str | Block, field: str) -> ContentPart:
-    """A content block as arc's part; one that it doesn't know becomes an opaque part with the whole block."""
+    """Convert a content block to arc's part; an unknown block becomes an opaque part that holds all of it."""
     if isinstance(block, str):
         return ContentPart("text", text=block)
     if not isinstance(block, Mapping):
@@ -38,11 +38,11 @@ def part_of(block: str | Block, field: str) -> ContentPart:
 
 
 def block_of(part: ContentPart) -> dict[str, Any]:
-    """A part as LangChain's standard content block; an opaque part as the block that it came from."""
+    """Convert a part to LangChain's standard content block; an opaque part becomes its original block."""
     extra: dict[str, Any] = storable_copy(part.extra, "content.extra") if part.extra else {}
     if part.type == "opaque":
         if isinstance(extra.get("type"), str) and extra["type"] == part.name:
-            return extra  # it came from LangChain, and providers may know it
+            return extra  # the block came from LangChain, and its provider may know it
         return {"type": "non_standard", "value": extra} | ({"name": part.name} if part.name is not None else {})
     if part.name is not None:
         extra["filename"] = part.name
@@ -60,7 +60,7 @@ def block_of(part: ContentPart) -> dict[str, Any]:
 
 
 def _foreign(block: Block, field: str) -> ContentPart | None:
-    """Reads what `block_of` writes for an opaque part of another framework's; any other such block stays whole."""
+    """Read the block that `block_of` writes for another framework's opaque part; `None` for any other."""
     value, name = block.get("value"), block.get("name")
     if not isinstance(value, Mapping) or block.keys() - {"type", "value", "name"} or (name is None and "name" in block):
         return None
@@ -78,7 +78,7 @@ def _thinking(block: Block, field: str) -> ContentPart | None:
 
 
 def _media(part_type: PartType, mime_type: str | None = None) -> Reader:
-    """Reads blocks that say themselves where the bytes are, or in `source` (Anthropic) or a key of theirs (OpenAI)."""
+    """Return a reader for blocks with their bytes inline, in `source` (Anthropic) or under a key (OpenAI)."""
 
     def read(block: Block, field: str) -> ContentPart | None:
         source = next((block[key] for key in _SOURCE_KEYS if key in block), block)
@@ -110,7 +110,7 @@ def _from_source(
 
 
 def _named(block: Block, field: str) -> dict[str, Any]:
-    """A block's name and what else another framework may use of it: its extras, an image's detail, a signature."""
+    """Return a block's name and its extra fields that others may use: extras, image detail, signature."""
     extras, metadata = (block[key] if isinstance(block.get(key), Mapping) else {} for key in ("extras", "metadata"))
     extra = storable_copy(extras, f"{field}.extras") if extras else {}
     extra |= {key: block[key] for key in ("detail", "signature") if isinstance(block.get(key), str)}
@@ -126,7 +126,7 @@ _READERS: dict[str, Reader] = {
     "image_url": _media("image"),
     "audio": _media("audio"),
     "input_audio": _media("audio"),
-    "video": _media("file", "video/mp4"),  # a type that says video: arc has no part of its own for it
+    "video": _media("file", "video/mp4"),  # arc has no video part: the MIME type marks it
     "file": _media("file"),
     "document": _media("file"),
     "text-plain": _media("file", "text/plain"),

@@ -1,4 +1,4 @@
-"""LangChain's documents as arc's, and back."""
+"""Converts LangChain's documents to arc's, and back."""
 
 from collections.abc import Mapping
 from copy import deepcopy
@@ -21,7 +21,7 @@ _SOURCE = "source"
 
 
 def document_to_arc(document: LangChainDocument) -> Document:
-    """A LangChain document as arc's; `document_from_arc` gives it back as it was."""
+    """Convert a LangChain document to arc's; `document_from_arc` restores it."""
     if not isinstance(document, LangChainDocument):
         raise InvalidInputError("document", document, "a LangChain Document")
     source = document.metadata.get(_SOURCE)
@@ -31,7 +31,7 @@ def document_to_arc(document: LangChainDocument) -> Document:
 
 
 def document_from_arc(document: Document) -> LangChainDocument:
-    """An arc document as LangChain's, with metadata of its own: changing them changes nothing of arc's."""
+    """Convert an arc document to LangChain's, with its own copy of the metadata."""
     metadata = deepcopy(dict(document.metadata))
     if document.source is not None:
         metadata.setdefault(_SOURCE, document.source)
@@ -39,25 +39,25 @@ def document_from_arc(document: Document) -> LangChainDocument:
 
 
 def scored_from_arc(found: ScoredDocument) -> LangChainDocument:
-    """What was found as a LangChain document, with its score in the metadata (see `score_metadata`)."""
+    """Convert a search result to a LangChain document with its score in the metadata (see `score_metadata`)."""
     document = document_from_arc(found.document)
     document.metadata |= score_metadata(found)
     return document
 
 
 def score_metadata(found: ScoredDocument) -> dict[str, Any]:
-    """The metadata that tell a score: `relevance_score` and, if it was made from several, `score_parts`."""
+    """Return the metadata for a score: `relevance_score` and, if it has several parts, `score_parts`."""
     metadata: dict[str, Any] = {} if found.score is None else {SCORE: found.score}
     return {**metadata, PARTS: dict(found.score_parts)} if found.score_parts else metadata
 
 
 def known_score(metadata: Mapping[str, Any]) -> float | None:
-    """The score that the metadata tell, if they tell one: a finite number, numpy's kinds too."""
+    """Return the score in the metadata if it is a finite number, numpy's types included; else `None`."""
     return finite_score(metadata.get(SCORE))
 
 
 def known_parts(metadata: Mapping[str, Any]) -> dict[str, float]:
-    """What the metadata say that the score was made from."""
+    """Return the parts of the score that the metadata give."""
     parts = metadata.get(PARTS)
     if not isinstance(parts, Mapping):
         return {}

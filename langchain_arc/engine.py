@@ -39,24 +39,25 @@ def open_engine(
     clock: Callable[[], datetime] | None = None,
     new_id: Callable[[], str] | None = None,
 ) -> ContextEngine:
-    """An engine with LangChain's models; everything else is as in `ContextEngine.open`. Does no I/O.
+    """Open an engine with LangChain's models; everything else is as in `ContextEngine.open`. Does no I/O.
 
     Args:
-        url: Where conversations are kept; without it and a setting, in memory.
-        llm: A LangChain chat model (or arc's own kind); nothing needs it.
-        summary_llm: Summarises in its place; by default the model that `settings.summary.llm_model` names, made by
-            LangChain's `init_chat_model` when the first summary is due ("openai:gpt-4o-mini").
-        embeddings: LangChain embeddings (or arc's own kind); nothing needs them.
-        token_counter: Counts tokens; by default the one that `settings.tokens` names.
+        url: The database for conversations; without it and without a setting, they are kept in memory.
+        llm: A LangChain chat model, or an arc `ChatModel`; optional.
+        summary_llm: The model that writes summaries in place of `llm`; by default the one that
+            `settings.summary.llm_model` names ("openai:gpt-4o-mini"), created by LangChain's `init_chat_model` when the
+            first summary is due.
+        embeddings: LangChain embeddings, or an arc `Embedder`; optional.
+        token_counter: Counts tokens; by default the counter that `settings.tokens` names.
         settings: The settings; by default those of the environment.
         observer: Receives counts and times.
         on_save_error: Called when a turn could not be saved.
-        clock: Gives the time with zone.
-        new_id: Mints message ids.
+        clock: Returns the current time, with its time zone.
+        new_id: Creates message ids.
 
     Raises:
-        ConfigurationError: The address or a setting is wrong.
-        InvalidInputError: A model is none.
+        ConfigurationError: The database URL or a setting is invalid.
+        InvalidInputError: A model is of the wrong kind.
         MissingDependencyError: `settings.summary.llm_model` is set, and `langchain` is not installed.
     """
     from arc_common.settings import ArcSettings  # noqa: PLC0415 - pydantic-settings takes 0.2 s to import
@@ -79,14 +80,14 @@ def open_engine(
 
 
 def checked_engine(engine: object) -> ContextEngine:
-    """The engine, if it is one."""
+    """Return the engine; raise if it is not one."""
     if not isinstance(engine, ContextEngine):
         raise InvalidInputError("engine", engine, "a ContextEngine: langchain_arc.open_engine() makes one")
     return engine
 
 
 class _NamedChatModel:
-    """The chat model of a name, made at its first call: that imports a provider's package and reads its keys."""
+    """A chat model created from its name at the first call, which imports its package and reads its keys."""
 
     def __init__(self, name: str) -> None:
         if find_spec("langchain") is None:
@@ -94,7 +95,7 @@ class _NamedChatModel:
         self._name = name
 
     def complete(self, messages: Sequence[Message]) -> str:
-        """The answer's content as text. Raises whatever making the model or its client raises."""
+        """Return the answer's content as text. Raises whatever creating or calling the model raises."""
         return self._model.complete(messages)
 
     @cached_property
@@ -105,7 +106,7 @@ class _NamedChatModel:
 
 
 def _chat_model(llm: Runnable[Any, Any] | ChatModel) -> ChatModel:
-    """A LangChain model may have a `complete` of its own, so that the protocol alone doesn't tell them apart."""
+    """Wrap a LangChain model; the protocol alone can't tell, since such a model may have a `complete` too."""
     return LangChainChatModel(llm) if isinstance(llm, Runnable) or not isinstance(llm, ChatModel) else llm
 
 

@@ -1,4 +1,4 @@
-"""arc's metadata filters in the words of LangChain's vector stores. Pure."""
+"""Translates arc's metadata filters into the forms that LangChain's vector stores take. Pure."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias, get_args
@@ -25,7 +25,7 @@ FilterStyle: TypeAlias = Literal["arc", "equality", "function", "operators", "op
 """
 
 Translator: TypeAlias = Callable[[Filter], Any]
-"""Makes what a store takes as its filter."""
+"""Translates arc's filter into a store's own form."""
 
 _STYLES: dict[str, FilterStyle] = {
     "ArcRetriever": "arc",
@@ -38,16 +38,16 @@ _STYLES: dict[str, FilterStyle] = {
     "Pinecone": "operators with $exists",
     "PineconeVectorStore": "operators with $exists",
 }
-"""Of what is known, by the names of their classes: none of their packages need be installed."""
+"""The styles of known classes, by class name, so that none of their packages need be installed."""
 
 
 def style_of(source: VectorStore | BaseRetriever) -> FilterStyle | None:
-    """How a store or retriever takes filters, if it is known; a subclass takes them as its parent does."""
+    """Return how a store or retriever takes filters, if known; a subclass takes them as its parent does."""
     return next((_STYLES[parent.__name__] for parent in type(source).__mro__ if parent.__name__ in _STYLES), None)
 
 
 def translator_of(style: FilterStyle | Translator) -> Translator:
-    """What translates filters into a style."""
+    """Return the function that translates filters into a style."""
     match style:
         case "arc":
             return lambda filters: filters
@@ -85,7 +85,7 @@ def _equalities(filters: Filter) -> dict[str, Scalar]:
 
 
 def _positive(filters: Filter, *, negated: bool = False) -> Filter:
-    """The filter with every negation moved inwards, until it stands before one condition (De Morgan)."""
+    """Push every negation inwards until it applies to a single condition (De Morgan)."""
     match filters:
         case Not(part):
             return _positive(part, negated=not negated)
@@ -120,6 +120,6 @@ def _operators(filters: Filter, *, exists: bool) -> dict[str, Any]:
 
 
 def _joined(operator: str, parts: Sequence[Filter], *, exists: bool) -> dict[str, Any]:
-    """Several filters; one alone stands for itself, since stores refuse an `$and` of one."""
+    """Join several filters; a single one stays as it is, since stores refuse an `$and` of one."""
     told = [_operators(part, exists=exists) for part in parts]
     return told[0] if len(told) == 1 else {operator: told}

@@ -1,4 +1,4 @@
-"""LangChain messages cut to a token limit so that any provider takes what is left."""
+"""Cuts LangChain messages to a token limit so that the result is a valid request for any provider."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -47,7 +47,7 @@ TokenCounting: TypeAlias = (
     | BaseLanguageModel[Any]
     | Literal["approximate"]
 )
-"""What can count: an arc counter, a function over messages or over one message, a model, or "approximate"."""
+"""A token counter: an arc counter, a function of messages or of one, a model, or "approximate"."""
 
 Messages: TypeAlias = Iterable[MessageLikeRepresentation] | PromptValue
 _Count: TypeAlias = Callable[[list[BaseMessage]], int]
@@ -70,31 +70,31 @@ def fit_messages(
 def fit_messages(
     messages: Messages | None = None, *, max_tokens: int, token_counter: TokenCounting = _APPROXIMATE
 ) -> list[BaseMessage] | Runnable[Messages, list[BaseMessage]]:
-    """The newest messages that fit a token limit: what `trim_messages` is used for, and always a valid request.
+    """Return the newest messages that fit a token limit: a replacement for `trim_messages`, always a valid request.
 
-    - A tool call and its results stay together or go together, however they are interleaved; a result without a call
-      and a call without its results are left out, except for calls at the very end, which are to be answered yet.
-    - System messages at the start and the newest user message are kept whole. Later system messages stay and go with
-      the turn that they stand in; they are moved up to the first ones, because providers refuse or drop them elsewhere.
-    - After the system messages, a user message comes first; whole turns are kept, from the newest. If the newest turn
-      is too large, its older tool results are cleared, then its older steps are left out, and the results of its newest
-      step are cut until they fit.
-    - Kept messages are the objects given, in conversation order. Only results that were cleared or cut are changed
-      copies, and calls that repeat an earlier call's id (which providers refuse) with their results.
-    - The sum is at most `max_tokens` under the counter, also if that counts a list as more than its messages. For a
-      counter of arc's that states an error, the error is kept free, too.
+    - A tool call and its results are kept or left out together, however they are interleaved. A result without a call
+      and a call without its results are left out, except for unanswered calls at the very end.
+    - System messages at the start and the newest user message are kept whole. Later system messages are kept or left
+      out with their turn; they are moved up to the first ones, because providers refuse or drop them elsewhere.
+    - After the system messages comes a user message; whole turns are kept, from the newest. If the newest turn is too
+      large, its older tool results are cleared first, then its older steps are left out, and finally the results of its
+      newest step are cut until they fit.
+    - Kept messages are the objects given, in conversation order. Only two kinds are changed copies: cleared or cut
+      results, and calls that repeat an earlier call's id (which providers refuse), with their results.
+    - The sum is at most `max_tokens` under the counter, even if it counts a list as more than the sum of its messages.
+      If an arc counter states an error, that share is kept free as well.
 
     Args:
-        messages: The conversation, oldest first, in any form that LangChain takes. Without it, a runnable that takes
-            it: `fit_messages(max_tokens=4_000) | model`.
-        max_tokens: At most so many tokens.
-        token_counter: Counts: one of arc's counters (with the framing that providers add), a function over a list of
-            messages or (annotated as `BaseMessage`) over one, a model (`get_num_tokens_from_messages`), or
-            "approximate" for arc's own estimate, which needs no network and knows CJK from Latin text.
+        messages: The conversation, oldest first, in any form that LangChain takes. Without it, a runnable is returned
+            that takes it: `fit_messages(max_tokens=4_000) | model`.
+        max_tokens: The limit, in tokens.
+        token_counter: One of arc's counters (which include the framing that providers add), a function of a list of
+            messages or (annotated as `BaseMessage`) of one message, a model (`get_num_tokens_from_messages`), or
+            "approximate" for arc's own estimate, which needs no network and tells CJK from Latin text.
 
     Raises:
         BudgetExceededError: The system messages and the newest user message alone don't fit.
-        InvalidInputError: The limit is no whole number of at least 0, the counter can't count, or a message can't be
+        InvalidInputError: The limit is not a whole number of at least 0, the counter can't count, or a message can't be
             sent (`RemoveMessage`).
     """
     if max_tokens is None:
@@ -111,7 +111,7 @@ def fit_messages(
 
 
 def fitted_to(room: int, messages: Messages, *, counter: TokenCounter) -> list[BaseMessage]:
-    """Return the newest messages that fit into so many tokens, from which the counter's error was taken already."""
+    """Return the newest messages that fit `room` tokens, from which the counter's error is already deducted."""
     return _fitted(messages, max_tokens=room, count=partial(arc_tokens, counter))
 
 
@@ -129,8 +129,8 @@ def _fitted(messages: Messages, *, max_tokens: int, count: _Count) -> list[BaseM
     def cost(shape: Message) -> int:
         if id(shape) not in costs:
             alone = count([_shown(shape, given, shapes)])
-            costs[id(shape)] = max(alone - around, 1)  # so that less room always means less in it
-            counted.append(shape)  # while it is alive nobody else has its id()
+            costs[id(shape)] = max(alone - around, 1)  # at least 1, so that a smaller room always holds less
+            counted.append(shape)  # keeps the shape alive, so that no other gets its id()
         return costs[id(shape)]
 
     def shorten(shape: Message, tokens: int) -> Message | None:
@@ -149,12 +149,12 @@ def _fitted(messages: Messages, *, max_tokens: int, count: _Count) -> list[BaseM
         excess = count(fitted) - max_tokens
         if excess <= 0:
             return fitted
-        total = sum(map(cost, kept))  # the counter counts more for a list than for its messages
+        total = sum(map(cost, kept))  # the counter counts a list as more than its messages
         room = total - (max(min(excess, total // 8), 1) if selection.changed else 1)
 
 
 def _converted(messages: Messages) -> list[BaseMessage]:
-    """Return the messages as LangChain's, from any form that it takes."""
+    """Convert messages to LangChain's, from any form that it takes."""
     expected = "a list of messages, in any form that LangChain takes"
     if isinstance(messages, str | Mapping):
         raise InvalidInputError("messages", messages, expected)
@@ -165,7 +165,7 @@ def _converted(messages: Messages) -> list[BaseMessage]:
 
 
 def _around(given: Sequence[BaseMessage], count: _Count) -> int:
-    """What the counter adds once to every request, as far as the newest two messages show it."""
+    """Return the tokens that the counter adds once per request, judged by the newest two messages."""
     if len(given) < 2:
         return 0
     *_, one, other = given
@@ -181,7 +181,7 @@ def _least(shapes: Sequence[Message]) -> list[int]:
 
 
 def _shape(message: BaseMessage, name: str) -> Message:
-    """What selecting has to know of a message; it also stands for one that no store could hold."""
+    """Return what selection needs of a message; works even for a message that no store could hold."""
     try:
         whole = to_arc(message)
     except InvalidInputError:
@@ -190,7 +190,7 @@ def _shape(message: BaseMessage, name: str) -> Message:
 
 
 def _plain(message: BaseMessage) -> Message:
-    """The message without whatever can't be stored."""
+    """Return the message without any value that can't be stored."""
     bare = message.model_copy(update={"content": message.text, "additional_kwargs": {}, "response_metadata": {}})
     if isinstance(bare, ToolMessage):
         bare = bare.model_copy(update={"artifact": None})
@@ -211,7 +211,7 @@ def _shown(shape: Message, given: Sequence[BaseMessage], shapes: Sequence[Messag
 
 
 def _counting(token_counter: TokenCounting) -> _Count:
-    """The counter as a function over a list of messages."""
+    """Return the counter as a function of a list of messages."""
     if isinstance(token_counter, BaseLanguageModel):
         return token_counter.get_num_tokens_from_messages
     if isinstance(token_counter, TokenCounter):
@@ -222,7 +222,7 @@ def _counting(token_counter: TokenCounting) -> _Count:
         )
     if _takes_one(token_counter):
         return lambda messages: sum(_tokens(token_counter(message)) for message in messages)  # type: ignore[arg-type, misc]
-    return lambda messages: _tokens(token_counter(messages))  # type: ignore[arg-type]  # what is left are functions over lists
+    return lambda messages: _tokens(token_counter(messages))  # type: ignore[arg-type]  # only functions of lists remain
 
 
 def _tokens(counted: object) -> int:
@@ -233,7 +233,7 @@ def _tokens(counted: object) -> int:
 
 
 def _takes_one(function: Callable[..., int]) -> bool:
-    """Whether its first parameter is annotated as one message: so `trim_messages` tells them apart."""
+    """Return whether the first parameter is annotated as one message, as `trim_messages` decides it."""
     try:
         parameters = list(inspect.signature(function, eval_str=True).parameters.values())
     except (ValueError, TypeError, NameError):
@@ -242,6 +242,6 @@ def _takes_one(function: Callable[..., int]) -> bool:
 
 
 def arc_tokens(counter: TokenCounter, messages: Sequence[BaseMessage]) -> int:
-    """What the messages cost under arc's counters, with the framing of the request."""
+    """Return the messages' tokens under an arc counter, including the framing of the request."""
     raw = sum(message_tokens_batch(counter, [_shape(message, "0") for message in messages]))
     return REQUEST_OVERHEAD + corrected(counter, raw)

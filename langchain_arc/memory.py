@@ -1,4 +1,4 @@
-"""A conversation as LangChain's chat message history."""
+"""ArcChatMessageHistory: a session as LangChain's chat message history."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -21,29 +21,29 @@ except ImportError as error:
 class ArcChatMessageHistory(BaseChatMessageHistory):
     """One session of an engine as a chat message history, for `RunnableWithMessageHistory` and for direct use.
 
-    - Making one does no I/O; an event loop may do it.
+    - Creating one does no I/O, so it is safe in an event loop.
     - `messages` is what a model should see: the newest whole turns within the limits, no tool call without its
       results and no result without its call. The originals stay in the session.
-    - Once the conversation is summarised, one system message with its facts and summary leads the view, in place of
-      the messages that they were made from. It carries a mark, and is passed over when it is handed back.
-    - The view is frozen at the first read until this object writes, because `RunnableWithMessageHistory` reads it
-      again at the end of a run and compares: make one object per run, as `factory` does.
-    - Safe beside other writers to the same session: nothing is lost and nothing is stored twice.
+    - Once the conversation is summarised, one system message with its facts and summary leads the view and replaces
+      the messages they were made from. It carries a mark, and is skipped when it is handed back.
+    - The view is frozen from the first read until this object writes, because `RunnableWithMessageHistory` reads it
+      again at the end of a run and compares. Create one object per run, as `factory` does.
+    - Other writers may use the same session: nothing is lost and nothing is stored twice.
 
     Args:
         session_id: The session's id.
-        engine: The engine that keeps it.
-        user_id: The user whom it belongs to.
-        caller_id: The application that it belongs to.
-        account_id: The account that it is noted under.
-        max_tokens: At most so many tokens in the view.
-        max_turns: At most so many turns in the view.
-        max_messages: At most so many messages in the view. With no limit at all, the settings' own hold.
-        include_summary: Whether facts and summary stand before the messages.
+        engine: The engine that keeps the session.
+        user_id: The user to whom it belongs.
+        caller_id: The application to which it belongs.
+        account_id: The account recorded with it.
+        max_tokens: The most tokens in the view.
+        max_turns: The most turns in the view.
+        max_messages: The most messages in the view. Without any limit, the settings' limits apply.
+        include_summary: Whether facts and summary precede the messages.
 
     Raises:
-        InvalidInputError: An id is empty, too long or not storable, a limit is negative or no whole number, or
-            `include_summary` is something else.
+        InvalidInputError: An id is empty, too long or not storable, a limit is negative or not a whole number, or
+            `include_summary` is not a bool.
     """
 
     def __init__(
@@ -83,10 +83,10 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
         max_messages: int | None = None,
         include_summary: bool = True,
     ) -> Callable[..., "ArcChatMessageHistory"]:
-        """What `RunnableWithMessageHistory` takes as `get_session_history`: makes a fresh history for each run.
+        """Return a `get_session_history` for `RunnableWithMessageHistory`: it creates a new history for each run.
 
-        It is called with the `session_id`, or, when `history_factory_config` names these two, with `session_id` and
-        `user_id`. The arguments are those of the class; `user_id` holds where a run names no user.
+        It is called with the `session_id`, or with `session_id` and `user_id` if `history_factory_config` names both.
+        The arguments are those of the class; `user_id` applies where a run names no user.
         """
         checked_engine(engine)
         default_user_id = user_id
@@ -110,8 +110,8 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
     def messages(self) -> list[BaseMessage]:  # type: ignore[override]  # the base class asks for "a property or attribute"
         """The view: facts and summary, then the newest whole turns within the limits.
 
-        A greeting stands before them while everything fits: user interfaces show this list too. Anthropic and Gemini
-        refuse a request that begins with it: what `with_arc_memory` and `ArcMemoryMiddleware` send does not.
+        A greeting is included while everything fits, because user interfaces show this list too. Anthropic and Gemini
+        refuse a request that begins with one; `with_arc_memory` and `ArcMemoryMiddleware` never send it first.
 
         Raises:
             SessionNotFoundError: The session belongs to another user.
@@ -144,11 +144,11 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
         return list(self._view)
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
-        """Store messages behind those that are there; the view is read anew afterwards.
+        """Append messages to the session; the view is read again afterwards.
 
-        - Durable on return; chunks become whole messages; messages that arc itself made are passed over.
-        - What is stored already is not stored again: see `new_messages`.
-        - A failure is logged, counted (`save.errors`) and handed to the engine's `on_save_error` before it is raised,
+        - Durable on return; chunks become whole messages; messages that arc itself made are skipped.
+        - A message that is already stored is not stored again: see `new_messages`.
+        - A failure is logged, counted (`save.errors`) and passed to the engine's `on_save_error` before it is raised,
           because `RunnableWithMessageHistory` swallows it.
 
         Raises:
@@ -200,7 +200,7 @@ class ArcChatMessageHistory(BaseChatMessageHistory):
         self._view = None
 
     def _known(self, stored: Iterable[Message]) -> dict[str, Message | None]:
-        """What was read is known also when it was cleared meanwhile: an agent must not bring it back."""
+        """Return known messages by id, including read ones cleared since, so that no agent restores them."""
         known: dict[str, Message | None] = {message.id: None for message in self._view or () if message.id}
         known.update((message.id, message) for message in stored if message.id)
         return known

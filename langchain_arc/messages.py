@@ -1,4 +1,4 @@
-"""LangChain's messages as arc's, and back: lossless, whatever the message carries."""
+"""Converts LangChain's messages to arc's, and back, without loss."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -65,22 +65,22 @@ _SPEAKERS = {
     "function": Role.TOOL,
 }
 
-# Makes documents and messages inside artifacts again: LangChain's core classes only, and no secret from anywhere.
+# Recreates documents and messages inside artifacts: LangChain's core classes only, and no secrets from the environment.
 _revive = Reviver(allowed_objects="core", secrets_from_env=False)
 
 
 def to_arc(message: BaseMessage) -> Message:
-    """A LangChain message as arc's.
+    """Convert a LangChain message to arc's.
 
-    - Lossless: `from_arc(to_arc(message)) == message`, of the same type. What arc's own fields don't say is kept in
-      `origin`, which is `None` when they say it all.
-    - A message of a class that extends one of LangChain's comes back as LangChain's, with all its fields.
+    - Lossless: `from_arc(to_arc(message)) == message`, of the same type. `origin` keeps whatever arc's own fields can't
+      express, and is `None` when they express everything.
+    - A subclass of one of LangChain's message classes comes back as LangChain's class, with all its fields.
     - A message that arc made (`from_arc` marks it) carries its mark again.
     - The message is not changed, and shares no mutable value with the result.
 
     Raises:
-        InvalidInputError: It is no message that can be stored (a `RemoveMessage` is an instruction to a graph), or it
-            holds a value that can't be; the error's field is the path to it ("message.artifact").
+        InvalidInputError: It is not a message that can be stored (a `RemoveMessage` is an instruction to a graph), or
+            it holds a value that can't be; the error's field is the path to the value ("message.artifact").
     """
     cls = _core_class(message)
     content = message.content
@@ -104,13 +104,13 @@ def to_arc(message: BaseMessage) -> Message:
 
 
 def from_arc(message: Message) -> BaseMessage:
-    """Return an arc message as LangChain's.
+    """Convert an arc message to LangChain's.
 
     - It equals the message that `to_arc` was given, if there was one, but has the stored id, and its calls have the ids
       of arc's calls. (If it holds an object whose class this process has not loaded, the next point applies.)
-    - Otherwise it is a system, human, AI or tool message with LangChain's standard content blocks; absent content and
-      an absent tool call id, which LangChain doesn't have, become `""`.
-    - A new object each time, which shares no mutable value with arc's.
+    - Otherwise it is a system, human, AI or tool message with LangChain's standard content blocks; missing content and
+      a missing tool call id, which LangChain doesn't allow, become `""`.
+    - Each call returns a new object, which shares no mutable value with arc's.
     """
     if message.origin is None or message.origin.format != _FORMAT:
         return _built(message)
@@ -123,12 +123,12 @@ def from_arc(message: Message) -> BaseMessage:
         data["id"] = message.id
     if ARC_MARK in message.metadata:
         data["additional_kwargs"] = {**data["additional_kwargs"], **_mark_of(message)}
-    # Not through the constructor: it would derive tool calls again that the original no longer had.
+    # Not through the constructor, which would derive tool calls that the original no longer had.
     return with_ids_of(message, _CLASSES[exact["type"]].model_construct(**data))
 
 
 def with_ids_of(message: Message, original: BaseMessage) -> BaseMessage:
-    """Return LangChain's message with arc's call ids wherever it holds them; the same object if nothing changes."""
+    """Return LangChain's message with arc's call ids everywhere; the same object if nothing changes."""
     fields: tuple[str, ...]
     old: list[str | None]
     if isinstance(original, AIMessage):
@@ -169,11 +169,11 @@ def _calls_of(message: AIMessage) -> tuple[ToolCall, ...]:
 
 
 def _says_it_all(bare: Message, message: BaseMessage) -> bool:
-    """Whether the message built from arc's own fields is this one."""
+    """Return whether arc's own fields alone rebuild this message."""
     if type(message) is not _PLAIN_CLASSES[bare.role] or getattr(message, "artifact", None) is not None:
         return False  # an artifact may be anything, even something that can't be compared
     if message.response_metadata:
-        return False  # what every answer of a model has: spares it the comparison
+        return False  # every model answer has it: skips the comparison
     built = _built(bare)
     # The order of a block's keys counts: providers' prompt caches compare bytes.
     return built == message and (isinstance(message.content, str) or repr(built.content) == repr(message.content))
@@ -217,14 +217,14 @@ def _origin_of(message: BaseMessage, cls: type[BaseMessage]) -> Origin:
 
 
 def _storable_of(value: Any) -> dict[str, Any] | None:
-    """LangChain's own description of one of its objects, if the object can be made again from it."""
+    """Return LangChain's own description of an object, if the object can be recreated from it."""
     if not isinstance(value, Serializable):
         return None
     try:
         form = value.to_json()
         if form["type"] == "constructor" and _revive({**form}) == value:
             return {"id": form["id"], "kwargs": form["kwargs"]}
-    except Exception:  # noqa: BLE001 - whatever a foreign constructor raises says the same: it can't be made again
+    except Exception:  # noqa: BLE001 - any error of a foreign constructor means that it can't be recreated
         return None
     return None
 
@@ -234,7 +234,7 @@ def _made_again(form: Mapping[str, Any]) -> Any:
 
 
 def _without_secrets(extension: Extension) -> Extension:
-    """The extension, except for objects that hold a key or a password: those are refused."""
+    """Return the extension restricted to objects without keys or passwords; others are refused."""
     tag, to_storable, back = extension
 
     def checked(value: Any) -> Any:

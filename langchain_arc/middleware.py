@@ -1,4 +1,4 @@
-"""A memory for LangChain's agents: middleware for `create_agent`."""
+"""ArcMemoryMiddleware: memory for LangChain's agents (`create_agent`)."""
 
 import asyncio
 import logging
@@ -25,43 +25,44 @@ except ImportError as error:
 _log = logging.getLogger("arc.middleware")
 
 _NESTED = "|"
-"""Stands between the parts of a checkpoint namespace: one for the node, and one more for each graph around it."""
+"""Separates the parts of a checkpoint namespace: one for the node, and one more for each enclosing graph."""
 
 Named = str | Callable[[Runtime[Any]], str | None] | None
-"""An id, or a function of the run that gives it."""
+"""An id, or a function of the run that returns it."""
 
 
 class ArcMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
-    """Remembers an agent's conversation, and shows its model a window of it that always fits.
+    """Stores an agent's conversation, and shows its model a window of it that always fits.
 
-    `create_agent(model, tools, middleware=[ArcMemoryMiddleware(engine)])`; the conversation is the one of the run's
-    thread id, with a checkpointer and without. List it first: what middleware before it changes in a request's
-    messages is not seen, what comes behind it sees the finished request.
+    Use it as `create_agent(model, tools, middleware=[ArcMemoryMiddleware(engine)])`; the run's thread id names the
+    conversation, with a checkpointer or without. List it first: it does not see changes that middleware before it makes
+    to a request's messages, and middleware after it sees the finished request.
 
-    - The user's turn is stored before the model is called, the answer when it is there, tool results before the next
-      call and at the end. Each is stored once, however often a run is resumed, retried or handed over again; what was
-      edited (by a reviewer, or to redact it) becomes a new revision.
-    - The request holds the agent's own instructions with facts and summary behind them, and the newest turns within
-      the budget, calls always with their results. The agent's state is never changed.
-    - The agent's system message keeps its content blocks, marks for prompt caches included.
+    - The user's turn is stored before the model is called, the answer when it arrives, and tool results before the next
+      call and at the end. Each is stored once, however often a run is resumed, retried or handed over again; a message
+      that was edited (by a reviewer, or to redact it) becomes a new revision.
+    - The request holds the agent's own instructions, then facts and summary, and the newest turns within the budget,
+      with every call next to its results. The agent's state is never changed.
+    - The agent's system message keeps its content blocks, including marks for prompt caches.
     - System messages at the start of an agent's messages are instructions of the run: shown, never stored.
-    - An agent inside another one's run (a tool that asks a sub-agent) shares its thread id but not its conversation:
-      unless `session_id` is given, its requests are fitted and nothing of it is stored. The same holds where the
-      function given as `session_id` returns `None`.
-    - When the store fails, the agent goes on with its own state, cut to the budget; the failure is logged and counted
-      (`context.errors`, `save.errors`). Nothing that fails after the model has answered is raised.
+    - An agent that runs inside another one (a tool that asks a sub-agent) shares its thread id but not its
+      conversation: unless `session_id` is given, its requests are fitted and none of its messages are stored. The same
+          holds if
+      `session_id` is a function and returns `None`.
+    - When the store fails, the agent continues with its own state, cut to the budget; the failure is logged and counted
+      (`context.errors`, `save.errors`). After the model has answered, no failure is raised.
 
     Args:
-        engine: Keeps the conversations.
-        session_id: The conversation's id, or a function of the run's `Runtime` that gives it; by default the thread id.
-        user_id: The user whom it belongs to, or such a function (`lambda runtime: runtime.context.user_id`).
-        caller_id: The application that it belongs to.
-        account_id: The account that it is noted under.
-        budget: What a request may cost; by default the engine's, or less if the model's profile says so.
+        engine: Stores the conversations.
+        session_id: The conversation's id, or a function of the run's `Runtime` that returns it; by default the thread
+            id.
+        user_id: The user to whom it belongs, or such a function (`lambda runtime: runtime.context.user_id`).
+        caller_id: The application to which it belongs.
+        account_id: The account recorded with it.
+        budget: The token budget of a request; by default the engine's, or less if the model's profile says so.
 
     Raises:
-        InvalidInputError: An argument is not what it should be. In a run: there is neither a thread id nor a
-            `session_id`.
+        InvalidInputError: An argument is invalid. In a run: there is neither a thread id nor a `session_id`.
         BudgetExceededError: In a run: instructions, tools and the user's message alone don't fit. No model was called.
         SessionNotFoundError: In a run: the conversation belongs to another user.
     """
@@ -89,12 +90,12 @@ class ArcMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         self._account_id = account_id
         self._budget = budget
         fixed = session_id if isinstance(session_id, str) else "any"
-        engine.session(fixed, caller_id=caller_id, account_id=account_id)  # its ids are checked now
+        engine.session(fixed, caller_id=caller_id, account_id=account_id)  # checks the ids early
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        """Store what is new, show the model its window, and store the answer."""
+        """Store the new messages, show the model its window, and store the answer."""
         session = self._session(request.runtime)
         window = self._shown(session, request)
         response = handler(window)
@@ -112,7 +113,7 @@ class ArcMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         return response
 
     def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
-        """Store what the last step added: results that end a run, and answers that were changed after the model."""
+        """Store what the last step added: final tool results, and answers changed after the model call."""
         try:
             session = self._session(runtime)
         except Exception:  # noqa: BLE001 - the answer is there; a function of the user's must not take it away
@@ -125,7 +126,7 @@ class ArcMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         await asyncio.to_thread(self.after_agent, state, runtime)
 
     def _session(self, runtime: Runtime[Any] | None) -> Session:
-        """The run's conversation; one without an id where nothing is to be stored."""
+        """Return the run's session; one without an id if nothing is to be stored."""
         session_id, nested = _run_of(runtime)
         if self._session_id is not None:
             session_id = _named(self._session_id, runtime)
@@ -146,7 +147,7 @@ class ArcMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         )
 
     def _shown(self, session: Session, request: ModelRequest[Any]) -> ModelRequest[Any]:
-        """The request with the session's window in place of its messages, or with its own messages fitted."""
+        """Return the request with the session's window in place of its messages, or with its own fitted."""
         parts = parts_of(request)
         budget = self._budget or budget_of(request.model, self._engine.budget)
         newest = self._save(session, _of_state(parts.messages, request.state), raising=True)
@@ -169,7 +170,7 @@ class ArcMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         return fitted(request, parts, budget=budget, counter=self._engine.token_counter)
 
     def _save_answer(self, session: Session, request: ModelRequest[Any], response: object) -> None:
-        """Store a model's answer behind the state that it answers; never raises."""
+        """Store a model's answer after the state that it answers; never raises."""
         answer = [response] if isinstance(response, BaseMessage) else getattr(response, "result", [])
         named = [message for message in answer if message.id]  # the others get their ids in the state
         if named:
@@ -183,7 +184,7 @@ class ArcMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         *,
         raising: bool = False,
     ) -> str | None:
-        """Store what is new; the newest message's stored id, or `None` if it is not stored."""
+        """Store new messages; return the newest one's stored id, or `None` if it is not stored."""
         if session.id is None or not (messages or answer):
             return None
         try:
@@ -196,7 +197,7 @@ class ArcMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
 
 def _run_of(runtime: Runtime[Any] | None) -> tuple[str | None, bool]:
-    """A run's thread id, and whether it runs inside another graph's: its checkpoint namespace then has parts."""
+    """Return a run's thread id, and whether the run is nested in another graph's (by its namespace)."""
     info = getattr(runtime, "execution_info", None)
     if info is not None:
         thread_id, namespace = info.thread_id, info.checkpoint_ns
@@ -210,7 +211,7 @@ def _run_of(runtime: Runtime[Any] | None) -> tuple[str | None, bool]:
 
 
 def _of_state(messages: Sequence[BaseMessage], state: Mapping[str, Any]) -> list[BaseMessage]:
-    """Without what other middleware put into this one request; results for calls that can't be read belong to it."""
+    """Return the messages without those that other middleware added to this one request."""
     ids = {message.id for message in state.get("messages", ()) if message.id}
     return [it for it in messages if it.id in ids or (it.id is None and isinstance(it, ToolMessage)) or not ids]
 

@@ -1,5 +1,5 @@
-"""LangChain's models for arc's engine, and arc's for LangChain."""
-# ruff: noqa: ARG002 - LangChain calls every model with settings that this one has no use for
+"""Adapts LangChain's models for arc's engine, and arc's for LangChain."""
+# ruff: noqa: ARG002 - LangChain calls every model with arguments that this one ignores
 
 import re
 from collections.abc import Iterator, Sequence
@@ -30,10 +30,10 @@ _WORD = re.compile(r"\S+\s*|\s+")
 class LangChainChatModel:
     """A LangChain chat model as arc's `ChatModel`.
 
-    - What it says inside a LangGraph run does not show up in the stream of messages that the run's user sees.
+    - Inside a LangGraph run, its output does not appear in the stream of messages that the run's user sees.
 
     Args:
-        llm: The model, also with what was bound to it (`.bind`, `.with_retry`, `.with_fallbacks`).
+        llm: The model, optionally with bindings (`.bind`, `.with_retry`, `.with_fallbacks`).
     """
 
     def __init__(self, llm: Runnable[Any, Any]) -> None:
@@ -42,7 +42,7 @@ class LangChainChatModel:
         self._llm = llm
 
     def complete(self, messages: Sequence[Message]) -> str:
-        """The answer's text, its text blocks joined. Raises whatever the model's client raises."""
+        """Return the answer's text, its text blocks joined. Raises whatever the model's client raises."""
         answer = self._llm.invoke([from_arc(message) for message in messages], _HIDDEN_FROM_STREAMS)
         return str(answer.text if isinstance(answer, BaseMessage) else answer)
 
@@ -52,8 +52,8 @@ class LangChainEmbedder:
 
     Args:
         embeddings: The embeddings.
-        name: Identifies the model; by default the class's name with the model's, as the embeddings tell it. Of those
-            that cache another model's vectors (`CacheBackedEmbeddings`), it is the other one's.
+        name: Identifies the model; by default the names of the class and of the model, as the embeddings state it. For
+            a cache of another model's vectors (`CacheBackedEmbeddings`), it is the name of that model.
     """
 
     def __init__(self, embeddings: Embeddings, *, name: str | None = None) -> None:
@@ -64,15 +64,15 @@ class LangChainEmbedder:
 
     @property
     def name(self) -> str:
-        """Identifies the model: vectors of different names are never compared."""
+        """The model's identity: vectors of different names are never compared."""
         return self._name
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """One vector for each text, in their order."""
+        """Return one vector for each text, in the order of the texts."""
         return [list(map(float, vector)) for vector in self._embeddings.embed_documents(list(texts))]
 
     def embed_query(self, text: str) -> list[float]:
-        """The vector of a question, which some models make otherwise."""
+        """Return the vector of a question, which some models embed differently from a text."""
         return list(map(float, self._embeddings.embed_query(text)))
 
 

@@ -1,4 +1,4 @@
-"""Which messages of a batch are new: LangChain's wrappers hand a conversation back together with what was added."""
+"""Finds the new messages of a batch: LangChain's wrappers return the conversation along with what was added."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -10,7 +10,7 @@ _ANSWERING = (Role.ASSISTANT, Role.TOOL)
 
 
 def new_messages(batch: Sequence[Message], known: Mapping[str, Message | None]) -> list[Message]:
-    """The messages of a batch that are to be stored, in their order."""
+    """Return the messages of a batch that are to be stored, in their order."""
     messages = _without_doubled_input(batch, known)
     end = 1 + max((i for i, it in enumerate(messages) if it.role is Role.USER and it.id in known), default=-1)
     while end < len(messages) and messages[end].id in known:
@@ -25,7 +25,7 @@ def new_messages(batch: Sequence[Message], known: Mapping[str, Message | None]) 
 
 
 def taken_meanwhile(given: Sequence[Message], stored: Sequence[Message], known: Collection[str]) -> list[Message]:
-    """The answers that were not stored because another run stored their id at the same time, without that id."""
+    """Return, without their ids, the answers not stored because another run just stored the same id."""
     now = next((kept.created_at for message, kept in zip(given, stored, strict=True) if message.id is None), None)
     return [
         replace(message, id=None)
@@ -35,7 +35,7 @@ def taken_meanwhile(given: Sequence[Message], stored: Sequence[Message], known: 
 
 
 def _edited(message: Message, stored: Message | None) -> bool:
-    """Whether it says something else than the stored one does after its way through LangChain."""
+    """Return whether the message differs from the stored one, as it is and after a round trip through LangChain."""
     return (
         stored is not None and not same_content(message, stored) and not same_content(message, to_arc(from_arc(stored)))
     )
@@ -53,12 +53,12 @@ def _without_doubled_input(batch: Sequence[Message], known: Collection[str]) -> 
 
 
 def _same(one: Message, later: Message) -> bool:
-    """Whether the later message is the earlier one, which may not have had its id yet."""
+    """Return whether both are the same message; the earlier one may not have had its id yet."""
     if one.id is None:
         return later.id is not None and same_content(one, later)
     return one.id == later.id
 
 
 def _from_state(message: Message, known: Collection[str]) -> bool:
-    """Whether it can stand in a graph's state before the input: an answer that is not known can't."""
+    """Return whether a message can precede the input in a graph's state; an unknown answer can't."""
     return message.id in known or (message.id is not None and message.role not in _ANSWERING)

@@ -1,4 +1,4 @@
-"""arc's rerankers and token budget as a LangChain compressor, and LangChain's compressors as arc's rerankers."""
+"""Arc's rerankers and token budget as a LangChain compressor, and LangChain's compressors as arc's rerankers."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from copy import deepcopy
@@ -45,35 +45,35 @@ _SEPARATOR = "\n\n"
 """The separator that LangChain's chains put between documents."""
 
 _DOUBT = 8
-"""Tokens that the border between two texts may save, at most: what is larger by more than that need not be counted."""
+"""The most tokens that joining two texts may save: a text over the budget by more is not counted exactly."""
 
 _PLACE = "arc_place"
-"""The metadata key that tells which document a compressor's copy was made from."""
+"""The metadata key that identifies the document from which a compressor's copy was made."""
 
 
 class ArcDocumentCompressor(BaseDocumentCompressor):
-    """Re-ranks documents with one of arc's rerankers, then keeps the best that fit into a token budget.
+    """Re-ranks documents with one of arc's rerankers, then keeps the best that fit a token budget.
 
-    - What comes out are copies of what went in, ids kept, with `relevance_score` (and `score_parts`, where there are
-      some) in their metadata; what went in is left as it is.
-    - Documents count as ranked when they come. Their scores are those that they tell (`relevance_score`); where only
-      some tell one, or the order is another (a step between has ranked them and kept the scores of an older one), the
-      order gives the scores, from 1 for the first in equal steps towards 0.
-    - With `max_tokens`, the texts of what is kept, joined by empty lines as LangChain's chains join them, have no more
-      tokens than that, less the error that the counter states. A document that is too large is skipped, so that smaller
-      ones after it still get in.
-    - If the reranker fails, the order stays as it was; documents that it was not given are left out. A warning is
-      logged for both.
+    - The result holds copies of the documents, ids kept, with `relevance_score` (and `score_parts`, if there are any)
+      in their metadata; the documents given stay unchanged.
+    - The documents given count as ranked. Their scores are read from `relevance_score`; if only some have one, or the
+      order contradicts them (an earlier step re-ranked the documents and kept old scores), scores are derived from the
+      order, from 1 for the first in equal steps towards 0.
+    - With `max_tokens`, the kept texts, joined by empty lines as LangChain's chains join them, have no more tokens than
+      that, less the error that the counter states. A document that is too large is skipped, so that smaller ones after
+      it still get in.
+    - If the reranker fails, the order stays the same; documents that the reranker was not given are left out. Both
+      cases log a warning.
     - An empty result means that nothing is relevant, or that nothing fits.
 
     Args:
-        reranker: Puts the documents in order; without one, they stay in theirs.
-        top_n: How many documents at most; by default the reranker's own number, and all of them without a reranker.
+        reranker: Ranks the documents; without one, they keep their order.
+        top_n: The most documents kept; by default the reranker's own number, and all of them without a reranker.
         max_tokens: The budget, in tokens.
-        token_counter: Counts the texts. By default the one that arc's engine uses.
+        token_counter: Counts the texts; by default the counter that arc's engine uses.
 
     Raises:
-        InvalidInputError: There is neither a reranker nor a limit, or a value is not acceptable.
+        InvalidInputError: There is neither a reranker nor a limit, or a value is invalid.
     """
 
     reranker: Any = Field(repr=False)
@@ -110,7 +110,7 @@ class ArcDocumentCompressor(BaseDocumentCompressor):
         self,
         documents: Sequence[LangChainDocument],
         query: str,
-        callbacks: Callbacks | None = None,  # noqa: ARG002 - a compressor is no run of its own
+        callbacks: Callbacks | None = None,  # noqa: ARG002 - a compressor is not a run of its own
     ) -> list[LangChainDocument]:
         """Return the best of the documents, best first, as copies. `acompress_documents` is its async form."""
         documents = checked_items("documents", documents, LangChainDocument, expected="LangChain documents")
@@ -130,22 +130,22 @@ class ArcDocumentCompressor(BaseDocumentCompressor):
 class LangChainReranker:
     """A LangChain compressor or cross-encoder as arc's `Reranker`.
 
-    - A compressor's order is kept. Its scores (`relevance_score`) are too, lowered where they would break the order;
-      where it scores none or only some, scores are made from the order, from 1 for the first in equal steps towards 0,
-      because whoever packs documents takes them by score.
-    - A document that a compressor shortened or rewrote has its new text, and the id and source of the one before. One
-      that it gives twice with the same text comes once.
-    - The score a document came with is kept under "retrieval" in its parts, the new one under "compressor" or
+    - A compressor's order is kept. Its scores (`relevance_score`) are kept too, lowered where they would contradict the
+      order. If it scores none or only some, scores are derived from the order, from 1 for the first in equal steps
+      towards 0, because documents are later packed by score.
+    - A document that a compressor shortened or rewrote has its new text, and keeps the id and source of the original.
+      If a compressor returns a document twice with the same text, it appears once.
+    - A document's previous score is kept under "retrieval" in its parts, the new one under "compressor" or
       "cross_encoder".
-    - The documents given are not changed, and a compressor that changes what it gets changes copies.
+    - The documents given are not changed: a compressor works on copies.
 
     Args:
         model: A `BaseDocumentCompressor` (a pipeline of them, too) or a `BaseCrossEncoder`.
-        top_k: Documents left at most.
-        min_score: The lowest score, of the model's own, that is let through; `None` lets all through.
+        top_k: The most documents returned.
+        min_score: The lowest score, on the model's scale, that is kept; `None` keeps all.
 
     Raises:
-        InvalidInputError: The model is none, or a value is not acceptable.
+        InvalidInputError: The model is of the wrong kind, or a value is invalid.
     """
 
     def __init__(
@@ -164,11 +164,11 @@ class LangChainReranker:
     def rerank(
         self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None
     ) -> list[ScoredDocument]:
-        """The best of the documents, best first (see `Reranker`). Raises whatever the model raises.
+        """Return the best of the documents, best first (see `Reranker`). Raises whatever the model raises.
 
         Raises:
-            InvalidInputError: A cross-encoder gives more, fewer or other things than one finite number for each, a
-                compressor something else than documents; or what is asked is not acceptable.
+            InvalidInputError: A cross-encoder does not return exactly one finite number for each document, a compressor
+                returns something other than documents, or an argument is invalid.
         """
         candidates, most = checked_request(query, documents, top_k, usual=self.top_k)
         if not candidates:
@@ -212,7 +212,7 @@ class LangChainReranker:
 
 
 def _candidates(documents: Sequence[LangChainDocument]) -> list[ScoredDocument]:
-    """The documents with their scores; with those of their order, if what they tell is something else."""
+    """Return the documents with their own scores, or with scores by order if those contradict it."""
     scores = [known_score(document.metadata) for document in documents]
     told = [score for score in scores if score is not None]
     if told and (len(told) < len(scores) or told != sorted(told, reverse=True)):
@@ -224,14 +224,14 @@ def _candidates(documents: Sequence[LangChainDocument]) -> list[ScoredDocument]:
 
 
 def _copy(found: ScoredDocument, original: LangChainDocument | None) -> LangChainDocument:
-    """A copy of the document that was given, or a document from what the reranker made of it."""
+    """Return a copy of the original with the new score, or a new document if the reranker made one."""
     if original is None:
         return scored_from_arc(found)
     return original.model_copy(update={"metadata": deepcopy(original.metadata) | score_metadata(found)})
 
 
 def _best_within(budget: int, texts: Sequence[str], counter: TokenCounter) -> list[int]:
-    """The places of the first texts that fit together, counted as they would stand, ascending."""
+    """Return the places, ascending, of the first texts that fit together, counted as they would be joined."""
     kept: list[int] = []
     total = 0
     for place, cost in enumerate(counter.count_batch(texts)):
@@ -245,7 +245,7 @@ def _best_within(budget: int, texts: Sequence[str], counter: TokenCounter) -> li
 
 
 def _scores(given: object, count: int) -> list[float]:
-    """What a cross-encoder gives, as one number for each document."""
+    """Return a cross-encoder's scores, one number for each document."""
     answers = list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping | Set) else []
     scores = [score for answer in answers if (score := finite_score(answer)) is not None]
     if len(scores) != len(answers) or len(scores) != count:
@@ -254,7 +254,7 @@ def _scores(given: object, count: int) -> list[float]:
 
 
 def _marked(document: Document, place: int) -> LangChainDocument:
-    """The document for a compressor, without a score of old and with its place."""
+    """Return the document for a compressor, without an old score and with its place."""
     marked = document_from_arc(document)
     marked.metadata.pop(SCORE, None)
     marked.metadata[_PLACE] = place
@@ -262,13 +262,13 @@ def _marked(document: Document, place: int) -> LangChainDocument:
 
 
 def _place(document: LangChainDocument, count: int) -> int | None:
-    """Which of the documents given a compressor's copy was made from, if it was."""
+    """Return the place of the document from which a compressor's copy was made; `None` if unknown."""
     place = document.metadata.get(_PLACE)
     return place if isinstance(place, int) and 0 <= place < count else None
 
 
 def _rewritten(documents: Sequence[ScoredDocument], place: int | None, document: LangChainDocument) -> ScoredDocument:
-    """The document that a compressor's copy was made from, with what the copy says; a new one, if it is of none."""
+    """Return the original document with the text of a compressor's copy; a new document if there is none."""
     if place is None:
         new = document_to_arc(document)
         return ScoredDocument(replace(new, metadata={key: new.metadata[key] for key in new.metadata if key != _PLACE}))

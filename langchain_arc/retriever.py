@@ -28,35 +28,36 @@ except ImportError as error:
 Source: TypeAlias = HybridIndex | DocumentIndex | RagPipeline | Retriever
 
 _CANDIDATES = 10
-"""Documents that a pipeline retrieves at least: its reranker chooses among them, however few are wanted."""
+"""The fewest documents that a pipeline retrieves, so that its reranker has a choice even for a small `k`."""
 
 
 class ArcRetriever(BaseRetriever):
     """Finds documents in an engine, a hybrid index, a RAG pipeline (`engine.rag()`), or any arc `Retriever`.
 
-    - Documents come best first (a pipeline's in the order of its settings, as many as its context has room for), as
-      copies: `relevance_score` and `score_parts` in their metadata tell how they were found, where there is a score.
-    - `k`, `filter` and `filters` are taken at each call too (`retriever.invoke(question, k=3)`), by `invoke` and
-      `ainvoke` alike. A filter of the call is asked beside the retriever's own: it narrows, it never widens.
-    - Making one does no I/O. `ainvoke` never blocks the event loop.
+    - Documents come best first (those of a pipeline in the order of its settings, as many as its context has room for),
+      as copies, with `relevance_score` and `score_parts` in their metadata if there is a score.
+    - Each call accepts `k`, `filter` and `filters` as well (`retriever.invoke(question, k=3)`), in `invoke` and
+      `ainvoke` alike. A call's filter is combined with the retriever's own: it narrows the results and never widens
+      them.
+    - Creating one does no I/O. `ainvoke` never blocks the event loop.
 
     Args:
         source: What is searched.
         engine: The engine whose documents are searched, in place of a source.
-        caller_id: The application whose documents an engine's are.
-        user_id: Its user whose own documents are searched; `None` for those that belong to no user.
-        k: How many documents at most.
-        filter: Which documents may be found, by their metadata: a plain dictionary or arc's `Filter`.
+        caller_id: The application whose documents in the engine are searched.
+        user_id: The user whose own documents are searched; `None` for documents that belong to no user.
+        k: The most documents returned.
+        filter: Restricts documents by their metadata: a plain dictionary or arc's `Filter`.
         filters: The same, under arc's name.
-        threshold: The least cosine with which a text counts as found by its vector; an index's own option.
-        mode: "hybrid", "lexical" or "dense"; an index's own option.
+        threshold: The least cosine similarity at which a text counts as found by its vector; for an index only.
+        mode: "hybrid", "lexical" or "dense"; for an index only.
         name: The name of its runs.
         tags: Tags for the callbacks.
         metadata: Metadata for the callbacks.
 
     Raises:
-        InvalidInputError: There is no source or more than one, a value is not acceptable, or an option of an index is
-            given with something else.
+        InvalidInputError: There is no source or more than one, a value is invalid, or an option for an index is given
+            with another kind of source.
     """
 
     source: Any = Field(repr=False)
@@ -128,7 +129,7 @@ class ArcRetriever(BaseRetriever):
         return [scored_from_arc(document) for document in found]
 
     def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:
-        """What LangSmith shows of a run."""
+        """Return what LangSmith shows of a run."""
         params = super()._get_ls_params(**kwargs)
         params["ls_vector_store_provider"] = type(self.source).__name__
         return params
@@ -148,6 +149,6 @@ class ArcRetriever(BaseRetriever):
 
 
 def _best(documents: Sequence[ScoredDocument], most: int) -> list[ScoredDocument]:
-    """Those with the best scores, in the order given."""
+    """Return the documents with the best scores, in the order given."""
     places = best_first([found.score for found in documents], top_k=most)
     return [documents[place] for place in sorted(places)]

@@ -1,4 +1,4 @@
-"""What arc remembers, as a variable of a prompt."""
+"""ArcContext: arc's memory as a variable of a prompt."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -23,32 +23,32 @@ _QUESTIONS = ("question", "input", "query", "messages")
 
 
 class ArcContext(Runnable[Any, Any]):
-    """What memory holds for a question: facts, summary and all that comes back for it, as text for a prompt.
+    """Returns what memory holds for a question, as text for a prompt: facts, summary, memories and recalled messages.
 
-    `RunnablePassthrough.assign(memory=ArcContext(engine)) | prompt | model`, with `{memory}` in the prompt; or, with
+    `RunnablePassthrough.assign(memory=ArcContext(engine)) | prompt | model`, with `{memory}` in the prompt; or, to get
     the messages too, `ArcContext(engine, output="variables") | prompt | model`.
 
     - Takes the question as text, a message, a list of messages (the newest human one counts) or a dictionary with it.
     - Facts and summary, memories, artifacts, recalled facts and messages are fenced, each within its share of the
-      budget; `""` for a new session.
-    - Reads only: `with_arc_memory` saves.
+      budget; a new session gives `""`.
+    - Only reads; `with_arc_memory` saves.
 
     Args:
-        engine: Keeps the conversation.
-        session_id: Its id; `config["configurable"]["session_id"]` comes first.
-        user_id: The user whom it belongs to.
-        caller_id: The application that it belongs to.
-        account_id: The account that it is noted under.
-        input_key: Where the question stands in a dictionary; by default under its only key, or `question`, `input`,
-            `query` or `messages`.
-        output: "text" for the memory; "variables" for the input's dictionary with two more keys: `memory`, and
-            `history` with the newest messages that fit the budget beside it. (Other input stands under `input`.)
-        budget: What the request may cost; by default the engine's.
+        engine: Stores the conversation.
+        session_id: Its id; `config["configurable"]["session_id"]` takes precedence.
+        user_id: The user to whom it belongs.
+        caller_id: The application to which it belongs.
+        account_id: The account recorded with it.
+        input_key: The question's key in a dictionary; by default its only key, or `question`, `input`, `query` or
+            `messages`.
+        output: "text" returns the memory; "variables" returns the input's dictionary with two more keys: `memory`, and
+            `history` with the newest messages that fit the budget beside it. (Input of another kind is put under
+            `input`.)
+        budget: The token budget of the request; by default the engine's.
 
     Raises:
-        InvalidInputError: An argument is not what it should be. In a run: nothing names the session, or the input holds
-            no question.
-        StoreError: In a run: the store failed. `.with_fallbacks` says what happens then.
+        InvalidInputError: An argument is invalid. In a run: nothing names the session, or the input holds no question.
+        StoreError: In a run: the store failed. Use `.with_fallbacks` to handle it.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class ArcContext(Runnable[Any, Any]):
         return self._source.fields
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002, ARG002 - LangChain's
-        """The memory for a question."""
+        """Return the memory for a question."""
         return self._call_with_config(self._read, input, config, run_type="retriever")
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002, ARG002 - LangChain's
@@ -119,7 +119,7 @@ class ArcContext(Runnable[Any, Any]):
 
 
 def _memory(window: ContextWindow) -> str:
-    """The window's facts, summary and all that it recalls, each in its fence."""
+    """Return the window's facts, summary and recalled items, each in its fence."""
     said = {section.name: section.items for section in window.sections}
     facts = [item.text for item in said.get("facts", ()) if item.kind == "fact"]
     summary = "\n".join(item.text for item in said.get("summary", ()) if item.kind == "summary")
@@ -139,7 +139,7 @@ def _memory(window: ContextWindow) -> str:
 
 
 def _history(window: ContextWindow) -> list[BaseMessage]:
-    """The window's messages before the question; instructions that were stored stand first."""
+    """Return the window's messages before the question, preceded by stored instructions."""
     stored = next((section.items for section in window.sections if section.name == "system"), ())
     instructions = [SystemMessage("\n\n".join(item.text for item in stored))] if stored else []
     *earlier, question = [message for message in window.messages if message.role is not Role.SYSTEM]

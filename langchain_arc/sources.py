@@ -24,21 +24,22 @@ _EXPECTED = "LangChain documents"
 class LangChainRetriever:
     """A LangChain vector store or retriever as arc's `Retriever`: a source for a `RagPipeline`, or for fusion.
 
-    - Filters are said in the source's own words (see `FilterStyle`) and, since a source may pass over what it doesn't
-      know, checked again on what it finds: nothing that they leave out comes back. A filter that can't be said raises.
-    - A store's relevance scores are the documents' scores; one that has none, and a retriever, gives the order alone
-      (`None`), unless a document tells its `relevance_score`.
-    - A retriever is asked for `top_k` documents if it takes a number; what it finds beyond is left out. Filters go to
-      one over a vector store, or to one that takes `filter_argument`.
+    - Filters are translated into the source's own form (see `FilterStyle`). Since a source may ignore what it doesn't
+      know, its results are filtered again: nothing that the filters exclude comes back. A filter that can't be
+      translated raises.
+    - A store's relevance scores are the documents' scores. A store without them, or a retriever, gives only the order
+      (score `None`), unless a document has a `relevance_score`.
+    - A retriever is asked for `top_k` documents if it accepts a number; anything beyond is left out. Filters are passed
+      to a retriever over a vector store, or to one that accepts `filter_argument`.
 
     Args:
         source: A `VectorStore` or a `BaseRetriever`.
         filter_style: How the source takes filters; known for LangChain's own stores, Chroma, Pinecone, PGVector and
-            MongoDB. A function makes them for any other.
-        filter_argument: The name under which it takes them.
+            MongoDB. For any other, pass a function that translates them.
+        filter_argument: The name of the source's filter argument.
 
     Raises:
-        InvalidInputError: The source is none, or there is no such style.
+        InvalidInputError: The source is of the wrong kind, or there is no such style.
     """
 
     def __init__(
@@ -60,11 +61,11 @@ class LangChainRetriever:
     def retrieve(
         self, query: str, *, top_k: int, filters: Mapping[str, Any] | Filter | None = None
     ) -> list[ScoredDocument]:
-        """The documents that answer the query best (see `Retriever`). Raises whatever the source raises.
+        """Return the documents that answer the query best (see `Retriever`). Raises whatever the source raises.
 
         Raises:
-            InvalidInputError: The source can't apply the filters, another value is not acceptable, or the source finds
-                something else than documents.
+            InvalidInputError: The source can't apply the filters, another value is invalid, or the source returns
+                something other than documents.
         """
         if not isinstance(query, str):
             raise InvalidInputError("query", query, "text")
@@ -91,7 +92,7 @@ class LangChainRetriever:
             expected = f"None: how {kind} takes filters is not known; filter_style tells it"
             raise InvalidInputError("filters", filters, expected)
         if isinstance(source, VectorStoreRetriever):
-            if name in source.search_kwargs:  # ours would take the place of what may keep tenants apart
+            if name in source.search_kwargs:  # ours would replace a filter that may keep tenants apart
                 raise InvalidInputError("filters", filters, f"None: the retriever's search_kwargs have {name!r}")
         elif isinstance(source, BaseRetriever) and name not in self._takes:
             raise InvalidInputError("filters", filters, f"None: {kind} takes no {name!r}")
@@ -99,7 +100,7 @@ class LangChainRetriever:
 
 
 def _arguments(source: VectorStore | BaseRetriever) -> frozenset[str]:
-    """What a retriever takes at each call beside the question, by name."""
+    """Return the names of the arguments that a retriever takes at each call besides the question."""
     if isinstance(source, VectorStoreRetriever):
         return frozenset({"k"})
     if isinstance(source, BaseRetriever):
@@ -111,7 +112,7 @@ def _arguments(source: VectorStore | BaseRetriever) -> frozenset[str]:
 def _searched(
     store: VectorStore, query: str, most: int, options: Mapping[str, Any]
 ) -> Sequence[tuple[Document, float | None]]:
-    """What the store finds, with scores if they are likenesses: many stores' scores are distances."""
+    """Search the store; include scores only if they are similarities, since many stores give distances."""
     if isinstance(store, InMemoryVectorStore):
         return store.similarity_search_with_score(query, k=most, **options)  # cosines
     try:

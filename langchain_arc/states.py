@@ -1,4 +1,4 @@
-"""Which messages of an agent's state are not in its session yet. Pure."""
+"""Finds the messages of an agent's state that its session does not hold yet. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -14,17 +14,17 @@ except ImportError as error:
     raise MissingDependencyError("ArcMemoryMiddleware", package="langchain-core", extra="langchain") from error
 
 _SUMMARY_SOURCE = "summarization"
-"""What `SummarizationMiddleware` writes into `additional_kwargs["lc_source"]` of the text that it puts in the state."""
+"""The value of `additional_kwargs["lc_source"]` on summaries that `SummarizationMiddleware` puts in the state."""
 
 
 def split_instructions(messages: Sequence[BaseMessage]) -> tuple[list[SystemMessage], list[BaseMessage]]:
-    """System messages at the start, and the messages behind them."""
+    """Return the system messages at the start, and the messages after them."""
     first = next((i for i, it in enumerate(messages) if not isinstance(it, SystemMessage)), len(messages))
     return [it for it in messages[:first] if isinstance(it, SystemMessage)], list(messages[first:])
 
 
 def said(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Without what arc made, and without the summaries of LangChain's own middleware: the originals are stored."""
+    """Return the messages without arc's own and without the summaries of LangChain's middleware."""
     return [
         message
         for message in messages
@@ -33,7 +33,7 @@ def said(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
 
 
 def names_of(messages: Sequence[BaseMessage]) -> list[tuple[str, ...]]:
-    """The ids that each message may be stored under, the one that it gets first."""
+    """Return the ids under which each message may be stored, starting with the one that it gets first."""
     names: list[tuple[str, ...]] = []
     caller: str | None = None
     for message in messages:
@@ -49,7 +49,7 @@ def names_of(messages: Sequence[BaseMessage]) -> list[tuple[str, ...]]:
 def unsaved(
     state: Sequence[Message], names: Sequence[tuple[str, ...]], stored: Mapping[str, Message]
 ) -> list[Message] | None:
-    """The messages behind the last one that is stored, and those before it that were edited since."""
+    """Return the messages after the last stored one, and earlier ones edited since; `None` if none is stored."""
     places = [next((name for name in names_ if name in stored), None) for names_ in names]
     last = max((i for i, name in enumerate(places) if name is not None), default=None)
     if last is None:
@@ -65,7 +65,7 @@ def unsaved(
 def behind(
     tail: Sequence[Message], state: Sequence[Message], names: Sequence[tuple[str, ...]]
 ) -> tuple[list[Message], str | None]:
-    """The messages of a state behind those that the session ends with, by what they say."""
+    """Return the messages after those that the session ends with, matched by content, and the last stored id."""
     longest = min(len(tail), len(state))
     length = next((n for n in range(longest, 0, -1) if all(map(_same, state[:n], tail[-n:]))), 0)
     return _named(state[length:], names[length:]), tail[-1].id if length and length == len(state) else None
@@ -76,5 +76,5 @@ def _named(state: Sequence[Message], names: Sequence[tuple[str, ...]]) -> list[M
 
 
 def _same(message: Message, stored: Message) -> bool:
-    """Whether it says what the stored one does, as it is or after its way through LangChain."""
+    """Return whether both say the same, as they are or after a round trip of the stored one through LangChain."""
     return same_content(message, stored) or same_content(message, to_arc(from_arc(stored)))

@@ -1,4 +1,4 @@
-"""LangChain's messages as they are stored: whole, with what the provider reported of them, and each once."""
+"""Prepares LangChain's messages for the store: whole, with the usage that the provider reported."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -17,7 +17,7 @@ except ImportError as error:
 
 
 def stored_form(message: BaseMessage) -> Message:
-    """A message as it is stored: a chunk as the whole message that it is, an answer with the usage reported for it."""
+    """Convert a message for the store: a chunk becomes a whole message, an answer gets its reported usage."""
     whole = message_chunk_to_message(message) if isinstance(message, BaseMessageChunk) else message
     converted = to_arc(whole)
     usage = _usage_of(whole)
@@ -32,12 +32,12 @@ def stored_batch(messages: Iterable[BaseMessage]) -> list[Message]:
 
 
 def ids_of(batch: Iterable[Message]) -> list[str]:
-    """The ids of those that have one."""
+    """Return the ids of the messages that have one."""
     return [message.id for message in batch if message.id is not None]
 
 
 def _usage_of(message: BaseMessage) -> dict[str, int]:
-    """What the provider reported for an answer, as the engine reads it; a cached answer's report lacks the counts."""
+    """Return an answer's reported usage as the engine reads it; a cached answer's report lacks the counts."""
     reported: Mapping[str, Any] = (message.usage_metadata if isinstance(message, AIMessage) else None) or {}
     details = reported.get("output_token_details") or {}
     usage = {"output_tokens": reported.get("output_tokens"), "reasoning_tokens": details.get("reasoning")}

@@ -1,4 +1,4 @@
-"""Long-term memories as tools of an agent: it searches, saves and forgets, and never reaches another scope."""
+"""Long-term memory as tools of an agent: search, save and forget, within one scope only."""
 
 import asyncio
 import logging
@@ -70,26 +70,27 @@ def memory_tools(
     session_id: "str | Callable[[Runtime[Any]], str | None] | None" = None,
     caller_id: str = "default",
 ) -> list[BaseTool]:
-    """The tools `search_memory`, `save_memory` and `forget_memory`, for `create_agent` or any other agent.
+    """Return the tools `search_memory`, `save_memory` and `forget_memory`, for `create_agent` or any other agent.
 
-    - Whose memories they are is settled here, or by the run; nothing that a model passes in changes it.
-    - What goes wrong is the tool's answer, with the status "error", so that the agent can go on.
-    - A memory's text is data: it is shown in one line, behind its id.
-    - What is saved names the user's newest message as its source, where the run's conversation (`session_id`, else its
-      thread) is in the engine: it goes when that goes.
+    - The scope of the memories is fixed here, or by the run; no argument from a model changes it.
+    - An error becomes the tool's answer, with the status "error", so that the agent can continue.
+    - A memory's text is data: it is shown on one line, after its id.
+    - A saved memory names the user's newest message as its source if the run's conversation (`session_id`, else its
+      thread) is in the engine; it is removed along with that message.
     - Sync and async; the async form never blocks the event loop.
 
     Args:
-        engine: Keeps the memories.
-        user_id: Whose they are, or a function of the run's `Runtime` (`lambda runtime: runtime.context.user_id`). Where
-            it returns `None`, the tools answer that there is no memory.
-        session_id: The conversation whose own they are, or such a function; `None` for those that outlast it.
-        caller_id: The application that they belong to. With `settings.memory.scope` "caller", and without user and
+        engine: Stores the memories.
+        user_id: The user to whom the memories belong, or a function of the run's `Runtime` (`lambda runtime:
+            runtime.context.user_id`). If it returns `None`, the tools answer that there is no memory.
+        session_id: The conversation to which the memories belong, or such a function; `None` for memories that outlast
+            it.
+        caller_id: The application to which they belong. With `settings.memory.scope` "caller", and without a user and a
             session, all of its users share them.
 
     Raises:
-        InvalidInputError: An argument is not what it should be, or neither user nor session is given where sessions
-            don't read what a caller's users share.
+        InvalidInputError: An argument is invalid, or neither user nor session is given although sessions don't read
+            memories shared by a caller's users.
     """
     checked_engine(engine)
     for name, value in (("user_id", user_id), ("session_id", session_id)):
@@ -98,7 +99,7 @@ def memory_tools(
     if user_id is None and session_id is None and engine.settings.memory.scope != "caller":
         raise InvalidInputError("user_id", None, "whose memories they are (or session_id): no session reads a caller's")
     fixed_user, fixed_session = (one if isinstance(one, str) else None for one in (user_id, session_id))
-    engine.memories(user_id=fixed_user, session_id=fixed_session, caller_id=caller_id)  # the ids are checked now
+    engine.memories(user_id=fixed_user, session_id=fixed_session, caller_id=caller_id)  # checks the ids early
 
     def memories() -> "Memories":
         user, session = _of_run("user", user_id), _of_run("session", session_id)
@@ -172,7 +173,7 @@ def _tool(call: Callable[..., str], name: str, description: str, schema: type[Ba
 
 
 def _of_run(name: str, value: "str | Callable[[Runtime[Any]], str | None] | None") -> str | None:
-    """An id as it was given, or as the run gives it."""
+    """Return an id as given, or as the run determines it."""
     if not callable(value):
         return value
     from langgraph.runtime import get_runtime  # noqa: PLC0415 - optional, as agents are
@@ -184,7 +185,7 @@ def _of_run(name: str, value: "str | Callable[[Runtime[Any]], str | None] | None
 
 
 def _thread() -> str | None:
-    """The run's thread, if there is a run: the conversation's id in `ArcMemoryMiddleware`."""
+    """Return the run's thread id, if there is a run: the conversation's id in `ArcMemoryMiddleware`."""
     try:
         from langgraph.config import get_config  # noqa: PLC0415 - optional, as agents are
 
@@ -195,7 +196,7 @@ def _thread() -> str | None:
 
 
 def _newest_question(session: Session) -> str | None:
-    """The id of the user's newest message, if it is among the last that are stored."""
+    """Return the id of the user's newest message, if it is among the last stored messages."""
     with suppress(NotFoundError):  # another user's conversation
         said = session.messages(limit=_LOOK_BACK)
         return next((message.id for message in reversed(said) if message.role is Role.USER), None)
@@ -203,12 +204,12 @@ def _newest_question(session: Session) -> str | None:
 
 
 def _line(memory: Memory) -> str:
-    """A memory in one line, whatever stands in it."""
+    """Return a memory as one line, whatever its text contains."""
     about = f"{memory.type.value}, importance {memory.importance:.1f}, {memory.valid_from:%Y-%m-%d}"
     return f"- [{memory.id}] ({about}) {' '.join(memory.text.split())}"
 
 
 def _explained(error: Any) -> str:
-    """What is wrong with arguments, without the model's own input."""
+    """Return the errors in a call's arguments, without the model's own input."""
     wrong = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
     return f"Not done: {'; '.join(wrong)}."

@@ -30,30 +30,30 @@ except ImportError as error:
 
 
 class ArcVectorStore(VectorStore):
-    """A LangChain vector store whose texts are found by their words and by their meaning.
+    """A LangChain vector store that finds texts by their words and by their meaning.
 
-    - Searches are hybrid unless `mode` says otherwise, at each call too. Scores are between 0 and 1 in the mode
-      "hybrid", cosines in "dense", BM25 sums in "lexical"; higher is better.
-    - A document takes the place of the one with its id. One without an id gets one that its text and metadata
-      determine: added again, it is the same one, and two that differ in metadata stay two.
-    - Filters are plain dictionaries (see `parse_filter`) or arc's `Filter`. An option that a method doesn't know is
-      refused, never passed over.
+    - Searches are hybrid unless `mode` says otherwise, for the store or for one call. Scores are between 0 and 1 in
+      mode "hybrid", cosines in "dense" and BM25 sums in "lexical"; higher is better.
+    - A document replaces the one with the same id. A document without an id gets one derived from its text and
+      metadata: adding it again replaces it, and two documents that differ in metadata stay separate.
+    - Filters are plain dictionaries (see `parse_filter`) or arc's `Filter`. A method refuses an unknown option and
+      never ignores it.
     - A failing embedder loses nothing: what is added is found by its words.
-    - Making one does no I/O, and the async methods work on threads. Documents handed in are not changed.
+    - Creating one does no I/O, and the async methods run on threads. Documents given are not changed.
 
     Args:
-        embedding: Makes the vectors of an index of its own; without one, texts are found by their words.
-        index: The index, in place of an own one.
-        engine: The engine whose documents they are, in place of an own index.
-        caller_id: The application whose documents an engine's are.
-        user_id: Its user whose own documents they are; `None` for those that belong to no user.
-        store: Where an own index is kept; by default in this process's memory.
-        scope: Whose documents an own index holds.
-        mode: How is searched where a call doesn't say.
+        embedding: Embeds texts for the store's own index; without it, texts are found by their words only.
+        index: An existing index, in place of the store's own.
+        engine: The engine whose documents are used, in place of an own index.
+        caller_id: The application whose documents in the engine are used.
+        user_id: The user whose own documents are used; `None` for documents that belong to no user.
+        store: The storage of the store's own index; by default this process's memory.
+        scope: The scope of the documents in the store's own index.
+        mode: The search mode where a call names none.
 
     Raises:
-        InvalidInputError: An index or an engine is given beside another one, or beside what is for an own index; or
-            an argument is of the wrong kind.
+        InvalidInputError: An index and an engine are both given, either comes with an argument for an own index, or an
+            argument is of the wrong kind.
     """
 
     def __init__(
@@ -94,11 +94,11 @@ class ArcVectorStore(VectorStore):
         ids: list[str] | None = None,
         **kwargs: Any,
     ) -> "ArcVectorStore":
-        """A store with these texts in it.
+        """Create a store that holds these texts.
 
         Args:
             texts: The texts.
-            embedding: As the constructor's.
+            embedding: As in the constructor.
             metadatas: The metadata of each text.
             ids: The id of each text.
             **kwargs: The constructor's other arguments.
@@ -109,12 +109,12 @@ class ArcVectorStore(VectorStore):
 
     @property
     def index(self) -> HybridIndex:
-        """The index under it."""
+        """The underlying index."""
         return self._documents.index if isinstance(self._documents, DocumentIndex) else self._documents
 
     @property
     def embeddings(self) -> Embeddings | None:
-        """The LangChain embeddings that it was made with."""
+        """The LangChain embeddings given to the constructor."""
         return self._embeddings
 
     # --- writing ----------------------------------------------------------------------------------------------------
@@ -127,13 +127,13 @@ class ArcVectorStore(VectorStore):
         ids: Sequence[str | None] | None = None,
         **kwargs: Any,
     ) -> list[str]:
-        """Store texts, each in the place of the one with its id; all of their ids, in order.
+        """Store texts, each replacing the one with the same id; return all of their ids, in order.
 
         Args:
             texts: The texts.
             metadatas: The metadata of each; JSON values.
-            ids: The id of each; `None` for one that text and metadata determine.
-            **kwargs: `batch_size`, which LangChain's indexing hands on and arc has no use for.
+            ids: The id of each; `None` derives one from text and metadata.
+            **kwargs: `batch_size`, which LangChain's indexing passes and arc ignores.
 
         Raises:
             InvalidInputError: There are more or fewer ids or metadata than texts, or one of them can't be stored;
@@ -147,29 +147,29 @@ class ArcVectorStore(VectorStore):
     def add_documents(
         self, documents: list[Document], *, ids: Sequence[str | None] | None = None, **kwargs: Any
     ) -> list[str]:
-        """Store documents, each in the place of the one with its id; all of their ids, in order.
+        """Store documents, each replacing the one with the same id; return all of their ids, in order.
 
         Args:
             documents: The documents.
             ids: The id of each, in place of its own.
-            **kwargs: As those of `add_texts`.
+            **kwargs: As in `add_texts`.
 
         Raises:
-            InvalidInputError: As `add_texts`.
+            InvalidInputError: As in `add_texts`.
         """
         _refuse_unknown({name: value for name, value in kwargs.items() if name != "batch_size"})
         own = checked_items("documents", documents, Document, expected="LangChain Documents")
         wanted = [document.id for document in own] if ids is None else _as_many("ids", ids, own, kind=str)
         given = [_with_id(document, entry_id) for document, entry_id in zip(own, wanted, strict=True)]
-        if isinstance(self._documents, DocumentIndex):  # which notes that there are documents for a session's turns
+        if isinstance(self._documents, DocumentIndex):  # it records that documents exist for a session's turns
             return self._documents.add(given)
         return list(self._documents.add(given).ids)
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
-        """Remove documents by their ids; ids that are not there are no error.
+        """Remove documents by their ids; unknown ids are ignored.
 
         Raises:
-            InvalidInputError: No ids are given: arc empties no index by accident.
+            InvalidInputError: No ids are given: an index is never emptied by accident.
         """
         _refuse_unknown(kwargs)
         if ids is None:
@@ -180,7 +180,7 @@ class ArcVectorStore(VectorStore):
     # --- reading ----------------------------------------------------------------------------------------------------
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """Those of the documents that are there, in the order of the ids."""
+        """Return the documents that exist, in the order of the ids."""
         return [document_from_arc(document) for document in self.index.get(ids)]
 
     def similarity_search_with_score(
@@ -194,27 +194,27 @@ class ArcVectorStore(VectorStore):
         threshold: float | None = None,
         **kwargs: Any,
     ) -> list[tuple[Document, float]]:
-        """The documents that answer the query best, with their scores; the best first.
+        """Return the documents that answer the query best, with their scores, best first.
 
         Args:
-            query: What is asked.
-            k: How many at most.
-            filter: Which documents may be found, by their metadata.
+            query: The question.
+            k: The most documents returned.
+            filter: Restricts documents by their metadata.
             filters: The same, under arc's name.
             mode: "hybrid", "lexical" or "dense"; by default the store's own.
-            threshold: The least cosine with which a text counts as found by its vector.
-            **kwargs: None; they are refused.
+            threshold: The least cosine similarity at which a text counts as found by its vector.
+            **kwargs: Refused.
         """
         _refuse_unknown(kwargs)
         found = self._found(query, check_k(k), filter, filters, mode=mode, threshold=threshold)
         return [(document_from_arc(each.document), each.score or 0.0) for each in found]
 
     def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
-        """The documents of `similarity_search_with_score`, which has the same arguments."""
+        """Return the documents of `similarity_search_with_score`, which takes the same arguments."""
         return [document for document, _ in self.similarity_search_with_score(query, k, **kwargs)]
 
     def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[Document]:
-        """The documents whose vectors are nearest to this one; otherwise as `similarity_search`."""
+        """Return the documents with the nearest vectors; otherwise like `similarity_search`."""
         return [document for document, _ in self.similarity_search_with_score_by_vector(embedding, k, **kwargs)]
 
     def similarity_search_with_score_by_vector(
@@ -227,7 +227,7 @@ class ArcVectorStore(VectorStore):
         threshold: float | None = None,
         **kwargs: Any,
     ) -> list[tuple[Document, float]]:
-        """The documents whose vectors are nearest to this one, with their cosines."""
+        """Return the documents with the nearest vectors, and their cosines."""
         _refuse_unknown(kwargs)
         vector = _checked(embedding)
         found = self._found("", check_k(k), filter, filters, mode="dense", threshold=threshold, vector=vector)
@@ -245,20 +245,20 @@ class ArcVectorStore(VectorStore):
         mode: SearchMode | None = None,
         **kwargs: Any,
     ) -> list[Document]:
-        """Documents that answer the query and differ from each other, the best first (Carbonell & Goldstein 1998).
+        """Return documents that answer the query and differ from each other, best first (Carbonell & Goldstein 1998).
 
-        Relevance is a document's score, likeness the cosine of vectors; in the mode "dense" these are LangChain's own
-        picks. Where nothing has a vector, likeness is Jaccard's of the terms.
+        Relevance is a document's score, and similarity the cosine of vectors; in mode "dense" the choice is the same as
+        LangChain's own. If nothing has a vector, similarity is the Jaccard index of the terms.
 
         Args:
-            query: What is asked.
-            k: How many at most.
-            fetch_k: Among how many they are chosen.
+            query: The question.
+            k: The most documents returned.
+            fetch_k: The number of candidates from which they are chosen.
             lambda_mult: 1 is relevance alone, 0 is diversity alone.
-            filter: As in `similarity_search_with_score`, and so are the others.
+            filter: As in `similarity_search_with_score`.
             filters: The same, under arc's name.
-            mode: How the candidates are found.
-            **kwargs: None; they are refused.
+            mode: The search mode for the candidates.
+            **kwargs: Refused.
         """
         _refuse_unknown(kwargs)
         most = max(check_k(k), check_k(fetch_k, name="fetch_k"))
@@ -276,7 +276,7 @@ class ArcVectorStore(VectorStore):
         filters: MetadataFilter | None = None,
         **kwargs: Any,
     ) -> list[Document]:
-        """As `max_marginal_relevance_search` in the mode "dense", for a query's vector."""
+        """Like `max_marginal_relevance_search` in mode "dense", for a query's vector."""
         _refuse_unknown(kwargs)
         most = max(check_k(k), check_k(fetch_k, name="fetch_k"))
         candidates = self._found("", most, filter, filters, mode="dense", vector=_checked(embedding))
@@ -375,5 +375,5 @@ def _refuse_unknown(options: dict[str, Any]) -> None:
 
 
 def _share(score: float) -> float:
-    """A score as LangChain compares it: from 0 to 1; a cosine below zero is no likeness."""
+    """Return a score as LangChain compares it, from 0 to 1; a negative cosine counts as 0."""
     return min(1.0, max(0.0, score))

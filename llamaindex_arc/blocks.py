@@ -23,32 +23,32 @@ except ImportError as error:
     raise MissingDependencyError("llamaindex_arc.blocks", package="llama-index-core", extra="llamaindex") from error
 
 _MOST_PENDING = 64
-"""Messages that are looked through by rules while no summary stands for them: more than ever wait for one."""
+"""The most unsummarised messages that the rules read; more than ever wait for a summary."""
 _FRAME = 4
 """Lines before the content: the marker, the heading, an empty line and the label."""
 _UNDATED = datetime.fromtimestamp(0, UTC)
 
 
 class ArcFactsBlock(SessionBlock):
-    """What a session established, as `- key: value` lines: the most important, within `settings.budget.facts` tokens.
+    """Shows a session's facts as `- key: value` lines: the most important, within `settings.budget.facts` tokens.
 
-    - Of messages that are not summarised yet, what rules find in them.
-    - Durable, in the engine's session of the same id as the `Memory`'s; two sessions never mix, whatever object serves
-      them.
-    - What is put is stored once, also when two blocks get it or when a `Memory` replays its history: a turn is known by
-      its words. A turn that repeats an earlier one word for word is kept once.
-    - Putting never raises: a failure is logged, counted (`save.errors`) and handed to the engine's `on_save_error`.
-      What a failing store could not take is stored with the next messages of its session.
-    - A copy works on the same engine. It can't be pickled: an engine holds connections.
+    - Messages that are not summarised yet contribute the facts that rules find in them.
+    - Facts are durable, in the engine's session with the same id as the `Memory`; two sessions never mix, whatever
+      object serves them.
+    - A turn is stored once, even if two blocks receive it or a `Memory` replays its history: it is identified by its
+      words. A turn that repeats an earlier one word for word is kept once.
+    - Putting never raises: a failure is logged, counted (`save.errors`) and passed to the engine's `on_save_error`.
+      Messages that a failing store could not take are stored with the next messages of their session.
+    - A copy works on the same engine. A block can't be pickled, because its engine holds connections.
 
     Args:
-        engine: Where the sessions are; by default an engine of its own, as the settings say.
-        name: What the block is called in the prompt.
-        description: What it is for.
-        priority: 0 keeps it whole; else `Memory` shortens lower numbers first when there is no room.
+        engine: The engine that keeps the sessions; by default a new one, as the settings say.
+        name: The block's name in the prompt.
+        description: The block's purpose.
+        priority: 0 keeps the block whole; otherwise, `Memory` shortens lower numbers first when there is no room.
         accept_short_term_memory: Whether messages that leave the `Memory`'s queue are stored.
-        caller_id: Whose sessions.
-        user_id: Which user's sessions.
+        caller_id: The application to which the sessions belong.
+        user_id: The user to whom the sessions belong.
     """
 
     _frame: ClassVar[int] = _FRAME
@@ -61,7 +61,7 @@ class ArcFactsBlock(SessionBlock):
 
     @classmethod
     def class_name(cls) -> str:
-        """The name in serialised form."""
+        """Return the name in serialised form."""
         return "ArcFactsBlock"
 
     def _text(self, session: Session, messages: Sequence[ChatMessage]) -> str:
@@ -75,10 +75,10 @@ class ArcFactsBlock(SessionBlock):
 
 
 class ArcSummaryBlock(SessionBlock):
-    """What happened in a session, the newest part at the end, within `settings.summary.max_tokens` tokens.
+    """Shows a session's summary, the newest part last, within `settings.summary.max_tokens` tokens.
 
-    - Of messages that are not summarised yet, the sentences that say most.
-    - For the rest, and the arguments, see `ArcFactsBlock`.
+    - Messages that are not summarised yet contribute their most informative sentences.
+    - For everything else, including the arguments, see `ArcFactsBlock`.
     """
 
     _frame: ClassVar[int] = _FRAME
@@ -91,7 +91,7 @@ class ArcSummaryBlock(SessionBlock):
 
     @classmethod
     def class_name(cls) -> str:
-        """The name in serialised form."""
+        """Return the name in serialised form."""
         return "ArcSummaryBlock"
 
     def _text(self, session: Session, messages: Sequence[ChatMessage]) -> str:
@@ -105,14 +105,14 @@ class ArcSummaryBlock(SessionBlock):
 
 
 def _written(session: Session) -> tuple[ConversationSummary | None, list[Message]]:
-    """A session's summary, and the messages that it does not stand for yet."""
+    """Return a session's summary, and the messages that it does not cover yet."""
     summary = session.summary()
     limit = _MOST_PENDING if summary is None else min(summary.pending, _MOST_PENDING)
     return summary, session.messages(limit=limit)
 
 
 def _facts_of(messages: Sequence[Message]) -> list[Fact]:
-    """What rules find in messages, in the ledger's form."""
+    """Return the facts that rules find in messages, in the ledger's form."""
     times = {message.id: message.created_at for message in messages}
     return [
         Fact(

@@ -1,4 +1,4 @@
-"""LlamaIndex's chat store over an engine: each key is a session."""
+"""ArcChatStore: LlamaIndex's chat store over an engine, with a session for each key."""
 
 from collections.abc import Sequence
 from typing import Any, NoReturn, Self
@@ -23,19 +23,20 @@ _PAGE = 500
 
 
 class ArcChatStore(BaseChatStore):
-    """Keeps chat messages in an engine's sessions, under their ids as keys.
+    """Keeps chat messages in an engine's sessions, with the session's id as the key.
 
-    - Durable, shared and ordered as the engine's store is; each method has an async form that blocks no event loop.
-    - It sees only the sessions of its caller and user.
-    - Messages come back exactly as they were given, as fresh objects.
-    - LlamaIndex's default key is refused, because all memories made without a key would share it.
-    - A copy, also a deep one, works on the same engine. It can't be pickled: an engine holds connections.
+    - As durable, shared and ordered as the engine's store; each method has an async form that blocks no event loop.
+    - Only the sessions of its caller and user are visible.
+    - Messages come back exactly as they were given, as new objects.
+    - LlamaIndex's default key is refused, because all memories created without a key would share it.
+    - A copy, even a deep one, works on the same engine. The store can't be pickled, because its engine holds
+      connections.
 
     Args:
-        engine: Where the sessions are; by default an engine of its own, as the settings say (in memory, unless they
+        engine: The engine that keeps the sessions; by default a new one, as the settings say (in memory, unless they
             name a database).
-        caller_id: Whose sessions.
-        user_id: Which user's sessions.
+        caller_id: The application to which the sessions belong.
+        user_id: The user to whom the sessions belong.
     """
 
     caller_id: str = Field(default="default", description="Whose sessions.")
@@ -53,16 +54,16 @@ class ArcChatStore(BaseChatStore):
 
     @classmethod
     def class_name(cls) -> str:
-        """The name in serialised form."""
+        """Return the name in serialised form."""
         return "ArcChatStore"
 
     @property
     def engine(self) -> ContextEngine:
-        """Where the sessions are."""
+        """The engine that keeps the sessions."""
         return self._engine
 
     def session(self, key: str) -> Session:
-        """The session that a key stands for. Does no I/O.
+        """Return the session with this key as its id. Does no I/O.
 
         Raises:
             InvalidInputError: The key can't be a session's id, or is LlamaIndex's default key.
@@ -76,11 +77,11 @@ class ArcChatStore(BaseChatStore):
         return self._engine.session(key, caller_id=self.caller_id, user_id=self.user_id)
 
     def set_messages(self, key: str, messages: list[ChatMessage]) -> None:
-        """Make these the key's messages.
+        """Replace the key's messages with these.
 
-        - Those at the start that are there already stay as they are, with their ids and times.
-        - New ones are stored before old ones are removed: a crash in between loses nothing.
-        - A message that shows arc's facts and summary stands for the messages before the first that follows it: they
+        - Messages at the start that are already stored stay, with their ids and times.
+        - New messages are stored before old ones are removed: a crash in between loses nothing.
+        - A message that shows arc's facts and summary stands for all messages before the next one given: these
           stay.
         """
         given = _Given(messages)
@@ -98,7 +99,7 @@ class ArcChatStore(BaseChatStore):
         await session.aremove(obsolete)
 
     def get_messages(self, key: str) -> list[ChatMessage]:
-        """All messages of a key, oldest first; none if there is no such key."""
+        """Return all messages of a key, oldest first; an empty list if there is no such key."""
         return list(map(from_arc, self.session(key).messages()))
 
     async def aget_messages(self, key: str) -> list[ChatMessage]:
@@ -106,7 +107,7 @@ class ArcChatStore(BaseChatStore):
         return list(map(from_arc, await self.session(key).amessages()))
 
     def add_message(self, key: str, message: ChatMessage) -> None:
-        """Store a message behind the others."""
+        """Append a message."""
         self.session(key).append(to_arc(message))
 
     async def async_add_message(self, key: str, message: ChatMessage) -> None:
@@ -114,7 +115,7 @@ class ArcChatStore(BaseChatStore):
         await self.session(key).aappend(to_arc(message))
 
     def delete_messages(self, key: str) -> list[ChatMessage] | None:
-        """Delete a key with its session and all that was made from it; what it held, or `None` without such a key."""
+        """Delete a key, its session and all derived data; return its messages, or `None` if there is no such key."""
         session = self.session(key)
         messages = session.messages()
         return list(map(from_arc, messages)) if session.delete() else None
@@ -126,7 +127,7 @@ class ArcChatStore(BaseChatStore):
         return list(map(from_arc, messages)) if await session.adelete() else None
 
     def delete_message(self, key: str, idx: int) -> ChatMessage | None:
-        """Delete the message at an index, counted as in a list; the message, or `None` if there is none."""
+        """Delete and return the message at a list index; `None` if there is none."""
         session = self.session(key)
         message = _at(session.messages(), idx)
         return from_arc(message) if message and session.remove([_id(message)]) else None
@@ -138,7 +139,7 @@ class ArcChatStore(BaseChatStore):
         return from_arc(message) if message and await session.aremove([_id(message)]) else None
 
     def delete_last_message(self, key: str) -> ChatMessage | None:
-        """Delete the newest message; the message, or `None` if there is none."""
+        """Delete and return the newest message; `None` if there is none."""
         session = self.session(key)
         message = _at(session.messages(limit=1), -1)
         return from_arc(message) if message and session.remove([_id(message)]) else None
@@ -150,7 +151,7 @@ class ArcChatStore(BaseChatStore):
         return from_arc(message) if message and await session.aremove([_id(message)]) else None
 
     def get_keys(self) -> list[str]:
-        """The keys of this caller and user, newest first."""
+        """Return the keys of this caller and user, newest first."""
         keys: list[str] = []
         cursor = None
         while True:
@@ -182,7 +183,7 @@ class ArcChatStore(BaseChatStore):
 
 
 class _Given:
-    """Messages that are to be a conversation, without what arc put there."""
+    """The messages given as a conversation, without those that arc added."""
 
     def __init__(self, messages: Sequence[ChatMessage]) -> None:
         rest, placed = without_memory(messages)
@@ -192,7 +193,7 @@ class _Given:
 
 
 def _difference(stored: Sequence[Message], given: _Given) -> tuple[list[Message], list[str]]:
-    """What must be appended and what removed, so that the given messages are what is stored."""
+    """Return the messages to append and the ids to remove, so that the given messages are what is stored."""
     summarised = _summarised(stored, [as_arc for _, as_arc in given.own]) if given.has_memory else 0
     same = 0
     for there, (wanted, _) in zip(stored[summarised:], given.own, strict=False):
@@ -203,7 +204,7 @@ def _difference(stored: Sequence[Message], given: _Given) -> tuple[list[Message]
 
 
 def _summarised(stored: Sequence[Message], following: Sequence[Message]) -> int:
-    """How many of the stored messages lie before those that followed a summary: before the longest match, the last."""
+    """Return how many stored messages precede those after a summary, judged by the last longest match."""
     longest, place = 0, len(stored)
     for start in range(len(stored)):
         length = 0

@@ -1,4 +1,4 @@
-"""The blocks of a LlamaIndex message as arc's parts, and back. Nothing here reads a file or an address."""
+"""Converts the blocks of a LlamaIndex message to arc's parts, and back. Reads no file and no URL."""
 
 import base64
 import binascii
@@ -28,16 +28,16 @@ except ImportError as error:
     raise MissingDependencyError("llamaindex_arc", package="llama-index-core", extra="llamaindex") from error
 
 _UNTITLED = "input_document"
-"""What `DocumentBlock` calls a document that was given no title."""
+"""The title that `DocumentBlock` gives an untitled document."""
 
 _DATA_URL = re.compile(r"data:([^;,]*)[^,]*;base64,(.*)", re.DOTALL)
 
 _AUDIO_FORMATS = {"mpeg": "mp3", "mp4": "m4a", "wave": "wav", "x-wav": "wav", "x-flac": "flac", "x-m4a": "m4a"}
-"""Mime subtypes whose file extension, which is what `AudioBlock.format` holds, reads differently."""
+"""MIME subtypes that differ from the file extension, which is what `AudioBlock.format` holds."""
 
 
 def parts_of(block: BaseContentBlock) -> Iterable[ContentPart]:
-    """What a block says; cited content is unpacked, so that the other framework's model reads it too."""
+    """Yield the parts of a block; cited content is unpacked, so that other frameworks' models read it too."""
     match block:
         case TextBlock():
             yield ContentPart("text", text=block.text)
@@ -75,14 +75,14 @@ def _media(
     address = None if url is None else str(url)
     encoded = _base64_text(data) if isinstance(data, bytes) else None
     if address is not None and (inline := _DATA_URL.fullmatch(address)):
-        address = None  # bytes of the block's own win, as they do in LlamaIndex
+        address = None  # the block's own bytes take precedence, as in LlamaIndex
         if encoded is None:
             encoded, mime_type = inline[2], mime_type or inline[1] or None
     return ContentPart(kind, url=address, data=encoded, mime_type=mime_type, name=name, extra=extra or {})
 
 
 def _base64_text(data: bytes) -> str:
-    """LlamaIndex keeps bytes as base64 already, unless they were assigned after construction."""
+    """Return bytes as base64 text; LlamaIndex encodes them already, unless assigned after construction."""
     try:
         base64.b64decode(data, validate=True)
     except binascii.Error:
@@ -91,7 +91,7 @@ def _base64_text(data: bytes) -> str:
 
 
 def block_of(part: ContentPart) -> BaseContentBlock | None:
-    """A part as LlamaIndex's block; `None` where there is no block for it, and it has no text."""
+    """Convert a part to LlamaIndex's block; `None` if there is no block for it and it has no text."""
     if part.type == "text":
         return TextBlock.model_construct(text=part.text)
     if part.type == "opaque":
@@ -127,7 +127,7 @@ def _media_block(part: ContentPart, data: bytes | None) -> BaseContentBlock:
 
 
 def _url(text: str | None) -> AnyUrl | str | None:
-    """The address as LlamaIndex holds it, unless parsing would change it or refuse it."""
+    """Return the URL as LlamaIndex holds it, or as text if parsing would change or refuse it."""
     if text is None:
         return None
     try:
@@ -138,7 +138,7 @@ def _url(text: str | None) -> AnyUrl | str | None:
 
 
 def _storable(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A deep copy of what plain storage takes; the rest is in the origin only."""
+    """Return a deep copy of the values that plain storage takes; the others are kept in the origin only."""
     kept = {}
     for key, value in values.items():
         try:
@@ -149,15 +149,15 @@ def _storable(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def without_none(**values: object) -> dict[str, object]:
-    """The values that are given."""
+    """Return the values that are not `None`."""
     return {key: value for key, value in values.items() if value is not None}
 
 
 def text_of(values: Mapping[str, Any], *keys: str) -> str | None:
-    """The first of these that is there as text."""
+    """Return the first value under these keys that is text; `None` if there is none."""
     return next((values[key] for key in keys if isinstance(values.get(key), str)), None)
 
 
 def fresh(value: Mapping[str, Any] | str) -> dict[str, Any] | str:
-    """A copy that shares nothing mutable."""
+    """Return a copy that shares no mutable value."""
     return value if isinstance(value, str) else deepcopy(dict(value))

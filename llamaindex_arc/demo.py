@@ -40,7 +40,7 @@ def _play(stage: Stage) -> Iterator[Ask]:
         session = engine.session(stage.session_id)
 
         def ask(text: str) -> str:
-            session.summarize()  # what the background does; waiting for it makes all runs alike
+            session.summarize()  # normally done in the background; waiting for it makes all runs alike
             return str(chat.chat(text).response)
 
         yield ask

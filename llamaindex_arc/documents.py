@@ -1,4 +1,4 @@
-"""LlamaIndex nodes as arc's documents, and back."""
+"""Converts LlamaIndex's nodes to arc's documents, and back."""
 
 from collections.abc import Mapping
 from copy import deepcopy
@@ -26,27 +26,27 @@ except ImportError as error:
     raise MissingDependencyError("llamaindex_arc.documents", package="llama-index-core", extra="llamaindex") from error
 
 _NODE = "_arc_node"
-"""The metadata key under which a document keeps the node that it was made of."""
+"""The metadata key under which a document keeps its original node."""
 
 _SOURCES = ("source", "title", "file_name", "url", "file_path")
-"""Metadata that say where a text comes from, the most readable first; LlamaIndex's readers write the last three."""
+"""Metadata keys that name a text's source, most readable first; LlamaIndex's readers write the last three."""
 
 
 def to_document(node: BaseNode, *, metadata_mode: MetadataMode = MetadataMode.EMBED) -> Document:
-    """A node as a document, from which `to_node` makes an equal node: same class, text, relationships and hash.
+    """Convert a node to a document, from which `to_node` makes an equal node: same class, text, relationships and hash.
 
-    - The id is the node's. The node's metadata are the document's, as JSON values, so that filters find them; the node
-      itself goes along exactly, under one more key.
+    - The id is the node's. The node's metadata become the document's, as JSON values, so that filters find them; the
+      exact node is kept under one additional key.
     - The source is the first of the metadata "source", "title", "file_name", "url" and "file_path" that is text.
-    - Two things stay behind: the embedding, because an index makes its own, and an index node's `obj` that is no node,
-      which LlamaIndex's retrievers look up in their `object_map`.
+    - Two things are left out: the embedding, because an index creates its own, and an index node's `obj` if it is not a
+      node, because LlamaIndex's retrievers look it up in their `object_map`.
 
     Args:
         node: The node; it is not changed.
-        metadata_mode: Which metadata belong to the document's text; by default those that LlamaIndex would embed.
+        metadata_mode: Selects the metadata in the document's text; by default those that LlamaIndex would embed.
 
     Raises:
-        InvalidInputError: It is no node, or its metadata hold something that has no reversible form.
+        InvalidInputError: It is not a node, or its metadata hold a value without a reversible form.
     """
     if not isinstance(node, BaseNode):
         raise InvalidInputError("node", node, "a LlamaIndex node")
@@ -62,13 +62,13 @@ def to_document(node: BaseNode, *, metadata_mode: MetadataMode = MetadataMode.EM
 
 
 def to_node(document: Document) -> BaseNode:
-    """A fresh node: the one that the document was made of, or a text node.
+    """Convert a document to a new node: its original node if it has one, else a text node.
 
-    - Of a document whose text has been rewritten since, it is the node with that text. A chunk that was cut from the
-      document (it has an id of its own) is a text node with the node as its source.
-    - A text node has the document's id (without one, an id that its text and source determine), text and metadata; its
-      source is the metadata "source", unless there is one already. It is embedded and ranked by its text alone, and
-      a model is shown its source and its text, as in arc's own contexts.
+    - If the document's text was rewritten, the original node has the new text. A chunk that was cut from the document
+      (it has an id of its own) becomes a text node with the original node as its source.
+    - A text node has the document's id (or one derived from its text and source), text and metadata; its source becomes
+      the metadata "source", unless there is one already. It is embedded and ranked by its text alone, and a model sees
+      its source and text, as in arc's own contexts.
     """
     mode, node = _exact_node(document.metadata.get(_NODE))
     if node is None:
@@ -83,13 +83,13 @@ def to_node(document: Document) -> BaseNode:
 
 
 def source_of(metadata: Mapping[str, Any]) -> str | None:
-    """Where a node's text comes from, as far as its metadata say."""
+    """Return the source of a node's text, as its metadata state it; `None` if they don't."""
     values = (metadata.get(key) for key in _SOURCES)
     return next((value for value in values if isinstance(value, str) and value.strip()), None)
 
 
 def _exact_node(exact: object) -> tuple[MetadataMode, BaseNode | None]:
-    """The node and which of its metadata its document's text has."""
+    """Return the original node, and the mode that selected the metadata in its document's text."""
     try:
         mode, node = loads(exact, extensions=OBJECTS) if isinstance(exact, str) else ("none", None)
         return MetadataMode(mode), node if isinstance(node, BaseNode) else None

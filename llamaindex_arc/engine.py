@@ -41,24 +41,25 @@ def open_engine(
     clock: Callable[[], datetime] | None = None,
     new_id: Callable[[], str] | None = None,
 ) -> ContextEngine:
-    """An engine with LlamaIndex's models; everything else is as in `ContextEngine.open`. Does no I/O.
+    """Open an engine with LlamaIndex's models; everything else is as in `ContextEngine.open`. Does no I/O.
 
     Args:
-        url: Where conversations are kept; without it and a setting, in memory.
-        llm: A LlamaIndex LLM (or arc's own kind); nothing needs it.
-        summary_llm: Summarises in its place; by default the model that `settings.summary.llm_model` names, made by
-            LlamaIndex's `resolve_llm` when the first summary is due ("default" or "local:PATH").
-        embed_model: A LlamaIndex embedding model (or arc's own kind); nothing needs it.
-        token_counter: Counts tokens; by default the one that `settings.tokens` names.
+        url: The database for conversations; without it and without a setting, they are kept in memory.
+        llm: A LlamaIndex LLM, or an arc `ChatModel`; optional.
+        summary_llm: The model that writes summaries in place of `llm`; by default the one that
+            `settings.summary.llm_model` names ("default" or "local:PATH"), created by LlamaIndex's `resolve_llm` when
+            the first summary is due.
+        embed_model: A LlamaIndex embedding model, or an arc `Embedder`; optional.
+        token_counter: Counts tokens; by default the counter that `settings.tokens` names.
         settings: The settings; by default those of the environment.
         observer: Receives counts and times.
         on_save_error: Called when a turn could not be saved.
-        clock: Gives the time with zone.
-        new_id: Mints message ids.
+        clock: Returns the current time, with its time zone.
+        new_id: Creates message ids.
 
     Raises:
-        ConfigurationError: The address or a setting is wrong.
-        InvalidInputError: A model is none.
+        ConfigurationError: The database URL or a setting is invalid.
+        InvalidInputError: A model is of the wrong kind.
     """
     from arc_common.settings import ArcSettings  # noqa: PLC0415 - pydantic-settings takes 0.2 s to import
 
@@ -80,14 +81,14 @@ def open_engine(
 
 
 def checked_engine(engine: object) -> ContextEngine:
-    """The engine, if it is one."""
+    """Return the engine; raise if it is not one."""
     if not isinstance(engine, ContextEngine):
         raise InvalidInputError("engine", engine, "a ContextEngine; open_engine(url) opens one")
     return engine
 
 
 class _NamedChatModel:
-    """The LLM of a name, made at its first call: that imports a provider's package and reads its keys or a file."""
+    """An LLM created from its name at the first call, which imports its package and reads its keys or file."""
 
     def __init__(self, name: str) -> None:
         if name != "default" and not name.startswith("local:"):
@@ -98,7 +99,7 @@ class _NamedChatModel:
         self._name = name
 
     def complete(self, messages: Sequence[Message]) -> str:
-        """The answer's content as text. Raises whatever making the model or its client raises."""
+        """Return the answer's content as text. Raises whatever creating or calling the model raises."""
         return self._model.complete(messages)
 
     @cached_property
@@ -107,7 +108,7 @@ class _NamedChatModel:
 
 
 def _chat_model(llm: BaseLLM | ChatModel) -> ChatModel:
-    """LlamaIndex's models have a `complete` of their own, so that the protocol alone doesn't tell them apart."""
+    """Wrap a LlamaIndex LLM; the protocol alone can't tell, since these have a `complete` too."""
     return LlamaIndexChatModel(llm) if isinstance(llm, BaseLLM) or not isinstance(llm, ChatModel) else llm
 
 

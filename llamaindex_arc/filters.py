@@ -1,4 +1,4 @@
-"""Metadata filters: LlamaIndex's as arc's, and arc's as LlamaIndex's. Pure."""
+"""Converts LlamaIndex's metadata filters to arc's, and back. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,14 +22,14 @@ _OPERATORS = {comparison: operator for operator, comparison in _COMPARISONS.item
 
 
 def to_filter(filters: MetadataFilters | Mapping[str, Any] | Filter | None) -> Filter | None:
-    """LlamaIndex's filters as arc's; a plain dictionary is read by `parse_filter`, a filter is returned as it is."""
+    """Convert LlamaIndex's filters to arc's; `parse_filter` reads a plain dictionary, a filter stays as it is."""
     if not isinstance(filters, MetadataFilters):
         return parse_filter(filters)
     return _group(filters) if filters.filters else None
 
 
 def from_filter(filters: Mapping[str, Any] | Filter | None) -> MetadataFilters | None:
-    """Arc's filters as LlamaIndex's, as flat as they can be, because few of its stores take nested ones."""
+    """Convert arc's filters to LlamaIndex's, as flat as possible, because few of its stores take nested ones."""
     parsed = parse_filter(filters)
     if parsed is None or parsed == AllOf(()):
         return None
@@ -106,7 +106,7 @@ def _said(parsed: Filter) -> MetadataFilter | MetadataFilters:
 
 
 def _joined(parts: "tuple[Filter, ...] | list[Filter]", condition: FilterCondition) -> MetadataFilter | MetadataFilters:
-    """Parts of a group that are groups of the same kind become part of it; none of one part is left."""
+    """Join the parts of a group; parts that are groups of the same kind are merged into it."""
     joined: list[MetadataFilter | MetadataFilters] = []
     within = FilterCondition.OR if condition is FilterCondition.NOT else condition
     for part in map(_said, parts):

@@ -1,4 +1,4 @@
-"""ArcFusionRetriever: several LlamaIndex retrievers as one."""
+"""ArcFusionRetriever: several LlamaIndex retrievers combined into one."""
 
 import asyncio
 import logging
@@ -35,36 +35,37 @@ FusionMode = Literal["relative_score", "reciprocal_rerank"]
 
 
 class ArcFusionRetriever(BaseRetriever):
-    """Asks several retrievers, with one or several queries, and fuses what they find; a better `QueryFusionRetriever`.
+    """Sends one or several queries to several retrievers and fuses the results; replaces `QueryFusionRetriever`.
 
-    - Each node comes once: nodes with one id, and nodes with one content (their hash), are the same.
-    - Missing scores are no zeros: beside scores `None` is the worst, and where no score is, places count.
-    - The result does not depend on the order of retrievers, nodes or ties. Nodes, scores and bundles that retrievers
-      work with stay as they are; each retriever gets a bundle of its own.
-    - One query by default, and no model call. Queries that can't be made are left out: the query asked is always there,
-      or what the transformer makes of it.
-    - The async form asks all retrievers at once. A retriever that fails is left out, logged and counted
+    - Each node appears once: nodes with the same id, or with the same content (hash), count as one.
+    - A missing score is not zero: among scores it ranks worst, and if no node has a score, ranks count.
+    - The result does not depend on the order of retrievers, nodes or ties. Nodes, scores and bundles given are not
+      changed; each retriever gets a bundle of its own.
+    - By default there is one query and no model call. If further queries can't be written, they are left out: the
+      original query, or the transformer's version of it, is always searched for.
+    - The async form queries all retrievers at once. A retriever that fails is left out, logged and counted
       (`rag.retrieve.errors`); if all fail, the first exception is raised.
 
     Args:
         retrievers: At least one.
-        retriever_weights: What each counts, from 0 on; all the same by default.
-        mode: "relative_score": the weighted mean of scores, each ranking's between its worst (0) and its best (1);
-            "reciprocal_rerank": weighted reciprocal rank fusion with k = 60 (Cormack, Clarke & Büttcher 2009), for
-            scores that mean nothing.
-        similarity_top_k: Nodes left at most.
-        transformer: Makes the queries: HyDE, or any arc `QueryTransformer`.
-        llm: Writes `num_queries` − 1 further queries, in place of a transformer: a LlamaIndex LLM, or arc's own kind.
-        num_queries: Queries in all, with those that `llm` writes.
+        retriever_weights: The weight of each, 0 or more; equal by default.
+        mode: "relative_score" takes the weighted mean of the scores, each ranking scaled from its worst (0) to its best
+            (1); "reciprocal_rerank" is weighted reciprocal rank fusion with k = 60 (Cormack, Clarke & Büttcher 2009),
+            for scores that can't be compared.
+        similarity_top_k: The most nodes returned.
+        transformer: Writes the queries: HyDE, or any arc `QueryTransformer`.
+        llm: Writes `num_queries` − 1 further queries, in place of a transformer: a LlamaIndex LLM, or an arc
+            `ChatModel`.
+        num_queries: The number of queries, including those that `llm` writes.
         settings: The settings of model calls (`model_calls`).
         observer: Receives counts.
-        callback_manager: Where retrieval is reported.
-        object_map: What index nodes stand for, by their `index_id`.
-        objects: Index nodes with what they stand for, in place of the map.
-        verbose: Whether LlamaIndex prints which of them it enters.
+        callback_manager: Receives retrieval events.
+        object_map: The objects that index nodes refer to, by `index_id`.
+        objects: Index nodes with their objects, in place of the map.
+        verbose: Whether LlamaIndex prints the objects that it enters.
 
     Raises:
-        InvalidInputError: An argument is not acceptable; the error names it.
+        InvalidInputError: An argument is invalid; the error names it.
     """
 
     def __init__(
@@ -146,7 +147,7 @@ class ArcFusionRetriever(BaseRetriever):
             return [asked]
         try:
             texts = checked_queries(self._transformer.transform(asked.query_str))
-        except Exception as error:  # noqa: BLE001 - a transformer may be anybody's: the query asked is left
+        except Exception as error:  # noqa: BLE001 - a transformer may raise anything; the original query remains
             self._observer.count("queries.fallbacks")
             _log.warning("Only the query asked is searched for: %s", error, exc_info=True)
             return [asked]
@@ -170,7 +171,7 @@ class ArcFusionRetriever(BaseRetriever):
 
 
 class _QueryWriter:
-    """Has a model write further queries; the question alone, if it fails."""
+    """Lets a model write further queries; returns only the question if the model fails."""
 
     def __init__(
         self, chat_model: ChatModel, count: int, *, settings: "ArcSettings | None", observer: Observer | None
@@ -186,13 +187,13 @@ class _QueryWriter:
         self._model = chat_model
 
     def transform(self, query: str, *, history: Sequence[Message] = ()) -> list[str]:  # noqa: ARG002 - the protocol's
-        """The question, and what the model writes (see `QueryTransformer`)."""
+        """Return the question and the queries that the model writes (see `QueryTransformer`)."""
         if not query.strip():
             return [query]
         request = QUERY_GEN_PROMPT.format(num_queries=self._count, query=query)
         try:
             written = parse_queries(self._model.complete([Message(Role.USER, request)]))
-        except Exception:  # noqa: BLE001 - nothing that a model does may keep the question from being searched for
+        except Exception:  # noqa: BLE001 - the question is searched for whatever the model raises
             self._observer.count("queries.fallbacks")
             return [query]
         return [query, *[further for further in written if further != query][: self._count]]
@@ -219,7 +220,7 @@ def _checked_weights(weights: Sequence[float] | None, count: int) -> list[float]
 
 
 def _distinct(nodes: Sequence[BaseNode]) -> dict[str, BaseNode]:
-    """For each node's id, the one that stands for all that have its id or its hash: that with the smallest id."""
+    """Map each node's id to the node with the smallest id among all that share its id or its hash."""
     above: dict[tuple[str, str], tuple[str, str]] = {}
 
     def top(name: tuple[str, str]) -> tuple[str, str]:

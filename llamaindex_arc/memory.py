@@ -1,4 +1,4 @@
-"""A session as LlamaIndex's chat memory."""
+"""ArcChatMemoryBuffer: a session as LlamaIndex's chat memory."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -42,25 +42,27 @@ except ImportError as error:
 
 
 class ArcChatMemoryBuffer(ChatMemoryBuffer):
-    """One session of an engine as a chat memory: durable, and within a token limit at the same cost for any length.
+    """One session of an engine as a chat memory: durable, and within a token limit at a cost that doesn't grow.
 
-    - `get` is what a model should see: the newest whole turns within the limit, never a tool call without its results
-      or a result without its call; the newest turn's question is there also when nothing fits. `get_all` is everything.
-    - Once the conversation is summarised, one system message with its facts and summary leads what `get` returns, in
-      place of the messages that they were made from. It is passed over when it is handed back. Engines and agents put
-      their own system prompt before it. Where only one system message is taken (some local models), or the first one
-      is overwritten (`CodeActAgent` without a system prompt), use `facts_role="user"`: facts and summary then
-      open the first user message that is shown.
-    - What `get` and `get_all` return is the caller's own: fresh objects, down to their blocks.
-    - `put` stores before it returns. When the store fails, it doesn't raise, because chat engines call it between a
-      question and its answer: the failure is logged, counted (`save.errors`) and handed to the engine's
-      `on_save_error`, and the message stays in this object, seen by `get`, to be stored by the next `put`. Every other
-      method raises `StoreError`. Wrong input always raises.
-    - Any number of these may share a session, in threads, event loops and processes: nothing is lost or stored twice.
-    - A copy, also a deep one, works on the same session. A pickled or serialised one carries its messages, and goes on
-      over its engine where that is still open: see `from_dict`.
+    - `get` returns what a model should see: the newest whole turns within the limit, never a tool call without its
+      results or a result without its call; the newest turn's question is included even if nothing else fits. `get_all`
+      returns everything.
+    - Once the conversation is summarised, one system message with its facts and summary leads what `get` returns, and
+      replaces the messages they were made from. It is skipped when it is handed back. Engines and agents put their own
+      system prompt before it. If only one system message is accepted (some local models), or the first one is
+      overwritten (`CodeActAgent` without a system prompt), use `facts_role="user"`: facts and summary then open the
+      first user message that is shown.
+    - The messages that `get` and `get_all` return belong to the caller: they are new objects, down to their blocks.
+    - `put` stores before it returns. If the store fails, it doesn't raise, because chat engines call it between a
+      question and its answer: the failure is logged, counted (`save.errors`) and passed to the engine's
+      `on_save_error`, and the message stays in this object, visible to `get`, until the next `put` stores it. Every
+      other method raises `StoreError`. Invalid input always raises.
+    - Any number of memories may share a session, in threads, event loops and processes: nothing is lost or stored
+      twice.
+    - A copy, even a deep one, works on the same session. A pickled or serialised memory carries its messages, and
+      continues on its engine if that is still open: see `from_dict`.
 
-    Make one with `from_defaults`.
+    Create one with `from_defaults`.
     """
 
     chat_store: SerializeAsAny[ArcChatStore] = Field(default_factory=ArcChatStore)
@@ -76,13 +78,13 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
 
     @classmethod
     def class_name(cls) -> str:
-        """The name in serialised form."""
+        """Return the name in serialised form."""
         return "ArcChatMemoryBuffer"
 
     @model_validator(mode="before")
     @classmethod
     def validate_memory(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Check the limit; without a tokenizer the engine's counter counts (upstream loads a vocabulary here)."""
+        """Check the limit; default to the engine's counter (upstream loads a tokenizer vocabulary here)."""
         token_limit = values.get("token_limit")
         if type(token_limit) is not int or token_limit < 1:
             raise ValueError("Token limit must be set and greater than 0.")
@@ -96,7 +98,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         return {**values, "chat_store": store, "tokenizer_fn": tokenizer, "chat_store_key": key}
 
     def model_post_init(self, context: Any, /) -> None:
-        """Count by the user's tokenizer, if there is one."""
+        """Count with the user's tokenizer, if one is given."""
         super().model_post_init(context)
         if not isinstance(self.tokenizer_fn, CounterAsTokenizer):
             self._own_counter = TokenizerAsCounter(self.tokenizer_fn)
@@ -120,29 +122,29 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         facts_role: FactsRole | None = None,
         **kwargs: Any,
     ) -> "ArcChatMemoryBuffer":
-        """A memory over a session. Does no I/O, unless `chat_history` is given.
+        """Create a memory over a session. Does no I/O, unless `chat_history` is given.
 
         Args:
-            chat_history: What the conversation begins with. One that begins so already goes on where it was; one that
-                begins otherwise is replaced, as by `set`.
-            llm: Three quarters of its context window are the limit, if none is given.
+            chat_history: The beginning of the conversation. A conversation that already begins with it continues; any
+                other is replaced, as by `set`.
+            llm: Without a limit, three quarters of its context window are the limit.
             chat_store: An `ArcChatStore`, in place of `engine`, `user_id` and `caller_id`.
             chat_store_key: The session's id, if `session_id` isn't given. One of them is required, unless the memory
                 has an engine of its own without a database.
-            token_limit: Tokens that `get` returns at most, the initial count included; 3,000 by default.
+            token_limit: The most tokens that `get` returns, the initial count included; 3,000 by default.
             tokenizer_fn: Counts in place of the engine's counter, each text once.
-            engine: Where the session is; by default an engine of this memory's own, as the settings say (in memory,
-                unless they name a database).
-            session_id: Which conversation.
-            user_id: Whose.
-            caller_id: On whose behalf.
-            include_summary: Whether facts and summary stand before the messages.
-            facts_role: "system" for facts and summary in a system message, "user" for before the first user
-                message's words; by default as the engine's `context.facts_role` says.
-            **kwargs: None is taken.
+            engine: The engine that keeps the session; by default a new one, as the settings say (in memory, unless they
+                name a database).
+            session_id: The conversation's id.
+            user_id: The user to whom it belongs.
+            caller_id: The application to which it belongs.
+            include_summary: Whether facts and summary precede the messages.
+            facts_role: "system" puts facts and summary in a system message, "user" before the words of the first user
+                message; by default as the engine's `context.facts_role` says.
+            **kwargs: Refused.
 
         Raises:
-            InvalidInputError: An argument is not what it should be.
+            InvalidInputError: An argument is invalid.
             StoreError: The history given could not be stored.
         """
         if kwargs:
@@ -180,7 +182,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
 
     @property
     def session(self) -> Session:
-        """The conversation itself."""
+        """The session itself."""
         return self.chat_store.session(self.chat_store_key)
 
     @override
@@ -190,21 +192,22 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         initial_token_count: int = 0,
         **kwargs: Any,
     ) -> list[ChatMessage]:
-        """Facts, summary and what comes back for the question, then the newest whole turns, all within the limit.
+        """Return facts, summary and recalled items for the question, then the newest whole turns, within the limit.
 
-        - Reads and counts as much as it returns, however long the conversation is.
-        - Begins with the user, as providers ask for; a greeting is there until then, and always in `get_all`.
+        - The cost depends on what is returned, not on the length of the conversation.
+        - The result begins with a user message, as providers require, once the conversation exceeds the limit; until
+          then it may begin with a greeting, which `get_all` always includes.
 
         Args:
-            input: What the user asks: memories, earlier messages and what tools brought come back for it. By default
-                the newest user message, while it waits for an answer: most engines and agents give none.
-            initial_token_count: Tokens of the limit that are taken already; more than the limit is no error.
-            **kwargs: Not used.
+            input: The user's question, for which memories, earlier messages and tool results are recalled. By default
+                the newest user message, while it is unanswered: most engines and agents pass none.
+            initial_token_count: Tokens of the limit that are already used; exceeding the limit is not an error.
+            **kwargs: Ignored.
 
         Raises:
-            BudgetExceededError: The newest user message, with the system messages that the conversation begins with,
-                or what the user asks now, is larger than the limit.
-            InvalidInputError: `initial_token_count` is negative or no whole number.
+            BudgetExceededError: The newest user message, with the system messages at the start of the conversation, or
+                the question given, exceeds the limit.
+            InvalidInputError: `initial_token_count` is negative or not a whole number.
             SessionNotFoundError: The session belongs to another user.
             StoreError: The store failed.
         """
@@ -221,7 +224,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         return shown(await self.session.awindow(**self._limits(initial_token_count, input)), facts_role=self._placement)
 
     def get_all(self) -> list[ChatMessage]:
-        """The whole conversation."""
+        """Return the whole conversation."""
         return list(map(from_arc, [*self.session.messages(), *self._unsaved]))
 
     async def aget_all(self) -> list[ChatMessage]:
@@ -229,7 +232,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         return list(map(from_arc, [*await self.session.amessages(), *self._unsaved]))
 
     def put(self, message: ChatMessage) -> None:
-        """Store a message behind the others; a failing store doesn't raise: see the class."""
+        """Append a message; a failing store doesn't raise: see the class."""
         self.put_messages([message])
 
     async def aput(self, message: ChatMessage) -> None:
@@ -237,22 +240,22 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         await self.aput_messages([message])
 
     def put_messages(self, messages: list[ChatMessage]) -> None:
-        """Store messages behind the others, all or none; a failing store doesn't raise: see the class."""
+        """Append messages, all or none; a failing store doesn't raise: see the class."""
         with self._saving(messages) as unsaved:
             self.session.append(unsaved)
 
     async def aput_messages(self, messages: list[ChatMessage]) -> None:
-        """Async form of `put_messages`; stores also when the task is cancelled meanwhile."""
+        """Async form of `put_messages`; stores them even if the task is cancelled meanwhile."""
         with self._saving(messages) as unsaved:
             await self.session.aappend(unsaved)
 
     def set(self, messages: list[ChatMessage]) -> None:
-        """Make these the conversation.
+        """Replace the conversation with these messages.
 
-        - Those at the start that are there already stay as they are, with their ids and times.
-        - New ones are stored before old ones are removed: a crash in between loses nothing.
-        - The message with facts and summary that `get` returns stands for those before the first that follows it: they
-          stay, so that `set(get())` changes nothing.
+        - Messages at the start that are already stored stay, with their ids and times.
+        - New messages are stored before old ones are removed: a crash in between loses nothing.
+        - The message with facts and summary that `get` returns stands for all messages before the next one given:
+          these stay, so that `set(get())` changes nothing.
         """
         self.chat_store.set_messages(self.chat_store_key, messages)
         self._unsaved = ()
@@ -274,9 +277,9 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
 
     @override
     def to_dict(self, **kwargs: Any) -> dict[str, Any]:
-        """The limit, the session's id and scope, and all of its messages, as JSON values. No address, no secrets.
+        """Return the limit, the session's id and scope, and all of its messages, as JSON values. No URL, no secrets.
 
-        By what stands under "engine", `from_dict` finds the engine in this process, and nobody anything else.
+        The value under "engine" lets `from_dict` find the engine in this process; it reveals nothing else.
         """
         messages = [*self.session.messages(), *self._unsaved]
         return {
@@ -300,21 +303,20 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         tokenizer_fn: Callable[[str], list[Any]] | None = None,
         **kwargs: Any,
     ) -> "ArcChatMemoryBuffer":
-        """The memory from what `to_dict` gave.
+        """Restore a memory from the result of `to_dict`.
 
-        A session that holds messages already goes on as it is: it is the newer one, or the same. An empty one gets the
-        messages, with their ids and times.
+        A session that already holds messages continues as it is, because it is the same or newer. An empty one receives
+        the messages, with their ids and times.
 
         Args:
-            data: What `to_dict` gave; it isn't changed.
-            engine: Where the session is; by default the engine that it came from, if that is open in this process (a
-                workflow that was saved goes on in its database), else an engine of this memory's own, as the settings
-                say.
+            data: The result of `to_dict`; it isn't changed.
+            engine: The engine that keeps the session; by default the original one, if it is open in this process (so
+                that a saved workflow continues in its database), else a new one, as the settings say.
             tokenizer_fn: Counts in place of the engine's counter.
-            **kwargs: Not used.
+            **kwargs: Ignored.
 
         Raises:
-            InvalidInputError: The data is something else.
+            InvalidInputError: The data are not the result of `to_dict`.
             StoreError: The store failed.
         """
         try:
@@ -347,12 +349,12 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
         return memory
 
     def to_string(self) -> str:
-        """The text form of `to_dict`."""
+        """Return `to_dict` as JSON text."""
         return json.dumps(self.to_dict())
 
     @classmethod
     def from_string(cls, json_str: str, *, engine: ContextEngine | None = None) -> "ArcChatMemoryBuffer":
-        """The memory from what `to_string` gave: see `from_dict`."""
+        """Restore a memory from the result of `to_string`: see `from_dict`."""
         try:
             data = json.loads(json_str)
         except (TypeError, ValueError) as error:
@@ -395,7 +397,7 @@ class ArcChatMemoryBuffer(ChatMemoryBuffer):
 
     @contextmanager
     def _saving(self, messages: Sequence[ChatMessage]) -> Iterator[list[Message]]:
-        """What is to be stored: these, behind those that could not be; they keep their ids, so none comes twice."""
+        """Yield the messages to store, after those that could not be stored, which keep their ids."""
         now = datetime.now(UTC)
         given = [message for message in map(to_arc, without_memory(messages)[0]) if not message.made_by_arc]
         new = [message.stored_as(f"msg_{uuid4().hex}", now) for message in given]

@@ -1,4 +1,4 @@
-"""What a question needs of what was said before, as blocks of LlamaIndex's `Memory`."""
+"""Blocks of LlamaIndex's `Memory` that recall messages and long-term memories for a question."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -35,15 +35,15 @@ _TURNS = 256
 
 
 class ArcRecallBlock(SessionBlock):
-    """What was said in this session about the user's question, and left the `Memory`'s queue since.
+    """Shows messages of this session about the user's question that have left the `Memory`'s queue.
 
-    - The best `settings.recall.top_k` messages, in conversation order, each with its day and who said it; of long ones
-      the sentences that match.
-    - Within the tokens of `settings.budget.recalled` that an `ArcLongTermBlock` leaves: both blocks of a
-      `Memory` take no more together than either may alone.
-    - Of the `Memory`'s own session alone: the id is taken from each call, so that one block may serve many.
-    - What the queue still shows is not repeated; nothing where `settings.recall.enabled` is off.
-    - For the rest, and the arguments, see `ArcFactsBlock`.
+    - The best `settings.recall.top_k` messages, in conversation order, each with its day and speaker; long ones are
+      shortened to the sentences that match.
+    - They stay within the tokens of `settings.budget.recalled` that an `ArcLongTermBlock` leaves: both blocks of a
+      `Memory` together take no more than either may alone.
+    - Only the `Memory`'s own session is searched: each call names its id, so that one block may serve many sessions.
+    - Messages still in the queue are not repeated; the block is empty if `settings.recall.enabled` is off.
+    - For everything else, including the arguments, see `ArcFactsBlock`.
     """
 
     # In each class: type checkers believe that a pydantic class without an `__init__` of its own takes its fields.
@@ -54,7 +54,7 @@ class ArcRecallBlock(SessionBlock):
 
     @classmethod
     def class_name(cls) -> str:
-        """The name in serialised form."""
+        """Return the name in serialised form."""
         return "ArcRecallBlock"
 
     def _text(self, session: Session, messages: Sequence[ChatMessage]) -> str:
@@ -67,7 +67,7 @@ class ArcRecallBlock(SessionBlock):
         recalled = session.recall(question, top_k=most + len(messages))
         found = [
             one.message for one in recalled if one.session_id in (None, session.id)
-        ]  # whatever `recall.scope` says
+        ]  # only this session's, regardless of `recall.scope`
         best = [one for one in found if one.text.strip() and one.text not in shown][:most]
         fitting: list[Message] = []
         count = self._engine.token_counter.count
@@ -79,17 +79,17 @@ class ArcRecallBlock(SessionBlock):
 
 
 class ArcLongTermBlock(SessionBlock):
-    """What is remembered across sessions, as far as the user's question is about it.
+    """Shows memories from earlier sessions that are about the user's question.
 
-    - The best `settings.memory.top_k` memories within `settings.budget.recalled` tokens, the best first.
-    - Those of the user, or of the session where there is no `user_id`; `settings.memory.scope` may say otherwise.
-    - Messages that leave the queue are stored in the engine's session, and what is worth it is remembered of them, in
-      the background; without a `user_id` too: the block asks for it.
-    - Nothing where `settings.memory.enabled` is off.
-    - For the rest, and the arguments, see `ArcFactsBlock`.
+    - The best `settings.memory.top_k` memories within `settings.budget.recalled` tokens, best first.
+    - They are the user's, or the session's if there is no `user_id`; `settings.memory.scope` may say otherwise.
+    - Messages that leave the queue are stored in the engine's session, and memories are extracted from them in the
+      background, even without a `user_id`, because the block requests it.
+    - The block is empty if `settings.memory.enabled` is off.
+    - For everything else, including the arguments, see `ArcFactsBlock`.
     """
 
-    _closing: ClassVar[int] = 2  # and what to do with them
+    _closing: ClassVar[int] = 2  # the marker and the instruction on their use
     _oldest_first: ClassVar[bool] = False
 
     # In each class: type checkers believe that a pydantic class without an `__init__` of its own takes its fields.
@@ -100,7 +100,7 @@ class ArcLongTermBlock(SessionBlock):
 
     @classmethod
     def class_name(cls) -> str:
-        """The name in serialised form."""
+        """Return the name in serialised form."""
         return "ArcLongTermBlock"
 
     async def _keep(self, session_id: str | None, messages: Sequence[ChatMessage]) -> None:
@@ -113,7 +113,7 @@ class ArcLongTermBlock(SessionBlock):
 
 
 class _Found:
-    """What a block has found for a turn, for the other one to see the same, whatever is stored between the two."""
+    """Shares the memories found for a turn between both blocks, so that they see the same ones."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -121,14 +121,14 @@ class _Found:
         self._of = WeakKeyDictionary()
 
     def take(self, block: SessionBlock, turn: bytes) -> tuple[tuple[ScoredMemory, ...], int] | None:
-        """The memories that a block of the other kind has found, and the tokens that showing them takes; once."""
+        """Remove and return the memories that the other kind of block found, and their tokens when shown."""
         other = ArcLongTermBlock if isinstance(block, ArcRecallBlock) else ArcRecallBlock
         with self._lock:
             known = self._of.get(block.engine)
             return None if known is None else known.pop((other, turn), None)
 
     def note(self, block: SessionBlock, turn: bytes, found: Sequence[ScoredMemory], tokens: int) -> None:
-        """Keep what a block has found."""
+        """Keep the memories that a block found."""
         kind = ArcRecallBlock if isinstance(block, ArcRecallBlock) else ArcLongTermBlock
         with self._lock:
             self._of.setdefault(block.engine, LRUCache(_TURNS))[kind, turn] = tuple(found), tokens
@@ -138,7 +138,7 @@ _found = _Found()
 
 
 def _memories(block: SessionBlock, session: Session, messages: Sequence[ChatMessage]) -> str:
-    """The memories that a question is about, as many of the best as the budget has room for."""
+    """Return the memories about the question, rendered: the best that fit the budget."""
     from arc_common.memory.long_term.service import scope_of  # noqa: PLC0415 - brings the settings, which take 0.2 s
 
     question = _question(messages)
@@ -160,7 +160,7 @@ def _memories(block: SessionBlock, session: Session, messages: Sequence[ChatMess
 
 
 def _fitting(engine: ContextEngine, found: Sequence[ScoredMemory], room: int) -> tuple[Sequence[ScoredMemory], str]:
-    """The best of the memories that have room, and how they are shown."""
+    """Return the best memories that fit, and their rendered text."""
     for most in range(len(found), 0, -1):
         text = render_fence("memories", render_memories(found[:most]))
         if engine.token_counter.count(text) <= room:
@@ -169,18 +169,18 @@ def _fitting(engine: ContextEngine, found: Sequence[ScoredMemory], room: int) ->
 
 
 def _digest(block: SessionBlock, session_id: str, messages: Sequence[ChatMessage]) -> bytes:
-    """What names a turn: whose it is, and all of its messages."""
+    """Return a key for a turn, from its scope and all of its messages."""
     parts = [block.caller_id, block.user_id or "", session_id]
     parts += [f"{message.role}\x00{message.content}" for message in messages]
     return blake2b("\x01".join(parts).encode(errors="surrogatepass"), digest_size=16).digest()
 
 
 def _question(messages: Sequence[ChatMessage]) -> str:
-    """What the user said last."""
+    """Return the text of the newest user message."""
     return next((one.content or "" for one in reversed(messages) if one.role == MessageRole.USER), "")
 
 
 def _rendered(messages: Sequence[Message], question: str) -> str:
-    """Recalled messages as a block, in the order given."""
+    """Render recalled messages as a block, in the order given."""
     said = [(one.created_at.date() if one.created_at else None, message_line(one, question)) for one in messages]
     return render_recalled((), said)

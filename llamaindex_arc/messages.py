@@ -1,8 +1,7 @@
-"""LlamaIndex chat messages to arc's and back.
+"""Converts LlamaIndex's chat messages to arc's, and back.
 
-An arc message is made of what every framework knows: role, text or parts, tool calls. Where these fields alone don't
-rebuild the very same `ChatMessage`, its exact form travels along as the message's origin. Nothing here reads a file
-or an address.
+An arc message holds what every framework knows: role, text or parts, tool calls. If these fields alone don't rebuild
+the same `ChatMessage`, its exact form is kept as the message's origin. This module reads no file and no URL.
 """
 
 import json
@@ -46,18 +45,18 @@ _ROLES = {
 
 
 def to_arc(message: ChatMessage) -> Message:
-    """The arc message that says what this one says.
+    """Convert a chat message to arc's.
 
-    - `from_arc` makes an equal message of it: class, role, blocks, their bytes, `additional_kwargs`.
-    - The message is not changed, and the result shares nothing mutable with it.
-    - Tool calls are read from `ToolCallBlock`s, or, where there are none, from `additional_kwargs["tool_calls"]` or
-      `["function_call"]`; a tool result's `tool_call_id` and any message's `name` from `additional_kwargs`.
-    - A system message that shows arc's block of facts and summary carries arc's mark: it is never stored. (It is known
-      by its text, because a mark in `additional_kwargs` would be sent to providers, and some refuse it.)
+    - `from_arc` restores an equal message: class, role, blocks, their bytes, `additional_kwargs`.
+    - The message is not changed, and shares no mutable value with the result.
+    - Tool calls are read from `ToolCallBlock`s, or, without any, from `additional_kwargs["tool_calls"]` or
+      `["function_call"]`; a tool result's `tool_call_id` and any message's `name` are read from `additional_kwargs`.
+    - A system message that shows arc's block of facts and summary carries arc's mark and is never stored. (It is
+      recognised by its text, because a mark in `additional_kwargs` would be sent to providers, and some refuse it.)
 
     Raises:
-        InvalidInputError: It isn't a `ChatMessage`, or it holds what can't be stored (an open stream, an object that
-            is neither a plain value nor a pydantic model); the error names the field ("message.blocks[0].image").
+        InvalidInputError: It isn't a `ChatMessage`, or it holds a value that can't be stored (an open stream, an object
+            that is neither a plain value nor a pydantic model); the error names the field ("message.blocks[0].image").
     """
     if not isinstance(message, ChatMessage):
         raise InvalidInputError("message", message, "a llama_index ChatMessage")
@@ -81,14 +80,14 @@ def to_arc(message: ChatMessage) -> Message:
 
 
 def from_arc(message: Message) -> ChatMessage:
-    """Return an arc message as LlamaIndex's.
+    """Convert an arc message to LlamaIndex's.
 
-    - It equals the original if the message came from LlamaIndex, but its calls have the ids of arc's calls.
-    - Otherwise it is built from arc's fields: `None` becomes no blocks, `""` an empty text block.
-    - It is a fresh object each time, down to its blocks and arguments, because agents edit messages in place.
-    - Parts that LlamaIndex has no block for are left out, except for their text.
-    - `id`, `created_at` and `metadata` are left out: a `ChatMessage` has no place for them but `additional_kwargs`,
-      which providers may be sent.
+    - A message that came from LlamaIndex equals the original, except that its calls have the ids of arc's calls.
+    - Any other is built from arc's fields: `None` becomes no blocks, `""` an empty text block.
+    - Each call returns a new object, down to its blocks and arguments, because agents edit messages in place.
+    - Parts for which LlamaIndex has no block are left out, except for their text.
+    - `id`, `created_at` and `metadata` are left out: a `ChatMessage` could hold them only in `additional_kwargs`, which
+      may be sent to providers.
     """
     if message.origin is not None and message.origin.format == FORMAT:
         exact = from_exact(message.origin.json)
@@ -122,7 +121,7 @@ def _calls_of(message: ChatMessage, role: Role) -> tuple[ToolCall, ...]:
 
 
 def _legacy_call(call: object) -> ToolCall | None:
-    """A call as OpenAI's two APIs, Anthropic's or `ToolSelection` word it, as dictionary or model; else `None`."""
+    """Read a call in the form of OpenAI's two APIs, Anthropic's or `ToolSelection`'s; `None` for any other."""
     fields = _fields(call)
     body = _fields(fields.get("function")) or fields
     name = text_of(body, "name", "tool_name")
@@ -140,7 +139,7 @@ def _fields(value: object) -> Mapping[str, Any]:
 
 
 def _arguments(given: object, field: str) -> Mapping[str, Any] | str:
-    """The arguments by name, as a deep copy; the raw text where it isn't a JSON object."""
+    """Return the arguments by name, as a deep copy, or the raw text if it isn't a JSON object."""
     if isinstance(given, str):
         try:
             parsed = json.loads(given)
@@ -158,7 +157,7 @@ def _arguments(given: object, field: str) -> Mapping[str, Any] | str:
 
 
 def _rebuilt(message: Message) -> ChatMessage:
-    """The message from its canonical fields, without the validators' guessing, re-encoding and looking for files."""
+    """Build the message from its canonical fields, bypassing the validators, which guess, re-encode and open files."""
     blocks: list[BaseContentBlock] = []
     if isinstance(message.content, str):
         blocks.append(TextBlock.model_construct(text=message.content))
@@ -197,17 +196,17 @@ def _with_ids_of(message: Message, exact: ChatMessage) -> ChatMessage:
 
 
 # --- exactly ----------------------------------------------------------------------------------------------------------
-# Not by `model_dump` and `model_validate`: those encode bytes as they please, look for files, guess mime types and drop
-# what a subclass adds.
+# Not with `model_dump` and `model_validate`, which re-encode bytes, look for files, guess MIME types and drop fields
+# that a subclass adds.
 
 
 def to_exact(message: ChatMessage) -> str:
-    """The text from which `from_exact` makes an equal message."""
+    """Return the text from which `from_exact` restores an equal message."""
     return dumps(message, field="message", extensions=OBJECTS)
 
 
 def from_exact(text: str) -> ChatMessage | None:
-    """A fresh message from that text; `None` if one of its classes isn't loaded in this process."""
+    """Restore a message from that text; `None` if one of its classes isn't loaded in this process."""
     try:
         message = loads(text, extensions=OBJECTS)
     except LookupError:

@@ -1,5 +1,5 @@
-"""LlamaIndex's models for arc's engine, and arc's for LlamaIndex."""
-# ruff: noqa: ARG002 - LlamaIndex calls every model with settings that this one has no use for
+"""Adapts LlamaIndex's models for arc's engine, and arc's for LlamaIndex."""
+# ruff: noqa: ARG002 - LlamaIndex calls every model with arguments that this one ignores
 
 import asyncio
 import logging
@@ -51,20 +51,20 @@ class LlamaIndexChatModel:
         self._llm = llm
 
     def complete(self, messages: Sequence[Message]) -> str:
-        """The answer's content as text. Raises whatever the model's client raises."""
+        """Return the answer's content as text. Raises whatever the model's client raises."""
         return self._llm.chat([from_arc(message) for message in messages]).message.content or ""
 
 
 class LlamaIndexEmbedder:
     """A LlamaIndex embedding model as arc's `QueryEmbedder`.
 
-    - Vectors of two names are never mixed, those of one name are. A model that doesn't say which one it is (its
-      `model_name` is "unknown") has the full name of its class, and a warning in the log: of two such models of one
-      class, each needs a `name` of its own.
+    - Vectors of different names are never mixed; vectors of the same name are. A model that doesn't identify itself
+      (its `model_name` is "unknown") gets the full name of its class, and a warning is logged: if two such models share
+      a class, give each its own `name`.
 
     Args:
         embed_model: The model.
-        name: Identifies it; by default the class's name with the model's.
+        name: Identifies it; by default the names of the class and of the model.
     """
 
     def __init__(self, embed_model: BaseEmbedding, *, name: str | None = None) -> None:
@@ -75,22 +75,22 @@ class LlamaIndexEmbedder:
 
     @property
     def name(self) -> str:
-        """Identifies the model: vectors of different names are never compared."""
+        """The model's identity: vectors of different names are never compared."""
         return self._name
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """One vector for each text, in their order."""
+        """Return one vector for each text, in the order of the texts."""
         return [list(map(float, vector)) for vector in self._embed_model.get_text_embedding_batch(list(texts))]
 
     def embed_query(self, text: str) -> list[float]:
-        """The vector of a question, which some models make otherwise."""
+        """Return the vector of a question, which some models embed differently from a text."""
         return list(map(float, self._embed_model.get_query_embedding(text)))
 
 
 def _name_of(embed_model: BaseEmbedding) -> str:
     kind, model = embed_model.class_name(), embed_model.model_name
     has_model = bool(model) and model != BaseEmbedding.model_fields["model_name"].default
-    if not has_model or kind == BaseEmbedding.class_name():  # inherited: every class without one has it
+    if not has_model or kind == BaseEmbedding.class_name():  # the inherited name, shared by every class without its own
         kind = f"{type(embed_model).__module__}.{type(embed_model).__qualname__}"
     if has_model:
         return f"{kind}/{model}"
@@ -101,14 +101,14 @@ def _name_of(embed_model: BaseEmbedding) -> str:
 class ArcLLM(LLM):
     """An arc `ChatModel` as a LlamaIndex LLM; it streams word by word.
 
-    - Its async methods run the model on a thread, so that no event loop waits for it.
+    - Its async methods run the model on a thread, so that no event loop is blocked.
 
     Args:
         chat_model: Answers messages with text.
-        context_window: Tokens, input and output.
-        num_output: Tokens that an answer may have.
-        model_name: What it is called.
-        callback_manager: Where calls are reported.
+        context_window: The context window, in tokens, for input and output.
+        num_output: The most tokens of an answer.
+        model_name: The model's name.
+        callback_manager: Receives events of model calls.
     """
 
     context_window: int = Field(default=128_000, ge=1)
@@ -139,12 +139,12 @@ class ArcLLM(LLM):
 
     @classmethod
     def class_name(cls) -> str:
-        """The name in serialised form."""
+        """Return the name in serialised form."""
         return "ArcLLM"
 
     @property
     def metadata(self) -> LLMMetadata:
-        """What LlamaIndex asks about a model."""
+        """The model's properties, as LlamaIndex reads them."""
         return LLMMetadata(
             context_window=self.context_window,
             num_output=self.num_output,
@@ -224,7 +224,7 @@ def _said(text: str, delta: str | None = None) -> ChatResponse:
 
 
 def _growing(text: str) -> Iterator[tuple[str, str]]:
-    """The text so far and what was added, word by word; an empty text is one empty piece."""
+    """Yield the text so far and the added word, word by word; an empty text yields one empty piece."""
     so_far = ""
     for word in _WORD.findall(text) or [""]:
         so_far += word

@@ -1,4 +1,4 @@
-"""Finds an engine again by a name that says nothing about it: what is serialised can't carry an engine."""
+"""Finds an open engine by an opaque name, because serialised data can't carry an engine."""
 
 from threading import Lock
 from uuid import uuid4
@@ -12,7 +12,7 @@ _engines: "WeakValueDictionary[str, ContextEngine]" = WeakValueDictionary()
 
 
 def name_of(engine: ContextEngine) -> str:
-    """A name that is the engine's own for as long as it lives, in this process and in those forked from it."""
+    """Return a name unique to the engine while it lives, in this process and in those forked from it."""
     with _lock:
         name = _names.setdefault(engine, uuid4().hex)
         _engines[name] = engine
@@ -20,6 +20,6 @@ def name_of(engine: ContextEngine) -> str:
 
 
 def engine_named(name: object) -> ContextEngine | None:
-    """The engine of that name, if it lives in this process; it may have been closed."""
+    """Return the engine of that name, possibly closed; `None` if it does not live in this process."""
     with _lock:
         return _engines.get(name) if isinstance(name, str) else None

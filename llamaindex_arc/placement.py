@@ -1,4 +1,4 @@
-"""Where facts and summary stand in what a memory returns, and how they are known again when they are handed back."""
+"""Places facts and summary in the messages of a memory, and recognises them when they are handed back."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -15,13 +15,13 @@ from llamaindex_arc.template_fields import without_fields
 FactsRole = Literal["system", "user"]
 
 PLACEMENT_TOKENS = 4
-"""What it may cost, at most, to show in two messages what was counted as one."""
+"""The most tokens that splitting one counted message into two may cost."""
 
 _OPENING = "<arc:memory>\n"
 
 
 def shown(window: Iterable[Message], *, facts_role: FactsRole) -> list[ChatMessage]:
-    """A window's messages as LlamaIndex's, with facts and summary where they are wanted."""
+    """Convert a window's messages to LlamaIndex's, with facts and summary in the requested role."""
     messages = list(window)
     made, first = messages[:1], next((i for i, message in enumerate(messages) if message.role is Role.USER), None)
     if not (made and made[0].made_by_arc):
@@ -37,7 +37,7 @@ def shown(window: Iterable[Message], *, facts_role: FactsRole) -> list[ChatMessa
 
 
 def without_memory(messages: Sequence[ChatMessage]) -> tuple[list[ChatMessage], bool]:
-    """Return messages without what `shown` put there with "user", and whether it put anything there."""
+    """Return messages without the memory that `shown` put there with "user", and whether there was any."""
     messages = checked_items("messages", messages, ChatMessage, expected="LlamaIndex's ChatMessages")
     first = next((i for i, message in enumerate(messages) if _carries_memory(message)), None)
     if first is None:

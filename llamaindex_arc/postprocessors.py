@@ -25,27 +25,27 @@ _logger = logging.getLogger(__name__)
 _dispatcher = get_dispatcher(__name__)
 
 _SEPARATOR = "\n\n"
-"""What LlamaIndex's compact synthesizers put between two nodes' texts."""
+"""The separator that LlamaIndex's compact synthesizers put between two nodes' texts."""
 
 
 class ArcTokenBudgetPostprocessor(BaseNodePostprocessor):
-    """Keeps the best nodes whose texts together fit into a token budget. Put it last among the postprocessors.
+    """Keeps the best nodes whose texts together fit a token budget. Put it last among the postprocessors.
 
     - A node is counted as the model reads it: its text with the metadata meant for the model. Images and other media
-      are not counted. The texts together are counted as LlamaIndex's synthesizers join them, with and without the white
-      space around each: neither exceeds the budget, less the error that the counter states.
-    - Nodes are taken by score, best first, those without a score last; a node that is too large is skipped, so that
-      smaller ones after it still get in. The kept nodes stay in the order in which they came.
-    - Nodes, metadata and scores are left as they are, and so is the list given.
+      are not counted. The texts are counted as LlamaIndex's synthesizers join them, with and without the surrounding
+      whitespace of each: neither exceeds the budget, less the error that the counter states.
+    - Nodes are chosen by score, best first, those without a score last; a node that is too large is skipped, so that
+      smaller ones after it still get in. The kept nodes stay in their original order.
+    - Nodes, metadata, scores and the list given are not changed.
 
     Args:
         max_tokens: The budget, in tokens; more than 0.
-        token_counter: Counts the texts. By default the one that arc's engine uses.
-        callback_manager: Where the reranking event is reported; engines set their own.
+        token_counter: Counts the texts; by default the counter that arc's engine uses.
+        callback_manager: Receives the reranking event; engines set their own.
 
     Raises:
-        InvalidInputError: `max_tokens` is no whole number above 0, or `token_counter` can't count; or,
-            when it is used, the nodes are no scored nodes.
+        InvalidInputError: `max_tokens` is not a whole number above 0, or `token_counter` can't count; or, in use, the
+            nodes are not scored nodes.
     """
 
     max_tokens: int = Field(description="The tokens that the texts of all kept nodes may have together.", gt=0)
@@ -67,12 +67,12 @@ class ArcTokenBudgetPostprocessor(BaseNodePostprocessor):
         self._token_counter = token_counter or default_token_counter()
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
-        """A copy that counts with the same counter."""
+        """Return a copy that shares the counter."""
         return self.__copy__()
 
     @classmethod
     def class_name(cls) -> str:
-        """The name under which LlamaIndex serializes it."""
+        """Return the name under which LlamaIndex serialises it."""
         return "ArcTokenBudgetPostprocessor"
 
     def _postprocess_nodes(
@@ -97,7 +97,7 @@ class ArcTokenBudgetPostprocessor(BaseNodePostprocessor):
             most = usable_tokens(self.max_tokens, counter)
             best = _best_within(most, costs, [node.score for node in nodes], separator=counter.count(_SEPARATOR))
             while best and _together([texts[place] for place in sorted(best)], counter) > most:
-                best.pop()  # tokens don't add up: at the border of two texts there may be one more
+                best.pop()  # counts aren't additive: joining two texts may add a token
             places = sorted(best)
             kept = [NodeWithScore(node=nodes[place].node, score=nodes[place].score) for place in places]
             event.on_end(payload={EventPayload.NODES: kept})
@@ -110,7 +110,7 @@ class ArcTokenBudgetPostprocessor(BaseNodePostprocessor):
 
 
 def _best_within(budget: int, costs: Sequence[int], scores: Sequence[float | None], *, separator: int) -> list[int]:
-    """The places of the best items that fit together, best first; each but the first also costs a separator."""
+    """Return the places of the best items that fit together, best first; each after the first costs a separator."""
     kept: list[int] = []
     for place in sorted(range(len(costs)), key=lambda place: _rank(scores[place])):
         cost = costs[place] + (separator if kept else 0)
@@ -121,7 +121,7 @@ def _best_within(budget: int, costs: Sequence[int], scores: Sequence[float | Non
 
 
 def _together(texts: Sequence[str], counter: TokenCounter) -> int:
-    """The tokens of the texts as a synthesizer joins them: as they are, or stripped, whichever are more."""
+    """Return the tokens of the texts as a synthesizer joins them, as they are or stripped, whichever is more."""
     stripped = [text.strip() for text in texts]
     joined = {_SEPARATOR.join(texts), _SEPARATOR.join(text for text in stripped if text)}
     return max(counter.count_batch(sorted(joined)))

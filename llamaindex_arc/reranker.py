@@ -1,4 +1,4 @@
-"""Arc's rerankers as LlamaIndex node postprocessors, and the other way round."""
+"""Arc's rerankers as LlamaIndex node postprocessors, and node postprocessors as arc's rerankers."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -34,28 +34,28 @@ _dispatcher = get_dispatcher(__name__)
 
 _T = TypeVar("_T")
 _Given: TypeAlias = defaultdict[str | None, list[tuple[str, _T]]]
-"""What a reranker was given, by id: the content that it had, and what it stands for."""
+"""A reranker's input by id: each item's content at that time, and the item itself."""
 
 
 class ArcNodePostprocessor(BaseNodePostprocessor):
     """Any arc `Reranker` as a node postprocessor.
 
-    - A node is ranked by the text that LlamaIndex would embed. What comes back are new scored nodes around the same
-      nodes, best first: no node, metadata, score or list given is changed.
-    - Scores may be missing, NaN or infinite; such a node counts as one without a score.
-    - A reranker that rewrites a document's text gets a copy of the node with that text.
-    - If the reranker fails, the order stays as it was; documents that it was not given are left out. A warning is
-      logged for both.
-    - Its async form works on a thread.
+    - A node is ranked by the text that LlamaIndex would embed. The result holds new scored nodes around the same nodes,
+      best first: no node, metadata, score or list given is changed.
+    - A missing, NaN or infinite score counts as no score.
+    - A node whose text the reranker rewrites comes back as a copy with the new text.
+    - If the reranker fails, the order stays the same; documents that the reranker was not given are left out. Both
+      cases log a warning.
+    - Its async form runs on a thread.
 
     Args:
-        reranker: The reranker: one of arc's, a chain of them, or any other framework's behind arc's protocol.
-        top_n: Nodes left at most; by default as many as the reranker leaves.
-        callback_manager: Where the reranking event is reported; engines set their own.
+        reranker: One of arc's rerankers, a chain of them, or another framework's behind arc's protocol.
+        top_n: The most nodes kept; by default the reranker's own number.
+        callback_manager: Receives the reranking event; engines set their own.
 
     Raises:
-        InvalidInputError: `reranker` can't rerank, `top_n` is no whole number above 0; or, when it is used, the
-            reranker needs a query and there is none.
+        InvalidInputError: `reranker` can't rerank, or `top_n` is not a whole number above 0; or, in use, the reranker
+            needs a query and there is none.
     """
 
     top_n: int | None = Field(default=None, description="Nodes left at most; None: as the reranker says.", gt=0)
@@ -73,12 +73,12 @@ class ArcNodePostprocessor(BaseNodePostprocessor):
         self._reranker = reranker
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
-        """A copy with the same reranker."""
+        """Return a copy with the same reranker."""
         return self.__copy__()
 
     @classmethod
     def class_name(cls) -> str:
-        """The name under which LlamaIndex serializes it; reading it back takes `from_dict(data, reranker=…)`."""
+        """Return the name under which LlamaIndex serialises it; restore with `from_dict(data, reranker=…)`."""
         return "ArcNodePostprocessor"
 
     def _postprocess_nodes(
@@ -108,7 +108,7 @@ class ArcNodePostprocessor(BaseNodePostprocessor):
         return ranked
 
     def _top_n(self, count: int) -> int:
-        """How many nodes will be left at most, as far as one can say."""
+        """Return the most nodes that will be kept, as far as it is known in advance."""
         own = getattr(self._reranker, "top_k", count) if self.top_n is None else self.top_n
         return min(own, count) if isinstance(own, int) else count
 
@@ -116,19 +116,19 @@ class ArcNodePostprocessor(BaseNodePostprocessor):
 class LlamaIndexReranker:
     """Any LlamaIndex node postprocessor as an arc `Reranker`: a cross-encoder, an LLM, a filter.
 
-    - It works on fresh nodes made by `to_node`, so that documents stay as they are whatever it does to its nodes.
-    - The order is the postprocessor's. So are the scores, as long as each node has one and they fall from first to
-      last; otherwise they are made from the order, from 1 for the first in equal steps towards 0.
-    - What it rewrites or adds comes back as a new document; what it gives twice comes once.
+    - It works on new nodes made by `to_node`, so that documents stay unchanged whatever it does to its nodes.
+    - The order is the postprocessor's. Its scores are kept if each node has one and they never rise from first to last;
+      otherwise scores are derived from the order, from 1 for the first in equal steps towards 0.
+    - A node that it rewrites or adds becomes a new document; a node that it returns twice appears once.
 
     Args:
-        postprocessor: The postprocessor, with a number of its own (`top_n`) or none.
-        top_k: Documents left at most; more than the postprocessor leaves there can't be.
-        min_score: The lowest score of the postprocessor that is let through; what it gives none is left out then.
-            `None` lets all through.
+        postprocessor: The postprocessor, with or without a limit of its own (`top_n`).
+        top_k: The most documents returned; never more than the postprocessor keeps.
+        min_score: The lowest score, on the postprocessor's scale, that is kept; documents without a score are then left
+            out. `None` keeps all.
 
     Raises:
-        InvalidInputError: It is none, or a value is not acceptable.
+        InvalidInputError: It is not a postprocessor, or a value is invalid.
     """
 
     def __init__(
@@ -143,10 +143,10 @@ class LlamaIndexReranker:
     def rerank(
         self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None
     ) -> list[ScoredDocument]:
-        """The best of what the postprocessor leaves, in its order (see `Reranker`). Raises whatever it raises.
+        """Return the best documents that the postprocessor keeps, in its order. Raises whatever it raises.
 
         Raises:
-            InvalidInputError: It leaves something else than scored nodes, or what is asked is not acceptable.
+            InvalidInputError: It returns something other than scored nodes, or an argument is invalid.
         """
         candidates, most = checked_request(query, documents, top_k, usual=self.top_k)
         if not candidates:
@@ -174,7 +174,7 @@ class LlamaIndexReranker:
 
 
 def _each_once(left: object, room: Counter[tuple[str, str]]) -> list[NodeWithScore]:
-    """What a postprocessor leaves, none more often than it was given."""
+    """Return the nodes that a postprocessor keeps, each no more often than it was given."""
     kept = []
     seen: Counter[tuple[str, str]] = Counter()
     for item in checked_items("postprocessed", left, NodeWithScore, expected="scored nodes"):
@@ -196,7 +196,7 @@ def _candidate(item: NodeWithScore) -> ScoredDocument:
 def _nodes_of(
     ranked: Sequence[ScoredDocument], candidates: Sequence[ScoredDocument], nodes: Sequence[NodeWithScore]
 ) -> list[NodeWithScore]:
-    """New scored nodes in the order of the ranked documents, around the nodes that these were made of."""
+    """Return new scored nodes in the order of the ranked documents, around the original nodes."""
     given: _Given[BaseNode] = defaultdict(list)
     for candidate, item in zip(candidates, nodes, strict=True):
         given[candidate.document.id].append((candidate.document.text, item.node))
@@ -216,21 +216,21 @@ def _nodes_of(
 
 
 def _taken(given: "_Given[_T]", item_id: str | None, content: str) -> tuple[str, _T] | None:
-    """What was given under the id, each once: rather the one with this content than another."""
+    """Take an item given under the id, preferably the one with this content; `None` if all are taken."""
     waiting = given[item_id]
     place = next((place for place, (was, _) in enumerate(waiting) if was == content), 0)
     return waiting.pop(place) if waiting else None
 
 
 def _needs_query(reranker: Reranker, nodes: Sequence[NodeWithScore]) -> bool:
-    """Whether it can't rank these nodes without a question; of a reranker that arc doesn't know, always."""
+    """Return whether the reranker needs a query for these nodes; an unknown reranker always does."""
     if isinstance(reranker, DiversityReranker):
         return all(finite_score(item.score) is None for item in nodes)
     return not isinstance(reranker, SimpleScoreReranker)
 
 
 def _falling(scores: Sequence[float | None]) -> list[float]:
-    """The scores, if all are there and none is above the one before it; else scores by place."""
+    """Return the scores if all are present and none exceeds the one before it; else scores by place."""
     known = [score for score in scores if score is not None]
     if len(known) == len(scores) and known == sorted(known, reverse=True):
         return known

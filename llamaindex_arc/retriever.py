@@ -1,4 +1,4 @@
-"""ArcRetriever: arc's index for LlamaIndex's engines."""
+"""ArcRetriever: arc's index as a LlamaIndex retriever."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -28,30 +28,32 @@ except ImportError as error:
 class ArcRetriever(BaseRetriever):
     """Arc's hybrid index, or any arc `Retriever`, as a LlamaIndex retriever.
 
-    - The nodes are those that `to_document` made the documents of, with the index's scores, best first.
-    - Each of a bundle's embedding strings is a query of its own, by words and by meaning; the query, where there are
-      none. What several of them find is fused by normalised scores, each node once.
-    - A bundle's embedding is left alone: which model made it is not known, and LlamaIndex's own retrievers leave theirs
-      in a bundle that several share. With `use_embedding`, it is the vector that an index searches by, and the query
-      gives the words; embedding strings are not searched for then. Sources that are no index don't take one.
-    - The bundle is not changed. The async form works on a thread.
+    - It returns the nodes from which `to_document` made the documents, with the index's scores, best first.
+    - Each of a bundle's embedding strings is a query of its own, by words and by meaning; without any, the query itself
+      is. Results of several queries are fused by normalised scores, each node once.
+    - A bundle's embedding is ignored, because its model is unknown, and LlamaIndex's own retrievers leave theirs in a
+      bundle that several share. With `use_embedding`, an index searches by that vector, and by the query's words;
+      embedding strings are then not searched for. Sources other than an index don't take a vector.
+    - The bundle is not changed. The async form runs on a thread.
 
     Args:
         index: An index, an engine's documents (`engine.documents_of(caller_id)`), or another source.
-        engine: The engine whose default caller's documents are searched, in place of an index; asked at first use.
-        similarity_top_k: Nodes found at most.
-        filters: Only nodes with such metadata: LlamaIndex's filters, a plain dictionary (see `parse_filter`), or arc's.
+        engine: The engine whose default caller's documents are searched, in place of an index; they are looked up at
+            first use.
+        similarity_top_k: The most nodes returned.
+        filters: Restricts nodes by their metadata: LlamaIndex's filters, a plain dictionary (see `parse_filter`), or
+            arc's.
         mode: "hybrid", or only one of its parts: "lexical", "dense".
-        similarity_threshold: The least cosine with which a node counts as found by its vector.
-        use_embedding: Whether a bundle's embedding is used: only where it is of the model that the index has.
-        callback_manager: Where retrieval is reported.
-        object_map: What index nodes stand for, by their `index_id`.
-        objects: Index nodes with what they stand for, in place of the map.
-        verbose: Whether LlamaIndex prints which of them it enters.
+        similarity_threshold: The least cosine similarity at which a node counts as found by its vector.
+        use_embedding: Whether a bundle's embedding is used; set it only if the index's model made the embedding.
+        callback_manager: Receives retrieval events.
+        object_map: The objects that index nodes refer to, by `index_id`.
+        objects: Index nodes with their objects, in place of the map.
+        verbose: Whether LlamaIndex prints the objects that it enters.
 
     Raises:
         InvalidInputError: There is not exactly one source, an argument is of the wrong kind, or the filters can't be
-            said in arc's terms.
+            expressed as arc's.
     """
 
     def __init__(
@@ -126,6 +128,6 @@ class ArcRetriever(BaseRetriever):
 
     def _source(self) -> HybridIndex | Retriever:
         if self._index is None:
-            assert self._engine is not None  # noqa: S101 - for the type checker: one of the two is there
+            assert self._engine is not None  # noqa: S101 - for the type checker: one of the two is given
             self._index = self._engine.documents
         return self._index.index if isinstance(self._index, DocumentIndex) else self._index

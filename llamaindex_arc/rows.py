@@ -1,4 +1,4 @@
-"""Messages as JSON values, with their ids and times, for a memory that is serialised."""
+"""Converts messages to JSON values, with their ids and times, for a serialised memory."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,11 +9,11 @@ from arc_common.stores.conversations_statements import MESSAGE_COLUMNS, message_
 
 
 def as_row(message: Message) -> dict[str, Any]:
-    """The message as a store's columns hold it."""
+    """Return the message as a store's columns hold it."""
     return message_row(CountedMessage(message, 0, ""))
 
 
 def from_row(row: Mapping[str, Any]) -> Message:
-    """The message that `as_row` gave."""
+    """Restore the message given to `as_row`."""
     full = {**row, "seq": 0, "revision": 1}
     return stored_from_row([full[name] for name in MESSAGE_COLUMNS]).message

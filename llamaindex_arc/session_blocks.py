@@ -1,4 +1,4 @@
-"""What arc's blocks of LlamaIndex's `Memory` share: they keep what it lets go, and show something of the session."""
+"""The base of arc's `Memory` blocks: stores the messages that leave the queue, and shows text from the session."""
 # ruff: noqa: ARG002 - `Memory` calls every block with more than these need
 
 import asyncio
@@ -28,11 +28,11 @@ except ImportError as error:
 _SESSION = "session_id"
 
 _MARGIN = 1.1
-"""More is saved than asked for: `Memory` may count by another tokenizer, and drops a block that stays too long."""
+"""The factor by which more is cut than requested: `Memory` may count with another tokenizer, and drops long blocks."""
 
 
 class BlockOptions(TypedDict, total=False):
-    """What may be given for each block, beside its name: see `ArcFactsBlock`."""
+    """Options of each block besides its name: see `ArcFactsBlock`."""
 
     description: str | None
     priority: int
@@ -42,14 +42,14 @@ class BlockOptions(TypedDict, total=False):
 
 
 class SessionBlock(BaseMemoryBlock[str]):
-    """Stores what `Memory` no longer holds in the engine's session of its id, and shows what is made of it."""
+    """Stores the messages that leave a `Memory` in the engine's session of its id, and shows text derived from it."""
 
     _frame: ClassVar[int] = 2
-    """Lines of the text before its content: the marker and the heading."""
+    """Number of lines before the content: the marker and the heading."""
     _closing: ClassVar[int] = 1
-    """Lines behind it: the marker."""
+    """Number of lines after the content: the marker."""
     _oldest_first: ClassVar[bool] = True
-    """Whether the first line of the content can be spared best; else the last."""
+    """Whether shortening drops lines from the start of the content; else from its end."""
 
     caller_id: str = Field(default="default", description="Whose sessions.")
     user_id: str | None = Field(default=None, description="Which user's sessions.")
@@ -65,11 +65,11 @@ class SessionBlock(BaseMemoryBlock[str]):
 
     @property
     def engine(self) -> ContextEngine:
-        """Where the sessions are."""
+        """The engine that keeps the sessions."""
         return self._engine
 
     def session(self, session_id: str | None) -> Session:
-        """The session of a `Memory` with this id. Does no I/O.
+        """Return the session of a `Memory` with this id. Does no I/O.
 
         Raises:
             InvalidInputError: It can't be a session's id.
@@ -84,7 +84,7 @@ class SessionBlock(BaseMemoryBlock[str]):
         await super().aput(copies, from_short_term_memory, session_id)
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
-        """Store messages in the sessions that their `additional_kwargs` name, as `aput` notes it. Never raises."""
+        """Store messages in the sessions that `aput` noted in their `additional_kwargs`. Never raises."""
         for session_id, group in groupby(messages, key=lambda message: message.additional_kwargs.get(_SESSION)):
             await self._keep(session_id, list(group))
 
@@ -96,7 +96,7 @@ class SessionBlock(BaseMemoryBlock[str]):
             batch = _identified(messages)
             batch = [*self._unsaved.pop(session_id or "", ()), *batch]
             await session.aappend(batch)
-        except Exception as error:  # noqa: BLE001 - `Memory` has let go of these messages; raising would break the reply
+        except Exception as error:  # noqa: BLE001 - these messages have left the `Memory`; raising would break the reply
             if isinstance(error, StoreError) and session_id:
                 self._unsaved[session_id] = tuple(batch)
             await session.areport_save_error(error, batch)
@@ -104,16 +104,16 @@ class SessionBlock(BaseMemoryBlock[str]):
     async def _aget(
         self, messages: list[ChatMessage] | None = None, session_id: str | None = None, **block_kwargs: Any
     ) -> str:
-        """The block's text for a session; `""` while there is nothing to say."""
+        """Return the block's text for a session; `""` if it has none."""
         text = await asyncio.to_thread(self._text, self.session(session_id), [*(messages or ())])
         return without_fields(text)
 
     @abstractmethod
     def _text(self, session: Session, messages: Sequence[ChatMessage]) -> str:
-        """The block's text."""
+        """Return the block's text."""
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
-        """The text without what can be spared best, so that about so many tokens are saved; `None` if none is left."""
+        """Shorten the text by about `tokens_to_truncate`, least useful lines first; `None` if none remain."""
         lines = content.split("\n") if content else []
         end = max(len(lines) - self._closing, self._frame)
         head, kept, tail = lines[: self._frame], lines[self._frame : end], lines[end:]
@@ -154,6 +154,6 @@ def _identified(messages: Sequence[ChatMessage]) -> list[Message]:
 
 
 def _without_session(message: ChatMessage) -> ChatMessage:
-    """The message as it was before `Memory` noted the session's id in it, for every block."""
+    """Return the message without the session's id, which `Memory` adds for every block."""
     kwargs = {key: value for key, value in message.additional_kwargs.items() if key != _SESSION}
     return message.model_copy(update={"additional_kwargs": kwargs})

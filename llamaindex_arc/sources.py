@@ -1,4 +1,4 @@
-"""LlamaIndex's indexes and retrievers as sources that arc retrieves from."""
+"""LlamaIndex's indexes and retrievers as sources of arc's retrieval."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,13 +21,13 @@ except ImportError as error:
 class LlamaIndexRetriever:
     """A LlamaIndex vector store index, or any of its retrievers, as arc's `Retriever`.
 
-    - An index is asked for as many nodes as are wanted, with the filters in its own terms; what its store lets through
-      although arc's filters wouldn't is left out.
-    - A retriever finds as many nodes as it was made for, and can't be asked with filters.
-    - Documents are made by `to_document`: the nodes come back as they were in a LlamaIndex engine.
+    - An index is asked for `top_k` nodes, with the filters in its own form; nodes that its store returns although arc's
+      filters exclude them are left out.
+    - A retriever returns as many nodes as it was configured for, and takes no filters.
+    - Documents are made by `to_document`: in a LlamaIndex engine, the original nodes come back.
 
     Args:
-        source: The index, with whatever vector store it has, or the retriever.
+        source: The index, with any vector store, or the retriever.
 
     Raises:
         InvalidInputError: It is neither.
@@ -41,11 +41,11 @@ class LlamaIndexRetriever:
     def retrieve(
         self, query: str, *, top_k: int, filters: Mapping[str, Any] | Filter | None = None
     ) -> list[ScoredDocument]:
-        """The documents that answer the query best, best first (see `Retriever`). Raises whatever LlamaIndex raises.
+        """Return the documents that answer the query best (see `Retriever`). Raises whatever LlamaIndex raises.
 
         Raises:
-            InvalidInputError: LlamaIndex can't be asked with these filters, another value is not acceptable, or the
-                source finds something else than scored nodes.
+            InvalidInputError: LlamaIndex can't apply these filters, another value is invalid, or the source returns
+                something other than scored nodes.
         """
         if not isinstance(query, str):
             raise InvalidInputError("query", query, "text")

@@ -6,5 +6,5 @@ _FIELD = re.compile(r"\{(?=[^\W\d][\w.]*\})")
 
 
 def without_fields(text: str) -> str:
-    """The text with a space after the brace of each template field (`{ name}`): then no value is put there."""
+    """Put a space after the opening brace of each template field (`{ name}`), so that no value is inserted."""
     return _FIELD.sub("{ ", text)

@@ -1,4 +1,4 @@
-"""LlamaIndex's tokenizer functions and arc's token counters, each as the other."""
+"""Converts LlamaIndex's tokenizer functions to arc's token counters, and back."""
 
 from collections.abc import Callable, Sequence
 from threading import Lock
@@ -9,17 +9,17 @@ from cachetools import LRUCache, cached
 from arc_common.protocols import TokenCounter
 
 _REMEMBERED = 2_048
-"""Texts whose counts are kept: a window of a few hundred messages, several times over."""
+"""The number of texts whose counts are kept: several windows of a few hundred messages."""
 
 
 class CounterAsTokenizer:
-    """A token counter as what chat engines take the length of: a list with an item for each token."""
+    """A token counter as a tokenizer function: chat engines only take the length of its result."""
 
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
 
     def __call__(self, text: str) -> list[int]:
-        """A list as long as the text has tokens."""
+        """Return a list with one item for each token of the text."""
         return [0] * self._counter.count(text)
 
 
@@ -33,9 +33,9 @@ class TokenizerAsCounter:
         self._count = cached(cache, lock=Lock())(lambda text: len(tokenizer_fn(text)))
 
     def count(self, text: str) -> int:
-        """The tokens of one text."""
+        """Return the tokens of one text."""
         return self._count(text) if text else 0
 
     def count_batch(self, texts: Sequence[str]) -> list[int]:
-        """The tokens of each text, in their order."""
+        """Return the tokens of each text, in the order of the texts."""
         return list(map(self.count, texts))

@@ -1,4 +1,4 @@
-"""Query transforms for LlamaIndex, over arc's query transformers."""
+"""Arc's query transformers as LlamaIndex query transforms."""
 
 import asyncio
 import logging
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 _log = logging.getLogger("arc.llamaindex")
 
 HISTORY = "chat_history"
-"""The key of a transform's metadata under which a conversation may be handed in."""
+"""The key of a transform's metadata under which a conversation may be passed."""
 
 
 class _ArcTransform(BaseQueryTransform):
-    """What the two have in common: an async form of `run`, and no prompts of LlamaIndex's kind."""
+    """The base of both transforms: an async form of `run`, and no LlamaIndex prompts."""
 
     async def arun(self, query_bundle_or_str: QueryType, metadata: dict[str, Any] | None = None) -> QueryBundle:
         """Async form of `run`."""
@@ -56,22 +56,23 @@ class _ArcTransform(BaseQueryTransform):
         return {}
 
     def _update_prompts(self, prompts: PromptDictType) -> None:
-        """Arc's instructions to models are not templates."""
+        """Ignore prompts: arc's instructions to models are not templates."""
 
 
 class ArcHyDETransform(_ArcTransform):
-    """Also searches for what an answer might look like (HyDE, Gao et al. 2022; see `HyDEQueryTransformer`).
+    """Adds a hypothetical answer to the search (HyDE, Gao et al. 2022; see `HyDEQueryTransformer`).
 
-    - The query stays as it is; the hypothetical answer stands behind it among the embedding strings.
-    - The bundle as it was, if the model fails, refuses or says nothing. The bundle given is never changed.
+    - The query stays unchanged; the hypothetical answer follows it among the embedding strings.
+    - If the model fails, refuses or returns nothing, the original bundle is returned. The bundle given is never
+      changed.
 
     Args:
-        llm: Writes the answer: a LlamaIndex LLM, or arc's own kind.
+        llm: Writes the answer: a LlamaIndex LLM, or an arc `ChatModel`.
         settings: The settings (`model_calls`).
         observer: Receives counts.
 
     Raises:
-        InvalidInputError: `llm` is no model.
+        InvalidInputError: `llm` is not a model.
     """
 
     def __init__(
@@ -88,27 +89,27 @@ class ArcHyDETransform(_ArcTransform):
 
 
 class ArcConversationTransform(_ArcTransform):
-    """Makes of a follow-up question one that stands alone, as LlamaIndex's condensing chat engines do.
+    """Rewrites a follow-up question so that it stands alone, as LlamaIndex's condensing chat engines do.
 
-    - With a model it is rewritten (see `ConversationAwareQueryTransformer`), without one it gets the topic words that
-      it leaves out (see `RuleBasedConversationTransformer`). A question that stands alone stays as it is, and so does
-      the bundle, also on any error of the model.
-    - The question that stands alone is the new bundle's query and takes the old one's place among the embedding
-      strings, so that whatever retrieves, reranks and answers sees it. The bundle given is never changed.
-    - The conversation is the memory's, or `metadata["chat_history"]` of a run: chat messages, oldest first. When its
-      last message is the question itself, that is not part of it.
-    - A memory that fails, and a conversation that is none, leave the bundle as it was. Counted as
+    - A model rewrites the question (see `ConversationAwareQueryTransformer`); without a model, rules add the topic
+      words that it leaves out (see `RuleBasedConversationTransformer`). If the question already stands alone, or the
+      model fails, the original bundle is returned.
+    - The standalone question becomes the new bundle's query and replaces the old one among the embedding strings, so
+      that retrieval, reranking and the answer all use it. The bundle given is never changed.
+    - The conversation is the memory's, or `metadata["chat_history"]` of a run: chat messages, oldest first. If its last
+      message is the question itself, that message is ignored.
+    - If the memory fails, or the conversation is invalid, the bundle stays unchanged; this is counted as
       `standalone.unread_conversations`, and logged.
 
     Args:
-        llm: Rewrites: a LlamaIndex LLM, or arc's own kind; `None`: rules do.
-        memory: Any LlamaIndex memory, which is read at each run.
-        max_history_turns: The last turns that are looked at.
+        llm: Rewrites questions: a LlamaIndex LLM, or an arc `ChatModel`; `None` uses rules.
+        memory: Any LlamaIndex memory; it is read in each run.
+        max_history_turns: The number of last turns that are read.
         settings: The settings (`model_calls`).
         observer: Receives counts.
 
     Raises:
-        InvalidInputError: `llm` is no model, or `memory` is none.
+        InvalidInputError: `llm` is not a model, or `memory` is not a memory.
     """
 
     def __init__(
@@ -153,10 +154,10 @@ class ArcConversationTransform(_ArcTransform):
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """What reading the conversation raises costs the conversation, never the question."""
+        """Suppress, count and log errors of reading the conversation, so that the question still runs."""
         try:
             yield
-        except Exception as error:  # noqa: BLE001 - whatever somebody's memory raises, or gives in place of messages
+        except Exception as error:  # noqa: BLE001 - a user's memory may raise anything, or return something else than messages
             self._observer.count("standalone.unread_conversations")
             _log.warning("A question stays as it is: no conversation could be read: %s", error, exc_info=True)
 
