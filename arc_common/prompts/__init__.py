@@ -1,6 +1,6 @@
-"""Text that arc writes into prompts: for each task a constant, and the functions that render and parse it.
+"""The text that arc writes into prompts: a constant for each task, and the functions that render and parse it.
 
-What users, tools and documents wrote is data: it is put between markers that it can't contain, and is never read as a
+Text from users, tools and documents is data: it is put between markers that it can't contain, and is never read as a
 template.
 """
 

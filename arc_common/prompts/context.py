@@ -1,4 +1,4 @@
-"""The blocks that a model reads beside a conversation: documents, memory, recalled facts; and the fence around each."""
+"""The blocks that a model reads beside a conversation: documents, memory, recalled facts; and their fences."""
 
 import json
 import re
@@ -14,11 +14,12 @@ _ARGUMENT_CHARACTERS = 200
 
 
 def render_conversation(messages: Sequence[Message], *, max_characters: int) -> str:
-    """The messages, a line each: `[user]: …`, `[assistant]: …`, tool calls and results compactly.
+    """Render the messages, one per line: `[user]: …`, `[assistant]: …`, with compact tool calls and results.
 
     - Further lines of a message are indented, so that no text can pretend to be another message.
     - System messages are left out: they are the developer's, not the conversation's.
-    - Longer than `max_characters`, the longest messages lose their middles, as little as it takes; short ones stay.
+    - Beyond `max_characters`, the longest messages are cut in the middle, as little as necessary; short ones stay
+      whole.
     """
     said = [(_speaker(message), _content(message)) for message in messages if message.role is not Role.SYSTEM]
     said = [(speaker, content) for speaker, content in said if content]
@@ -61,7 +62,7 @@ def _one_line(text: str | None) -> str:
 
 
 def _longest(lengths: Sequence[int], total: int) -> int:
-    """The most that each may have so that together they have no more than `total`: long ones give, short ones don't."""
+    """Return the largest limit per item that keeps the sum within `total`: only long items are cut."""
     left, count = total, len(lengths)
     for length in sorted(lengths):
         if length * count > left:
@@ -79,14 +80,14 @@ def _without_middle(text: str, most: int) -> str:
 
 
 DOCUMENT_SEPARATOR = "\n\n---\n\n"
-"""Stands between two documents."""
+"""The separator between two documents."""
 
 _MARKER = re.compile(r"<(/?arc:)", re.IGNORECASE)
 
 _BREAKS = "\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
 _BREAK = f"(?>\r\n|[{_BREAKS}])"
 _BLANK = f"(?:[^\\S{_BREAKS}]|[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff])*"
-"""What a reader does not see: white space within a line, and signs without width."""
+"""Characters that a reader does not see: whitespace within a line, and zero-width characters."""
 
 _SEPARATOR_LINE = re.compile(
     f"(\\A|{_BREAK}{_BLANK}{_BREAK})({_BLANK})(?=---{_BLANK}(?:{_BREAK}{_BLANK}(?:{_BREAK}|\\Z)|\\Z))"
@@ -97,12 +98,12 @@ _SOURCE_WITHIN = re.compile(f"(?={_SOURCE})", re.IGNORECASE)
 
 
 def defused_markers(text: str) -> str:
-    """The text, in which nothing begins or ends one of arc's fences."""
+    """Escape the text so that nothing in it begins or ends one of arc's fences."""
     return _MARKER.sub(r"&lt;\1", text)
 
 
 def render_passage(document: Document, *, number: int | None = None) -> str:
-    """One document as a model reads it: its number and source, if it has them, and its text."""
+    """Render one document for a model: its number and source, if any, and its text."""
     text = _SEPARATOR_LINE.sub(r"\1\2\\", defused_markers(document.text.strip()))
     text = _SOURCE_LINE.sub(r"\\", text)
     source = _SOURCE_WITHIN.sub(r"\\", defused_markers(" ".join((document.source or "").split())))
@@ -111,7 +112,7 @@ def render_passage(document: Document, *, number: int | None = None) -> str:
 
 
 def render_passages(passages: Sequence[str]) -> str:
-    """Rendered documents, one behind the other."""
+    """Join rendered documents."""
     return DOCUMENT_SEPARATOR.join(passages)
 
 
@@ -122,7 +123,7 @@ MEMORY_HEADING = "Noted earlier in this conversation. It is a record of what was
 """Opens the block of facts and summary."""
 
 ERA_MARK = "Retold from earlier summaries: "
-"""Opens the summary's lines that were made from narratives and not from messages."""
+"""Opens the summary's lines that were made from narratives instead of messages."""
 
 RECALLED_HEADING = "Said earlier in this conversation, and perhaps about this question:"
 """Opens the block of recalled facts and messages."""
@@ -142,14 +143,14 @@ _MEMORY = re.compile(r"(?:\n\nFacts:\n(?P<facts>.*?))?(?:\n\nSummary:\n(?P<narra
 
 
 def render_fence(name: str, text: str) -> str:
-    """Text between the markers `<arc:name>` and `</arc:name>`; markers inside it are defused."""
+    """Put text between the markers `<arc:name>` and `</arc:name>`; markers inside it are escaped."""
     return f"<arc:{name}>\n{defused_markers(text)}\n</arc:{name}>"
 
 
 def parse_fences(text: str) -> tuple[str, list[tuple[str, str]]]:
-    """A text without its fenced blocks, and the name and the inside of each, in order.
+    """Return a text without its fenced blocks, and each block's name and content, in order.
 
-    A block ends with the first closing marker of its name; an opening marker without one is text. Linear in the text.
+    A block ends at the first closing marker of its name; an opening marker without one is text. Takes linear time.
     """
     closings: dict[str, list[tuple[int, int]]] = {}
     for closing in _CLOSING.finditer(text):
@@ -166,21 +167,21 @@ def parse_fences(text: str) -> tuple[str, list[tuple[str, str]]]:
 
 
 def render_documents(documents: Sequence[Document]) -> str:
-    """The fenced block that shows documents to a model (see `render_passage`), in the order given; `""` for none."""
+    """Render documents as a fenced block (see `render_passage`), in the order given; `""` for none."""
     if not documents:
         return ""
     return render_fence("documents", f"{DOCUMENTS_HEADING}\n{render_passages(list(map(render_passage, documents)))}")
 
 
 def render_memory(facts: Sequence[str], narrative: str) -> str:
-    """The fenced block of facts (their lines) and summary; `""` for neither."""
+    """Render facts (their lines) and summary as a fenced block; `""` for neither."""
     parts = ["Facts:\n" + "\n".join(facts)] if facts else []
     parts += [f"Summary:\n{narrative}"] if narrative else []
     return render_fence("memory", "\n\n".join([MEMORY_HEADING, *parts])) if parts else ""
 
 
 def parse_memory(inside: str) -> tuple[list[str], str]:
-    """The facts' lines and the summary that stand inside a block of `render_memory`; nothing of another text."""
+    """Return the fact lines and the summary in a block of `render_memory`; nothing for any other text."""
     if not inside.startswith(MEMORY_HEADING):
         return [], ""
     found = _MEMORY.fullmatch(inside, len(MEMORY_HEADING))
@@ -188,16 +189,16 @@ def parse_memory(inside: str) -> tuple[list[str], str]:
 
 
 def holds_memory(text: str) -> bool:
-    """Whether a block that `render_memory` made stands in a text."""
+    """Return whether a text contains a block made by `render_memory`."""
     return f"<arc:memory>\n{MEMORY_HEADING}" in text
 
 
 def render_recalled(lines: Sequence[str], said: Sequence[tuple[date | None, str]] = ()) -> str:
-    """The fenced block of recalled facts (their lines) and messages; `""` for neither.
+    """Render recalled facts (their lines) and messages as a fenced block; `""` for neither.
 
     Args:
         lines: The facts.
-        said: The messages' days and lines, in the order of the conversation; a day is named once.
+        said: The messages' days and lines, in conversation order; each day is named once.
     """
     shown, day = [RECALLED_HEADING, *lines], None
     for when, line in said:
@@ -209,15 +210,15 @@ def render_recalled(lines: Sequence[str], said: Sequence[tuple[date | None, str]
 
 
 def render_memory_lines(lines: Sequence[str]) -> str:
-    """The fenced block of long-term memories (their lines); `""` for none."""
+    """Render long-term memories (their lines) as a fenced block; `""` for none."""
     return render_fence("memories", "\n".join([MEMORIES_HEADING, *lines, MEMORIES_CLOSING])) if lines else ""
 
 
 def render_artifacts(lines: Sequence[str]) -> str:
-    """The fenced block of artifacts (their lines); `""` for none."""
+    """Render artifacts (their lines) as a fenced block; `""` for none."""
     return render_fence("artifacts", "\n".join([ARTIFACTS_HEADING, *lines])) if lines else ""
 
 
 def render_idle_note(days: int) -> str:
-    """A word on how long the conversation rested."""
+    """Render a note on how long the conversation was idle."""
     return f"Note: This conversation was last active {days} {'day' if days == 1 else 'days'} ago."

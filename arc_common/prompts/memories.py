@@ -1,4 +1,4 @@
-"""Long-term memories: how they are shown to a model, and how one is asked for what is worth remembering."""
+"""Long-term memories: how they are shown to a model, and how a model is asked to extract them."""
 
 import math
 import re
@@ -66,16 +66,16 @@ _LINE = re.compile(
     rf"[^{_BREAKS}]*|{_LABELLED}[^\[{_BREAKS}]{{0,{MAX_MEMORY_CHARACTERS}}}\(importance: [0-9](?:\.[0-9]{{1,9}})?\)",
     re.IGNORECASE,
 )
-"""A memory as `render_memory_line` or a tool shows it, whatever mark of a list or a quotation stands in front of it;
-with its importance also within a line."""
+"""Matches a memory as `render_memory_line` or a tool shows it, after any list or quotation mark; a memory with its
+importance is also matched within a line."""
 
 
 class MemoryFormatError(Exception):
-    """A model's answer is no list of memories; the message says why."""
+    """A model's answer is not a list of memories; the message says why."""
 
 
 def render_memory_line(memory: ScoredMemory) -> str:
-    """A memory as one line: `- [FACT] … (importance: 0.9)`."""
+    """Render a memory as one line: `- [FACT] … (importance: 0.9)`."""
     known = memory.memory
     text = _MARKER.sub(r"&lt;\1", " ".join(known.text.split()))
     if known.metadata.get(SAID_BY) == Role.USER.value:
@@ -84,14 +84,14 @@ def render_memory_line(memory: ScoredMemory) -> str:
 
 
 def render_memories(memories: Sequence[ScoredMemory]) -> str:
-    """The block of memories, in the order given; `""` for none."""
+    """Render the block of memories, in the order given; `""` for none."""
     if not memories:
         return ""
     return "\n".join([MEMORIES_HEADING, *map(render_memory_line, memories), MEMORIES_CLOSING])
 
 
 def without_memories(text: str) -> str:
-    """A text without memories as they are shown to models, whoever repeated them, in whatever kind of list."""
+    """Remove memories as shown to models from a text, whoever repeated them, in any kind of list."""
     text = _LINE.sub("", text)
     return text.replace(MEMORIES_HEADING, "").replace(MEMORIES_CLOSING, "").strip()
 
@@ -99,7 +99,7 @@ def without_memories(text: str) -> str:
 def render_extraction_request(
     messages: Sequence[Message], *, mode: InteractionMode = "chat", known: Sequence[str] = ()
 ) -> list[Message]:
-    """Ask what of some messages is worth remembering, and what of what is known no longer holds because of it."""
+    """Ask which memories some messages hold, and which known ones they replace."""
     if not isinstance(mode, str) or mode not in _ABOUT:
         raise InvalidInputError("mode", mode, f"one of {', '.join(get_args(InteractionMode))}")
     conversation = render_conversation(messages, max_characters=_CHARACTERS)
@@ -113,7 +113,7 @@ def render_extraction_request(
 
 
 def parse_extraction(answer: str, *, known: Sequence[str] = ()) -> list[ProposedMemory]:
-    """Read a model's answer: the memories, without sources; an empty list where it says that there are none."""
+    """Parse a model's answer into memories, without sources; an empty list if it reports none."""
     found: dict[str, ProposedMemory] = {}
     read = answer.strip().strip("`").strip().casefold() in ("none", "null", "[]")
     for value in json_values(answer):

@@ -1,4 +1,4 @@
-"""Plain text as models write it: in fences and quotation marks, under labels, and as a refusal."""
+"""Reads text as models write it: in fences and quotation marks, under labels, and as a refusal."""
 
 import json
 import re
@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 _MAX_CHARACTERS = 200_000
-"""What is longer was not asked for."""
+"""The most characters read of an answer; no request asks for more."""
 
 _MAX_DEPTH = 32
 _MAX_STARTS = 16
-"""Brackets that are tried as the beginning of a value; each costs one pass at most."""
+"""The most brackets tried as the beginning of a value; each costs at most one pass."""
 
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\Z|\\\Z)|[{}\[\],:]|[^\s"{}\[\],:]++', re.DOTALL)
 _START = re.compile(r"[{\[]")
@@ -19,7 +19,7 @@ _BRACKETS = frozenset("{}[]")
 
 
 def json_values(text: str) -> Iterator[dict[str, Any] | list[Any]]:
-    """The JSON objects and arrays in a text, in order; what is none is passed over."""
+    """Yield the JSON objects and arrays in a text, in order; anything else is skipped."""
     text = text[:_MAX_CHARACTERS]
     position = 0
     for _ in range(_MAX_STARTS):
@@ -38,7 +38,7 @@ def json_values(text: str) -> Iterator[dict[str, Any] | list[Any]]:
 
 
 def _repaired(text: str, start: int) -> tuple[str, int]:
-    """The value that begins at `start`, made valid where that is clear, and where it ends."""
+    """Return the value that begins at `start`, repaired where its meaning is clear, and its end."""
     written: list[str] = []
     open_brackets: list[str] = []
     end = len(text)
@@ -78,7 +78,7 @@ def _ends_in_escape(token: str) -> bool:
 
 
 _MAX_LINE_CHARACTERS = 20_000
-"""What is longer was not asked for."""
+"""The most characters read of an answer; no request asks for more."""
 
 _REFUSAL = re.compile(
     r"\W{0,3}(?:(?:i['’]m |i am )?(?:so |very )?(?:sorry\b|unable to\b|not able to\b)"
@@ -102,7 +102,7 @@ _SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]")
 
 
 def bare_text(answer: str) -> str:
-    """An answer as one line, without what models put around it: thoughts, a fence, a label, quotation marks."""
+    """Return an answer as one line, without the thoughts, fence, label and quotation marks around it."""
     text = _THINKING.sub("", answer[:_MAX_LINE_CHARACTERS]).strip()
     if fenced := _FENCED.match(text):
         text = fenced[1]
@@ -116,19 +116,19 @@ def bare_text(answer: str) -> str:
 
 
 def bare_lines(answer: str) -> list[str]:
-    """The lines of an answer that say anything, each as `bare_text` leaves it, without a list's numbers and bullets."""
+    """Return the nonempty lines of an answer, each as `bare_text` leaves it, without list numbers and bullets."""
     lines = _THINKING.sub("", answer[:_MAX_LINE_CHARACTERS]).splitlines()
     bare = (bare_text(_BULLET.sub("", line)) for line in lines if not line.lstrip().startswith("```"))
     return [line for line in bare if line]
 
 
 def is_refusal(text: str) -> bool:
-    """Whether a model says that it can't or won't, in English, Korean, Chinese or Japanese."""
+    """Return whether a model says that it can't or won't, in English, Korean, Chinese or Japanese."""
     return _REFUSAL.match(text) is not None
 
 
 def cut_text(text: str, most: int) -> str:
-    """The text if it has no more than so many characters, else as much of it as ends with a sentence, or a word."""
+    """Cut the text to `most` characters, at the end of a sentence or else of a word."""
     if len(text) <= most:
         return text
     ends = [match.end() for match in _SENTENCE_END.finditer(text, 0, most)]

@@ -1,4 +1,4 @@
-"""Retrieval: what a model is asked to search better, and how its answers are read."""
+"""Retrieval: requests to a model that improve a search, and the parsers of its answers."""
 
 from collections.abc import Sequence
 
@@ -40,7 +40,7 @@ def render_hypothetical_answer_request(question: str) -> list[Message]:
 
 
 def render_standalone_question_request(question: str, history: Sequence[Message]) -> list[Message]:
-    """Ask for the question as somebody would put it who begins a conversation with it."""
+    """Ask for the question as it would be phrased without a previous conversation."""
     parts = [
         render_fence("conversation", render_conversation(history, max_characters=_CONVERSATION_CHARACTERS)),
         render_fence("question", question[:_QUESTION_CHARACTERS]),
@@ -50,20 +50,20 @@ def render_standalone_question_request(question: str, history: Sequence[Message]
 
 
 def parse_hypothetical_answer(answer: str) -> str | None:
-    """The passage that a model wrote, in one line; `None` for none and for a refusal."""
+    """Return the passage that a model wrote, on one line; `None` if it wrote none or refused."""
     text = bare_text(answer)
     return None if not text or is_refusal(text) else cut_text(text, _MAX_PASSAGE)
 
 
 def parse_standalone_question(answer: str, *, question: str) -> str | None:
-    """The question that a model wrote, in one line; `None` for none, for a refusal, and for one that is no question."""
+    """Return the question that a model wrote, on one line; `None` if it is empty, too long or a refusal."""
     text = bare_text(answer)
     is_too_long = len(text) > max(_MAX_QUESTION, 2 * len(question))
     return None if not text or is_too_long or is_refusal(text) else text
 
 
 def parse_queries(answer: str) -> list[str]:
-    """The queries that a model wrote, one a line, each once."""
+    """Return the queries that a model wrote, one per line, each once."""
     return [
         line
         for line in dict.fromkeys(bare_lines(answer))

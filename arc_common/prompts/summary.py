@@ -1,4 +1,4 @@
-"""Summaries: what a model is asked for a leaf, a block and an era, and how its answer is read."""
+"""Summaries: requests for a leaf, a block and an era, and the parsers of a model's answers."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -48,10 +48,10 @@ tokens; nothing that the notes don't say, in their language."""
 
 _LEAF_CHARACTERS = 16_000
 _BLOCK_CHARACTERS = 64_000
-"""Four leaves. Ordinary messages don't reach these; a pasted log is cut for the model, never for the guard."""
+"""Four leaves. Ordinary messages stay below both limits; a pasted log is cut for the model, never for the guard."""
 
 _UNNAMED = "note"
-"""The key of a fact that was given none."""
+"""The key of a fact without one."""
 
 _MAX_FACTS = 64
 _MAX_KEY = 120
@@ -67,10 +67,10 @@ _IMPORTANCE = {
     FactCategory.STATE: 0.65,
     FactCategory.GENERAL: 0.5,
 }
-"""How much goes wrong when a fact of this kind is lost."""
+"""The harm of losing a fact, by category."""
 
 _COLON = re.compile(r"(?<=\S)(?::\s|：\s?)|(?<=[\u3040-\u30ff\u3400-\u9fff가-힣]):")
-"""Between key and value; a time ("10:30") has none."""
+"""Separates key and value; a time ("10:30") contains no match."""
 
 _REFUSAL = re.compile(
     r"\W{0,3}(?:sorry|i(?:'m| am) (?:sorry|unable|not able)|i (?:can(?:'t|not)|won't) |as an ai\b|죄송|很?抱歉|申し訳)",
@@ -79,12 +79,12 @@ _REFUSAL = re.compile(
 
 
 class SummaryFormatError(Exception):
-    """A model's answer is no summary; the message says why, in words that the model can be told."""
+    """A model's answer is not a summary; the message says why, in words that the model can be told."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedSummary:
-    """What a model's answer says: facts (without sources), the keys of facts that no longer hold, and a narrative."""
+    """The content of a model's answer: facts (without sources), keys of facts to remove, and a narrative."""
 
     facts: tuple[ProposedFact, ...]
     removed_keys: tuple[str, ...]
@@ -96,8 +96,8 @@ def render_leaf_request(messages: Sequence[Message], *, related: Iterable[Fact],
 
     Args:
         messages: The originals.
-        related: Facts known from before that these messages may change.
-        max_tokens: Tokens: of the narrative.
+        related: Known facts that these messages may change.
+        max_tokens: The most tokens of the narrative.
     """
     known = "\n".join(fact.line for fact in related)
     parts = [render_fence("known-facts", known)] if known else []
@@ -106,7 +106,7 @@ def render_leaf_request(messages: Sequence[Message], *, related: Iterable[Fact],
 
 
 def render_block_request(messages: Sequence[Message], *, max_tokens: int) -> list[Message]:
-    """Ask for the narrative of four leaves, from their originals."""
+    """Ask for the narrative of four leaves, from their original messages."""
     conversation = render_conversation(messages, max_characters=_BLOCK_CHARACTERS)
     return _request(BLOCK_INSTRUCTIONS, [render_fence("conversation", conversation)], max_tokens)
 
@@ -133,16 +133,16 @@ def _request(instructions: str, parts: Sequence[str], max_tokens: int) -> list[M
 
 
 def parse_summary(answer: str) -> ParsedSummary:
-    """Read a model's answer to a leaf's request.
+    """Parse a model's answer to a leaf's request.
 
-    - The JSON may stand in a code fence or in prose, have trailing commas, be cut off, or be a list of facts alone.
-    - What has the wrong type is put right where its meaning is clear, and left out where it is not; a category that
-      doesn't exist is GENERAL; a fact without a value is a removal.
-    - The narrative is empty where there are facts and no narrative.
-    - However much the answer holds, it is read in linear time, and at most 64 facts of 500 characters come out.
+    - The JSON may be in a code fence or in prose, have trailing commas, be truncated, or be only a list of facts.
+    - A value of the wrong type is corrected if its meaning is clear, and left out otherwise; an unknown category
+      becomes GENERAL; a fact without a value is a removal.
+    - The narrative is empty if there are facts but no narrative.
+    - The answer is read in linear time, and at most 64 facts of 500 characters are returned, however long it is.
 
     Raises:
-        SummaryFormatError: There is nothing in it, or a refusal.
+        SummaryFormatError: The answer is empty, or a refusal.
     """
     found = _first(answer, lambda value: isinstance(value, list) and _is_facts(value))
     listed = found
@@ -169,10 +169,10 @@ def parse_summary(answer: str) -> ParsedSummary:
 
 
 def parse_narrative(answer: str) -> str:
-    """Read a model's answer to a block's or an era's request, as tolerantly.
+    """Parse a model's answer to a block's or an era's request, as tolerantly as `parse_summary`.
 
     Raises:
-        SummaryFormatError: There is no narrative in it, or a refusal.
+        SummaryFormatError: The answer holds no narrative, or is a refusal.
     """
     narrative = _narrative(_first(answer, lambda _: False))
     if not narrative:
@@ -183,7 +183,7 @@ def parse_narrative(answer: str) -> str:
 
 
 def _first(answer: str, is_wanted: Callable[[Any], bool]) -> Any:
-    """The first value in the answer that has a narrative or facts, or is wanted otherwise; one level down too."""
+    """Return the first value with a narrative or facts, or one that is wanted; also looks one level down."""
     read = False
     for value in json_values(answer):
         read = True
@@ -199,7 +199,7 @@ def _is_facts(value: list[Any]) -> bool:
 
 
 def _entries(listed: object) -> Iterator[tuple[str, str | None, object]]:
-    """Key, value and category of whatever was given as facts; the value is `None` where a fact is taken back."""
+    """Yield key, value and category of each fact given; the value is `None` if the fact is removed."""
     if isinstance(listed, dict) and not _is_fact(listed):
         for name, value in listed.items():
             if (facts := _of_category(name, value)) is None:
@@ -225,7 +225,7 @@ def _entries(listed: object) -> Iterator[tuple[str, str | None, object]]:
 
 
 def _of_category(name: str, value: object) -> list[object] | dict[str, object] | None:
-    """The facts of a category; `None` where the name is a fact's key ("state": "Texas", "languages": ["Korean"])."""
+    """Return the facts of a category; `None` if the name is a fact's key ("state": "Texas")."""
     if isinstance(value, str):
         lines = value.splitlines()
         return list(lines) if _is_category(name) and all(map(_COLON.search, lines)) else None
@@ -244,7 +244,7 @@ def _is_category(name: str) -> bool:
 
 
 def _pair(line: str) -> tuple[str, str]:
-    """Key and value of a fact in one line; one without a key is a note, and so is one whose key would be cut."""
+    """Split a fact's line into key and value; without a key, or with one too long, it is a note."""
     key, colon, value = _COLON.sub(": ", line, count=1).partition(": ")
     if not colon or len(key) > _MAX_KEY:
         return _UNNAMED, _line(line, _MAX_VALUE)
@@ -261,7 +261,7 @@ def _narrative(found: object) -> str:
 
 
 def _line(value: object, most: int) -> str:
-    """A value as one line of text that any store can hold; `""` for what has no clear meaning as text."""
+    """Return a value as one line of storable text; `""` if it has no clear meaning as text."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int | float):

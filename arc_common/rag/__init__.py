@@ -1,4 +1,4 @@
-"""Retrieval-augmented generation: from a question to the documents that a model gets to see."""
+"""Retrieval-augmented generation: from a question to the documents that a model sees."""
 
 from arc_common.rag.chunking import Chunk, Chunker
 from arc_common.rag.context_builder import ContextBuilder, DocumentOrder, RagContext

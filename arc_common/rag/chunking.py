@@ -1,4 +1,4 @@
-"""Chunks: documents cut at the ends of sentences, each within a number of tokens, the next one overlapping it."""
+"""Splits documents at sentence ends into overlapping chunks, each within a number of tokens."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -20,7 +20,7 @@ _SOFT_BREAK = re.compile(r"\s+|(?<=[，、；：。！？])")
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A part of a text that is not divided without need."""
+    """A part of a text that is split only if necessary."""
 
     start: int
     end: int
@@ -29,7 +29,7 @@ class Passage:
 
 
 def passages_of(text: str, *, fits: Callable[[str], bool]) -> list[Passage]:
-    """The sentences of a text and its fenced blocks of code, in order; a block that doesn't fit comes line by line."""
+    """Return a text's sentences and fenced code blocks, in order; a block that doesn't fit is split into lines."""
     spans: list[tuple[int, int, bool]] = []
     place = 0
     for start, end in _fenced_blocks(text):
@@ -48,12 +48,12 @@ def passages_of(text: str, *, fits: Callable[[str], bool]) -> list[Passage]:
 
 
 def soft_breaks(text: str, start: int, end: int) -> list[int]:
-    """Where a sentence may be cut: at white space, and behind the marks of a script that has none; in order."""
+    """Return the places, in order, to cut a sentence: at whitespace, and after the marks of unspaced scripts."""
     return [match.start() for match in _SOFT_BREAK.finditer(text, start, end)]
 
 
 def _fenced_blocks(text: str) -> Iterator[tuple[int, int]]:
-    """Blocks of code between fences, as CommonMark has them; one that is never closed is none."""
+    """Yield the spans of fenced code blocks as CommonMark defines them; an unclosed block is not one."""
     opening: re.Match[str] | None = None
     for fence in _FENCE.finditer(text):
         mark = fence["mark"]
@@ -76,12 +76,12 @@ def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 _LEAST_FULL = 2 / 3
 _OVERLAP_RANGE = (0.6, 1.2)
 _CHARACTERS = 32
-"""How many characters are looked at for each token: words have fewer. What runs on has to be cut somewhere."""
+"""The most characters read for each token; words have fewer, and longer runs have to be cut somewhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A part of a text: what stands between two offsets, and its tokens."""
+    """A part of a text between two offsets, and its tokens."""
 
     text: str
     start: int
@@ -90,22 +90,22 @@ class Chunk:
 
 
 class Chunker:
-    """Cuts texts into chunks that a model, an embedder and a reader can use.
+    """Cuts texts into chunks for models, embedders and readers.
 
     - No chunk has more than `size` tokens, counted as it stands.
-    - Each is a verbatim part of the text; together they have all of it but the white space around them.
-    - A chunk ends with a sentence (a line of a list, a table or code is one), with a paragraph's if that leaves it at
-      least two thirds full. Where a long sentence follows and would leave it emptier than that, it ends within that
-      sentence, at white space.
-    - A sentence that has more than `size` tokens is cut at white space; a run without any, between characters.
-    - A fenced block of code that fits a chunk is not divided.
-    - The next chunk begins some `overlap` tokens before the end: at a sentence, if one begins within 0.6 to 1.2 times
-      that, else within one. A block of code is never repeated.
-    - Same text, same chunks. Time is linear in the length, whatever the text.
+    - Each chunk is a verbatim part of the text; together they cover all of it except the whitespace around them.
+    - A chunk ends with a sentence (a line of a list, a table or code counts as one), or with a paragraph if that leaves
+      it at least two thirds full. If a long sentence follows and the chunk would be emptier than that, it ends within
+      that sentence, at whitespace.
+    - A sentence of more than `size` tokens is cut at whitespace; a run without whitespace is cut between characters.
+    - A fenced code block that fits a chunk is not divided.
+    - The next chunk begins about `overlap` tokens before the end of the last one: at a sentence, if one begins within
+      0.6 to 1.2 times that, else within a sentence. A code block is never repeated.
+    - The same text always gives the same chunks. Time is linear in the length, whatever the text.
 
     Args:
-        token_counter: Counts.
-        size: Tokens of a chunk at most.
+        token_counter: Counts tokens.
+        size: The most tokens of a chunk.
         overlap: Tokens shared by neighbours; fewer than `size`, and at most half of it is used.
     """
 
@@ -121,23 +121,23 @@ class Chunker:
         self._overlap = min(overlap, size // 2)
 
     def split(self, text: str) -> list[Chunk]:
-        """The chunks of a text, in order; none for white space alone.
+        """Return the chunks of a text, in order; an empty list for whitespace alone.
 
         Raises:
-            InvalidInputError: `size` is too small for a single character of the text, or this is no text.
+            InvalidInputError: `size` is too small for a single character of the text, or the argument is not text.
         """
         if not isinstance(text, str):
             raise InvalidInputError("text", text, "text")
         return list(_Cutter(text, self._counter, self._size, self._overlap).chunks())
 
     def split_document(self, document: Document) -> list[Document]:
-        """The chunks of a document, each a document that knows where it stands.
+        """Return the chunks of a document, each as a document that records its position.
 
-        The source and the metadata are the document's. Added are `chunk_index` (from 0), `chunk_start` and `chunk_end`
-        (characters), and, where the document has an id, `document_id`; the chunk's own id is then `<id>#<index>`.
+        Source and metadata are the document's. Each chunk adds `chunk_index` (from 0), `chunk_start` and `chunk_end`
+        (characters), and, if the document has an id, `document_id`; the chunk's own id is then `<id>#<index>`.
 
         Raises:
-            InvalidInputError: As `split`, or this is no document.
+            InvalidInputError: As in `split`, or the argument is not a document.
         """
         if not isinstance(document, Document):
             raise InvalidInputError("document", document, "a Document")
@@ -160,7 +160,7 @@ class Chunker:
 
 
 class _Cutter:
-    """One text on its way to chunks."""
+    """Splits one text into chunks."""
 
     def __init__(self, text: str, counter: TokenCounter, size: int, overlap: int) -> None:
         self._text = text
@@ -174,7 +174,7 @@ class _Cutter:
         self._sums = [0, *accumulate(counts)]
 
     def chunks(self) -> Iterator[Chunk]:
-        """All chunks, in order."""
+        """Yield all chunks, in order."""
         if not self._passages:
             return
         start, last = self._starts[0], self._ends[-1]
@@ -195,7 +195,7 @@ class _Cutter:
         return end - start <= _CHARACTERS * self._size and self._tokens(start, end) <= self._size
 
     def _next_word(self, place: int) -> int:
-        """Where the text goes on behind white space."""
+        """Return the place where the text continues after whitespace."""
         following = bisect_right(self._ends, place)
         start = max(place, self._starts[following])
         while self._text[start].isspace():
@@ -203,7 +203,7 @@ class _Cutter:
         return start
 
     def _end(self, start: int) -> int:
-        """Where the chunk that begins here ends."""
+        """Return the end of the chunk that begins at `start`."""
         first = bisect_right(self._ends, start)
         guess = bisect_right(self._sums, self._sums[first] + self._size) - 2
         last = furthest(first, len(self._ends), guess, fits=lambda place: self._fits(start, self._ends[place]))
@@ -218,7 +218,7 @@ class _Cutter:
         return end if following.is_code else self._break_within(start, following.start, following.end) or end
 
     def _paragraph_end(self, start: int, first: int, last: int) -> int | None:
-        """The end of the last paragraph that leaves the chunk full enough."""
+        """Return the end of the last paragraph that leaves the chunk full enough, if there is one."""
         for place in range(last, first - 1, -1):
             if self._passages[place].ends_paragraph:
                 end = self._ends[place]
@@ -226,7 +226,7 @@ class _Cutter:
         return None
 
     def _break_within(self, start: int, sentence_start: int, sentence_end: int) -> int | None:
-        """The furthest place at white space in a sentence where the chunk fits."""
+        """Return the furthest whitespace in a sentence at which the chunk fits, if there is one."""
         limit = min(sentence_end, start + _CHARACTERS * self._size)
         breaks = soft_breaks(self._text, sentence_start + 1, limit)
         guess = bisect_left(breaks, start + 4 * self._size)
@@ -234,17 +234,17 @@ class _Cutter:
         return None if last is None else breaks[last]
 
     def _characters_end(self, start: int, end: int) -> int:
-        """The furthest place between two characters where the chunk fits."""
+        """Return the furthest border between two characters at which the chunk fits."""
         longest = min(end - start, _CHARACTERS * self._size)
         length = furthest(1, longest + 1, self._size, fits=lambda length: self._fits(start, start + length))
         if length is None:
             raise InvalidInputError("size", self._size, f"tokens enough for {self._text[start]!r}")
         border = grapheme_break(self._text, start + length)
-        # A character may be made of more code points than a chunk has tokens: only then is it divided.
+        # A character is divided only if it needs more tokens than a chunk may have.
         return border if border > start and self._tokens(start, border) <= self._size else start + length
 
     def _start_before(self, start: int, end: int) -> int:
-        """Where the chunk behind the one given begins."""
+        """Return the start of the chunk that follows the given one."""
         if end == self._ends[-1]:
             return end
         if not self._overlap:
@@ -265,7 +265,7 @@ class _Cutter:
         return min(fitting)[1] if fitting else self._start_within(start, end)
 
     def _start_within(self, start: int, end: int) -> int:
-        """The place in a sentence, at white space if there is any, with no more than the overlap behind it."""
+        """Return the earliest start within a sentence, at whitespace if possible, that respects the overlap."""
         lowest = max(start, end - _CHARACTERS * self._overlap) + 1
         words = [self._next_word(place) for place in reversed(soft_breaks(self._text, lowest, end - 1))]
         last = furthest(0, len(words), len(words) // 2, fits=lambda i: self._tokens(words[i], end) <= self._overlap)

@@ -1,4 +1,4 @@
-"""ContextBuilder: documents packed into a number of tokens."""
+"""ContextBuilder: packs documents into a token budget."""
 
 import re
 import unicodedata
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class NotingRetriever(Protocol):
-    """A source that also says what a search had to do without, and how near to the question each document is."""
+    """A source that also reports what a search had to do without, and each document's similarity to the query."""
 
     def retrieve_with_notes(
         self,
@@ -34,7 +34,7 @@ class NotingRetriever(Protocol):
         filters: Mapping[str, Any] | Filter | None = None,
         cosines: bool = False,
     ) -> SearchResult:
-        """As `Retriever.retrieve`; with `cosines`, each document that has a vector has its cosine ("vector")."""
+        """Retrieve as `Retriever.retrieve` does; `cosines` adds each vector's cosine as score part "vector"."""
 
 
 def found_by(
@@ -54,22 +54,22 @@ def found_by(
 
 
 def checked_queries(given: object) -> list[str]:
-    """Several texts."""
+    """Return the value as a list of texts; raise if it is not one."""
     return checked_items("queries", given, str, expected="a list of texts")
 
 
 def in_order(ranked: Sequence[ScoredDocument]) -> list[ScoredDocument]:
-    """The documents with scores that fall from first to last: their own, if these do; else made from their places."""
+    """Return the documents with descending scores: their own if these descend, else scores by place."""
     if best_first([found.score for found in ranked], top_k=len(ranked)) == list(range(len(ranked))):
         return list(ranked)
     return [rescored(found, 1 - place / len(ranked), {}) for place, found in enumerate(ranked)]
 
 
 _SHINGLE = 3
-"""Terms in a row (Broder 1997)."""
+"""The number of consecutive terms in a shingle (Broder 1997)."""
 
 _LONGEST = 50_000
-"""Characters: longer texts are compared as a whole only."""
+"""The most characters of a text that is compared by shingles; longer texts only match exact copies."""
 
 _WORD = re.compile(
     r"""(?:(?<!\w)[-−](?=\d))?             # a number below zero
@@ -80,8 +80,8 @@ _WORD = re.compile(
 )
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _EMPTY_WORDS = frozenset(["a", "an", "the", "and", "also", "that", "which", "please", "`"])
-"""Words that a sentence may have or lack and say the same. No list of stop words is short enough: "not", "may" and
-"must", "before" and "after", "you" and "we" are on most of them."""
+"""Words that don't change what a sentence says. Common stop word lists are too long: most include "not", "may" and
+"must", "before" and "after", "you" and "we"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class _Outline:
 
 
 class SeenTexts:
-    """Knows the texts that were added, and tells which of the next ones say the same."""
+    """Remembers texts, and detects whether another text says the same."""
 
     def __init__(self, *, threshold: float | None) -> None:
         if threshold is not None and not (isinstance(threshold, int | float) and 0 < threshold <= 1):
@@ -101,7 +101,7 @@ class SeenTexts:
         self._outlines: list[_Outline] = []
 
     def has(self, text: str) -> bool:
-        """Whether a text that was added says the same."""
+        """Return whether a remembered text says the same."""
         if _normalised(text) in self._texts:
             return True
         if self._threshold is None or not self._outlines or len(text) > _LONGEST:
@@ -137,7 +137,7 @@ def _outline(text: str) -> _Outline:
 
 
 def _content(text: str) -> tuple[str, ...]:
-    """All that a text says, in its order: words and numbers, and what is no punctuation (currencies, arrows)."""
+    """Return all that a text says, in order: words, numbers, and signs other than punctuation (currencies, arrows)."""
     words = _WORD.findall(_THOUSANDS.sub("", _normalised(text)))
     return tuple(word for word in words if word not in _EMPTY_WORDS and not _is_punctuation(word))
 
@@ -150,7 +150,7 @@ DocumentOrder = Literal["score", "source", "lost-in-the-middle"]
 
 
 def ordered(documents: Sequence[ScoredDocument], order: DocumentOrder) -> list[int]:
-    """The places of documents, given best first, in the order in which they are shown."""
+    """Return the places of documents, given best first, in the order in which they are shown."""
     places = range(len(documents))
     if order == "lost-in-the-middle":
         return [*places[::2], *reversed(places[1::2])]
@@ -163,7 +163,7 @@ def ordered(documents: Sequence[ScoredDocument], order: DocumentOrder) -> list[i
 
 
 def _source(found: ScoredDocument) -> object:
-    """What the document is a part of: its document, else its source, else itself."""
+    """Return the document's group: its parent document, else its source, else itself."""
     whole = found.document.metadata.get("document_id")
     return whole if isinstance(whole, str) else found.document.source or id(found)
 
@@ -174,7 +174,7 @@ def _position(found: ScoredDocument) -> float:
 
 
 def furthest(first: int, stop: int, guess: int, *, fits: Callable[[int], bool]) -> int | None:
-    """The last place from `first` on, before `stop`, that fits, where what fits comes before what doesn't."""
+    """Return the last place in `first` to `stop - 1` that fits, if all that fit precede all that don't."""
     low, high = first - 1, stop  # low fits, high doesn't
     step, place = 1, min(max(guess, first), stop - 1)
     while high - low > 1:
@@ -191,27 +191,28 @@ def furthest(first: int, stop: int, guess: int, *, fits: Callable[[int], bool]) 
 TOO_LARGE = "no room for it"
 DUPLICATE = "says what another document says"
 SHORTENED = "shortened"
-"""Why a document is not shown, or not whole."""
+"""Reasons why a document is not shown, or not in full."""
 
 _CUT_MARK = " …"
 
 _DOUBT = 4
-"""Tokens that a border between two texts may cost or save, at most."""
+"""The most tokens that joining two texts may add or save."""
 
 
 @dataclass(frozen=True, slots=True)
 class RagContext:
-    """What was found for a question, as a model gets to see it.
+    """The documents found for a question, as a model sees them.
 
-    Two are equal if they show the same, whatever went wrong on the way: `RagContext.EMPTY` is what shows nothing.
+    Two contexts are equal if they show the same, whatever failed on the way: `RagContext.EMPTY` is one that shows
+    nothing.
 
     Args:
-        context: The text: each document under its source, with a line between two of them.
-        documents: Those in it, in its order (a citation's number is the place here, from 1); one that was shortened has
-            the text shown, and `truncated` in its metadata.
+        context: The text: each document under its source, with a separator between two of them.
+        documents: The documents shown, in order (a citation's number is the place here, from 1); a shortened document
+            has the text shown, and `truncated` in its metadata.
         total_tokens: The tokens of `context`, under the counter that built it.
-        omissions: What was found and is not shown, or not whole.
-        notes: What went wrong without stopping it.
+        omissions: Documents that were found but are not shown, or not in full.
+        notes: Failures that did not stop the retrieval.
     """
 
     context: str = ""
@@ -224,7 +225,7 @@ class RagContext:
 
     @property
     def has_documents(self) -> bool:
-        """Whether it shows anything."""
+        """Whether the context shows any document."""
         return bool(self.documents)
 
 
@@ -232,25 +233,27 @@ RagContext.EMPTY = RagContext()
 
 
 class ContextBuilder:
-    """Packs documents into a number of tokens, the best first.
+    """Packs documents into a token budget, best first.
 
-    - The context never exceeds its limit; separators, sources and numbers are counted, too. If the counter states an
-      error (`relative_error`), that much is kept free.
-    - Documents are taken by score (equal ones in the order given, those without a score last), and shown in the order
-      asked for.
-    - One that says what a better one says is left out: a copy, or nearly one (see `SeenTexts`).
-    - One that does not fit is passed over, or cut at the end of a sentence, or ends the context, as the settings say.
-    - Text and sources are data: markers, separators and source lines in them are defused (see `render_passage`).
-    - Same documents, same bytes; the documents given are not changed.
+    - The context never exceeds its limit; separators, sources and numbers are counted too. If the counter states an
+      error (`relative_error`), that share is kept free.
+    - Documents are chosen by score (equal ones in the order given, those without a score last), and shown in the
+      requested order.
+    - A document that says the same as a better one is left out: a copy, or a near copy (see `SeenTexts`).
+    - A document that does not fit is skipped, or cut at the end of a sentence, or ends the context, as the settings
+      say.
+    - Text and sources are data: markers, separators and source lines in them are escaped (see `render_passage`).
+    - The same documents give the same bytes; the documents given are not changed.
 
     Args:
-        token_counter: Counts.
-        max_tokens: Tokens of the context at most.
-        order: How the documents stand in the context (see `ordered`).
-        citations: Whether each document has a number, `[1]` first.
-        skip_oversized: Whether what does not fit is passed over; if not, nothing behind it is shown.
-        truncate: Whether what does not fit is cut to what room there is, by whole sentences, before the rest is seen.
-        near_duplicates: The similarity from which on two texts say the same; `None`: only copies do.
+        token_counter: Counts tokens.
+        max_tokens: The most tokens of the context.
+        order: The order of the documents in the context (see `ordered`).
+        citations: Whether each document is numbered, from `[1]`.
+        skip_oversized: Whether a document that does not fit is skipped; otherwise, no document after it is shown.
+        truncate: Whether a document that does not fit is cut to the remaining room, by whole sentences, before later
+            ones are considered.
+        near_duplicates: The similarity from which two texts count as the same; `None` counts only copies.
     """
 
     def __init__(
@@ -281,7 +284,7 @@ class ContextBuilder:
     def from_settings(
         cls, token_counter: TokenCounter, settings: "ArcSettings", *, citations: bool = False
     ) -> "ContextBuilder":
-        """A builder with the numbers and choices of the settings' `rag`."""
+        """Create a builder with the values of the settings' `rag` section."""
         rag = settings.rag
         return cls(
             token_counter,
@@ -293,14 +296,14 @@ class ContextBuilder:
         )
 
     def build(self, documents: Sequence[ScoredDocument | Document], *, max_tokens: int | None = None) -> RagContext:
-        """The context that shows the documents; one equal to `RagContext.EMPTY` if none fits.
+        """Return the context that shows the documents; one equal to `RagContext.EMPTY` if none fits.
 
         Args:
-            documents: In any order.
-            max_tokens: Tokens at most, instead of the builder's number.
+            documents: The documents, in any order.
+            max_tokens: The most tokens, in place of the builder's limit.
 
         Raises:
-            InvalidInputError: A document is not one, or `max_tokens` is not a number of tokens.
+            InvalidInputError: A document is of the wrong kind, or `max_tokens` is not a number of tokens.
         """
         most = usable_tokens(self._max_tokens if max_tokens is None else _check_tokens(max_tokens), self._counter)
         ranked = _ranked(documents)
@@ -331,7 +334,7 @@ class ContextBuilder:
 
 
 class _Packing:
-    """The documents that are shown so far, best first."""
+    """The documents shown so far, best first."""
 
     def __init__(self, counter: TokenCounter, most: int, order: DocumentOrder, *, citations: bool) -> None:
         self._counter = counter
@@ -344,13 +347,13 @@ class _Packing:
         self.dropped: list[tuple[ScoredDocument, int]] = []
 
     def sized(self, documents: Sequence[ScoredDocument]) -> Iterator[tuple[ScoredDocument, int]]:
-        """Each with the tokens that it has alone."""
+        """Return each document with the tokens that it takes alone."""
         number = len(documents) if self._citations else None
         sizes = self._counter.count_batch([render_passage(found.document, number=number) for found in documents])
         return zip(documents, sizes, strict=True)
 
     def has_room(self, found: ScoredDocument, tokens: int) -> bool:
-        """Whether the document fits beside those that are shown."""
+        """Return whether the document fits beside those that are shown."""
         together = self._sum + tokens + (self._separator if self._kept else 0)
         doubt = _DOUBT * (len(self._kept) + 1)
         if abs(together - self._most) > doubt:
@@ -358,12 +361,12 @@ class _Packing:
         return self._fits([*(kept for kept, _ in self._kept), found])
 
     def add(self, found: ScoredDocument, tokens: int) -> None:
-        """Show a document behind the others."""
+        """Show a document after the others."""
         self._sum += tokens + (self._separator if self._kept else 0)
         self._kept.append((found, tokens))
 
     def shortened(self, found: ScoredDocument, tokens: int) -> tuple[ScoredDocument, int] | None:
-        """As many of the document's first sentences as there is room for, and their tokens."""
+        """Cut the document to as many first sentences as fit; return it with its tokens."""
         text = found.document.text
         ends = [end for _, end in sentence_spans(text)][:-1]
         before = [kept for kept, _ in self._kept]
@@ -380,7 +383,7 @@ class _Packing:
         return shown, size
 
     def finish(self) -> tuple[tuple[ScoredDocument, ...], str, int]:
-        """The documents in the order in which they are shown, the text, and its tokens."""
+        """Return the documents in the order shown, the text, and its tokens."""
         while self._kept:
             documents = [kept for kept, _ in self._kept]
             context = self._render(documents)
@@ -403,7 +406,7 @@ class _Packing:
 
 
 def _ranked(documents: Sequence[ScoredDocument | Document]) -> list[ScoredDocument]:
-    """The documents that say anything, best first."""
+    """Return the documents with any text, best first."""
     given: list[ScoredDocument | Document] = checked_items(
         "documents", documents, (ScoredDocument, Document), expected="documents, with scores or without"
     )

@@ -1,4 +1,4 @@
-"""RagPipeline: from a question to the documents that a model gets to see, whatever fails on the way."""
+"""RagPipeline: from a question to the documents that a model sees, whatever fails on the way."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,47 +32,47 @@ from arc_common.retrieval.index import SearchResult
 
 @dataclass(frozen=True, slots=True)
 class JointStatistics:
-    """The `TermStatistics` of several scopes as if they were one, asked anew each time."""
+    """The `TermStatistics` of several scopes as if they were one, computed anew each time."""
 
     parts: Sequence[TermStatistics]
 
     @property
     def document_count(self) -> int:
-        """Documents in all of them."""
+        """Number of documents in all scopes."""
         return sum(part.document_count for part in self.parts)
 
     @property
     def average_length(self) -> float:
-        """Terms of a document, on average; 0 where there is none."""
+        """Mean number of terms of a document; 0 if there are none."""
         sizes = [(part.document_count, part.average_length) for part in self.parts]
         count = sum(size for size, _ in sizes)
         return sum(size * length for size, length in sizes) / count if count else 0.0
 
     def document_frequencies(self, terms: Sequence[str]) -> list[int]:
-        """How many documents have each of the terms, in their order."""
+        """Return the number of documents with each of the terms, in their order."""
         return [sum(one) for one in zip(*(part.document_frequencies(terms) for part in self.parts), strict=True)]
 
 
 _log = logging.getLogger("arc.rag")
 
 Fusion = Callable[[Mapping[str, Sequence[ScoredDocument]]], list[ScoredDocument]]
-"""One ranking from those of several sources, each under its name; `score_fusion` is one."""
+"""Merges the rankings of several sources, each under its name, into one; `score_fusion` is one."""
 
 _VECTOR = "vector"
-"""The score part that is a cosine."""
+"""The name of the score part that is a cosine."""
 
 
 @dataclass(frozen=True, slots=True)
 class RagQuery:
-    """What is asked, and of which documents.
+    """A question, and the documents to search for it.
 
     Args:
         query: The question.
-        filters: Which documents may be found at all, by their metadata; handed to the sources as they are.
-        top_k: How many documents are retrieved at most.
-        rerank: Whether they are re-ranked.
+        filters: Restricts documents by their metadata; passed to the sources unchanged.
+        top_k: The most documents retrieved.
+        rerank: Whether the documents are re-ranked.
         history: The conversation before the question, oldest first.
-        rerank_top_k: How many the reranker leaves at most; `None`: as many as the pipeline says.
+        rerank_top_k: The most documents that the reranker keeps; `None` uses the pipeline's number.
     """
 
     query: str
@@ -93,33 +93,33 @@ class RagQuery:
 class RagPipeline:
     """Transforms a question, retrieves documents for it, re-ranks them, and builds the context.
 
-    - Documents stand in the order that the reranker gives them, or else the fusion; where their scores say otherwise,
-      they get scores from their places.
-    - Each query that the transformers make is asked of every source. What one source finds for several queries is put
-      together by document, each with its best score; what several sources find is fused.
-    - No stage ends the turn: a transformer that fails leaves the queries as they are, a source that fails finds
-      nothing, a reranker that fails leaves the retrieved order, and a context that can't be built is empty. A source's
-      answers that are not documents are left out, and so are documents that a reranker was not given. The context's
-      `notes` say so, a warning is logged, and `rag.<stage>.errors` is counted (transform, retrieve, fuse, rerank,
-      build).
-    - Documents are re-ranked by the first query: the question, or what a transformer made of a follow-up.
-    - Filters are the sources' to apply, and are never dropped: a source that can't apply them finds nothing.
-    - Each stage's time goes to the observer as `rag.<stage>`.
+    - Documents are in the order of the reranker, or else of the fusion; if their scores contradict that order, they get
+      scores from their places.
+    - Every query that the transformers make is sent to every source. One source's results for several queries are
+      merged by document, each with its best score; the results of several sources are fused.
+    - No stage stops the turn: a transformer that fails leaves the queries unchanged, a source that fails finds nothing,
+      a reranker that fails leaves the retrieved order, and a context that can't be built is empty. Answers of a source
+      that are not documents are left out, and so are documents that a reranker was not given. In each case the
+      context's `notes` say so, a warning is logged, and `rag.<stage>.errors` is counted (transform, retrieve, fuse,
+      rerank, build).
+    - Documents are re-ranked by the first query: the question, or a transformer's version of a follow-up.
+    - Filters are applied by the sources and never dropped: a source that can't apply them finds nothing.
+    - The time of each stage is reported to the observer as `rag.<stage>`.
     - Safe to share between threads, if its parts are.
 
     Args:
-        sources: What is asked: a retriever, or several under their names.
-        builder: Packs what is shown.
-        transformers: In order, each applied to every query that the one before it made.
-        reranker: Puts the retrieved documents in order; `None`: they stay in the order of their scores.
-        rerank_top_k: Documents left by the reranker, and shown at most where none is asked for.
-        fusion: One ranking from those of several sources; by default by their normalised scores.
-        similarity_threshold: The lowest cosine at which a document is shown. It is the score part "vector"; of a
-            document without parts it is the score. Documents without a cosine (from a source that searches by words,
-            or never embedded) pass.
-        timeout_seconds: The longest wait for a source other than arc's own, which is asked on a thread of its own.
+        sources: A retriever, or several under their names.
+        builder: Packs the documents shown.
+        transformers: Applied in order, each to every query that the previous one made.
+        reranker: Ranks the retrieved documents; with `None`, they stay in the order of their scores.
+        rerank_top_k: The most documents that the reranker keeps if the query doesn't say.
+        fusion: Merges the rankings of several sources; by default by their normalised scores.
+        similarity_threshold: The lowest cosine at which a document is shown. The cosine is the score part "vector", or
+            the score of a document without parts. Documents without a cosine (from a source that searches by words, or
+            never embedded) pass.
+        timeout_seconds: The longest wait, in seconds, for a source other than arc's own, which runs on its own thread.
         observer: Receives counts and times.
-        workers: Threads for `aretrieve`; its own, if not given.
+        workers: Threads for `aretrieve`; by default the pipeline's own.
     """
 
     def __init__(
@@ -167,14 +167,14 @@ class RagPipeline:
         self._workers = workers or Workers(4, name="arc-rag")
 
     def retrieve(self, query: RagQuery | str, *, max_tokens: int | None = None) -> RagContext:
-        """The context for a question; one equal to `RagContext.EMPTY` where there is nothing to show.
+        """Return the context for a question; one equal to `RagContext.EMPTY` if there is nothing to show.
 
         Args:
-            query: The question, with what goes with it.
-            max_tokens: Tokens of the context at most, instead of the builder's number.
+            query: The question, optionally with its options.
+            max_tokens: The most tokens of the context, in place of the builder's limit.
 
         Raises:
-            InvalidInputError: `query` or `max_tokens` is no such thing. Nothing else is raised.
+            InvalidInputError: `query` or `max_tokens` is invalid. Nothing else is raised.
         """
         asked = query if isinstance(query, RagQuery) else RagQuery(query)
         if max_tokens is not None and (type(max_tokens) is not int or max_tokens < 0):
@@ -195,7 +195,7 @@ class RagPipeline:
     aretrieve = async_form(retrieve)
 
     def _transformed(self, asked: RagQuery, run: "_Run") -> list[str]:
-        """The queries to search for, each once; the question itself, if there is nothing better."""
+        """Return the queries to search for, each once; at least the question itself."""
         queries = [asked.query]
         for transformer in self._transformers:
             with run.stage("transform"):
@@ -259,7 +259,7 @@ def _within(seconds: float, ask: Callable[[], SearchResult]) -> SearchResult:
 
 
 def _copied(rankings: Mapping[str, Sequence[ScoredDocument]]) -> dict[str, list[ScoredDocument]]:
-    """Copy the rankings for a fusion, which may be a user's and change them before it fails."""
+    """Copy the rankings for a fusion, which may be a user's and may change them before it fails."""
     return {name: list(documents) for name, documents in rankings.items()}
 
 
@@ -270,14 +270,14 @@ def _checked_context(built: object) -> RagContext:
 
 
 class _Run:
-    """One question on its way: what went wrong so far."""
+    """One retrieval, with the failures noted so far."""
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
         self.notes: list[str] = []
 
     def note(self, notes: Iterable[str]) -> None:
-        """Keep what a stage says, each note once."""
+        """Keep the notes of a stage, each once."""
         self.notes += [note for note in dict.fromkeys(notes) if note not in self.notes]
 
     def problem(self, stage: str) -> Callable[[str], None]:
@@ -292,11 +292,11 @@ class _Run:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Time a stage; what it raises ends it, and nothing else."""
+        """Time a stage; an exception ends this stage only."""
         try:
             with timed(self._observer, f"rag.{name}"):
                 yield
-        except Exception as error:  # noqa: BLE001 - the turn goes on, whatever a stage's parts raise
+        except Exception as error:  # noqa: BLE001 - the turn continues, whatever a stage's parts raise
             self._observer.count(f"rag.{name}.errors")
             self.notes.append(f"{name} failed: {type(error).__name__}: {error}"[:300])
             _log.warning("A question goes on without its stage %s: %s", name, error, exc_info=True)

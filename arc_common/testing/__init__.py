@@ -1,4 +1,4 @@
-"""Fakes for tests of what is built on arc."""
+"""Fakes for testing code that uses arc."""
 
 from arc_common.testing.fakes import FailingChatModel, ReplyingChatModel, SlowChatModel
 from arc_common.testing.observers import CountingObserver

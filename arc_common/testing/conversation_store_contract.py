@@ -1,4 +1,4 @@
-"""What every `ConversationStore` must do, as tests that a backend inherits."""
+"""The contract of every `ConversationStore`, as tests that a backend inherits."""
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -24,33 +24,33 @@ def counted(
     minute: int = 0,
     **fields: Any,
 ) -> CountedMessage:
-    """A message to store."""
+    """Create a message to store."""
     fields.setdefault("created_at", START + timedelta(minutes=minute))
     return CountedMessage(Message(Role(role), content, id=message_id, **fields), tokens, "test/1")
 
 
 def ids(stored: Iterable[StoredMessage]) -> list[str | None]:
-    """The messages' ids."""
+    """Return the messages' ids."""
     return [one.message.id for one in stored]
 
 
 class ConversationStoreContract:
-    """Inherit and give the fixture `store`."""
+    """Inherit from this class and provide the fixture `store`."""
 
     @pytest.fixture
     def store(self) -> ConversationStore:
-        """The store to test."""
+        """Return the store to test."""
         raise NotImplementedError
 
     @pytest.fixture
     def key(self) -> SessionKey:
-        """A session that no other test knows."""
+        """Return a session that no other test uses."""
         return SessionKey("session", caller_id=f"caller-{uuid4()}", user_id="user", account_id="account")
 
     # Append
 
     def test_append_returns_what_is_stored(self, store: ConversationStore, key: SessionKey) -> None:
-        """An append returns each message with its place, and reading gives the same."""
+        """An append returns each message with its place, and reading returns the same."""
         given = [counted("a", "one", tokens=3), counted("b", "two", role="assistant", tokens=4)]
         stored = store.append(key, given)
         assert [(one.message, one.tokens, one.counter, one.revision) for one in stored] == [
@@ -60,7 +60,7 @@ class ConversationStoreContract:
         assert store.tail(key) == stored == store.find(key, ["a", "b"])
 
     def test_append_is_idempotent_by_id(self, store: ConversationStore, key: SessionKey) -> None:
-        """The same message again changes nothing, whatever its count, time and metadata say now."""
+        """Storing a message again changes nothing, even with another count, time and metadata."""
         (first,) = store.append(key, [counted("a", metadata={"n": 1})])
         before = store.conversation(key)
         assert store.append(key, [counted("a", tokens=99, minute=5, metadata={"n": 2})]) == [first]
@@ -68,7 +68,7 @@ class ConversationStoreContract:
         assert store.conversation(key) == before
 
     def test_other_content_is_a_new_revision_in_the_old_place(self, store: ConversationStore, key: SessionKey) -> None:
-        """A message stored again with other content keeps its place and time, and its number goes up."""
+        """A message stored again with other content keeps its place and time, and its revision increases."""
         first, second = store.append(key, [counted("a", "one", tokens=3), counted("b")])
         (revised,) = store.append(key, [counted("a", "other", tokens=7, minute=9, name="Ann", metadata={"x": 1})])
         assert (revised.seq, revised.revision, revised.tokens) == (first.seq, 2, 7)
@@ -90,14 +90,14 @@ class ConversationStoreContract:
         ids=["role", "text", "name", "tool call id", "tool calls", "parts"],
     )  # fmt: skip
     def test_what_makes_a_revision(self, store: ConversationStore, key: SessionKey, change: dict[str, Any]) -> None:
-        """Each thing that a message says makes a new revision when it changes."""
+        """A change of any field of a message's content makes a new revision."""
         store.append(key, [counted("a")])
         (revised,) = store.append(key, [counted("a", **change)])
         assert revised.revision == 2
         assert store.tail(key) == [revised]
 
     def test_revisions_and_new_messages_together(self, store: ConversationStore, key: SessionKey) -> None:
-        """One call may hold known, changed and new messages; the answers are in its order."""
+        """One call may hold known, changed and new messages; the results are in its order."""
         a, b = store.append(key, [counted("a"), counted("b")])
         answers = store.append(key, [counted("c"), counted("b", "changed"), counted("a"), counted("d")])
         assert ids(answers) == ["c", "b", "a", "d"]
@@ -114,7 +114,7 @@ class ConversationStoreContract:
         assert store.tail(key) == answers[:2]
 
     def test_two_contents_of_one_id_in_one_call(self, store: ConversationStore, key: SessionKey) -> None:
-        """The last one stands, as a revision with the first one's time."""
+        """The last content wins, as a revision with the first one's time."""
         answers = store.append(key, [counted("a", "one", tokens=1), counted("a", "two", tokens=5, minute=3)])
         assert answers[0] == answers[1]
         assert (answers[0].message.content, answers[0].revision, answers[0].tokens) == ("two", 2, 5)
@@ -125,7 +125,7 @@ class ConversationStoreContract:
         assert (record.message_count, record.total_tokens) == (1, 5)
 
     def test_a_bad_message_stops_the_whole_call(self, store: ConversationStore, key: SessionKey) -> None:
-        """Nothing of a call with an unacceptable message is stored, not even the conversation."""
+        """A call with an invalid message stores nothing, not even the conversation."""
         with pytest.raises(InvalidInputError, match=r"message\.metadata\.x"):
             store.append(key, [counted("a"), counted("b", metadata={"x": object()})])
         assert store.conversation(key) is None
@@ -189,7 +189,7 @@ class ConversationStoreContract:
     def test_a_cap_drops_whole_turns(
         self, store: ConversationStore, key: SessionKey, roles: str, cap: int, left: str
     ) -> None:
-        """Whole turns leave at the old end; the newest turn and system messages stay; the record says so."""
+        """The oldest whole turns are dropped; the newest turn and system messages stay; the record shows it."""
         names = {"u": "user", "a": "assistant", "s": "system", "t": "tool"}
         for number, role in enumerate(roles):
             last = number == len(roles) - 1
@@ -205,7 +205,7 @@ class ConversationStoreContract:
         assert next_one.seq > stored[-1].seq
 
     def test_a_dropped_message_may_come_again(self, store: ConversationStore, key: SessionKey) -> None:
-        """A message that left is new when it is stored again."""
+        """A dropped message counts as new when it is stored again."""
         store.append(key, [counted("a"), counted("b")])
         store.append(key, [counted("c")], max_messages=2)
         (again,) = store.append(key, [counted("a", "other")])
@@ -216,7 +216,7 @@ class ConversationStoreContract:
 
     @pytest.fixture
     def ten(self, store: ConversationStore, key: SessionKey) -> list[StoredMessage]:
-        """Ten messages m0 … m9 of 0 … 9 tokens."""
+        """Store ten messages m0 … m9 of 0 … 9 tokens."""
         return store.append(key, [counted(f"m{n}", str(n), tokens=n) for n in range(10)])
 
     @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ class ConversationStoreContract:
         arguments: dict[str, int],
         part: slice,
     ) -> None:
-        """The newest messages by count and by tokens, oldest first."""
+        """A tail holds the newest messages by count and by tokens, oldest first."""
         assert store.tail(key, **arguments) == ten[part]
 
     def test_tail_between_places(self, store: ConversationStore, key: SessionKey, ten: list[StoredMessage]) -> None:
@@ -256,19 +256,19 @@ class ConversationStoreContract:
         assert store.tail(key, after=-5) == ten
 
     def test_zero_tokens_cost_nothing(self, store: ConversationStore, key: SessionKey) -> None:
-        """A budget of nothing still holds messages of no tokens."""
+        """A budget of 0 still holds messages of 0 tokens."""
         stored = store.append(key, [counted("a", tokens=1), counted("b", "", tokens=0)])
         assert store.tail(key, max_tokens=0) == stored[1:]
 
     def test_tail_by_tokens_over_many_messages(self, store: ConversationStore, key: SessionKey) -> None:
-        """A tail by tokens is exact also where it takes several reads."""
+        """A tail by tokens is exact even if it takes several reads."""
         stored = store.append(key, [counted(f"m{n}", tokens=1) for n in range(300)])
         for budget in (31, 32, 33, 95, 96, 97, 299, 300, 301):
             assert store.tail(key, max_tokens=budget) == stored[-budget:]
         assert store.tail(key, max_tokens=250, limit=100) == stored[-100:]
 
     def test_head(self, store: ConversationStore, key: SessionKey, ten: list[StoredMessage]) -> None:
-        """The oldest messages, oldest first; where the beginning was removed, what stands there now."""
+        """A head holds the oldest remaining messages, oldest first."""
         assert store.head(key, limit=3) == ten[:3]
         assert store.head(key, limit=99) == ten
         assert store.head(key, limit=0) == []
@@ -278,12 +278,12 @@ class ConversationStoreContract:
         assert store.head(key, limit=2) == []
 
     def test_find(self, store: ConversationStore, key: SessionKey, ten: list[StoredMessage]) -> None:
-        """Those that are there, in conversation order, each once."""
+        """Finding returns the existing messages, in conversation order, each once."""
         assert store.find(key, ["m7", "nowhere", "m2", "m7"]) == [ten[2], ten[7]]
         assert store.find(key, []) == []
 
     def test_at(self, store: ConversationStore, key: SessionKey, ten: list[StoredMessage]) -> None:
-        """Those that are at these places, in conversation order, each once."""
+        """Reading by place returns the existing messages, in conversation order, each once."""
         places = [stored.seq for stored in ten]
         store.remove(key, ["m3"])
         assert store.at(key, [places[7], places[3], 2**40, places[2], places[7]]) == [ten[2], ten[7]]
@@ -302,7 +302,7 @@ class ConversationStoreContract:
     # The record
 
     def test_record(self, store: ConversationStore, key: SessionKey) -> None:
-        """The record holds whose it is, its times and its sums."""
+        """The record holds the conversation's owner, times and sums."""
         begin = datetime.now(UTC)
         calls = (ToolCall("f", {"x": 1}, "c1"), ToolCall("g", {}, "c2"))
         store.append(key, [counted("a", tokens=3, minute=1)])
@@ -323,13 +323,13 @@ class ConversationStoreContract:
     # Removing
 
     def test_remove(self, store: ConversationStore, key: SessionKey, ten: list[StoredMessage]) -> None:
-        """Single messages leave; what is counted is what was there."""
+        """Single messages are removed; the result counts those that existed."""
         assert store.remove(key, ["m3", "nowhere", "m3", "m8"]) == 2
         assert store.remove(key, ["m3"]) == 0 == store.remove(key, [])
         assert store.tail(key) == ten[:3] + ten[4:8] + ten[9:]
 
     def test_clear_keeps_the_session(self, store: ConversationStore, key: SessionKey, ten: list[StoredMessage]) -> None:
-        """After a clear the record is there and empty, and places go on."""
+        """After a clear, the record exists and is empty, and places continue."""
         before = store.conversation(key)
         assert store.clear(key) == 10
         assert store.clear(key) == 0
@@ -351,7 +351,7 @@ class ConversationStoreContract:
         assert new.seq > ten[9].seq
 
     def test_delete(self, store: ConversationStore, key: SessionKey, ten: list[StoredMessage]) -> None:
-        """A deleted session leaves nothing; one of the same name is new, and may be another user's."""
+        """A deleted session leaves nothing; one with the same id is new, and may be another user's."""
         assert store.tail(key) == ten
         assert store.delete(key) is True
         assert store.delete(key) is False
@@ -368,7 +368,7 @@ class ConversationStoreContract:
     # Listing
 
     def test_listing_pages(self, store: ConversationStore, key: SessionKey) -> None:
-        """Pages are newest first, complete, and not shifted by sessions that come in between."""
+        """Pages are newest first, complete, and unaffected by sessions created in between."""
         keys = [SessionKey(f"s{n}", key.caller_id) for n in range(7)]
         for one in keys:
             store.append(one, [counted("a")])
@@ -383,7 +383,7 @@ class ConversationStoreContract:
         assert seen == keys[::-1]
 
     def test_listing_goes_on_when_the_last_one_is_deleted(self, store: ConversationStore, key: SessionKey) -> None:
-        """A cursor holds although the conversation it was made from is gone."""
+        """A cursor stays valid after its conversation is deleted."""
         for number in range(4):
             store.append(SessionKey(f"s{number}", key.caller_id), [counted("a")])
         page = store.conversations(key.caller_id, limit=2)
@@ -435,7 +435,7 @@ class ConversationStoreContract:
         call: Callable[[ConversationStore, SessionKey], object],
         other: str | None,
     ) -> None:
-        """The first write binds the session to its user; for another it can't be found, nor changed."""
+        """The first write binds the session to its user; another user can neither find nor change it."""
         before = store.conversation(key)
         with pytest.raises(SessionNotFoundError):
             call(store, SessionKey(key.session_id, key.caller_id, other))
@@ -510,7 +510,7 @@ class ConversationStoreContract:
     def test_bad_input(
         self, store: ConversationStore, key: SessionKey, call: Callable[[ConversationStore, SessionKey], object]
     ) -> None:
-        """What is not acceptable is refused by name, and nothing is written."""
+        """Invalid input is refused by name, and nothing is written."""
         with pytest.raises(InvalidInputError):
             call(store, key)
         assert store.conversation(key) is None

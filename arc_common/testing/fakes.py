@@ -1,4 +1,4 @@
-"""Chat models that answer, fail and hang as a test wants it."""
+"""Chat models that answer, fail and hang on demand, for tests."""
 
 from collections.abc import Iterable, Sequence
 from threading import Event, Lock
@@ -7,9 +7,9 @@ from arc_common.messages import Message
 
 
 class ReplyingChatModel:
-    """Gives the replies in their order, the last one for ever; an exception among them is raised.
+    """Returns the replies in order and then repeats the last one; an exception among them is raised.
 
-    - `requests` has what it was asked, in order.
+    - `requests` holds the messages of each call, in order.
     - Safe to share between threads.
 
     Args:
@@ -22,7 +22,7 @@ class ReplyingChatModel:
         self.requests: list[tuple[Message, ...]] = []
 
     def complete(self, messages: Sequence[Message]) -> str:
-        """The next reply."""
+        """Return or raise the next reply."""
         with self._lock:
             reply = self._replies[min(len(self.requests), len(self._replies) - 1)]
             self.requests.append(tuple(messages))
@@ -32,10 +32,10 @@ class ReplyingChatModel:
 
 
 class FailingChatModel(ReplyingChatModel):
-    """Raises the same error each time; `requests` has what it was asked.
+    """Raises the same error each time; `requests` holds the messages of each call.
 
     Args:
-        error: What it raises.
+        error: The error to raise.
     """
 
     def __init__(self, error: Exception) -> None:
@@ -43,12 +43,12 @@ class FailingChatModel(ReplyingChatModel):
 
 
 class SlowChatModel:
-    """Answers with another model's words, but not before it may.
+    """Returns another model's answer, but only once it is allowed to.
 
     - Each call sets `asked`, then waits for `may_answer`; afterwards it sets `answered`.
 
     Args:
-        model: Says what is answered.
+        model: Provides the answers.
     """
 
     def __init__(self, model: ReplyingChatModel) -> None:
@@ -58,7 +58,7 @@ class SlowChatModel:
         self.answered = Event()
 
     def complete(self, messages: Sequence[Message]) -> str:
-        """The other model's answer, once it may be given."""
+        """Return the other model's answer, once `may_answer` is set."""
         self.asked.set()
         self.may_answer.wait()
         try:

@@ -1,4 +1,4 @@
-"""What every `MemoryStore` must do, as tests that a backend inherits."""
+"""The contract of every `MemoryStore`, as tests that a backend inherits."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -31,36 +31,36 @@ ODD = [
 
 
 def a_memory(memory_id: str, text: str = "", *, minutes: int = 0, **values: Any) -> Memory:
-    """A memory that was said so many minutes after the start."""
+    """Create a memory said `minutes` after the start."""
     moment = START + timedelta(minutes=minutes)
     return Memory(memory_id, text or f"text of {memory_id}", moment, moment, **values)
 
 
 def names(memories: Sequence[Memory | MemoryOutline]) -> list[str]:
-    """Their ids."""
+    """Return the memories' ids."""
     return [memory.id for memory in memories]
 
 
 class MemoryStoreContract:
-    """Inherit and give the fixtures `store` and `conversations`."""
+    """Inherit from this class and provide the fixtures `store` and `conversations`."""
 
     @pytest.fixture
     def conversations(self) -> ConversationStore:
-        """The store of conversations beside which it keeps memories."""
+        """Return the conversation store beside the memory store."""
         raise NotImplementedError
 
     @pytest.fixture
     def store(self) -> MemoryStore:
-        """The store to test."""
+        """Return the store to test."""
         raise NotImplementedError
 
     @pytest.fixture
     def scope(self) -> Scope:
-        """A scope that no other test knows: a user's."""
+        """Return a user's scope that no other test uses."""
         return Scope(f"caller-{uuid4()}", "user")
 
     def put(self, store: MemoryStore, scope: Scope, *memories: Memory, removed: Sequence[str] = ()) -> int:
-        """Put memories, whatever the version is; the new one."""
+        """Put memories at the current version; return the new version."""
         version = store.updates(scope).version
         new = store.commit(scope, MemoryChange(memories, tuple(removed)), version=version)
         assert new is not None
@@ -69,7 +69,7 @@ class MemoryStoreContract:
     # Put, get, list
 
     def test_what_is_put_comes_back(self, store: MemoryStore, scope: Scope) -> None:
-        """With all that it has; times are those instants, in UTC."""
+        """A memory comes back with all its fields; times are the same instants, in UTC."""
         memory = a_memory(
             "a",
             "Lives in Seoul.",
@@ -86,13 +86,13 @@ class MemoryStoreContract:
         assert store.updates(scope).outlines == (MemoryOutline.of(memory),)
 
     def test_any_text_comes_back(self, store: MemoryStore, scope: Scope) -> None:
-        """What looks like SQL, or like another form of the same text, is only text."""
+        """Text that looks like SQL, or like another normal form, is only text."""
         memories = [a_memory(odd, odd, sources=((odd, odd),), superseded_by=odd, metadata={odd: odd}) for odd in ODD]
         self.put(store, scope, *memories)
         assert store.get(scope, ODD) == memories
 
     def test_metadata_are_the_store_s_own(self, store: MemoryStore, scope: Scope) -> None:
-        """Changing what was given, or what came back, changes nothing that is stored."""
+        """Changing the metadata given or returned does not change what is stored."""
         given = {"tags": ["a"]}
         self.put(store, scope, a_memory("a", metadata=given))
         given["tags"].append("b")
@@ -101,14 +101,14 @@ class MemoryStoreContract:
         assert store.get(scope, ["a"])[0].metadata == {"tags": ["a"]}
 
     def test_a_memory_takes_the_place_of_the_one_with_its_id(self, store: MemoryStore, scope: Scope) -> None:
-        """Nothing of the old one stays."""
+        """Nothing of the replaced memory remains."""
         self.put(store, scope, a_memory("a", "old", sources=(("s", "m"),), metadata={"v": 1}), a_memory("b"))
         self.put(store, scope, a_memory("a", "new"))
         assert store.get(scope, ["b", "a", "b", "none"]) == [a_memory("b"), a_memory("a", "new")]
         assert store.resting_on(SessionKey("s", scope.caller_id, "user")) == []
 
     def test_the_newest_come_first(self, store: MemoryStore, scope: Scope) -> None:
-        """By when they were said; equals by id, by code points."""
+        """Memories are ordered by time, newest first, then by id in code point order."""
         self.put(
             store, scope, a_memory("old"), a_memory("b", minutes=1), a_memory("B", minutes=1), a_memory("é", minutes=1)
         )
@@ -117,7 +117,7 @@ class MemoryStoreContract:
         assert store.newest(scope, limit=0) == []
 
     def test_listing_by_status_type_and_history(self, store: MemoryStore, scope: Scope) -> None:
-        """What waits, what was rejected and what was superseded comes on request."""
+        """Pending, rejected and superseded memories are listed on request."""
         self.put(
             store,
             scope,
@@ -137,7 +137,7 @@ class MemoryStoreContract:
     # Versions
 
     def test_a_commit_needs_the_version(self, store: MemoryStore, scope: Scope) -> None:
-        """Whoever decided by an older state decides again; nothing was written."""
+        """A commit against an older version is refused, and nothing is written."""
         first = store.commit(scope, MemoryChange((a_memory("a"),)), version=0)
         assert first is not None
         for stale in (0, first + 1, first - 1):
@@ -148,7 +148,7 @@ class MemoryStoreContract:
         assert second > first
 
     def test_of_two_writers_one_commits(self, store: MemoryStore, scope: Scope) -> None:
-        """Also the very first ones."""
+        """Only one of two concurrent writers commits, even in an empty scope."""
         for _ in range(3):
             version = store.updates(scope).version
             with ThreadPoolExecutor(4) as pool:
@@ -164,7 +164,7 @@ class MemoryStoreContract:
         assert len(store.newest(scope)) == 3
 
     def test_updates_are_what_changed(self, store: MemoryStore, scope: Scope) -> None:
-        """One that knows a version gets what came after it, and after a removal everything."""
+        """A reader with a version gets the later changes, and everything after a removal."""
         assert store.updates(scope).version == 0
         assert store.updates(scope).is_whole
         first = self.put(store, scope, a_memory("a"), a_memory("b"))
@@ -177,7 +177,7 @@ class MemoryStoreContract:
         assert (sorted(names(news.outlines)), news.is_whole) == (["a", "c"], True)
 
     def test_a_scope_that_was_emptied_is_not_taken_for_what_it_was(self, store: MemoryStore, scope: Scope) -> None:
-        """An old version is of no use after the scope was removed and made anew."""
+        """An old version is invalid after the scope was removed and recreated."""
         first = self.put(store, scope, a_memory("a"))
         assert store.erase(scope) == 1
         assert store.updates(scope, after=first) == store.updates(scope)
@@ -186,14 +186,14 @@ class MemoryStoreContract:
         assert names(store.updates(scope).outlines) == ["c"]
 
     def test_removing(self, store: MemoryStore, scope: Scope) -> None:
-        """What is not there can be removed too."""
+        """Removing an unknown memory is allowed."""
         self.put(store, scope, a_memory("a", sources=(("s", "m"),)), a_memory("b"))
         self.put(store, scope, removed=["a", "none"])
         assert names(store.newest(scope)) == ["b"]
         assert store.resting_on(SessionKey("s", scope.caller_id, "user")) == []
 
     def test_touching(self, store: MemoryStore, scope: Scope) -> None:
-        """Only those named; never to an earlier time; the version stays."""
+        """Touching changes only the named memories, never to an earlier time, and keeps the version."""
         version = self.put(store, scope, a_memory("a"), a_memory("b"))
         later, earlier = START + timedelta(hours=2), START + timedelta(hours=1)
         assert store.touch(scope, ["a", "none"], at=later) == 1
@@ -205,7 +205,7 @@ class MemoryStoreContract:
     # Whose
 
     def test_each_scope_sees_its_own(self, store: MemoryStore, scope: Scope) -> None:
-        """Equal ids in other callers', users' and sessions' scopes are others."""
+        """The same id in another caller's, user's or session's scope is another memory."""
         caller = scope.caller_id
         places = [
             scope, Scope(caller), Scope(caller, "other"), Scope(caller, "user", "s"), Scope(caller, None, "s"),
@@ -223,7 +223,7 @@ class MemoryStoreContract:
         assert store.get(Scope(caller, "other"), ["a"])[0].last_accessed_at is None
 
     def test_erasing_looks_inside(self, store: MemoryStore, scope: Scope) -> None:
-        """A user's memories go with those of its sessions; another user's stay."""
+        """Erasing a user's memories includes those of the user's sessions; another user's stay."""
         caller = scope.caller_id
         places = [scope, Scope(caller, "user", "s"), Scope(caller, "other"), Scope(caller)]
         for place in places:
@@ -236,7 +236,7 @@ class MemoryStoreContract:
     # Forgetting
 
     def forgotten(self, store: MemoryStore, key: SessionKey, ids: Sequence[str] | None = None) -> Forgotten:
-        """Forget, after asking what that would remove."""
+        """Forget, after checking the preview of what that removes."""
         expected = store.resting_on(key, ids)
         done = store.forget_session(key) if ids is None else store.forget_messages(key, ids)
         assert sorted(done.removed, key=repr) == sorted(expected, key=repr)
@@ -244,15 +244,15 @@ class MemoryStoreContract:
 
     @pytest.fixture
     def key(self, scope: Scope) -> SessionKey:
-        """A session of the scope's user."""
+        """Return a session of the scope's user."""
         return SessionKey("s", scope.caller_id, scope.user_id)
 
     def said(self, *sources: MemorySource) -> dict[str, Any]:
-        """Where a memory comes from."""
+        """Return the fields that name a memory's sources."""
         return {"sources": sources}
 
     def test_a_session_takes_what_rests_on_it_alone(self, store: MemoryStore, scope: Scope, key: SessionKey) -> None:
-        """What another session says too stays, without this one's sources; what was entered by hand stays."""
+        """A memory with other sources stays, without this session's; one entered by hand stays."""
         self.put(
             store,
             scope,
@@ -268,7 +268,7 @@ class MemoryStoreContract:
         assert self.forgotten(store, key) == Forgotten()
 
     def test_a_session_takes_its_own_scope_along(self, store: MemoryStore, scope: Scope, key: SessionKey) -> None:
-        """All of it, also what was entered by hand; another session's and another user's stay."""
+        """The session's whole scope is removed, even memories entered by hand; other scopes stay."""
         own = Scope(scope.caller_id, "user", "s")
         others = [Scope(scope.caller_id, "user", "t"), Scope(scope.caller_id, "other", "s"), Scope(scope.caller_id)]
         for place in (own, *others):
@@ -277,7 +277,7 @@ class MemoryStoreContract:
         assert [store.count(place) for place in (own, *others)] == [0, 2, 2, 2]
 
     def test_messages_take_what_rests_on_them_alone(self, store: MemoryStore, scope: Scope, key: SessionKey) -> None:
-        """In the user's scope, the caller's and the session's own."""
+        """Memories are removed in the user's, the caller's and the session's own scope."""
         own, caller = Scope(scope.caller_id, "user", "s"), Scope(scope.caller_id)
         for place in (own, scope, caller):
             self.put(
@@ -295,7 +295,7 @@ class MemoryStoreContract:
             assert store.get(place, ["two"])[0].sources == (("s", "m2"),)
 
     def test_another_user_s_session_of_the_same_name(self, store: MemoryStore, scope: Scope) -> None:
-        """Neither another user nor another caller removes anything; nor does one without a user."""
+        """Another user, another caller or no user removes nothing."""
         self.put(store, scope, a_memory("a", **self.said(("s", "m"))))
         for other in (
             SessionKey("s", scope.caller_id, "other"),
@@ -306,7 +306,7 @@ class MemoryStoreContract:
         assert store.count(scope) == 1
 
     def test_what_was_superseded_holds_again(self, store: MemoryStore, scope: Scope, key: SessionKey) -> None:
-        """When what took its place rests on nothing any more; along a chain up to what is left."""
+        """A memory holds again when its successor loses all sources, along a whole chain."""
         self.put(
             store,
             scope,
@@ -337,7 +337,7 @@ class MemoryStoreContract:
     def test_an_edit_takes_what_rests_on_the_words_before(
         self, conversations: ConversationStore, store: MemoryStore, scope: Scope, key: SessionKey
     ) -> None:
-        """With the append itself, whatever ends the process behind it. The same words take nothing."""
+        """The append itself removes dependent memories, whatever happens next; the same words remove none."""
         self.say(conversations, key, "m1", "m2")
         version = self.put(
             store,
@@ -360,7 +360,7 @@ class MemoryStoreContract:
     def test_what_is_removed_takes_what_rests_on_it_along(
         self, conversations: ConversationStore, store: MemoryStore, scope: Scope, key: SessionKey, how: str
     ) -> None:
-        """With the messages themselves, whatever ends the process behind it."""
+        """Memories are removed along with the messages, even if the process ends right after."""
         own = Scope(scope.caller_id, scope.user_id, "s")
         self.say(conversations, key, "m1", "m2")
         self.put(store, own, a_memory("hand"), a_memory("own", **self.said(("s", "m1"))))
@@ -379,7 +379,7 @@ class MemoryStoreContract:
         assert names(store.newest(own)) == (["hand"] if how == "remove" else [])
 
     def test_words_last_as_long_as_what_says_them(self, store: MemoryStore, scope: Scope, key: SessionKey) -> None:
-        """What is left says it in the words that are left; it has to be found by these."""
+        """A remaining memory keeps only the words of its remaining sources, and is found by these."""
         longest = Wording("the longest words of all", (("s", "m1"),))
         both = Wording("words of two", (("s", "m1"), ("t", "m1")), "user")
         by_hand = Wording("short")
@@ -399,7 +399,7 @@ class MemoryStoreContract:
     def test_forgetting_tells_those_who_know_an_older_version(
         self, store: MemoryStore, scope: Scope, key: SessionKey
     ) -> None:
-        """What was removed is removed for them too, and a decision made before it is refused."""
+        """A reader of an older version sees the removal, and a commit against that version is refused."""
         version = self.put(store, scope, a_memory("a", **self.said(("s", "m"))), a_memory("b"))
         self.forgotten(store, key)
         assert store.commit(scope, MemoryChange((a_memory("c"),)), version=version) is None
@@ -428,7 +428,7 @@ class MemoryStoreContract:
         ],
     )
     def test_bad_input(self, store: MemoryStore, scope: Scope, call: Any) -> None:
-        """What is not acceptable is refused by name, and nothing is written."""
+        """Invalid input is refused by name, and nothing is written."""
         with pytest.raises(InvalidInputError):
             call(store, scope)
         assert store.updates(scope).version == 0
@@ -437,14 +437,14 @@ class MemoryStoreContract:
     # How far sessions were read
 
     def say(self, conversations: ConversationStore, key: SessionKey, *ids: str) -> int:
-        """Append messages; the place of the last."""
+        """Append messages; return the place of the last."""
         counted = [CountedMessage(Message(Role.USER, one, id=one, created_at=START), 1, "words") for one in ids]
         return conversations.append(key, counted)[-1].seq
 
     def test_how_far_a_session_was_read(
         self, conversations: ConversationStore, store: MemoryStore, scope: Scope
     ) -> None:
-        """Who is late changes nothing; another user, and no session, have read nothing."""
+        """A late writer changes nothing; another user, or no session, has read nothing."""
         key = SessionKey("s", scope.caller_id, "user")
         assert store.read_to(key) == 0
         assert not store.mark_read(key, after=0, to=3)
@@ -461,7 +461,7 @@ class MemoryStoreContract:
     def test_a_session_that_begins_anew_was_not_read(
         self, conversations: ConversationStore, store: MemoryStore, scope: Scope
     ) -> None:
-        """Its place leaves with it; one that is cleared goes on behind it."""
+        """A deleted session's position is removed with it; a cleared session continues after it."""
         key = SessionKey("s", scope.caller_id, "user")
         end = self.say(conversations, key, "a", "b")
         assert store.mark_read(key, after=0, to=end)
@@ -474,7 +474,7 @@ class MemoryStoreContract:
     def test_sessions_with_something_to_read(
         self, conversations: ConversationStore, store: MemoryStore, scope: Scope
     ) -> None:
-        """Of a user or of a whole caller, the newest first."""
+        """Sessions are listed for a user or for a whole caller, newest first."""
         mine = [SessionKey(name, scope.caller_id, "user") for name in ("s1", "s2", "s3")]
         other = SessionKey("s4", scope.caller_id, "other")
         ends = [self.say(conversations, key, "a", "b") for key in (*mine, other)]

@@ -1,4 +1,4 @@
-"""An observer that keeps what it is told, for tests that ask whether something was counted or timed."""
+"""An observer that records counts and timings, for tests."""
 
 from collections import Counter
 from threading import Lock
@@ -7,7 +7,7 @@ from threading import Lock
 class CountingObserver:
     """Adds up counts by name, and lists the names of timings in the order in which they ended; tags are not kept.
 
-    Any number of threads may report to one.
+    Any number of threads may report to the same observer.
     """
 
     def __init__(self) -> None:

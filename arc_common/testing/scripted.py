@@ -1,4 +1,4 @@
-"""ScriptedChatModel: a chat model that can say only what it was shown."""
+"""ScriptedChatModel: a chat model that only quotes what it was shown."""
 
 import math
 import re
@@ -30,18 +30,18 @@ class _Statement:
 class ScriptedChatModel:
     """A chat model for tests and demos: no key, no network, no weights, and the same answer every time.
 
-    - It knows nothing of its own. It quotes the one sentence or fact, among what it was given, that speaks of most of
-      what the last user message asks for; if none speaks of more than half of it, it says that it does not know.
-    - It reads messages, and the blocks that arc puts before and behind them: facts (their values are quoted),
-      summaries, recalled facts, documents. Instructions around those blocks state nothing, and neither do questions.
-    - Like a real model it takes the next best sentence when the right one was not shown to it: a wrong answer then
-      looks as sure as a right one.
-    - Rare words weigh more than common ones; of equally good sentences the one with fewer other words is taken, then
-      the later one. Words are those of `arc_common.text`.
+    - It has no knowledge of its own. It quotes the one sentence or fact in its input that covers most of what the last
+      user message asks for; if none covers more than half of it, it says that it does not know.
+    - It reads messages, and the blocks that arc puts before and after them: facts (it quotes their values), summaries,
+      recalled facts, documents. It ignores instructions around those blocks, and questions.
+    - Like a real model, it quotes the next best sentence if the right one was not shown: a wrong answer then looks as
+      certain as a right one.
+    - Rare words weigh more than common ones; among equally good sentences it prefers the one with fewer other words,
+      then the later one. Words are those of `arc_common.text`.
     """
 
     def complete(self, messages: Sequence[Message]) -> str:
-        """The quoted sentence, or that it does not know."""
+        """Return the quoted sentence, or the answer that it does not know."""
         last = next((i for i in reversed(range(len(messages))) if messages[i].role is Role.USER), None)
         if last is None:
             return UNKNOWN
@@ -52,7 +52,7 @@ class ScriptedChatModel:
 
 
 def _best(asked: frozenset[str], statements: Sequence[_Statement]) -> _Statement | None:
-    """The statement that covers most of what is asked, if it covers more than half of it by weight."""
+    """Return the statement that covers most of what is asked, if it covers more than half of it by weight."""
     spread = Counter(word for statement in statements for word in statement.words)
     weight = {word: math.log(1 + (len(statements) + 1) / (count + 1)) for word, count in spread.items()}
     unheard = math.log(len(statements) + 2)
@@ -68,7 +68,7 @@ def _best(asked: frozenset[str], statements: Sequence[_Statement]) -> _Statement
 
 
 def _asked(text: str) -> frozenset[str]:
-    """The words of its questions; of its last sentence, if it asks none."""
+    """Return the words of the text's questions, or of its last sentence if it asks none."""
     sentences = _SENTENCE.split(text.strip())
     questions = [sentence for sentence in sentences if sentence.endswith(_QUESTION_MARKS)]
     return _words(" ".join(questions) or sentences[-1])
@@ -83,7 +83,7 @@ def _told(messages: Iterable[Message]) -> Iterator[_Statement]:
 
 
 def _noted(blocks: Iterable[tuple[str, str]]) -> Iterator[_Statement]:
-    """What stands in arc's blocks."""
+    """Yield the statements in arc's blocks."""
     for name, inside in blocks:
         lines, text = parse_memory(inside) if name == "memory" else (inside.splitlines(), "")
         for line in [*lines, *text.splitlines()]:
@@ -105,5 +105,5 @@ def _statement(text: str, by: str, *, about: str) -> Iterator[_Statement]:
 
 
 def _words(text: str) -> frozenset[str]:
-    """What a text speaks of."""
+    """Return the words that a text is about."""
     return frozenset(analyze_query(text))

@@ -1,4 +1,4 @@
-"""What every `IndexStore` must do, as tests that a backend inherits."""
+"""The contract of every `IndexStore`, as tests that a backend inherits."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,31 +16,31 @@ ODD = [
     "a' OR '1'='1", 'a"; DROP TABLE arc_documents; --', "a%_\\", "a.b[0]$.c", "NEAR(a b)", "a AND b OR NOT c*",
     "-a ^b :c", "한국어 검색", "🎉👩‍👩‍👧", "e\u0301", "é", "ẞß", "\u200b\ufeff", "tab\tand\nline", "x" * 200,
 ]  # fmt: skip
-"""Text that means something to a database, and text that is easily changed on its way there."""
+"""Text with a meaning to databases, and text that is easily altered in transit."""
 
 
 def names(entries: Sequence[IndexEntry]) -> list[str]:
-    """The entries' ids."""
+    """Return the entries' ids."""
     return [entry.id for entry in entries]
 
 
 class IndexStoreContract(IndexSearchContract, IndexFilterContract):
-    """Inherit and give the fixture `store`."""
+    """Inherit from this class and provide the fixture `store`."""
 
     @pytest.fixture
     def store(self) -> IndexStore:
-        """The store to test."""
+        """Return the store to test."""
         raise NotImplementedError
 
     @pytest.fixture
     def scope(self) -> Scope:
-        """A scope that no other test knows."""
+        """Return a scope that no other test uses."""
         return Scope(f"caller-{uuid4()}")
 
     # Put, fetch, remove
 
     def test_what_is_put_comes_back(self, store: IndexStore, scope: Scope) -> None:
-        """Text, source and metadata come back as they were; terms and vector with `scan`."""
+        """Text, source and metadata come back unchanged; `scan` also returns terms and vector."""
         metadata = {"n": 1, "x": 0.5, "yes": True, "none": None, "list": ["a", [1]], "deep": {"a": {"b": "한"}}}
         entry = an_entry("a", "one two two", vector=[3, 4], metadata=metadata, source="A book")
         store.put(scope, "document", [entry])
@@ -54,12 +54,12 @@ class IndexStoreContract(IndexSearchContract, IndexFilterContract):
         assert whole.vector.tolist() == pytest.approx([0.6, 0.8])
 
     def test_entries_without_anything_come_back(self, store: IndexStore, scope: Scope) -> None:
-        """Neither text nor terms nor metadata are needed."""
+        """Text, terms and metadata are all optional."""
         store.put(scope, "document", [IndexEntry("a", "")])
         assert store.scan(scope, "document", limit=10) == [IndexEntry("a", "")]
 
     def test_any_text_comes_back(self, store: IndexStore, scope: Scope) -> None:
-        """What looks like SQL, like a search operator or like another form of the same text is only text."""
+        """Text that looks like SQL, a search operator or another normal form is only text."""
         entries = [
             IndexEntry(odd, odd, {odd: 2.0, "other": 1.0}, {odd: odd}, odd, np.array([1, 0]), "test") for odd in ODD
         ]
@@ -75,7 +75,7 @@ class IndexStoreContract(IndexSearchContract, IndexFilterContract):
         assert store.count(scope, "document") == len(ODD) - 3
 
     def test_a_caller_s_metadata_stay_its_own(self, store: IndexStore, scope: Scope) -> None:
-        """Changing what was given, or what came back, changes nothing that is stored."""
+        """Changing the metadata given or returned does not change what is stored."""
         given = {"tags": ["a"]}
         store.put(scope, "document", [an_entry("a", metadata=given)])
         given["tags"].append("b")
@@ -85,7 +85,7 @@ class IndexStoreContract(IndexSearchContract, IndexFilterContract):
         assert second.metadata == {"tags": ["a"]}
 
     def test_an_entry_takes_the_place_of_the_one_with_its_id(self, store: IndexStore, scope: Scope) -> None:
-        """Nothing of the old one is found any more: neither its words nor its metadata nor its vector."""
+        """Neither the words nor the metadata nor the vector of the replaced entry are found."""
         store.put(
             scope, "document", [an_entry("a", "old words", vector=[1, 0], metadata={"v": 1}), an_entry("b", "old")]
         )
@@ -101,20 +101,20 @@ class IndexStoreContract(IndexSearchContract, IndexFilterContract):
         assert (found.count, found.total_length, found.document_frequencies.tolist()) == (2, 2, [1])
 
     def test_of_two_with_one_id_the_later_stays(self, store: IndexStore, scope: Scope) -> None:
-        """Also within one call."""
+        """The later entry stays, even within one call."""
         store.put(scope, "document", [an_entry("a", "first"), an_entry("b"), an_entry("a", "second")])
         assert store.fetch(scope, "document", ["a"])[0].text == "second"
         assert matching(store, scope, "first") == []
         assert store.count(scope, "document") == 2
 
     def test_fetch_keeps_the_order_asked(self, store: IndexStore, scope: Scope) -> None:
-        """Each once, those that are there."""
+        """Fetching returns the existing entries, each once."""
         store.put(scope, "document", [an_entry(name) for name in "abc"])
         assert names(store.fetch(scope, "document", ["c", "x", "a", "c"])) == ["c", "a"]
         assert store.fetch(scope, "document", []) == []
 
     def test_what_is_removed_is_gone(self, store: IndexStore, scope: Scope) -> None:
-        """From every search and every count; removing again removes nothing."""
+        """A removed entry is in no search and no count; removing it again removes nothing."""
         store.put(scope, "document", [an_entry(name, "word", vector=[1, 0]) for name in "abc"])
         assert store.remove(scope, "document", ["a", "x", "a"]) == 1
         assert store.remove(scope, "document", ["a"]) == 0
@@ -128,7 +128,7 @@ class IndexStoreContract(IndexSearchContract, IndexFilterContract):
         assert matching(store, scope, "word") == ["a"]
 
     def test_a_document_s_chunks_leave_with_it(self, store: IndexStore, scope: Scope) -> None:
-        """Chunks that name the document leave, not entries with similar ids, and never those put in the same step."""
+        """Chunks that name the document are removed, but neither similar ids nor chunks put in the same step."""
 
         def put(*ids: str, removed: Sequence[str] = ()) -> list[str]:
             chunks = [IndexEntry(one, "", metadata={"document_id": one.partition("#")[0]}) for one in ids]
@@ -148,7 +148,7 @@ class IndexStoreContract(IndexSearchContract, IndexFilterContract):
         assert store.remove(scope, "memory", ["a"]) == 0
 
     def test_many_come_back(self, store: IndexStore, scope: Scope) -> None:
-        """More than fit into one statement, put and fetched and removed at once."""
+        """More entries than fit one statement are put, fetched and removed at once."""
         entries = [an_entry(f"{n:05}", f"word{n} common", metadata={"n": n}) for n in range(3_000)]
         store.put(scope, "document", entries)
         assert store.count(scope, "document") == 3_000
@@ -158,7 +158,7 @@ class IndexStoreContract(IndexSearchContract, IndexFilterContract):
         assert matching(store, scope, "common") == ["00000"]
 
     def test_an_enormous_text_is_stored(self, store: IndexStore, scope: Scope) -> None:
-        """A book in one entry."""
+        """A whole book fits one entry."""
         book = IndexEntry("book", "page " * 200_000, {f"word{n}": n + 1 for n in range(20_000)})
         store.put(scope, "document", [book])
         assert store.scan(scope, "document", limit=1) == [book]
@@ -167,7 +167,7 @@ class IndexStoreContract(IndexSearchContract, IndexFilterContract):
     # Scan and count
 
     def test_scan_pages_in_the_order_of_code_points(self, store: IndexStore, scope: Scope) -> None:
-        """Whatever order a database would put letters in."""
+        """Pages follow code points, whatever the database's collation."""
         order = sorted(["a", "B", "_", "é", "e\u0301", "z", "한", "１", "10", "9", "🎉", "\uffff"])
         store.put(scope, "document", [an_entry(name) for name in reversed(order)])
         assert names(store.scan(scope, "document", limit=100)) == order
@@ -178,7 +178,7 @@ class IndexStoreContract(IndexSearchContract, IndexFilterContract):
         assert store.scan(scope, "document", limit=0) == []
 
     def test_scan_finds_what_has_no_vector(self, store: IndexStore, scope: Scope) -> None:
-        """And takes filters beside it."""
+        """A scan finds entries without a vector, and combines this with filters."""
         store.put(scope, "document", [an_entry("a", vector=[1, 0]), an_entry("b"), an_entry("c", metadata={"n": 1})])
         assert names(store.scan(scope, "document", unembedded=True, limit=9)) == ["b", "c"]
         assert names(store.scan(scope, "document", unembedded=True, filters=Condition("n", "eq", 1), limit=9)) == ["c"]
@@ -187,7 +187,7 @@ class IndexStoreContract(IndexSearchContract, IndexFilterContract):
     # Scopes
 
     def test_a_scope_sees_its_own_entries_only(self, store: IndexStore, scope: Scope) -> None:
-        """Of the same id in five scopes and another kind, each has its own text, words, vector and statistics."""
+        """The same id in five scopes and another kind has its own text, words, vector and statistics."""
         places = self._places(scope)
         for n, (where, kind) in enumerate(places):
             entry = an_entry("same", f"common word{n}", vector=[1, n], metadata={"n": n})
@@ -207,7 +207,7 @@ class IndexStoreContract(IndexSearchContract, IndexFilterContract):
         assert all(store.count(where, kind) == 2 for where, kind in places[1:])
 
     def test_erase_takes_what_lies_within_a_scope(self, store: IndexStore, scope: Scope) -> None:
-        """A user's entries go with those of the user's conversations; other users' and other callers' stay."""
+        """A user's conversations' entries are erased too; other users' and other callers' stay."""
         places = self._places(scope)
         for where, kind in places:
             store.put(where, kind, [an_entry("a", "word", vector=[1, 0])])
@@ -235,7 +235,7 @@ class IndexStoreContract(IndexSearchContract, IndexFilterContract):
     # Many at once
 
     def test_many_threads_at_once(self, store: IndexStore, scope: Scope) -> None:
-        """Each finds its own entries while others come and go; nothing is lost, nothing is counted twice."""
+        """Each thread finds its own entries while others write; nothing is lost or counted twice."""
 
         def work(name: str) -> None:
             for n in range(5):
@@ -252,7 +252,7 @@ class IndexStoreContract(IndexSearchContract, IndexFilterContract):
         assert (found.count, found.total_length, found.document_frequencies.tolist()) == (40, 80, [40])
 
     def test_one_id_from_many_threads(self, store: IndexStore, scope: Scope) -> None:
-        """One of the versions stays, whole."""
+        """Exactly one version stays, intact."""
 
         def work(n: int) -> None:
             store.put(scope, "document", [an_entry("a", f"word{n}", vector=[1, n], metadata={"n": n})])
@@ -267,6 +267,6 @@ class IndexStoreContract(IndexSearchContract, IndexFilterContract):
         assert (found.count, found.total_length, found.document_frequencies.sum()) == (1, 1, 1)
 
     def test_closing_twice_is_fine(self, store: IndexStore) -> None:
-        """And it is the last that this store does."""
+        """A closed store can be closed again."""
         store.close()
         store.close()

@@ -1,4 +1,4 @@
-"""How every `IndexStore` filters: as `arc_common.filters.matches` says. See `index_contract`."""
+"""The filter contract of every `IndexStore`, as `arc_common.filters.matches` defines it. See `index_contract`."""
 
 from typing import Any
 from uuid import uuid4
@@ -13,7 +13,7 @@ from arc_common.protocols.search_index import IndexEntry, IndexStore, Scope
 
 KEYS = ["a", "b", "a.b", "a'b", 'a"b', "$.a"[1:], "a[0]", "한국어", "0", "a b", "\\", "null"]
 
-_EXACT = 2**53  # the whole numbers that databases' JSON keeps exactly
+_EXACT = 2**53  # the limit of the integers that databases' JSON keeps exactly
 
 scalars: st.SearchStrategy[Any] = st.one_of(
     st.none(),
@@ -89,7 +89,7 @@ class IndexFilterContract:
     def test_kinds_of_values_are_kept_apart(
         self, store: IndexStore, scope: Scope, asked: Filter, expected: set[str]
     ) -> None:
-        """True is not 1, "1" is not 1, 1.0 is; missing is null; lists match by their elements."""
+        """True is not 1, "1" is not 1, 1.0 is 1; a missing key is null; lists match by their elements."""
         store.put(scope, "document", [IndexEntry(key, "", {"t": 1.0}, held) for key, held in STORED.items()])
         assert self._kept(store, scope, asked) == expected
         assert {key for key, held in STORED.items() if matches(asked, held)} == expected
@@ -99,7 +99,7 @@ class IndexFilterContract:
     def test_filters_mean_what_matches_says(
         self, store: IndexStore, stored: list[dict[str, Any]], asked: Filter
     ) -> None:
-        """Whatever the metadata and the filter, in every place that takes one."""
+        """Any filter on any metadata agrees with `matches`, wherever a filter is taken."""
         scope = Scope(f"caller-{uuid4()}")
         held = {f"d{n}": one for n, one in enumerate(stored)}
         vector = np.array([1, 0], dtype=np.float32)
@@ -114,7 +114,7 @@ class IndexFilterContract:
         assert {key for key, _ in near} == expected
 
     def test_keys_are_only_keys(self, store: IndexStore, scope: Scope) -> None:
-        """SQL and JSON paths in a key name that key, and nothing else happens."""
+        """SQL and JSON paths in a key are only a key, and have no effect."""
         keys = [*KEYS, "a') OR 1=1 --", "*", "**", "a,b", "{a}", "$", "@.a", '"a"', "k" * 255]
         keys = [key for key in keys if not key.startswith("$")]
         store.put(scope, "document", [IndexEntry(str(n), "", {"t": 1.0}, {key: n}) for n, key in enumerate(keys)])
@@ -125,7 +125,7 @@ class IndexFilterContract:
         assert store.count(scope, "document") == len(keys)
 
     def test_a_filter_may_name_many_values(self, store: IndexStore, scope: Scope) -> None:
-        """As many as a filter takes."""
+        """The store accepts as many values as a filter does."""
         store.put(scope, "document", [IndexEntry(str(n), "", {"t": 1.0}, {"n": n, "s": str(n)}) for n in range(20)])
         assert self._kept(store, scope, OneOf("n", tuple(range(10, 10_000)))) == {str(n) for n in range(10, 20)}
         assert self._kept(store, scope, OneOf("s", tuple(map(str, range(10, 10_000))))) == {

@@ -1,4 +1,4 @@
-"""What every `IndexStore` finds, by words and by vectors, as tests. See `index_contract`."""
+"""The search contract of every `IndexStore`, by words and by vectors, as tests. See `index_contract`."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -35,25 +35,25 @@ def an_entry(
     metadata: Mapping[str, Any] | None = None,
     source: str | None = None,
 ) -> IndexEntry:
-    """An entry whose terms are its words."""
+    """Create an entry whose terms are its words."""
     terms = {word: float(text.split().count(word)) for word in text.split()}
     array = None if vector is None else np.array(vector, dtype=np.float32)
     return IndexEntry(entry_id, text, terms, metadata or {}, source, array, None if vector is None else embedder)
 
 
 def matching(store: IndexStore, scope: Scope, *terms: str) -> list[str]:
-    """The ids of documents that have one of the terms, sorted."""
+    """Return the ids of documents with any of the terms, sorted."""
     return sorted(store.lexical(scope, "document", dict.fromkeys(terms, 1.0), limit=10_000).ids)
 
 
 def scored(found: LexicalCandidates, terms: Mapping[str, float], limit: int) -> list[tuple[str, float]]:
-    """What was found, best first, with its scores."""
+    """Return the documents found with their scores, best first."""
     scores = BM25().scores(found, list(terms.values()))
     return [(found.ids[place], float(scores[place])) for place in best_places(found.ids, scores, limit)]
 
 
 def bm25(texts: Mapping[str, Mapping[str, float]], query: Mapping[str, float], key: str) -> float:
-    """One text's score, by the book."""
+    """Return one text's score by the BM25 formula."""
     mean = sum(sum(terms.values()) for terms in texts.values()) / len(texts)
     score = 0.0
     for term, weight in query.items():
@@ -80,7 +80,7 @@ class IndexSearchContract:
         limit: int = 10,
         exact: bool = True,
     ) -> list[tuple[str, float]]:
-        """What `dense` finds."""
+        """Return the results of `dense`."""
         unit = unit_vector("vector", vector)
         return store.dense(
             scope, "document", unit, embedder=embedder, filters=filters, ids=ids, limit=limit, exact=exact
@@ -89,7 +89,7 @@ class IndexSearchContract:
     # Words
 
     def test_candidates_come_with_all_that_scoring_needs(self, store: IndexStore, scope: Scope) -> None:
-        """Frequencies in the order of the terms, lengths, and the statistics of the scope."""
+        """Candidates have frequencies in the terms' order, lengths, and the scope's statistics."""
         store.put(scope, "document", [
             IndexEntry("a", "", {"x": 2, "y": 1}), IndexEntry("b", "", {"y": 0.35}), IndexEntry("c", "", {"z": 4}),
         ])  # fmt: skip
@@ -105,7 +105,7 @@ class IndexSearchContract:
     def test_the_ranking_is_bm25_s(
         self, store: IndexStore, corpus: list[dict[str, float]], query: dict[str, float]
     ) -> None:
-        """Whatever the texts and the query, scores and order are those of the formula."""
+        """For any texts and query, scores and order are those of the formula."""
         scope = Scope(f"caller-{uuid4()}")
         texts = {f"d{n}": terms for n, terms in enumerate(corpus)}
         store.put(scope, "document", [IndexEntry(key, "", terms) for key, terms in texts.items()])
@@ -115,7 +115,7 @@ class IndexSearchContract:
         assert [key for key, _ in found] == sorted(dict(found), key=lambda key: (-dict(found)[key], key))
 
     def test_the_best_are_among_a_limited_number(self, store: IndexStore, scope: Scope) -> None:
-        """With fewer wanted than match, those that BM25 puts first are there."""
+        """If fewer are wanted than match, the best by BM25 are among them."""
         store.put(scope, "document", [
             an_entry(f"{n:03}", " ".join(["common"] * (1 + n % 3) + ["rare"] * (n % 40 == 0) + ["filler"] * (n % 7)))
             for n in range(400)
@@ -134,7 +134,7 @@ class IndexSearchContract:
         assert [key for key, _ in scored(found, {"hello": 1.0}, 5)] == ["000", "001", "002", "003", "004"]
 
     def test_filters_and_ids_leave_the_statistics(self, store: IndexStore, scope: Scope) -> None:
-        """A term is as rare as it is in the scope, not as in what a filter lets through."""
+        """A term's rarity is computed over the scope, not over the filtered entries."""
         store.put(scope, "document", [an_entry(f"d{n}", "word other", metadata={"n": n}) for n in range(6)])
         asked: list[tuple[Filter | None, list[str] | None, set[str]]] = [
             (parse_filter({"n": {"$gte": 4}}), None, {"d4", "d5"}),
@@ -148,7 +148,7 @@ class IndexSearchContract:
             assert (found.count, found.total_length, found.document_frequencies.tolist()) == (6, 12, [6])
 
     def test_a_filter_lets_all_through_that_match(self, store: IndexStore, scope: Scope) -> None:
-        """Also when many better ones don't: words and vectors."""
+        """All matching entries are found by words and vectors, even if many better ones don't match."""
         entries = [an_entry(f"{n:04}", "word word", vector=[1, n / 100]) for n in range(1_000) if n % 100]
         entries += [
             an_entry(f"{n:04}", "word filler", vector=[1, 20], metadata={"kept": True}) for n in range(0, 1_000, 100)
@@ -161,7 +161,7 @@ class IndexSearchContract:
         assert {key for key, _ in self.nearest(store, scope, [1, 0], filters=kept, exact=False)} == expected
 
     def test_nothing_is_found_where_nothing_is(self, store: IndexStore, scope: Scope) -> None:
-        """No terms, no entries, no limit, no match: no candidates and no error."""
+        """No terms, entries, limit or match gives no candidates and no error."""
         empty = store.lexical(scope, "document", {"word": 1.0}, limit=10)
         assert (empty.ids, empty.count, empty.total_length) == ((), 0, 0)
         assert empty.frequencies.shape == (0, 1)
@@ -175,7 +175,7 @@ class IndexSearchContract:
         assert self.nearest(store, scope, [1, 0], ids=[]) == []
 
     def test_what_search_engines_take_for_operators_are_terms(self, store: IndexStore, scope: Scope) -> None:
-        """A query finds what has its terms, and nothing is run."""
+        """A query finds the entries with its terms, and nothing is executed."""
         odd = [
             "AND",
             "or",
@@ -199,7 +199,7 @@ class IndexSearchContract:
         assert matching(store, scope, *odd) == sorted(map(str, range(len(odd))))
 
     def test_analysed_text_is_found_in_any_script(self, store: IndexStore, scope: Scope) -> None:
-        """What the analyzer makes of a text is what the index finds."""
+        """The index finds texts by the analyzer's terms."""
         texts = {
             "ko": "배터리가 빨리 닳아요", "zh": "黑豹队的防守", "ja": "東京タワーへ行きます", "ru": "Быстрая лисица",
             "th": "สวัสดีครับ", "en": "Running ORD-7731 e-mails", "ar": "مرحبا بالعالم", "num": "1,240.50 원",
@@ -218,7 +218,7 @@ class IndexSearchContract:
     def test_the_nearest_are_found(
         self, store: IndexStore, table: list[list[int]], query: list[int], limit: int
     ) -> None:
-        """Cosines are right, the best come first, and as many as there are."""
+        """Cosines are correct, the best come first, and none are missing."""
         scope = Scope(f"caller-{uuid4()}")
         store.put(scope, "document", [an_entry(f"d{n:02}", vector=vector) for n, vector in enumerate(table)])
         cosines = {
@@ -233,7 +233,7 @@ class IndexSearchContract:
         assert len(dict(found)) == len(found)
 
     def test_of_equally_near_ones_the_smaller_ids_come_first(self, store: IndexStore, scope: Scope) -> None:
-        """However many there are, and in whatever order they came."""
+        """Ties are broken by id, whatever their number and insertion order."""
         store.put(scope, "document", [an_entry(f"{n:03}", vector=[1, 2, 2]) for n in reversed(range(60))])
         found = self.nearest(store, scope, [2, 1, 2], limit=7)
         assert [key for key, _ in found] == [f"{n:03}" for n in range(7)]
@@ -250,7 +250,7 @@ class IndexSearchContract:
         assert store.embedding(scope, "document") == ("test", 2)
 
     def test_two_embedders_are_never_compared(self, store: IndexStore, scope: Scope) -> None:
-        """Nor two dimensions: storing and asking raise, and nothing is written."""
+        """Another embedder or dimension raises on storing and on searching, and nothing is written."""
         store.put(scope, "document", [an_entry("a", vector=[1, 0])])
         for wrong in (an_entry("b", vector=[1, 0], embedder="other"), an_entry("b", vector=[1, 0, 0])):
             with pytest.raises(InvalidInputError):
@@ -282,7 +282,7 @@ class IndexSearchContract:
                 self.nearest(store, scope, [1, 0], limit=wrong)
 
     def test_vectors_can_come_later(self, store: IndexStore, scope: Scope) -> None:
-        """Where the text is still the same; everything else stays as it is."""
+        """A vector is added only if the text is still the same; everything else stays."""
         store.put(scope, "document", [an_entry("a", "one", metadata={"n": 1}), an_entry("b", "new")])
         late = [an_entry("a", "one", vector=[1, 0]), an_entry("b", "old", vector=[1, 0]), an_entry("x", vector=[1, 0])]
         assert store.attach(scope, "document", late) == 1
@@ -293,7 +293,7 @@ class IndexSearchContract:
         assert store.attach(scope, "document", []) == 0
 
     def test_another_embedder_can_take_over(self, store: IndexStore, scope: Scope) -> None:
-        """Once the old vectors are forgotten; the words stay."""
+        """A new embedder works once the old vectors are removed; the words stay."""
         store.put(scope, "document", [an_entry("a", "one", vector=[1, 0]), an_entry("b", "two")])
         assert store.detach(scope, "document") == 1
         assert store.detach(scope, "document") == 0

@@ -1,4 +1,4 @@
-"""What every `SummaryStore` must do, as tests that a backend inherits."""
+"""The contract of every `SummaryStore`, as tests that a backend inherits."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -18,22 +18,22 @@ from arc_common.testing.conversation_store_contract import START, counted, ids
 
 
 class Clock:
-    """A clock that stands until it is moved."""
+    """A clock that only advances on request."""
 
     def __init__(self) -> None:
         self.now = START
 
     def __call__(self) -> datetime:
-        """The time."""
+        """Return the current time."""
         return self.now
 
     def pass_by(self, seconds: float) -> None:
-        """Move on."""
+        """Advance the clock."""
         self.now += timedelta(seconds=seconds)
 
 
 def a_leaf(start: int, end: int, *, level: int = 0, **fields: Any) -> Segment:
-    """A finished segment."""
+    """Create a finished segment."""
     made = {
         "narrative": f"from {start} to {end}", "tokens": 7, "made_by": "model", "sources": (("m1", "abc"),), "parts": 0,
         "created_at": START, **fields,
@@ -42,7 +42,7 @@ def a_leaf(start: int, end: int, *, level: int = 0, **fields: Any) -> Segment:
 
 
 def a_fact(fact_id: str, leaf: int = 1, *, minute: int = 0, **fields: Any) -> Fact:
-    """A fact that holds."""
+    """Create a fact that holds."""
     made = {
         "key": f"key of {fact_id}", "value": f"value of {fact_id}", "category": FactCategory.GENERAL, "sources": (),
         "importance": 0.5, "made_by": "model", "valid_from": START + timedelta(minutes=minute), **fields,
@@ -51,7 +51,7 @@ def a_fact(fact_id: str, leaf: int = 1, *, minute: int = 0, **fields: Any) -> Fa
 
 
 def a_view(version: int = 1, boundary: int = 4, **fields: Any) -> View:
-    """An adopted view."""
+    """Create an adopted view."""
     made = {
         "covered": boundary, "facts": ("- key: value",), "fact_ids": ("f1",), "narrative": "It began.",
         "instructions": ("Be brief.",), "correction": 1.25, "adopted_at": START, "unshown": 2, "unshown_tokens": 90,
@@ -61,53 +61,53 @@ def a_view(version: int = 1, boundary: int = 4, **fields: Any) -> View:
 
 
 def names(facts: Sequence[Fact]) -> list[str]:
-    """The facts' ids."""
+    """Return the facts' ids."""
     return [fact.id for fact in facts]
 
 
 def stretches(segments: Sequence[Segment]) -> list[tuple[int, int, int]]:
-    """The segments' places."""
+    """Return the segments' levels and places."""
     return [(segment.level, segment.start, segment.end) for segment in segments]
 
 
 def is_bare(summaries: SummaryStore, key: SessionKey) -> bool:
-    """Whether there is neither a segment nor a fact."""
+    """Return whether a session has neither segments nor facts."""
     return not summaries.cover(key) and not summaries.facts(key, include_superseded=True, include_ungrounded=True)
 
 
 class SummaryStoreContract:
-    """Inherit and give the fixture `store`, whose sessions number their messages from 1."""
+    """Inherit from this class and provide the fixture `store`, whose sessions number their messages from 1."""
 
     @pytest.fixture
     def clock(self) -> Clock:
-        """The store's clock."""
+        """Return the store's clock."""
         return Clock()
 
     @pytest.fixture
     def store(self, clock: Clock) -> Store:
-        """The store to test."""
+        """Return the store to test."""
         raise NotImplementedError
 
     @pytest.fixture
     def key(self) -> SessionKey:
-        """A session that no other test knows."""
+        """Return a session that no other test uses."""
         return SessionKey("session", caller_id=f"caller-{uuid4()}", user_id="user")
 
     @pytest.fixture
     def talk(self, store: Store, key: SessionKey) -> list[StoredMessage]:
-        """Messages m1 … m32 in the places 1 … 32, of 10 tokens each; the user's and the assistant's in turn."""
+        """Store messages m1 … m32 in places 1 … 32, of 10 tokens each, from user and assistant in turn."""
         roles = ("assistant", "user")
         return store.append(key, [counted(f"m{n}", str(n), role=roles[n % 2]) for n in range(1, 33)])
 
     def put(self, store: Store, key: SessionKey, segment: Segment, *facts: Fact, **more: Any) -> bool:
-        """Commit without a lease, at the present epoch."""
+        """Commit without a lease, at the current epoch."""
         epoch = store.summaries.state(key, limit=0).epoch
         return store.summaries.commit(key, Commit(segment, facts, **more), lease=None, epoch=epoch)
 
     # The state
 
     def test_nothing_there(self, store: Store, key: SessionKey) -> None:
-        """A session that does not exist is empty, gives no lease and takes nothing."""
+        """A session that does not exist is empty, gives no lease and accepts no commit."""
         summaries = store.summaries
         assert summaries.state(key, limit=5) == SessionState()
         assert summaries.cover(key) == summaries.unfinished(key, limit=5) == []
@@ -149,7 +149,7 @@ class SummaryStoreContract:
 
     @pytest.mark.usefixtures("talk")
     def test_any_text_comes_back(self, store: Store, key: SessionKey) -> None:
-        """Texts that databases refuse, and every field, come back as they were."""
+        """Text that databases refuse, and every field, comes back unchanged."""
         odd = "a\x00b\ud800 안녕 🎉 %s :x {y} '"
         segment = a_leaf(1, 4, narrative=odd, sources=(("m1", "x"), ("m2", "y")))
         fact = a_fact(
@@ -164,14 +164,14 @@ class SummaryStoreContract:
 
     @pytest.mark.usefixtures("talk")
     def test_a_segment_without_a_time_was_written_now(self, store: Store, key: SessionKey, clock: Clock) -> None:
-        """The store's clock gives it."""
+        """The store's clock provides the time."""
         clock.pass_by(77)
         self.put(store, key, a_leaf(1, 4, created_at=None))
         assert store.summaries.cover(key)[0].created_at == clock.now
 
     @pytest.mark.usefixtures("talk")
     def test_outlines(self, store: Store, key: SessionKey) -> None:
-        """The oldest messages behind a place."""
+        """Outlines hold the oldest messages after a place."""
         assert store.summaries.outlines(key, after=30, limit=9) == [
             Outline(31, Role.USER, 10),
             Outline(32, Role.ASSISTANT, 10),
@@ -182,7 +182,7 @@ class SummaryStoreContract:
 
     @pytest.mark.usefixtures("talk")
     def test_a_block_stands_for_its_leaves(self, store: Store, key: SessionKey) -> None:
-        """What is below a segment is covered by it, and is still there as its parts."""
+        """A segment covers those below it, which remain stored as its parts."""
         for start in (1, 5, 9, 13, 17):
             assert self.put(store, key, a_leaf(start, start + 3))
         assert self.put(store, key, a_leaf(1, 16, level=1, parts=4))
@@ -289,7 +289,7 @@ class SummaryStoreContract:
 
     @pytest.mark.usefixtures("talk")
     def test_what_is_not_grounded_never_holds(self, store: Store, key: SessionKey) -> None:
-        """It is kept with its mark, shown on request only, changed by no other leaf, and gone with its own."""
+        """An ungrounded fact is kept marked, shown on request only, and changed or removed only by its own leaf."""
         summaries = store.summaries
         invented = a_fact("invented", sources=("m1",), grounded=False)
         said, more = a_fact("said"), a_fact("more")
@@ -313,7 +313,7 @@ class SummaryStoreContract:
 
     @pytest.mark.usefixtures("talk")
     def test_the_order_of_facts(self, store: Store, key: SessionKey) -> None:
-        """The most important first, then the newest; a limit cuts the end."""
+        """The most important facts come first, then the newest; a limit cuts the end."""
         self.put(store, key, a_leaf(1, 4), a_fact("old"), a_fact("top", importance=0.9), a_fact("new", minute=5))
         self.put(store, key, a_leaf(5, 8), a_fact("later leaf", 5), a_fact("low", 5, importance=0.0, minute=9))
         assert names(store.summaries.facts(key)) == ["top", "new", "later leaf", "old", "low"]
@@ -322,7 +322,7 @@ class SummaryStoreContract:
 
     @pytest.mark.usefixtures("talk")
     def test_facts_that_say_one_of_some_values(self, store: Store, key: SessionKey) -> None:
-        """Of those that rules found; a model's come whatever they say."""
+        """Facts found by rules are filtered by value; a model's facts are always included."""
         values = ("Oslo", " OSLO", "Rome")
         found = [a_fact(f"r{n}", key="city", value=value, made_by="rules") for n, value in enumerate(values)]
         self.put(store, key, a_leaf(1, 4), *found, a_fact("m", key="City", value="Bern"), a_fact("other", value="oslo"))
@@ -333,7 +333,7 @@ class SummaryStoreContract:
 
     @pytest.mark.usefixtures("talk")
     def test_a_new_value_supersedes(self, store: Store, key: SessionKey) -> None:
-        """What no longer holds is kept, marked, and shown on request only."""
+        """A fact that no longer holds is kept, marked, and shown on request only."""
         self.put(store, key, a_leaf(1, 4), a_fact("a", key="City", value="Rome"), a_fact("b"), a_fact("c"))
         before = store.summaries.state(key, limit=0).facts_version
         new = a_fact("d", 5, key=" city  ", value="Oslo")
@@ -373,7 +373,7 @@ class SummaryStoreContract:
 
     @pytest.mark.usefixtures("talk")
     def test_a_removed_value_loses_its_beginning(self, store: Store, key: SessionKey) -> None:
-        """What was superseded by a value that was then removed does not hold again until the removal is taken back."""
+        """A fact superseded by a value that was later removed holds again only once the removal is undone."""
         self.put(store, key, a_leaf(1, 4), a_fact("rome"))
         self.put(store, key, a_leaf(5, 8), a_fact("oslo", 5), superseded={"rome": "oslo"})
         self.put(store, key, a_leaf(9, 12), removed=("oslo",))
@@ -497,7 +497,7 @@ class SummaryStoreContract:
 
     @pytest.mark.usefixtures("told")
     def test_a_leaf_without_messages_goes(self, store: Store, key: SessionKey) -> None:
-        """Nothing is left to be read again."""
+        """A leaf without any messages left is removed."""
         store.remove(key, ["m5", "m6", "m7"])
         assert (0, 5, 8) in stretches(store.summaries.cover(key))
         store.remove(key, ["m8"])
@@ -520,7 +520,7 @@ class SummaryStoreContract:
     @pytest.mark.usefixtures("told")
     @pytest.mark.parametrize("wipe", ["clear", "delete"])
     def test_nothing_survives_a_wipe(self, store: Store, key: SessionKey, wipe: str) -> None:
-        """Segments, facts and the view are gone; what was under way for the old session can't land in the new one."""
+        """Segments, facts and view are gone; work begun for the old session is refused in the new one."""
         lease = store.summaries.acquire(key, owner="a", seconds=60)
         assert lease is not None
         getattr(store, wipe)(key)
@@ -541,7 +541,7 @@ class SummaryStoreContract:
 
     @pytest.mark.usefixtures("talk")
     def test_one_holds_the_lease(self, store: Store, key: SessionKey, clock: Clock) -> None:
-        """Others get it when it is given back or has expired, with a higher fence; its owner keeps the fence."""
+        """A released or expired lease passes to another owner with a higher fence; its owner keeps the fence."""
         summaries = store.summaries
         first = summaries.acquire(key, owner="a", seconds=60)
         assert first is not None
@@ -564,7 +564,7 @@ class SummaryStoreContract:
 
     @pytest.mark.usefixtures("talk")
     def test_a_lease_that_another_took_commits_nothing(self, store: Store, key: SessionKey, clock: Clock) -> None:
-        """An expired lease serves until somebody takes it; from then on it is refused."""
+        """An expired lease stays valid until another owner takes it; from then on it is refused."""
         summaries = store.summaries
         old = summaries.acquire(key, owner="a", seconds=60)
         assert old is not None
@@ -601,7 +601,7 @@ class SummaryStoreContract:
         key: SessionKey,
         change: Callable[[ConversationStore, SessionKey], object],
     ) -> None:
-        """Whoever read messages before they changed can't store what was made from them."""
+        """Results made from messages that changed meanwhile are refused."""
         lease = store.summaries.acquire(key, owner="a", seconds=60)
         assert lease is not None
         change(store, key)
@@ -614,7 +614,7 @@ class SummaryStoreContract:
 
     @pytest.mark.usefixtures("talk")
     def test_adoptions_follow_each_other(self, store: Store, key: SessionKey) -> None:
-        """Of two that adopt at once, one does."""
+        """Only one of two concurrent adoptions succeeds."""
         summaries = store.summaries
         epoch = summaries.state(key, limit=0).epoch
         assert summaries.adopt(key, a_view(2), epoch=epoch) is False
@@ -655,7 +655,7 @@ class SummaryStoreContract:
         key: SessionKey,
         call: Callable[[SummaryStore, SessionKey], object],
     ) -> None:
-        """For another user the session can't be found; another caller has one of its own."""
+        """Another user cannot find the session; another caller has a session of its own."""
         with pytest.raises(SessionNotFoundError):
             call(store.summaries, SessionKey(key.session_id, key.caller_id, "somebody else"))
         other = SessionKey(key.session_id, f"{key.caller_id}-other", key.user_id)
@@ -708,7 +708,7 @@ class SummaryStoreContract:
         key: SessionKey,
         call: Callable[[SummaryStore, SessionKey], object],
     ) -> None:
-        """What is not acceptable is refused by name, and nothing is written."""
+        """Invalid input is refused by name, and nothing is written."""
         with pytest.raises(InvalidInputError):
             call(store.summaries, key)
         assert is_bare(store.summaries, key)

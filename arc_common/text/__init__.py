@@ -1,4 +1,4 @@
-"""Lexical analysis: text in, terms out, the same on every backend."""
+"""Lexical analysis: turns text into terms, identically on every backend."""
 
 from arc_common.text.analyzer import analyze, analyze_query, han_characters, is_general, query_words
 from arc_common.text.thesaurus import Alternative, alternatives

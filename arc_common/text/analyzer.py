@@ -1,4 +1,4 @@
-"""The one analyzer for all lexical matching: text in, terms out, the same on every backend."""
+"""The analyzer for all lexical matching: turns text into terms, identically on every backend."""
 
 import re
 import unicodedata
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 _MAX_TERM = 64
-"""Characters of one term. Longer runs (encoded data) are cut: nobody asks for their ends."""
+"""The most characters of a term. Longer runs (encoded data) are cut: nobody searches for their ends."""
 
 _WHOLE = "_"
-"""Behind a word of one syllable; no other term has it."""
+"""Marks a word of one syllable; no other term has it."""
 
 _MAX_WORD = 24
-"""Characters of a word of a language; what is longer is taken as it is."""
+"""The most characters of a natural word; longer ones are not analysed."""
 
 _MARKS = (
     "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670"
@@ -31,7 +31,7 @@ _MARKS = (
     "\u0b3c-\u0b57\u0b82\u0bbe-\u0bcd\u0bd7\u0c00-\u0c04\u0c3c-\u0c56\u0c81-\u0c83\u0cbc-\u0cd6\u0d00-\u0d03"
     "\u0d3b-\u0d4d\u0d57\u0d82\u0d83\u0dca-\u0ddf\u0f71-\u0f84\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff"
 )
-"""Signs that belong to the letter before them, and that `\\w` leaves out: an Indic word would fall apart."""
+r"""Marks that belong to the preceding letter but are not in `\w`: without them, Indic words would be split."""
 
 _VIETNAMESE = re.compile("[\u1ea0-\u1ef9ơưƠƯ\u0309\u031b\u0323]")
 """Letters and marks that few other languages use; a Vietnamese sentence without one of them is rare."""
@@ -43,7 +43,7 @@ _UNSPACED = (
     "ぁ-ゖゝ-ゟァ-ヺー-ヿ\u31f0-\u31ff\U0001aff0-\U0001b16f"  # kana
     "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ebd\u0ec0-\u0ecd\u1000-\u103f\u1050-\u108f\u1780-\u17d3"  # Thai to Khmer
 )
-"""Scripts that put no space between words."""
+"""Scripts that put no spaces between words."""
 
 _LETTERS = f"[^\\W_{_HANGUL}{_UNSPACED}](?:[^\\W_{_HANGUL}{_UNSPACED}]|[{_MARKS}])*"
 _PIECE = re.compile(
@@ -69,25 +69,26 @@ _STEMMERS = (
     ("\u0900", "\u097f", "hindi"),
     ("\u0b80", "\u0bff", "tamil"),
 )
-"""The language of a word, by its first letter; Latin words are taken for English ones."""
+"""The language of a word, by its first letter; Latin words count as English."""
 
 _STEMMED_BY_SCRIPT = frozenset({None, "english"})
-"""Stemmers of languages whose words need no other stem than that of their script."""
+"""Stemmers of languages whose words need no stem beyond that of their script."""
 
 
 def analyze(text: str) -> list[str]:
-    """The terms of a text, in its order, with repetitions; two texts match where they share terms.
+    """Return the terms of a text, in order, with repetitions; two texts match where they share terms.
 
-    - Unicode is normalised (NFKC), case and Latin accents are folded. Vietnamese tones distinguish words, so its words
-      give a term with tones, too: the same word ranks first, and one typed without tones still matches.
-    - Words are stemmed by the language that their script tells (Latin letters: English). A text that is detected to be
-      in another language gives the stems of that language too; a query too short to be told finds words as they stand.
-    - Chinese, Japanese, Korean, Thai and their like come as pairs of characters; one that stands alone as itself.
-      Those that stand alone one behind the other ("龙 井 茶") also come as the pairs that they would be without space.
-      Korean words lose their particles first, and come by their first syllable too; one of a single syllable comes
-      as that and, marked, as a whole word.
-    - "1,240" is `1240`; a code such as "ORD-7731" comes in parts and joined, so that each way of writing it matches.
-    - Deterministic, any text is accepted, and time is linear in its length (8 to 25 MB/s, 1 to 4 where words are new).
+    - Unicode is normalised (NFKC); case and Latin accents are folded. Vietnamese tones distinguish words, so Vietnamese
+      words also give a term with tones: the same word ranks first, and one typed without tones still matches.
+    - Words are stemmed by the language of their script (Latin letters: English). A text detected as another language
+      also gives that language's stems; a query too short for detection finds words as they stand.
+    - Chinese, Japanese, Korean, Thai and similar scripts give pairs of characters; an isolated character gives itself.
+      Consecutive isolated characters ("龙 井 茶") also give the pairs that they would form without spaces. Korean words
+      lose their particles first, and also give their first syllable; a word of a single syllable gives that syllable
+      and, marked, the whole word.
+    - "1,240" gives `1240`; a code such as "ORD-7731" gives its parts and their concatenation, so that each spelling
+      matches.
+    - Deterministic; any text is accepted; time is linear in its length (8 to 25 MB/s, 1 to 4 for new words).
     """
     if not text.isascii() and _VIETNAMESE.search(text):
         return _with_pairs(_toned_terms(word) for word in _words(_fold(text)))
@@ -98,17 +99,17 @@ def analyze(text: str) -> list[str]:
             return _with_pairs(_stemmed_terms(word, language) for word in _words(_fold(text)))
     if len(chunks) < 2:
         return _terms_of_chunks(chunks)
-    try:  # ordinary texts have ordinary words; all at once, they are looked up in four fifths of the time
+    try:  # one batch lookup of ordinary words takes four fifths of the time
         return list(itemgetter(*chunks)(_one_term))
     except KeyError:
         return _terms_of_chunks(chunks)
 
 
 def analyze_query(text: str, *, drop_stop_words: bool = True) -> list[str]:
-    """The terms of a query: those of `analyze`, less stop words and question words.
+    """Return the terms of a query: those of `analyze`, without stop words and question words.
 
-    Those of the languages that have a file are known; of other languages nothing is dropped.
-    A query of nothing else keeps them all, so that it still asks something.
+    Only languages with a file have stop words; in other languages nothing is dropped. A query of stop words alone keeps
+    them all, so that it still has terms.
     """
     if not drop_stop_words:
         return analyze(text)
@@ -133,18 +134,19 @@ def stem(word: str, language: "Language") -> str:
 
 
 def han_characters(text: str) -> list[str]:
-    """The Han characters of a text, in its order, with repetitions: each is a word or a part of one.
+    """Return the Han characters of a text, in order, with repetitions: each is a word or a part of one.
 
-    Beside the pairs of `analyze` they let a text be found by one character of it, or by a short form of a word
+    Beside the pairs of `analyze`, they let a text be found by a single character, or by a short form of a word
     (Nie, Gao, Zhang & Zhou 2000, "On the Use of Words and N-grams for Chinese Information Retrieval").
     """
     return [] if text.isascii() else _HAN_CHARACTER.findall(_fold(text))
 
 
 def query_words(text: str) -> list[str]:
-    """The words of a query that ask for something, in its order: folded, neither stemmed nor cut, no stop words.
+    """Return the content words of a query, in order: folded, neither stemmed nor cut, without stop words.
 
-    For looking words up; what is unspaced (Chinese, Japanese, Thai) has no words, and compounds come as they stand.
+    They serve for looking words up; unspaced scripts (Chinese, Japanese, Thai) give none, and compounds stay as they
+    are.
     """
     words: list[str] = []
     stop_words = _languages().detect(text).stop_words or _languages().ENGLISH.stop_words
@@ -162,7 +164,7 @@ def query_words(text: str) -> list[str]:
 
 
 def is_general(text: str) -> bool:
-    """Whether nothing that a query asks for is named but by general nouns ("the place"), or nothing at all."""
+    """Return whether a query names nothing except by general nouns ("the place"), or names nothing at all."""
     general_nouns = _languages().ENGLISH.general_nouns
     return all(word in general_nouns for word in query_words(text)) and not _UNSPACED_CHARACTER.search(text)
 
@@ -177,16 +179,16 @@ def _languages() -> ModuleType:
 def _fold(text: str) -> str:
     if text.isascii():
         return text.lower()
-    # Putting marks in order takes Python quadratic time; Unicode's stream-safe form allows 30 in a row, as here.
+    # Python orders marks in quadratic time; as in Unicode's stream-safe form, at most 30 in a row are kept.
     text = _LONG_RUN_OF_MARKS.sub(r"\1", text) if len(text) > 30 else text
-    for apostrophe in _APOSTROPHES:  # `translate` takes longer than all the rest
+    for apostrophe in _APOSTROPHES:  # `translate` would take longer than everything else here
         text = text.replace(apostrophe, "'")
     text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     return _NOT_TEN_DIGITS.sub(lambda match: str(unicodedata.decimal(match[0], match[0])), text)
 
 
 def _words(folded: str) -> Iterator[str]:
-    """What stands between white space, less the punctuation around it."""
+    """Yield the whitespace-separated words, without surrounding punctuation."""
     for chunk in folded.split():
         if word := chunk.strip(_EDGES):
             yield word
@@ -199,21 +201,21 @@ _MAX_AMOUNT = 6
 
 _one_term: dict[str, str] = {}
 _other_terms: dict[str, Sequence[str]] = {}
-"""The terms of what stands between white space, since ordinary words come again and again: 65,536 of one term each, and
-as many of none or several.
+"""Caches of the terms of whitespace-separated chunks, since ordinary words recur: 65,536 chunks with one term, and as
+many with none or several.
 
-Only words, punctuation and short numbers ("1970s", "$37.6", "22일") are here; codes, addresses and long runs are none.
+They hold only words, punctuation and short numbers ("1970s", "$37.6", "22일"), not codes, addresses or long runs.
 """
 
 
 class _Alone(tuple[str, ...]):
-    """The one term of a character that stands alone in a script without spaces; none, if a query has no use for it."""
+    """The term of an isolated character in an unspaced script; empty if it is a stop word in a query."""
 
     __slots__ = ()
 
 
 def _terms_of_chunks(chunks: list[str]) -> list[str]:
-    found = [*map(_one_term.get, chunks, repeat("")), ""]  # the last one ends the search for others
+    found = [*map(_one_term.get, chunks, repeat("")), ""]  # the sentinel ends the search for misses
     terms: list[str] = []
     start = 0
     while (place := found.index("", start)) < len(chunks):
@@ -234,7 +236,7 @@ def _terms_of_chunk(chunk: str) -> Sequence[str]:
     words = list(_words(_fold(chunk)))
     if len(words) == 1:
         terms = _terms_of_word(words[0])
-    else:  # punctuation alone; or one sign that stands for a phrase
+    else:  # only punctuation, or one sign for a whole phrase
         terms = tuple(_with_pairs(_terms_of_word(word) for word in words))
     if len(chunk) <= _MAX_WORD and (not terms or all(map(_is_ordinary, words))):
         if len(terms) == 1 and not isinstance(terms, _Alone):
@@ -330,14 +332,14 @@ def _pairs(run: str) -> list[str]:
 
 
 def _hangul(word: str) -> list[str]:
-    # Verbs change behind their first syllable ("좋아요", "좋더라"). One that is a word itself is told from those by a
-    # mark, as n-grams at a word's edge are (McNamee & Mayfield 2004): nDCG@10 of Korean documents .953, without .949.
+    # Verbs change after their first syllable ("좋아요", "좋더라"). A mark tells a one-syllable word from these, as for
+    # n-grams at a word's edge (McNamee & Mayfield 2004): nDCG@10 of Korean documents is .953 with it, .949 without.
     stem = _languages().KOREAN.particles.sub("", word) if len(word) <= _MAX_WORD else word
     return [stem[0], *_pairs(stem)] if len(stem) > 1 else [stem, f"{stem}{_WHOLE}"]
 
 
 def _compound(text: str) -> list[str]:
-    """The terms of letters and digits held together by single marks."""
+    """Return the terms of letters and digits joined by single marks."""
     if text.isdigit():
         return [text[:_MAX_TERM]]
     if _NUMBER.fullmatch(text):
@@ -355,7 +357,7 @@ def _compound(text: str) -> list[str]:
 
 
 def _number(text: str) -> str:
-    """A number without marks between its thousands, and without decimals that are all zero."""
+    """Return a number without thousands separators, and without decimals that are all zero."""
     mark = max(text.rfind(","), text.rfind("."))
     in_thousands = len(text) - mark == 4 and mark <= 3 and text[0] != "0" and len({",", "."} & set(text)) == 1
     is_decimal = text.count(text[mark]) == 1 and not in_thousands
@@ -365,7 +367,7 @@ def _number(text: str) -> str:
 
 
 def _simple(part: str) -> list[str]:
-    """The terms of letters, digits and apostrophes."""
+    """Return the terms of letters, digits and apostrophes."""
     if "'" in part:
         if part.endswith("n't") and len(part) > 3:
             return [_stem(part[:-3])]
@@ -402,11 +404,11 @@ class _Stemmer(Protocol):
     def stemWord(self, word: str) -> str: ...  # noqa: N802 - snowballstemmer's name
 
 
-_of_thread = local()  # a stemmer holds the word it works on
+_of_thread = local()  # a stemmer keeps the current word as state
 
 
 def _stemmer(language: str) -> _Stemmer:
-    """A stemmer in pure Python; `snowballstemmer.stemmer` would take whatever C library is installed."""
+    """Return a stemmer in pure Python; `snowballstemmer.stemmer` would use any installed C library."""
     stemmer: _Stemmer | None = getattr(_of_thread, language, None)
     if stemmer is None:
         module = import_module(f"snowballstemmer.{language}_stemmer")

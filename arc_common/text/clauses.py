@@ -1,4 +1,4 @@
-"""Which parts of a sentence are stated: what is asked, reported as asked or only supposed is no fact."""
+"""Finds the parts of a sentence that are stated, as opposed to asked, reported as asked or only supposed."""
 
 import re
 from collections.abc import Iterator
@@ -17,11 +17,11 @@ _UNKNOWN_LETTER = re.compile(
 )
 
 _FEWEST_WORDS = 2
-"""Of what stands in front of a reported question: less than this ("Hi") only leads to it."""
+"""The fewest words before a reported question that count as a statement; fewer ("Hi") only lead to it."""
 
 
 class Mood(StrEnum):
-    """How a part of a sentence is meant."""
+    """The way in which a part of a sentence is meant."""
 
     STATED = "stated"
     CONFIRMED = "confirmed"
@@ -39,7 +39,7 @@ class Part:
 
 
 def parts_of(sentence: str, language: Language) -> list[Part]:
-    """The parts of a sentence that state something or ask for something to be done, in order; often all of it."""
+    """Return the parts of a sentence that state or request something, in order; often the whole sentence."""
     if language.supposition.search(sentence):
         return []
     if not language.question.search(sentence) and not _asks_in_case(sentence, language):
@@ -60,7 +60,7 @@ def parts_of(sentence: str, language: Language) -> list[Part]:
 
 
 def _asks_in_case(sentence: str, language: Language) -> bool:
-    """Whether a sentence asks behind a condition; the question mark may be missing."""
+    """Return whether a sentence asks a question after a condition; the question mark may be missing."""
     clauses = clauses_of(sentence)
     return any(language.condition.search(sentence[start:end]) for start, end in clauses[:-1]) and any(
         language.asking.match(sentence, start) for start, _ in clauses[1:]
@@ -68,7 +68,7 @@ def _asks_in_case(sentence: str, language: Language) -> bool:
 
 
 def _without_conditions(text: str, language: Language) -> list[str]:
-    """The parts of a text between the clauses that say in which case a question is asked."""
+    """Return the parts of a text between the clauses that state the condition of a question."""
     parts, rest = [], 0
     for start, end in clauses_of(text):
         if language.condition.search(text[start:end]):
@@ -78,7 +78,7 @@ def _without_conditions(text: str, language: Language) -> list[str]:
 
 
 def _start_of_question(sentence: str, language: Language) -> int:
-    """Where a question begins in its sentence: at its first clause in the order of a question, else at its last one."""
+    """Return where a question begins: at the first clause in question order, else at the last clause."""
     starts = [start for start, _ in clauses_of(sentence)] + [
         match.end() for match in language.joiner.finditer(sentence)
     ]
@@ -89,7 +89,7 @@ def _start_of_question(sentence: str, language: Language) -> int:
 
 
 def _without_reported(text: str, language: Language) -> Iterator[str]:
-    """What is left of a text without the questions that it reports, each to the end of its clause."""
+    """Yield the parts of a text outside its reported questions, which extend to the end of their clause."""
     rest = 0
     for start, end in clauses_of(text):
         reported = language.reported.search(text, start, end)
@@ -103,7 +103,7 @@ def _without_reported(text: str, language: Language) -> Iterator[str]:
 
 
 def seeks(text: str) -> bool:
-    """Return whether a text looks for something: a question with or without its mark, a request, what was forgotten."""
+    """Return whether a text seeks information: by a question, even without a mark, a request, or a lapse of memory."""
     return any(map(_seeks, sentences_of(text)))
 
 

@@ -1,18 +1,18 @@
-"""Sentences and clauses of English, Korean, Japanese and Chinese text, by punctuation and endings alone."""
+"""Splits English, Korean, Japanese and Chinese text into sentences and clauses, by punctuation and endings alone."""
 
 import re
 import unicodedata
 from collections.abc import Iterator
 
 _MOST = 64
-"""Characters: what is joined to more of them before it is no character that anybody reads."""
+"""The most characters joined into one; a longer sequence is not a character that anybody reads."""
 
 _JOINER = "\u200d"
 _JOINED_HANGUL = frozenset(["ll", "lv", "lo", "lc", "vv", "vt", "ov", "ot", "ct", "tt"])
 
 
 def grapheme_break(text: str, offset: int) -> int:
-    """The last border between characters, as a reader sees them, at `offset` or before it."""
+    """Return the last border between characters, as a reader sees them, at or before `offset`."""
     border = min(offset, len(text))
     lowest = border - _MOST
     while lowest < border and 0 < border < len(text) and _are_one(text, border):
@@ -21,11 +21,11 @@ def grapheme_break(text: str, offset: int) -> int:
 
 
 def _are_one(text: str, border: int) -> bool:
-    """Whether the characters on the two sides of a border belong together."""
+    """Return whether the code points on both sides of a border form one character."""
     before, after = text[border - 1], text[border]
     if before == "\r" and after == "\n":
         return True
-    if before < "\u0300" and after < "\u0300":  # nearly all there is
+    if before < "\u0300" and after < "\u0300":  # the common case
         return False
     if after == _JOINER or unicodedata.category(after) in ("Mn", "Mc", "Me") or "\U0001f3fb" <= after <= "\U0001f3ff":
         return unicodedata.category(before) != "Cc"
@@ -46,7 +46,7 @@ def _is_flag(character: str) -> bool:
 
 
 def _hangul(character: str) -> str:
-    """What a Korean letter is: leading consonant, vowel, trailing consonant, syllable open or closed."""
+    """Return the kind of a Korean letter: leading consonant, vowel, trailing consonant, open or closed syllable."""
     if "\u1100" <= character <= "\u115f":
         return "l"
     if "\u1160" <= character <= "\u11a7":
@@ -59,7 +59,7 @@ def _hangul(character: str) -> str:
 
 
 MAX_SENTENCE = 1_200
-"""Characters. What runs on without an end is cut here, so that everything that reads sentences is linear."""
+"""The most characters of a sentence. Longer runs are cut, so that reading sentences takes linear time."""
 
 _TERMINATOR = re.compile(
     r"""
@@ -86,18 +86,18 @@ _CJK = re.compile(r"[\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
 def rough_tokens(text: str) -> int:
-    """About how many tokens a model sees in a short text: 4.2 Latin characters, or 1.6 CJK ones, each."""
+    """Estimate the tokens of a short text: one for every 4.2 Latin or 1.6 CJK characters."""
     wide = len(_CJK.findall(text))
     return int(wide / 1.6 + (len(text) - wide) / 4.2) + 1
 
 
 def sentences_of(text: str, *, longest: int = MAX_SENTENCE) -> list[str]:
-    """The sentences of a text, trimmed, in order, each a verbatim part of it."""
+    """Return the sentences of a text, trimmed, in order, each a verbatim part of it."""
     return [sentence for start, end in _spans(text) for sentence in _bounded(text[start:end], longest)]
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
-    """Where each sentence of a text begins and ends, in order, without the space around it."""
+    """Return the start and end of each sentence of a text, in order, without surrounding whitespace."""
     return [_trimmed(text, start, end) for start, end in _spans(text) if text[start:end].strip()]
 
 
@@ -127,7 +127,7 @@ def _bounded(sentence: str, longest: int) -> Iterator[str]:
 
 
 def clauses_of(sentence: str) -> list[tuple[int, int]]:
-    """The clauses of a sentence as spans, split at commas, semicolons, colons, dashes and brackets."""
+    """Return the spans of a sentence's clauses, split at commas, semicolons, colons, dashes and brackets."""
     spans = []
     start = 0
     for match in _CLAUSE_BREAK.finditer(sentence):

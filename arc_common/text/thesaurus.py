@@ -1,8 +1,8 @@
-"""Words that ask for other words: a question says "job" or "the chickens" where the answer says "nurse" or "hens".
+"""Words related to those of a question: it says "job" or "the chickens", and the answer "nurse" or "hens".
 
-The thesaurus beside this module has everyday English and Korean, by field of life. A line of it is one concept: its
-names, which stand for each other, a colon, and words that belong to it: kinds, parts, and what is commonly said of it.
-A line that begins with a space goes on; one that begins with # is a note.
+The thesaurus beside this module covers everyday English and Korean, by field of life. Each line is one concept: its
+names, which are interchangeable, a colon, and related words: kinds, parts, and words commonly used about it. A line
+that begins with a space continues the previous one; a line that begins with # is a note.
 """
 
 import re
@@ -13,13 +13,13 @@ from importlib.resources import files
 
 from arc_common.text.analyzer import analyze, query_words
 
-# Measured with benchmarks/session_recall.py: from a fifth to two fifths there is little between them.
+# Measured with benchmarks/session_recall.py: values from 0.2 to 0.4 differ little.
 _SAME = 0.35
-"""What another name of the same concept weighs, beside the word itself."""
+"""The weight of another name of the same concept, relative to the word itself."""
 _BELONGS = 0.25
-"""What a word of the concept weighs for its name, and its name for the word."""
+"""The weight of a related word for the concept's name, and of the name for the word."""
 _TRANSLATED = 0.5
-"""What is left of either in the other language: what was said in Korean is mostly asked for in Korean."""
+"""The factor for a word in the other language: questions about Korean text are mostly asked in Korean."""
 
 _HANGUL = re.compile("[가-힣]+")
 _PARTICLE = re.compile("(?:에서는|에서|에게|한테|까지|부터|으로|처럼|이랑|하고|께서|[은는이가을를에로와과랑도만의])$")
@@ -28,11 +28,11 @@ _MAX_WORD = 24
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A word that an answer may have in place of the question's.
+    """A word that an answer may use in place of the question's.
 
     Args:
-        terms: As `analyze` gives them; a text has the word if it has all of these.
-        weight: Above 0 and below 1, which is the question's own word.
+        terms: The word's terms, as `analyze` returns them; a text has the word if it has all of these.
+        weight: Above 0 and below 1, the weight of the question's own word.
     """
 
     terms: tuple[str, ...]
@@ -40,7 +40,7 @@ class Alternative:
 
 
 def alternatives(query: str) -> list[tuple[Alternative, ...]]:
-    """For each word of a query that is in the thesaurus, the words that may stand in its place.
+    """Return, for each word of a query in the thesaurus, the words that may replace it.
 
     Deterministic. Korean words are looked up without their particles, and by their beginning, whatever their ending.
     """
@@ -50,7 +50,7 @@ def alternatives(query: str) -> list[tuple[Alternative, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class _Thesaurus:
-    """Concepts by the keys of their names and of their other words; for each the keys of both."""
+    """The concepts, each with the keys of its names and of its related words, indexed by both."""
 
     concepts: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
     named: dict[str, list[int]]
@@ -86,12 +86,12 @@ def _lines() -> Iterator[str]:
 
 
 def _key(word: str) -> str:
-    """By what a word is looked up: English by its stem, Korean as it stands."""
+    """Return the lookup key of a word: the stem of an English word, a Korean word as it stands."""
     return word if _HANGUL.fullmatch(word) else analyze(word)[-1]
 
 
 def _forms(word: str) -> Iterator[set[str]]:
-    """The keys under which a query's word may stand, the likeliest first."""
+    """Yield the keys under which a query's word may be found, most likely first."""
     if not _HANGUL.fullmatch(word):
         yield set(analyze(word)[-1:])
         return
@@ -122,7 +122,7 @@ def _of_word(word: str) -> tuple[Alternative, ...]:
 
 
 def _terms(key: str) -> tuple[str, ...]:
-    """What a text has that has a key's word: of English the stem, of Korean the pairs of syllables."""
+    """Return the terms that show a key's word in a text: the stem in English, syllable pairs in Korean."""
     if not _HANGUL.fullmatch(key):
         return (key,)
     return tuple(term for term in dict.fromkeys(analyze(key)) if len(term) > 1)

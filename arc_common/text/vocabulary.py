@@ -1,4 +1,4 @@
-"""Words of a text that are specific to it: those that do not occur in most conversations."""
+"""The specific words of a text: those that do not occur in most conversations."""
 
 import re
 from functools import cache
@@ -17,7 +17,7 @@ def words_of(text: str) -> list[str]:
 
 
 def is_common(word: str, language: Language = ENGLISH) -> bool:
-    """Return whether a word occurs in most conversations in a language, so that it says nothing about this one."""
+    """Return whether a word occurs in most conversations in a language, and so is not specific to this one."""
     folded, common = word.casefold().replace("’", "'"), _common_words(language)
     is_letter = len(folded) == 1 and folded.isascii()
     return is_letter or any(form in common for form in (folded, folded.split("'")[0], strip_particles(folded)))

@@ -1,1 +1,1 @@
-"""Languages: the signals, question forms and words of each."""
+"""The languages: the signals, question forms and words of each."""

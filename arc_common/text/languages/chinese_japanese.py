@@ -1,4 +1,4 @@
-"""Chinese and Japanese: a few plain markers beside the values that every language shares."""
+"""Chinese and Japanese: a few simple markers besides the values that all languages share."""
 
 import re
 
@@ -11,7 +11,7 @@ STOP_WORD = re.compile(
     "|なに|なん|何|いつ|どこ|だれ|どの|どれ|どう|なぜ|いくら|いくつ|でしょうか|ですか|ますか|ましたか|です"
     "|ます|ました|[はがをにでとのか]"
 )
-"""What makes a question in Chinese or Japanese, and the particles that every sentence has."""
+"""Question words and markers in Chinese and Japanese, and the particles of every sentence."""
 
 
 def _signal(name: str, category: FactCategory, weight: float, *patterns: str) -> Signal:
@@ -121,7 +121,7 @@ ASSISTANT = (
 )
 
 JOINER = re.compile(r"(?<=[，、。；,;])")
-"""Where a long clause may be divided."""
+"""The places where a long clause may be divided."""
 
 
 CHINESE_JAPANESE = Language(

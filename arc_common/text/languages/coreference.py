@@ -1,4 +1,4 @@
-"""Follow-up questions: which ones lean on the conversation, and the words that they leave out."""
+"""Follow-up questions: which ones depend on the conversation, and which words they leave out."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from arc_common.text.analyzer import analyze, analyze_query
 from arc_common.text.languages.language import word_set
 
 _MAX_READ = 2_000
-"""Characters of a question, or a message, that are read."""
+"""The most characters read of a question or a message."""
 
 _HANGUL = re.compile(r"[가-힣]")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]")
@@ -32,7 +32,7 @@ _OPENING = re.compile(
     )""",
     re.VERBOSE | re.IGNORECASE,
 )
-"""How a question begins that continues another."""
+"""The beginnings of a question that continues another."""
 
 _POINTER = re.compile(
     r"""
@@ -55,10 +55,10 @@ _POINTER = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-"""Words that stand for something said before."""
+"""Words that refer to something said before."""
 
 _AT_HOME_BESIDE_A_NAME = frozenset(["he", "him", "his", "she", "her", "hers", "they", "them", "their", "theirs", "its"])
-"""Those that mostly stand for a name, if one comes before them in the question."""
+"""Pointers that usually refer to a name, if one precedes them in the question."""
 
 _PREDICATE = (
     "true|possible|impossible|legal|illegal|necessary|safe|ok|okay|worth|better|best|hard|easy|common|normal|important"
@@ -71,7 +71,7 @@ _EXPLETIVE = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-"""An "it" that stands for nothing."""
+"""An expletive "it", which refers to nothing."""
 
 _KOREAN_ELLIPSIS = re.compile(r"\s*\S+(?:\s+\S+)?[은는](?:요)?\s*[?？]*\s*")
 """A whole question that names its topic and asks nothing: "부산은요?"."""
@@ -80,13 +80,13 @@ _DEFINING = re.compile(
     r"\b(?:what(?:['’]s| is| are)|who(?:['’]s| is| are| was)|define|meaning of|explain)\b|뭐|뭔|무엇|누구|뜻|의미|란\b",
     re.IGNORECASE,
 )
-"""A question that can do with one word of its own."""
+"""A question that needs only one topic word of its own."""
 
 _DEFINITE = re.compile(r"\bthe\s+\w+", re.IGNORECASE)
-"""Speaks of something as known."""
+"""Refers to something as known."""
 
 _NAME = re.compile(r"(?<=[\s(\"'“])(?!I\b)[A-Z][\w'’-]*|\b\w*[0-9]\w*\b|\b[a-z]+[A-Z]\w*\b")
-"""A word that looks like a name or a code; not the first of a sentence, which always begins with a capital."""
+"""A word that looks like a name or a code; not the first of a sentence, which is always capitalised."""
 
 _ASKING = word_set(
     "want need know think show explain find help look question answer mean thing things wonder wondering see recommend "
@@ -94,14 +94,14 @@ _ASKING = word_set(
     "궁금한데 싶어요 싶은데 싶습니다 알고 설명해줘 설명해주세요 추천해줘 추천해주세요 보여줘 보여주세요 "
     "찾아줘 찾아주세요 부탁해요 부탁드려요 대해 대해서 관해 관해서 관련 혹시 그럼 그러면 자세히 정도"
 )
-"""Words that ask, and say nothing about what for."""
+"""Question words and the like, which say nothing about the topic."""
 
 _Kind = Literal["name", "code", "number", "word"]
 
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """A word that says what a text is about; its terms; and whether it looks like a name, a code or a number."""
+    """A topic word: its terms, and whether it looks like a name, a code or a number."""
 
     text: str
     terms: frozenset[str]
@@ -109,7 +109,7 @@ class _Word:
 
 
 def is_standalone(question: str) -> bool:
-    """Whether a question says itself what it is about."""
+    """Return whether a question states its own topic."""
     text = question[:_MAX_READ].strip()
     if not _topic_terms(text) or _OPENING.match(text) or _points_back(text):
         return False
@@ -122,7 +122,7 @@ def is_standalone(question: str) -> bool:
 
 
 def topic_words(question: str, history: Sequence[Message], *, max_words: int = 8) -> list[str]:
-    """The words that a follow-up question leaves out, as they were written, in the order in which they were said."""
+    """Return the words that a follow-up question leaves out, as written, in conversation order."""
     known = set(analyze(question[:_MAX_READ]))
     replaced = _replaced_kinds(question[:_MAX_READ])
     chosen: list[tuple[int, int, str]] = []
@@ -139,7 +139,7 @@ def topic_words(question: str, history: Sequence[Message], *, max_words: int = 8
 
 
 def last_turns(history: Sequence[Message], max_turns: int) -> list[Message]:
-    """What user and assistant said in the last turns, oldest first."""
+    """Return the user's and assistant's messages of the last turns, oldest first."""
     said = [message for message in history if message.role in (Role.USER, Role.ASSISTANT) and message.text.strip()]
     starts = [place for place, message in enumerate(said) if message.role is Role.USER]
     if max_turns < 1 or not said:
@@ -148,7 +148,7 @@ def last_turns(history: Sequence[Message], max_turns: int) -> list[Message]:
 
 
 def _sources(history: Sequence[Message]) -> Iterator[tuple[int, str, bool]]:
-    """Where topics are looked for, the likeliest first: the place, the text, and whether it is an answer."""
+    """Yield the texts to search for topics, most likely first: place, text, and whether it is an answer."""
     asked = [(place, message.text[:_MAX_READ]) for place, message in enumerate(history) if message.role is Role.USER]
     for place, text in reversed(asked):
         yield place, text, False
@@ -169,7 +169,7 @@ def _points_back(text: str) -> bool:
 
 
 def _replaced_kinds(question: str) -> set[str]:
-    """What a question that only names another thing puts in the place of what was asked for before."""
+    """Return the kinds of words that a question replaces when it only names another thing."""
     kinds: set[str] = {word.kind for word in _topic_words_of(question)}
     return set() if "word" in kinds else kinds
 
@@ -195,5 +195,5 @@ def _kind(word: str, *, is_first: bool) -> _Kind:
 
 
 def _topic_terms(text: str) -> list[str]:
-    """The terms of a text without stop words, also where nothing is left: the analyzer keeps all of such a query."""
+    """Return the terms of a text without stop words, even if none remain (the analyzer would keep all)."""
     return [term for term in analyze_query(f"{text} {_PROBE}") if term != _PROBE]

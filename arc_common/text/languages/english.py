@@ -29,7 +29,7 @@ _STOP_WORDS = (
 )
 
 STOP_WORDS = frozenset(_STOP_WORDS.split())
-"""English words, question words among them, that say nothing about what is asked for."""
+"""English words, including question words, that say nothing about what is asked for."""
 
 _GENERAL_NOUNS = (
     "people person man men woman women child children boy boys girl girls creature creatures thing things object "
@@ -63,7 +63,7 @@ _IRREGULAR = (
 )
 
 BASE_FORMS = {form: base for group in _IRREGULAR.split("|") for base, *forms in (group.split(),) for form in forms}
-"""English forms that no suffix rule brings back to their word ("grew": "grow")."""
+"""Irregular English forms that no suffix rule reduces ("grew": "grow")."""
 
 MARKERS = word_set(
     "the i is are my you he she we they it its of and to for with this that these those have has had not do does did "
@@ -148,7 +148,7 @@ LEAD_INS = re.compile(
     r"|(?:can|could|would|will) you (?:please |also |just |maybe |possibly )?(?=\w))",
     re.IGNORECASE,
 )
-"""What a sentence may begin with and lose nothing without."""
+"""Openings that a sentence can lose without losing meaning."""
 
 QUESTION = re.compile(
     r"^(?:what|who|whom|whose|which|why|how|when|where|is|are|am|was|were|do|does|did|can|could|would"
@@ -162,7 +162,7 @@ REQUEST = re.compile(
     r"(?:(?:can|could|would|will) (?:you|we|u)|(?:can|could) i)\b",
     re.IGNORECASE,
 )
-"""A question that asks for something to be done: what is to be done is said in it."""
+"""A question that requests an action, which it states."""
 
 _SUBJECT = (
     r"(?:i|you|he|she|it|we|they|there|this|that|these|those|the|my|our|your|his|her|their|an?|any|some|anyone|someone"
@@ -179,7 +179,7 @@ ASKING = re.compile(
     r"|(?:who|which)(?!\s(?:i|we|he|she|they|has|have|had|is|are|was|were)\b)|any\b)",
     re.IGNORECASE,
 )
-"""How a clause of a question begins: verb before subject, or the word that asks."""
+"""The beginning of a question's clause: verb before subject, or a question word."""
 
 _LEADING = (
     r"(?:(?:and|but|so|or|also|well|then|now|ok|okay|hey|hi|hello|yes|no|sure|thanks|actually|please|pls"
@@ -214,7 +214,7 @@ SEEKING = re.compile(
     r"|(?:(?:do|did|ca|could)n['’]?t|(?:do|did|can|could)\s?not)\s(?:remember|recall|find|know))\b",
     re.IGNORECASE,
 )
-"""A clause that looks for something: a question with or without its mark, a request, what was forgotten."""
+"""A clause that seeks information: a question, even without a mark, a request, or a lapse of memory."""
 
 TAG = re.compile(
     r",\s(?:(?:is|are|am|was|were|do|does|did|has|have|had|will|would|can|could|should)(?:n['’]t)?\s(?:i|you"
@@ -222,12 +222,12 @@ TAG = re.compile(
     r"|they|there)|right|correct|yes|no|ok|okay|yeah|huh|eh)\s?\?\W{0,3}$",
     re.IGNORECASE,
 )
-"""A question behind a statement that only asks to agree."""
+"""A tag question after a statement, which only asks for agreement."""
 
 GIVEN = re.compile(
     r"(?<=,\s)(?:since|because|as|given that|seeing as|considering)\s(?:i|we|my|our|he|she|they)\b", re.IGNORECASE
 )
-"""How the reason of a question begins, which is stated."""
+"""The beginning of the reason for a question; the reason is stated."""
 
 TASK = re.compile(
     r"^(?:[\w' ]{0,30},\s)?(?:[\w']{1,12}\s){0,4}?(?:can|could|would|will) (?:you|i|we|u)\s"
@@ -238,7 +238,7 @@ TASK = re.compile(
     r"|expect|find out|say)\b",
     re.IGNORECASE,
 )
-"""A request for information, for a text, or for permission: what it is about is not stated."""
+"""A request for information, for a text, or for permission; its topic is not stated as fact."""
 
 _SUPPOSITION = re.compile(
     r"^(?:(?:and|but|so|or|ok|okay|now|also|well)[\s,]{1,2}){0,2}(?:(?:but )?what if|imagine|suppos(?:e|ing)"
@@ -336,13 +336,13 @@ PROPER_NAME = re.compile(
 """Capitalised words that are not the first of their clause."""
 
 LISTENER = re.compile(r"\b(?:you|your|yours|yourself|you're|you've|you'll|you'd)\b", re.IGNORECASE)
-"""What is said of the listener, mostly encouragement."""
+"""Remarks about the listener, mostly encouragement."""
 
 JOINER = re.compile(
     r"\s(?=(?:and|but|so|because|since|although|though|while|which|who|where|until|unless|if|when"
     r"|or)\s)"
 )
-"""Where a long clause may be divided."""
+"""The places where a long clause may be divided."""
 
 CONDITION = re.compile(
     r"^(?:(?:and|but|so|or|also|ok|okay|now|well|then|hi|hey|hello)[\s,]{1,2}){0,2}"
@@ -350,7 +350,7 @@ CONDITION = re.compile(
     r"|when(?:ever)? (?:i|we)(?!\s(?:was|were|had|did|got|went|came|left|bought|made|took|\w{2,12}ed)\b))\b",
     re.IGNORECASE,
 )
-"""How a clause begins that says in which case the question behind it is asked."""
+"""The beginning of a clause that states the condition of the question after it."""
 
 _LEADS = (
     r"(?:(?:please|kindly|now|next|just|also|then|so|and|actually|sorry|hi|hey|ok|okay|oh|no|help me"
@@ -366,14 +366,14 @@ FORGET = re.compile(
     r"|what (?:i|we) (?:said|told|mentioned|wrote)|that (?:i|i['’]m|i['’]ve|my|we))\b)",
     re.IGNORECASE,
 )
-"""How a sentence begins that asks to forget what it says."""
+"""The beginning of a sentence that asks to forget its content."""
 
 SAID_INSTEAD = re.compile(
     r".{0,1200}?(?:[,;.—–-]\s(?:(?:but|and|because|since|as|now|instead|actually|in fact|these days)[\s,]{1,2}){0,2}"
     r"(?=(?:i|i['’]m|i['’]ve|we|it['’]s)\s)|\s(?:because|since)\s(?=(?:i|i['’]m|i['’]ve|we)\s))",
     re.IGNORECASE | re.DOTALL,
 )
-"""Where behind what is to be forgotten something begins that is stated."""
+"""The place where a statement begins after the content to be forgotten."""
 
 TEXT_TASK = re.compile(
     rf"(?:^|(?<=[.!?,]\s))[ \t]*(?:(?:an? )?(?:example|sample)\b|{_LEADS}"
@@ -384,7 +384,7 @@ TEXT_TASK = re.compile(
     r"(?:[^:\n\"“.]{0,60}(?::\s{0,3}|(?=[\"“]))|[^:\n]{0,40}\b(?:following|below)\b[^:\n]{0,40}\n)",
     re.IGNORECASE | re.MULTILINE,
 )
-"""What asks for work on a text, to where that text begins."""
+"""A request for work on a text, up to the start of that text."""
 
 
 def _signal(name: str, category: FactCategory, weight: float, pattern: str, *, cased: bool = False) -> Signal:
@@ -746,7 +746,7 @@ SIGNALS = (
         cased=True,
     ),
 )
-"""What a user's clause may state. Weights below 0.33 need another signal, or words that are specific."""
+"""Signals of statements in a user's clause. Weights below 0.33 need another signal, or specific words."""
 
 _DONE = r"(?:\w{2,}ed|put|set|made|sent|left|kept|held|paid|bought|drawn|chosen|written|taken|given|found|got|lost|cut)"
 """A participle: of any regular verb, or of one of the commonest others."""

@@ -1,4 +1,4 @@
-"""What holds in every language (addresses, codes, amounts, dates, times), and questions in languages without a file."""
+"""Patterns for every language (addresses, codes, amounts, dates, times), and questions in languages without a file."""
 
 import re
 
@@ -10,7 +10,7 @@ MARKERS = word_set(
     "nous dans pour avec sur pas ne une mon ma mes il lo gli che di non per sono um uma não meu minha het "
     "een van ik niet maar op dat zijn wij jij og det att som jag inte på av han hon bir ve bu için yang dan di saya"
 )
-"""Frequent words of languages in Latin letters that have no file: English, as ever, serves for these."""
+"""Frequent words of languages in Latin letters without a file, which are treated as English."""
 
 _DIGIT = re.compile(r"\d")
 _AT = re.compile("@")

@@ -22,7 +22,7 @@ PARTICLES = re.compile(
     "|를|에|로|와|과|랑|께"
     "|(?:이라|라)(?:고|는|서)|이에요|예요|이야|입니다|입니까|인가요|이었어요|였어요|이고|인데|이면|이라면)$"
 )
-"""What stands behind a noun of two syllables or more, and does not belong to it."""
+"""Endings after a noun of two syllables or more that are not part of it."""
 
 STOP_WORD = re.compile(
     "(?:뭐|뭘|뭔|무엇|무슨|어떤|어떻|어때|어느|어디|언제|누구|누가|얼마|몇)[가-힣]{0,4}|왜(?:요|죠|지|인가요|인지)?"
@@ -33,7 +33,7 @@ STOP_WORD = re.compile(
     "|그리고|그래서|그런데|근데|하지만|그|이|저|것|거|것은|건|게|수|때|데|등|및|좀|제|제가|저는|내|내가|나는"
     "|나|난|전|우리|네|당신"
 )
-"""A whole word that only makes a question or points at somebody."""
+"""A whole word that only marks a question or refers to somebody."""
 
 COMMON_WORDS = word_set(
     """
@@ -67,7 +67,7 @@ _HANGUL_ENDING = re.compile(rf"(?:{'|'.join(_PARTICLES.split())})$")
 
 
 def strip_particles(word: str) -> str:
-    """A Korean word without the particles at its end, as long as something is left."""
+    """Return a Korean word without its final particles, as long as something is left."""
     if not word or not "가" <= word[-1] <= "힣":
         return word
     for _ in range(2):
@@ -84,17 +84,17 @@ LEAD_INS = re.compile(
     r"|좋아요|알겠어요|고마워요|감사합니다|안녕하세요|혹시|참고로|아 그리고|또|아니"
     r"|혹시나 해서 말씀드리면|말씀드리자면)(?=[\s,.!~])[\s,.!~]{1,4})"
 )
-"""What a sentence may begin with and lose nothing without."""
+"""Openings that a sentence can lose without losing meaning."""
 
 QUESTION = re.compile(
     r"(?:나요|까요|가요|을까|ㄹ까|니|냐|는지|은지|던가요?|인가|습니까|ㅂ니까|어때요?|어떨까요?|있어요"
     r"|있나|되죠|하죠|알아요?|뭐예요|뭐야)?\s?\?\W{0,3}$"
     r"|(?:(?<![\s떠끝어만지태빛러겨])나요|까요|습니까|입니까)\W{0,3}$"
 )
-"""Without a question mark "-나요" is also how verbs in -나 state something ("떠나요", "끝나요")."""
+"""Without a question mark, "-나요" may also be a statement with a verb in -나 ("떠나요", "끝나요")."""
 
 REQUEST = re.compile(r"(?:주실|줄|주시)\s?수\s?있|주시겠|줄래|줄\s?수|주실래")
-"""A question that asks for something to be done: what is to be done is said in it."""
+"""A question that requests an action, which it states."""
 
 CHIT_CHAT = re.compile(
     r"고맙|고마워|감사(?:합|해|드)|죄송|미안|안녕|수고|반갑|궁금|모르겠|몰라|잘 모르|설명해"
@@ -111,7 +111,7 @@ CHIT_CHAT = re.compile(
 ASKING = re.compile(
     r"(?:혹시\s)?(?:뭐|뭘|뭔|무엇|무슨|어떤|어떻게|어디|어느|언제|누가|누구|얼마|몇|왜)(?!든|든지|라도)"
 )
-"""How a clause of a question begins when it begins with the word that asks."""
+"""The beginning of a question's clause that starts with a question word."""
 
 SEEKING = re.compile(
     r"(?:뭐|뭘|뭔|무엇|무슨|어떤|어떻게|어디|어느|언제|누가|누구|얼마|몇|왜)(?!든|라도)"
@@ -122,18 +122,18 @@ SEEKING = re.compile(
     r"|(?:나요|까요?|(?<![머언])니|냐|던가요?|더라|었지|였지|했지|이지|는지|은지|을지|려나|어때요?|[인한된은는]가요?|죠"
     r"|[있없했었았였됐갔왔맞되]나|[은는]요?|좀)[\s.!~]*$"
 )
-"""A sentence that looks for something: a question with or without its mark, a request, what was forgotten."""
+"""A sentence that seeks information: a question, even without a mark, a request, or a lapse of memory."""
 
 TAG = re.compile(r"(?:그렇죠|맞죠|맞지|그치|그죠|(?:이|하|되|있|없|었|았|겠)(?:죠|지요))\s?\?\W{0,3}$")
-"""A question that only asks to agree."""
+"""A question that only asks for agreement."""
 
 GIVEN = re.compile(r"(?<=,\s)(?:왜냐하면|왜냐면)\s")
-"""How the reason of a question begins, which is stated."""
+"""The beginning of the reason for a question; the reason is stated."""
 
 TASK = re.compile(
     r"알려|설명|추천|말씀|가르쳐|보여|찾아|도와|비교|정리해|요약|번역|써\s?(?:주|줄)|만들어|작성|봐\s?(?:주|줄)|알\s?수"
 )
-"""A request for information or for a text: what it is about is not stated."""
+"""A request for information or for a text; its topic is not stated as fact."""
 
 SUPPOSITION = re.compile(
     r"(?:만약|만일|가령|혹시라도)[가-힣]{0,2}\s.{0,60}(?:다면|라면|으면).{0,60}(?:텐데|어떨|어떡|어쩌|을까"
@@ -142,7 +142,7 @@ SUPPOSITION = re.compile(
     r"|[가-힣](?:다고|라고)\s(?:치(?:면|고|자)|가정)|가정(?:해|하면|하에)|면\s(?:어떨까|어떡하|어쩌지"
     r"|어떻게\s(?:될까|되나))"
 )
-"""What is only imagined: wishes, and conditions against the facts."""
+"""Suppositions: wishes, and conditions contrary to fact."""
 
 REPORTED = re.compile(
     r"(?:(?![가-힣]{0,11}(?:데|고|만|니까|서)\s)[^\s,]{1,12}\s){0,8}[^\s,]{0,10}(?:는지|은지|인지|을지"
@@ -150,13 +150,13 @@ REPORTED = re.compile(
     r"(?:[가-힣]{1,6}\s){0,2}"
     r"(?:물어|물었|묻|여쭤|여쭈|궁금|모르|몰라|몰랐|알고\s?싶|알려|확인|확실|헷갈|고민|생각\s?중)"
 )
-"""A question in the words of one who tells of it."""
+"""A reported question."""
 
 JOINER = re.compile(r"(?<=는데|인데|은데|한데|운데|지만|니까|라서|어서|아서|해서|하고|이고|거든|으며)\s")
-"""Where a long clause may be divided."""
+"""The places where a long clause may be divided."""
 
 CONDITION = re.compile(r"(?:[가-힣]면|경우(?:에는?|라면)?)[\s,]{0,2}$")
-"""How a clause ends that says in which case the question behind it is asked."""
+"""The ending of a clause that states the condition of the question after it."""
 
 FORGET = re.compile(
     r"(?:잊어\s?버려|잊어|까먹어)\s?(?:줘|줄래|주세요|주십|주시|주고|라(?![가-힣]))|잊으(?:세요|십)|기억(?:은"
@@ -164,10 +164,10 @@ FORGET = re.compile(
     r"|(?:기억|메모리|저장한?\s?(?:것|거|내용|정보))(?:[을를은는도]|에서|에)?\s(?:모두|전부|다|좀)?\s?(?:지워"
     r"|없애|삭제\s?해|빼)\s?(?:줘|줄래|주|라)"
 )
-"""What asks to forget what its sentence says."""
+"""A request to forget the content of its sentence."""
 
 SAID_INSTEAD = re.compile(r"(?:[가-힣]{0,4}[,.;!]|고)\s")
-"""Where behind what is to be forgotten something begins that is stated."""
+"""The place where a statement begins after the content to be forgotten."""
 
 TEXT_TASK = re.compile(
     r"(?:^|(?<=[.!?]\s))[^:：\n.!?]{0,60}?(?:번역|교정|첨삭|요약|윤문|맞춤법|문법|다듬어"
@@ -175,12 +175,12 @@ TEXT_TASK = re.compile(
     r"|^[^\n]{0,20}(?:다음|아래)[^\n]{0,40}?(?:번역|교정|첨삭|요약|윤문|맞춤법|문법|다듬어|고쳐)[^\n]{0,20}\n",
     re.MULTILINE,
 )
-"""What asks for work on a text, to where that text begins."""
+"""A request for work on a text, up to the start of that text."""
 
 TEXT_IN_TASK = re.compile(
     r"[\"“「'‘][^\"”」'’\n]{3,400}[\"”」'’](?=[^\n.!?\"“]{0,15}(?:번역|교정|첨삭|요약|맞춤법|문법|다듬어|고쳐))"
 )
-"""A text in quotation marks in front of what asks for work on it."""
+"""A quoted text before a request for work on it."""
 
 
 def _signal(name: str, category: FactCategory, weight: float, *patterns: str) -> Signal:
@@ -424,7 +424,7 @@ SIGNALS = (
         r"|로)\s(?:이사|올라|내려|출발|보낼|보내)",
     ),
 )
-"""What a user's clause may state. Weights below 0.33 need another signal, or words that are specific."""
+"""Signals of statements in a user's clause. Weights below 0.33 need another signal, or specific words."""
 
 ASSISTANT = (
     _signal(
@@ -520,7 +520,7 @@ _MIDDLE = "ㅏㅐㅑㅒㅓㅔㅕㅖㅗㅘㅙㅚㅛㅜㅝㅞㅟㅠㅡㅢㅣ"
 
 @lru_cache(4096)
 def stem_of_verb(text: str) -> str:
-    """How a verb begins in all its forms: the first consonant and the vowel that it has without an ending."""
+    """Return the part that all forms of a verb share: its first consonant, and its vowel without an ending."""
     if not text or not "가" <= text[0] <= "힣":
         return text
     number = ord(text.translate(_SHORT)[0]) - 0xAC00
@@ -546,7 +546,7 @@ _MOVING = (
 
 
 def stem(word: str) -> str:
-    """Return a verb by what all its forms have in common, and any other word without its particles."""
+    """Return the part that all forms of a verb share, or any other word without its particles."""
     return f"~{stem_of_verb(word)}" if _VERB.match(word) else strip_particles(word)
 
 

@@ -1,4 +1,4 @@
-"""Language: everything that arc knows of one language, as data. A new language is one file with one such object."""
+"""Language: all of arc's data on one language. A new language is one file with one such object."""
 
 import re
 import sys
@@ -18,12 +18,12 @@ def word_set(text: str) -> frozenset[str]:
 
 
 def synonyms(text: str) -> dict[str, str]:
-    """Return for each word the first of its group; the groups stand between bars."""
+    """Map each word to the first of its group; bars separate the groups."""
     return {word: group.split()[0] for group in text.split("|") for word in group.split()}
 
 
 def kinds_of_words(**kinds: str) -> dict[str, str]:
-    """Return for each word its kind and value: of a kind the values stand between bars, words between spaces."""
+    """Map each word to its kind and value; bars separate the values of a kind, spaces their words."""
     return {
         word: f"{kind}={words.split()[0]}"
         for kind, values in kinds.items()
@@ -50,7 +50,7 @@ class Hinted:
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """A pattern whose match says that a clause states something, and how much that weighs."""
+    """A pattern whose match indicates that a clause states something, and its weight."""
 
     name: str
     category: FactCategory
@@ -63,7 +63,7 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A signal and where it was found in the clause."""
+    """A signal and its place in the clause."""
 
     signal: Signal
     start: int
@@ -90,7 +90,7 @@ _SMALL = {ord(letter): letter.lower() for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 @dataclass(frozen=True, slots=True)
 class AnswerForms:
-    """How a question asks for one kind of answer, and what a text with such an answer looks like; both are patterns."""
+    """Two patterns: how a question asks for one kind of answer, and what a text with such an answer looks like."""
 
     asked: str
     answers: str
@@ -98,7 +98,7 @@ class AnswerForms:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A sentence that gives somebody the one value of an attribute."""
+    """A sentence that states the one value of somebody's attribute."""
 
     attribute: str
     pattern: re.Pattern[str]
@@ -107,7 +107,7 @@ class Relation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statements:
-    """How one statement ends another in a language: by the one value of an attribute, or by words of change."""
+    """How one statement supersedes another in a language: by an attribute's one value, or by words of change."""
 
     rewrites: Sequence[tuple[re.Pattern[str], str]] = ()
     breaks: re.Pattern[str] = re.compile(r"[,;]\s+|[，；。]")
@@ -138,7 +138,7 @@ Script = Literal["latin", "hangul", "han and kana"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Language:
-    """Everything that arc knows of one language."""
+    """All of arc's data on one language."""
 
     name: str
     script: Script

@@ -1,4 +1,4 @@
-"""The languages that arc knows, and the detector that tells which one a text is in."""
+"""The languages that arc knows, and the detector of a text's language."""
 
 import re
 
@@ -10,11 +10,11 @@ from arc_common.text.languages.korean import KOREAN
 from arc_common.text.languages.language import Language
 
 LANGUAGES = (ENGLISH, GERMAN, KOREAN, CHINESE_JAPANESE)
-"""The first of each script serves where nothing tells it from the others."""
+"""The first of each script is the default if nothing distinguishes the others."""
 
 _LATIN = tuple(one for one in LANGUAGES if one.script == "latin")
 OTHER_MARKERS = frozenset().union(*(language.markers for language in _LATIN[1:]))
-"""Of languages in Latin letters other than English: a text without one of these is in none of them."""
+"""Markers of languages in Latin letters other than English; a text without any is in none of these."""
 
 _HANGUL = re.compile(r"[가-힣]+")
 _HAN_OR_KANA = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]+")
@@ -33,13 +33,13 @@ def detect(text: str) -> Language:
 
 
 def with_other_scripts(language: Language) -> tuple[Language, ...]:
-    """Return a language and the first of each other script: what a text in that language may be mixed with."""
+    """Return a language and the first of each other script, with which its texts may be mixed."""
     first = {one.script: one for one in reversed(LANGUAGES)} | {language.script: language}
     return tuple(first[script] for script in dict.fromkeys(one.script for one in LANGUAGES))
 
 
 def _by_words(text: str) -> tuple[Language, int]:
-    """Return the language in Latin letters with the most markers in a text, and how many these are."""
+    """Return the language in Latin letters with the most markers in a text, and their number."""
     words = [word.replace("’", "'") for word in _WORD.findall(text.lower())]
     counts = [sum(word in language.markers for word in words) for language in _LATIN]
     most = max(counts)
