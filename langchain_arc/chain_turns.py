@@ -146,7 +146,7 @@ class ChainTurn:
         except StoreError as error:
             if options.raise_store_errors:
                 raise
-            _log.error("session %r was not read: %s", self._session.id, error, exc_info=error)
+            _log.error("session %r could not be read: %s", self._session.id, error, exc_info=error)
             self._engine.observer.count("context.errors")
             return []
 

@@ -38,7 +38,7 @@ class SessionSource:
             self.session_id, user_id=self.user_id, caller_id=self.caller_id, account_id=self.account_id
         )  # checks the ids early
         if self.get_session is not None and not callable(self.get_session):
-            raise InvalidInputError("get_session", self.get_session, "a function that gives a Session, or None")
+            raise InvalidInputError("get_session", self.get_session, "a function that returns a Session, or None")
         for spec in self.specs:
             if self.get_session is None and spec.id not in _NAMES:
                 raise InvalidInputError(

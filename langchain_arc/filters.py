@@ -78,10 +78,12 @@ def _equalities(filters: Filter) -> dict[str, Scalar]:
             for part in parts:
                 for key, value in _equalities(part).items():
                     if key in wanted:
-                        raise InvalidInputError("filters", filters, "each key once: the source knows no more")
+                        raise InvalidInputError(
+                            "filters", filters, "each key at most once: the source supports only equality filters"
+                        )
                     wanted[key] = value
             return wanted
-    raise InvalidInputError("filters", filters, "equalities that must all hold: the source knows no others")
+    raise InvalidInputError("filters", filters, "equalities joined by AND: the source supports no other filters")
 
 
 def _positive(filters: Filter, *, negated: bool = False) -> Filter:
@@ -116,7 +118,7 @@ def _operators(filters: Filter, *, exists: bool) -> dict[str, Any]:
             return _joined("$and", parts, exists=exists)
         case AnyOf(parts) if parts:
             return _joined("$or", parts, exists=exists)
-    raise InvalidInputError("filters", filters, "what the source's operators can say (see FilterStyle)")
+    raise InvalidInputError("filters", filters, "a filter that the source's operators can express (see FilterStyle)")
 
 
 def _joined(operator: str, parts: Sequence[Filter], *, exists: bool) -> dict[str, Any]:

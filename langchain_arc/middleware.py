@@ -117,7 +117,7 @@ class ArcMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         try:
             session = self._session(runtime)
         except Exception:  # noqa: BLE001 - the answer is there; a function of the user's must not take it away
-            _log.exception("the end of a run was not saved: its session is unknown")
+            _log.exception("the end of a run could not be saved: its session is unknown")
             return
         self._save(session, split_instructions(state["messages"])[1])
 
@@ -162,7 +162,7 @@ class ArcMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                     budget=budget,
                 )
             except StoreError as error:
-                _log.error("session %r was not read: %s", session.id, error, exc_info=error)
+                _log.error("session %r could not be read: %s", session.id, error, exc_info=error)
                 self._engine.observer.count("context.errors")
             else:
                 if window is not None:

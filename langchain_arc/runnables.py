@@ -107,7 +107,7 @@ class ArcContext(Runnable[Any, Any]):
         asked = input_messages(picked(value, self._input_key, field="input", usual=_QUESTIONS))
         question = next((message.text for message in reversed(asked) if isinstance(message, HumanMessage)), "")
         if not question.strip():
-            raise InvalidInputError("input", value, "a question: text, or messages with a human one")
+            raise InvalidInputError("input", value, "a question: text, or messages that include a human one")
         return question
 
     def _shown(self, value: Any, window: ContextWindow) -> Any:

@@ -97,7 +97,7 @@ def memory_tools(
         if value is not None and not isinstance(value, str) and not callable(value):
             raise InvalidInputError(name, value, "text, a function of the runtime, or None")
     if user_id is None and session_id is None and engine.settings.memory.scope != "caller":
-        raise InvalidInputError("user_id", None, "whose memories they are (or session_id): no session reads a caller's")
+        raise InvalidInputError("user_id", None, "a user_id or a session_id: no session reads a caller's memories")
     fixed_user, fixed_session = (one if isinstance(one, str) else None for one in (user_id, session_id))
     engine.memories(user_id=fixed_user, session_id=fixed_session, caller_id=caller_id)  # checks the ids early
 

@@ -291,7 +291,7 @@ class ArcVectorStore(VectorStore):
         self, query: str, k: int = 4, **kwargs: Any
     ) -> list[tuple[Document, float]]:
         if (kwargs.get("mode") or self._mode) == "lexical":
-            raise InvalidInputError("mode", "lexical", '"hybrid" or "dense": sums of BM25 have no highest score')
+            raise InvalidInputError("mode", "lexical", '"hybrid" or "dense": BM25 sums have no maximum')
         return [(document, _share(score)) for document, score in self.similarity_search_with_score(query, k, **kwargs)]
 
     async def _asimilarity_search_with_relevance_scores(

@@ -102,7 +102,7 @@ def _said(parsed: Filter) -> MetadataFilter | MetadataFilters:
             return _joined(parts, FilterCondition.NOT)
         case Not(Condition() as part):
             return _joined([part], FilterCondition.NOT)
-    raise InvalidInputError("filters", parsed, "comparisons and groups of them, which LlamaIndex has words for")
+    raise InvalidInputError("filters", parsed, "comparisons and groups of them that LlamaIndex can express")
 
 
 def _joined(parts: "tuple[Filter, ...] | list[Filter]", condition: FilterCondition) -> MetadataFilter | MetadataFilters:
@@ -121,7 +121,7 @@ def _joined(parts: "tuple[Filter, ...] | list[Filter]", condition: FilterConditi
 
 def _plain(key: str, value: object) -> Any:
     if value is None or isinstance(value, bool):
-        raise InvalidInputError(f"filters[{key!r}]", value, "text or a number: LlamaIndex compares nothing else")
+        raise InvalidInputError(f"filters[{key!r}]", value, "text or a number: LlamaIndex can't compare other values")
     return value
 
 

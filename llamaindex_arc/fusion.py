@@ -139,7 +139,7 @@ class ArcFusionRetriever(BaseRetriever):
             if not isinstance(answer, Exception) or all(isinstance(other, BaseException) for other in found):
                 raise answer
             self._observer.count("rag.retrieve.errors")
-            _log.warning("The nodes of a retriever that failed are missing: %s", answer, exc_info=answer)
+            _log.warning("A retriever failed, and its nodes are missing: %s", answer, exc_info=answer)
         return answers
 
     def _queries(self, asked: QueryBundle) -> list[QueryBundle]:
@@ -149,7 +149,7 @@ class ArcFusionRetriever(BaseRetriever):
             texts = checked_queries(self._transformer.transform(asked.query_str))
         except Exception as error:  # noqa: BLE001 - a transformer may raise anything; the original query remains
             self._observer.count("queries.fallbacks")
-            _log.warning("Only the query asked is searched for: %s", error, exc_info=True)
+            _log.warning("Only the original query is searched for: %s", error, exc_info=True)
             return [asked]
         made = dict.fromkeys(text for text in texts if text.strip())
         return [asked if text == asked.query_str else QueryBundle(text) for text in made] or [asked]

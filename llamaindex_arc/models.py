@@ -94,7 +94,7 @@ def _name_of(embed_model: BaseEmbedding) -> str:
         kind = f"{type(embed_model).__module__}.{type(embed_model).__qualname__}"
     if has_model:
         return f"{kind}/{model}"
-    _log.warning("%s has no model_name: two such models are told apart only by LlamaIndexEmbedder(…, name=…)", kind)
+    _log.warning("%s has no model_name: use LlamaIndexEmbedder(…, name=…) to tell two such models apart", kind)
     return kind
 
 

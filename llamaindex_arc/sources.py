@@ -66,5 +66,5 @@ class LlamaIndexRetriever:
         if isinstance(self._source, VectorStoreIndex):
             return self._source.as_retriever(similarity_top_k=top_k, filters=from_filter(filters))
         if filters is not None:
-            raise InvalidInputError("filters", filters, "None: only an index can be asked with filters, no retriever")
+            raise InvalidInputError("filters", filters, "None: only an index takes filters, a retriever does not")
         return self._source

@@ -159,7 +159,7 @@ class ArcConversationTransform(_ArcTransform):
             yield
         except Exception as error:  # noqa: BLE001 - a user's memory may raise anything, or return something else than messages
             self._observer.count("standalone.unread_conversations")
-            _log.warning("A question stays as it is: no conversation could be read: %s", error, exc_info=True)
+            _log.warning("The question is unchanged, because no conversation could be read: %s", error, exc_info=True)
 
     def _standing_alone(self, query_bundle: QueryBundle, history: list[Message]) -> QueryBundle:
         asked = query_bundle.query_str

@@ -238,7 +238,7 @@ class _Cutter:
         longest = min(end - start, _CHARACTERS * self._size)
         length = furthest(1, longest + 1, self._size, fits=lambda length: self._fits(start, start + length))
         if length is None:
-            raise InvalidInputError("size", self._size, f"tokens enough for {self._text[start]!r}")
+            raise InvalidInputError("size", self._size, f"enough tokens for {self._text[start]!r}")
         border = grapheme_break(self._text, start + length)
         # A character is divided only if it needs more tokens than a chunk may have.
         return border if border > start and self._tokens(start, border) <= self._size else start + length

@@ -286,7 +286,7 @@ class _Run:
         def report(note: str) -> None:
             self._observer.count(f"rag.{stage}.errors")
             self.note([note])
-            _log.warning("A question goes on; its stage %s left out part of an answer: %s", stage, note)
+            _log.warning("Stage %s left out part of an answer; the retrieval continues: %s", stage, note)
 
         return report
 
@@ -299,4 +299,4 @@ class _Run:
         except Exception as error:  # noqa: BLE001 - the turn continues, whatever a stage's parts raise
             self._observer.count(f"rag.{name}.errors")
             self.notes.append(f"{name} failed: {type(error).__name__}: {error}"[:300])
-            _log.warning("A question goes on without its stage %s: %s", name, error, exc_info=True)
+            _log.warning("The retrieval continues without its stage %s: %s", name, error, exc_info=True)
