@@ -14,8 +14,6 @@ from arc_common.text.sentences import MAX_SENTENCE, rough_tokens, sentences_of
 if TYPE_CHECKING:
     from arc_common.settings import ArtifactSettings
 
-__all__ = ["asked_terms", "asks_for_the_newest", "choose", "excerpts_of", "relevance"]
-
 _EXCERPTS = 3
 _LEAST_EXCERPTS = 2
 _EXCERPT_TOKENS = 48
@@ -56,13 +54,7 @@ def relevance(terms: Sequence[str], text: str) -> float:
 
 
 def excerpts_of(text: str, question: str, *, longest: int = MAX_SENTENCE) -> tuple[str, ...]:
-    """The sentences of a text that match a question best, in the text's order: two or three, if it has so many.
-
-    - What matches comes first (BM25 among the sentences); only where fewer than two do, what follows the first of them
-      is there too: an answer often stands behind the sentence with the question's words.
-    - Neighbours are one excerpt, so that between two of them something is left out.
-    - A sentence of more than `longest` characters (a JSON answer has no others) counts as several.
-    """
+    """The sentences of a text that match a question best, in the text's order: two or three, if it has so many."""
     sentences = sentences_of(text, longest=longest)
     if not sentences:
         return ()
@@ -88,22 +80,7 @@ def choose(
     facts: Sequence[ScoredArtifact],
     settings: "ArtifactSettings",
 ) -> list[ScoredArtifact]:
-    """What is shown for a question, the most relevant first.
-
-    - At most `final_top_k`, among them at most `max_facts` facts and `max_tool_snippets` tool snippets. A smaller
-      `final_top_k` shows the first of what a larger one shows.
-    - A tool snippet needs a reason: it is relevant (`tool_relevance`: the share of the question's words that it has, or
-      its cosine), or the question asks for what is new (`recency_cues`) and it is about that; then the newest of those
-      about as relevant come first.
-    - Facts keep their order, snippets are re-ranked; between the two relevance decides, facts first where it is equal.
-    - Of snippets that show the same sentences, the first.
-
-    Args:
-        question: What the user says.
-        tools: Snippets that were found, with the scores that they were found with.
-        facts: Facts that may be about the question, best first.
-        settings: The settings.
-    """
+    """What is shown for a question, the most relevant first."""
     terms = asked_terms(question)
     stated = [
         replace(fact, score=relevance(terms, fact.artifact.text), excerpts=fact.excerpts or (fact.artifact.text,))

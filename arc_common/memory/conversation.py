@@ -99,16 +99,7 @@ _LEADING = 4
 
 @dataclass(frozen=True, slots=True)
 class LoadedHistory:
-    """The newest messages of a conversation, and what stands for those before them.
-
-    Args:
-        messages: The messages, oldest first.
-        tokens: Their raw token counts, by `id()`.
-        unread: The messages before them that nothing stands for.
-        layers: What stands for those before them, if they are summarised.
-        summarised: Whether summaries are at work: then a limit of turns or messages does not apply.
-        notes: What could not be done as it should, for the receipt.
-    """
+    """The newest messages of a conversation, and what stands for those before them."""
 
     messages: tuple[Message, ...]
     tokens: dict[int, int]
@@ -119,16 +110,7 @@ class LoadedHistory:
 
 
 class ConversationLog:
-    """One conversation's messages over a store.
-
-    Args:
-        store: Where they are kept.
-        key: Which conversation, and whose.
-        counter: Counts each message once, when it is stored.
-        clock: Gives the time with zone.
-        new_id: Mints message ids.
-        max_messages: The most that the session keeps, if there is a limit.
-    """
+    """One conversation's messages over a store."""
 
     def __init__(
         self,
@@ -148,11 +130,7 @@ class ConversationLog:
         self._max_messages = max_messages
 
     def append(self, messages: Message | Iterable[Message]) -> list[StoredMessage]:
-        """Store messages; those that arc itself made are passed over.
-
-        - Each new one is counted once, in one batch; the count is stored beside it.
-        - What a provider reported for an assistant message teaches the counter.
-        """
+        """Store messages; those that arc itself made are passed over."""
         now = self._clock()
         own = [message.stored_as(self._new_id(), now) for message in as_messages(messages) if not message.made_by_arc]
         counts = message_tokens_batch(self._counter, own)
@@ -163,11 +141,7 @@ class ConversationLog:
         return stored
 
     def originals(self, *, limit: int | None = None, before: str | None = None) -> list[Message]:
-        """The newest messages (before the one with that id), oldest first.
-
-        Raises:
-            InvalidInputError: There is no message with that id, or the limit is negative.
-        """
+        """The newest messages (before the one with that id), oldest first."""
         seq = None
         if before is not None:
             found = self._store.find(self._key, [before])
@@ -184,14 +158,7 @@ class ConversationLog:
         max_tokens: int | None,
         count: Callable[[Message], int] | None = None,
     ) -> LoadedHistory:
-        """The newest messages: so many that every limit could be reached and one is the user's, or all.
-
-        Reads by chunks from the end, twice as many rows as needed at most (and 32); what was counted by the same
-        counter is not counted again. With `count`, tokens are what that says. Messages that no request can show, such
-        as calls without results, come too, but fill no limit. System messages at the conversation's very start come
-        first, however long ago that is: instructions are not forgotten. Where the newest turns alone would leave
-        tokens unused, the newest part of the turn before them stands behind its question.
-        """
+        """The newest messages: so many that every limit could be reached and one is the user's, or all."""
         loaded: list[StoredMessage] = []
         tokens: dict[int, int] = {}
         size = _FIRST_CHUNK
@@ -272,11 +239,7 @@ class ConversationLog:
 
 
 def as_messages(messages: Message | Iterable[Message], name: str = "messages") -> list[Message]:
-    """Return one or several messages as a list.
-
-    Raises:
-        InvalidInputError: One of them is no `Message`.
-    """
+    """Return one or several messages as a list."""
     if isinstance(messages, Message):
         return [messages]
     try:

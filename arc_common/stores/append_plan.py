@@ -25,15 +25,7 @@ _WIDTH = len(LOCKED_COLUMNS)
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A session and those of the messages asked for that it has.
-
-    Args:
-        user_id: Whose it is.
-        next_seq: The first free place.
-        message_count: How many messages it has.
-        summarized: Up to where there may be segments.
-        existing: The messages, by id.
-    """
+    """A session and those of the messages asked for that it has."""
 
     user_id: str | None
     next_seq: int
@@ -77,15 +69,7 @@ def _look_up(dialect_name: str) -> Executable:
 
 @dataclass(frozen=True, slots=True)
 class AppendPlan:
-    """The rows to write, and how the session's sums change.
-
-    Args:
-        results: For each message given, as it will be stored, in the order given.
-        inserted: New rows, in order.
-        revised: Rows that replace the one with their `seq`.
-        tokens: What to add to the session's token sum.
-        tool_calls: What to add to its tool call count.
-    """
+    """The rows to write, and how the session's sums change."""
 
     results: list[StoredMessage]
     inserted: list[StoredMessage]
@@ -97,13 +81,7 @@ class AppendPlan:
 def plan_append(
     incoming: Sequence[CountedMessage], *, existing: Mapping[str, StoredMessage], next_seq: int
 ) -> AppendPlan:
-    """Decide for each message whether it is new, known, or a new revision of a known one.
-
-    Args:
-        incoming: The messages given; one may come twice.
-        existing: Those that the store has already, by id.
-        next_seq: The first free place.
-    """
+    """Decide for each message whether it is new, known, or a new revision of a known one."""
     current: dict[str, StoredMessage] = {}
     first: dict[str, StoredMessage | None] = {}
     ids: list[str] = []

@@ -34,11 +34,7 @@ def new_incarnation() -> int:
 
 
 def to_body(value: Any, *, field: str) -> str:
-    """The content of a row: what no statement compares or sorts by.
-
-    Raises:
-        InvalidInputError: It can't be stored; the message names `field` and the path to it.
-    """
+    """The content of a row: what no statement compares or sorts by."""
     return dumps(value, field=field)
 
 

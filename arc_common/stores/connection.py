@@ -24,12 +24,7 @@ _MEMORY_NAMES = (None, "", ":memory:")
 
 
 def connect(url: str | URL | Engine, options: SqlOptions | None = None) -> tuple[Engine, bool]:
-    """An engine for the address, and whether it is ours to close.
-
-    Raises:
-        ConfigurationError: It is not an address, or not one of SQLite or PostgreSQL.
-        MissingDependencyError: PostgreSQL's driver is not installed.
-    """
+    """An engine for the address, and whether it is ours to close."""
     if isinstance(url, Engine):
         _check(url.url, url.dialect.name, url.dialect.driver)
         return url, False
@@ -55,10 +50,7 @@ def connect(url: str | URL | Engine, options: SqlOptions | None = None) -> tuple
 
 
 def _open_sqlite(_dialect: Any, record: Any, arguments: list[Any], options: dict[str, Any]) -> sqlite3.Connection:
-    """Open a file; as immutable if it is read-only and SQLite can't create its log beside it.
-
-    An immutable connection does not see later writes, so it is used once (see `FROZEN`).
-    """
+    """Open a file; as immutable if it is read-only and SQLite can't create its log beside it."""
     connection: sqlite3.Connection = sqlite3.connect(*arguments, **options)
     try:
         connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
@@ -109,20 +101,7 @@ def _pool(address: URL, options: SqlOptions) -> dict[str, Any]:
 
 
 class Database:
-    """Runs statements, after the tables have been made or brought up to date at first use.
-
-    - Nothing is opened before the first statement.
-    - Background work gives way to replies before each call.
-    - It survives `os.fork`: both sides go on, each with connections of its own.
-
-    Args:
-        url: A SQLAlchemy address or an `Engine`. An engine of yours is used as it is and not closed.
-        auto_migrate: Whether to bring the tables up to date at first use.
-        options: How it is treated.
-
-    Raises:
-        ConfigurationError: The address is not one of SQLite or PostgreSQL.
-    """
+    """Runs statements, after the tables have been made or brought up to date at first use."""
 
     def __init__(self, url: str | Engine, *, auto_migrate: bool, options: SqlOptions) -> None:
         self.engine, self._owned = connect(url, options)

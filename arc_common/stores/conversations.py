@@ -51,20 +51,7 @@ _log = logging.getLogger("arc.stores")
 
 
 class SqlAppend:
-    """Appends messages that have been checked.
-
-    - SQLite looks and writes under its write lock.
-    - PostgreSQL looks without a lock, and stores new messages by one statement if their ids are still free. With eight
-      writers to one session that is twice as fast as holding its lock over a round trip. Where another writer came in
-      between, for revisions, and where a cap may have to move the old end, it does everything under the lock.
-
-    Args:
-        database: Where the tables are.
-        edits: What revisions undo of summaries.
-        memories: Those that rest on the words of a message go with its revision.
-        clock: Gives the time with zone.
-        make_room: Returns the calls that follow the creation of a session. PostgreSQL has none.
-    """
+    """Appends messages that have been checked."""
 
     def __init__(
         self,

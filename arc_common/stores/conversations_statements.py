@@ -1,8 +1,4 @@
-"""Every SQL statement of the conversation store, built with SQLAlchemy Core and compiled once per database. Pure.
-
-All of them take named parameters and filter by `caller_id`. Those that read check whose the conversation is inside the
-statement, so that a read is one round trip.
-"""
+"""Every SQL statement of the conversation store, built with SQLAlchemy Core and compiled once per database."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -78,11 +74,7 @@ def from_microseconds(value: int) -> datetime:
 
 
 def message_row(counted: CountedMessage | StoredMessage) -> dict[str, Any]:
-    """The columns of a message that has an id and a time, apart from its place.
-
-    Raises:
-        InvalidInputError: It holds something that can't be stored.
-    """
+    """The columns of a message that has an id and a time, apart from its place."""
     message = counted.message
     if message.origin is not None:
         _check_origin(message.origin)
@@ -489,10 +481,7 @@ def _update_branch(*leaving: ColumnElement[bool], head: Any = None) -> Update:
 
 
 def _oldest_turns() -> tuple[ColumnElement[bool], ...]:
-    """The whole turns at the old end that hold at least `excess` messages; system messages stay.
-
-    The cut is the first user message behind the excess, else the newest one.
-    """
+    """The whole turns at the old end that hold at least `excess` messages; system messages stay."""
     from_user = messages.c.role == "user"
     leaves = messages.c.role != "system"
     last_in_excess = (

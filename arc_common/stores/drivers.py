@@ -1,8 +1,4 @@
-"""Runs statements on the driver's own connections, which SQLAlchemy's pool hands out.
-
-SQLAlchemy's execution layer costs more than the statements themselves here (100 µs against 30 for 20 rows), so it is
-left out on this path; pooling, addresses and the SQL itself stay its job.
-"""
+"""Runs statements on the driver's own connections, which SQLAlchemy's pool hands out."""
 
 import sqlite3
 from collections import deque
@@ -25,19 +21,7 @@ from arc_common.stores.schema import SHOW_POSTINGS
 
 @dataclass(frozen=True, slots=True)
 class SqlOptions:
-    """The settings of SQL storage. Those of the pool apply to PostgreSQL only, and not to an `Engine` of yours.
-
-    Args:
-        pool_size: Connections to PostgreSQL.
-        pool_timeout_seconds: The longest wait for a free connection to PostgreSQL; SQLite files have no limit.
-        connect_timeout_seconds: The longest wait for a database server.
-        busy_timeout_seconds: The longest wait for another SQLite writer (with eight writers 2 s were seen).
-        synchronous: SQLite's mode: "full" has each commit on the disk, "normal" may lose the last ones with the power.
-        secure_delete: Whether SQLite overwrites what is deleted.
-        index_cache_bytes: What the index over SQLite keeps in memory (see `SqlIndexStore`).
-        index_graph_from: From how many vectors on PostgreSQL's index walks a graph (see `SqlIndexStore`).
-        index_ef_search: How many vectors a walk of the graph keeps in sight (see `SqlIndexStore`).
-    """
+    """The settings of SQL storage."""
 
     pool_size: int = 16
     pool_timeout_seconds: float = 30.0
@@ -51,11 +35,7 @@ class SqlOptions:
 
 
 def send_vectors(connection: Any) -> None:
-    """Let a psycopg connection send pgvector's `Vector` in binary form.
-
-    Unlike `register_vector`, this asks the server nothing and names no type: the server takes that of the place where
-    a vector stands, so the extension may come later.
-    """
+    """Let a psycopg connection send pgvector's `Vector` in binary form."""
     from pgvector import Vector  # noqa: PLC0415 - an optional dependency
     from pgvector.psycopg.vector import VectorBinaryDumper  # noqa: PLC0415
 
@@ -116,16 +96,7 @@ _WRITING = "BEGIN IMMEDIATE"
 
 
 class SqliteDriver:
-    """SQLite through `sqlite3`.
-
-    - Writers begin IMMEDIATE: a transaction that starts by reading fails at once when another writes first
-      (1,511 of 1,600 concurrent appends did).
-    - Transactions are begun and ended by name, so a connection's `isolation_level` is neither used nor changed.
-    - A database in memory lives on one connection, which callers take in turns. Writers of a file take turns, too,
-      before they ask SQLite for its lock: SQLite polls for it, at intervals of up to 100 ms.
-    - For an engine without a pool, connections are kept here, because taking and returning one are then single steps
-      that no interrupt can split.
-    """
+    """SQLite through `sqlite3`."""
 
     def __init__(self, engine: Engine, options: SqlOptions | None = None) -> None:
         self._engine = engine
@@ -196,12 +167,7 @@ class SqliteDriver:
             self._idle.pop().close()
 
     def before_fork(self) -> None:
-        """Close the file's idle connections.
-
-        A child that inherits one believes that it holds the file's locks, and takes none for its own connections.
-        When the parent then closes the file, it removes the write-ahead log under the child, and what the child
-        commits is lost.
-        """
+        """Close the file's idle connections."""
         if not self._turn:
             self.close()
             self._engine.dispose()
@@ -211,12 +177,7 @@ class SqliteDriver:
 
 
 class _SqliteTransaction:
-    """A connection for a `with` block, in a transaction if `begin` names one; leaving it ends the transaction.
-
-    - An exception at any line, such as an interrupt, leaves no transaction open and no turn taken. If an interrupt hits
-      `__exit__`, the connection to a file is closed once this object is dropped.
-    - It is a class because nested generators would cost an append a tenth of its time.
-    """
+    """A connection for a `with` block, in a transaction if `begin` names one; leaving it ends the transaction."""
 
     _pooled: PoolProxiedConnection | None = None
 
@@ -399,11 +360,7 @@ class PostgresDriver:
 
 
 class _PostgresCheckout:
-    """The same for PostgreSQL: the connection commits by itself while it is out.
-
-    Who finds it unfit for another use says so by `is_fit`: a pipeline that failed has left psycopg with a wrong idea of
-    what is prepared.
-    """
+    """The same for PostgreSQL: the connection commits by itself while it is out."""
 
     __slots__ = ("_before", "_connection", "_engine", "_error", "_pooled", "_unavailable", "is_fit")
 

@@ -33,23 +33,11 @@ from arc_common.stores.validation import checked_ids, checked_limit, checked_pla
 if TYPE_CHECKING:
     from arc_common.stores.search_index.store import EntriesChange, SqlIndexStore
 
-__all__ = ["SqlMemories"]
-
 _EVERY_ROW = 2**62
 
 
 class SqlMemories:
-    """A `MemoryStore` on the tables of a `SqlStore`.
-
-    - A read is one statement, `updates` one snapshot; each is one round trip, and so is noting something.
-    - A commit is one transaction under the lock of its scope's row, and two round trips, also with the index.
-    - Scopes that hold nothing any more leave no row.
-
-    Args:
-        database: Where the tables are.
-        clock: Gives the time with zone; versions of new scopes begin with it, so that none is ever used again.
-        index: Gives the index in the same database. What is forgotten leaves it at once.
-    """
+    """A `MemoryStore` on the tables of a `SqlStore`."""
 
     def __init__(
         self,

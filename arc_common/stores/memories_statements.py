@@ -1,8 +1,4 @@
-"""The SQL statements for long-term memories, compiled once per database. Pure.
-
-All of them take named parameters and filter by `caller_id`. Those that write run under the lock
-of the scope's row.
-"""
+"""The SQL statements for long-term memories, compiled once per database."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -55,13 +51,7 @@ NEWEST_SESSIONS = 64
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What a scope loses with some sources.
-
-    Args:
-        removed: Memories that go, by id, each with what had taken its place.
-        changed: Memories that stay, with the sources and the words that they have left.
-        reworded: The ids of those of them that have another text.
-    """
+    """What a scope loses with some sources."""
 
     removed: Mapping[str, str | None]
     changed: tuple[Memory, ...]
@@ -71,14 +61,7 @@ class Loss:
 def loss(
     memories: Iterable[Memory], key: SessionKey, message_ids: Collection[str] | None, *, is_own: bool = False
 ) -> Loss:
-    """What happens to memories when a session, or some of its messages, are gone.
-
-    Args:
-        memories: Those of one scope that have a source in it; of its own scope, all.
-        key: The session.
-        message_ids: The messages; `None` for all of the session.
-        is_own: Whether the scope is the session's own: with the session all of it goes.
-    """
+    """What happens to memories when a session, or some of its messages, are gone."""
     removed: dict[str, str | None] = {}
     changed = []
     reworded = set()
@@ -106,11 +89,7 @@ def heir(superseded_by: str | None, removed: Mapping[str, str | None]) -> str | 
 
 
 def checked_change(change: MemoryChange) -> list[str]:
-    """The bodies of the memories that are put, if all of the change can be stored.
-
-    Raises:
-        InvalidInputError: It can't, or two memories have one id, or one is put and removed.
-    """
+    """The bodies of the memories that are put, if all of the change can be stored."""
     ids = [memory.id for memory in change.put]
     for memory_id in change.removed:
         check_identifier("memory.id", memory_id)
@@ -121,11 +100,7 @@ def checked_change(change: MemoryChange) -> list[str]:
 
 
 def checked_memory_ids(ids: Sequence[str]) -> list[str]:
-    """Each of the ids once, in their order.
-
-    Raises:
-        InvalidInputError: One could not be a memory's, or they are one text instead of several.
-    """
+    """Each of the ids once, in their order."""
     if isinstance(ids, str):
         raise InvalidInputError("ids", ids, "a sequence of ids")
     return list(dict.fromkeys(check_identifier("ids", memory_id) for memory_id in ids))

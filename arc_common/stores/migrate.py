@@ -15,8 +15,6 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from arc_common.exceptions import ConfigurationError, StoreUnavailableError, hide_password, scrubbed
 from arc_common.stores.schema import HEAD, VECTORS, VERSION_TABLE, WORDS, index_tables, metadata
 
-__all__ = ["create_tables", "current_revision", "ensure_schema", "upgrade"]
-
 _LOCK = 0x6172_6301
 """The PostgreSQL advisory lock that migrations hold ("arc", 1)."""
 
@@ -28,12 +26,7 @@ _VERSION = (
 
 
 def ensure_schema(engine: Engine, *, auto_migrate: bool = True) -> None:
-    """Check the tables' revision with one statement, and upgrade if need be and allowed.
-
-    Raises:
-        ConfigurationError: The tables are older and `auto_migrate` is off, or they are of a newer version than this.
-        StoreUnavailableError: The database can't be reached, opened or read.
-    """
+    """Check the tables' revision with one statement, and upgrade if need be and allowed."""
     revision = current_revision(engine)
     if revision == HEAD:
         return
@@ -54,15 +47,7 @@ def current_revision(engine: Engine) -> str | None:
 
 
 def upgrade(engine: Engine) -> None:
-    """Run the missing migrations in one transaction, under a lock that other processes wait for.
-
-    - A process that dies on the way leaves the tables as they were.
-    - An empty database gets the newest tables at once: alembic takes 0.4 s at its first use.
-
-    Raises:
-        ConfigurationError: The tables are of a newer version than this.
-        StoreUnavailableError: The database can't be reached, opened or written.
-    """
+    """Run the missing migrations in one transaction, under a lock that other processes wait for."""
     try:
         with _locked(engine) as connection:
             revision = _revision(connection)
@@ -106,11 +91,7 @@ def _set_busy_timeout(connection: Connection) -> None:
 
 
 def create_tables(connection: Connection) -> None:
-    """Make all tables in an empty database: the body of the first migration.
-
-    On a PostgreSQL server without pgvector, vectors are bytes: conversations need none, and the first vector asks
-    again.
-    """
+    """Make all tables in an empty database: the body of the first migration."""
     dialect_name = connection.dialect.name
     if dialect_name == "postgresql" and not _has_pgvector(connection):
         for statement in _statements(dialect_name):

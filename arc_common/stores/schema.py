@@ -56,17 +56,7 @@ class Vector(UserDefinedType[Any]):
 
 @dataclass(frozen=True, slots=True)
 class IndexTables:
-    """The tables of one kind of database.
-
-    Args:
-        metadata: What holds them.
-        scopes: One row for each scope and kind with entries: its statistics, the salt of its tokens, its embedder.
-        entries: What search reads of an entry.
-        texts: What only showing it needs.
-        vectors: Those of the entries that have one. Empty, and of bytes, on a PostgreSQL server without pgvector.
-        values: The metadata that have an order: numbers and texts, those of a list each by itself.
-        terms: In how many entries of a scope each term occurs; `None` on SQLite, whose FTS5 table counts.
-    """
+    """The tables of one kind of database."""
 
     metadata: MetaData
     scopes: Table

@@ -44,11 +44,7 @@ from arc_common.stores.validation import checked_limit, checked_place
 
 
 class SummaryEdits:
-    """Finds what is to be undone; its calls are run by whoever holds the session's row lock.
-
-    Args:
-        database: Where the tables are.
-    """
+    """Finds what is to be undone; its calls are run by whoever holds the session's row lock."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -57,16 +53,7 @@ class SummaryEdits:
     def after(
         self, transaction: Transaction, place: Mapping[str, Any], changed: Changed, *, summarized: int
     ) -> list[Call]:
-        """The calls that undo what was made from messages that were edited or removed.
-
-        Changes behind what is summarised cost nothing: there is nothing to undo.
-
-        Args:
-            transaction: The edit's own.
-            place: The session's parameters.
-            changed: The messages.
-            summarized: Up to where there may be segments.
-        """
+        """The calls that undo what was made from messages that were edited or removed."""
         if min(changed.places) > summarized:
             return []
         return self.undo(place, changed, self._touched(transaction, place, changed))
@@ -91,13 +78,7 @@ class SummaryEdits:
         return Touched(tuple(changed.places), tuple(leaves), spans, tuple(row[0] for row in read_from), view)
 
     def undo(self, place: Mapping[str, Any], changed: Changed, found: Touched) -> list[Call]:
-        """The calls that undo what rests on changed messages, if all of that has been found.
-
-        Args:
-            place: The session's parameters.
-            changed: The messages.
-            found: What rests on them, with nothing written in between.
-        """
+        """The calls that undo what rests on changed messages, if all of that has been found."""
         calls: list[Call] = []
         if found.leaves or found.higher:
             these = {**place, "leaves": self._database.many(found.leaves)}
@@ -158,15 +139,7 @@ class _Session:
 
 
 class SqlSummaries:
-    """A `SummaryStore` on the tables of a `SqlStore`.
-
-    - A turn's state is one snapshot, one round trip, and as many rows as it returns.
-    - A commit and an adoption are one transaction and two round trips each, under the session's row lock.
-
-    Args:
-        database: Where the tables are.
-        clock: Gives the time with zone; leases are measured by it.
-    """
+    """A `SummaryStore` on the tables of a `SqlStore`."""
 
     def __init__(self, database: Database, *, clock: Callable[[], datetime]) -> None:
         self._database = database

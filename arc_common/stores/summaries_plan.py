@@ -11,36 +11,13 @@ from arc_common.protocols.summaries import Commit, Segment, View
 from arc_common.stores.codec import row_key
 from arc_common.stores.validation import checked_limit
 
-__all__ = [
-    "Changed",
-    "FactRow",
-    "KnownFact",
-    "Touched",
-    "checked_commit",
-    "checked_fact_ids",
-    "checked_lease",
-    "checked_view",
-    "edited",
-    "epoch_of",
-    "fact_rows",
-    "may_store",
-    "rests_on",
-    "without_text",
-]
-
 _RANK = {None: 0, "rules": 1, "model": 2}
 _LONGEST_LEASE = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """Messages that were edited or removed.
-
-    Args:
-        places: Their `seq`s.
-        message_ids: Their ids.
-        removed: Whether they are gone, and not edited.
-    """
+    """Messages that were edited or removed."""
 
     places: tuple[int, ...]
     message_ids: tuple[str, ...]
@@ -56,13 +33,7 @@ def edited(revised: Sequence[StoredMessage]) -> Changed:
 
 @dataclass(frozen=True, slots=True)
 class KnownFact:
-    """A fact of an earlier leaf that a new leaf may end.
-
-    Args:
-        slots: Its slot, and those of other facts that it took the place of.
-        leaf_start: Where its leaf begins.
-        holds: Whether it holds, apart from what the new leaf says.
-    """
+    """A fact of an earlier leaf that a new leaf may end."""
 
     slots: tuple[bytes, ...]
     leaf_start: int
@@ -71,13 +42,7 @@ class KnownFact:
 
 @dataclass(frozen=True, slots=True)
 class FactRow:
-    """A fact in its slot, or a tombstone: what the slot held has ended.
-
-    Args:
-        slot: The slot.
-        fact: The fact; `None` for a tombstone.
-        heir: Of a tombstone, the id of the fact in its place.
-    """
+    """A fact in its slot, or a tombstone: what the slot held has ended."""
 
     slot: bytes
     fact: Fact | None = None
@@ -85,13 +50,7 @@ class FactRow:
 
 
 def fact_rows(commit: Commit, known: Mapping[str, KnownFact]) -> list[FactRow]:
-    """The rows of a leaf, in order.
-
-    - A fact takes the slot of what it supersedes. Of each slot the newest row holds, so nothing needs to be repaired
-      when a leaf between two others goes.
-    - A fact that supersedes several takes the slot of one and ends the others' by tombstones.
-    - A leaf judges earlier leaves' facts, as long as they hold; a fact that a later leaf's supersedes takes its slot.
-    """
+    """The rows of a leaf, in order."""
     start = commit.segment.start
     own = {fact.id: place for place, fact in enumerate(commit.facts)}
     ended: dict[str, list[bytes]] = {}
@@ -126,15 +85,7 @@ def fact_rows(commit: Commit, known: Mapping[str, KnownFact]) -> list[FactRow]:
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """What rests on some messages.
-
-    Args:
-        places: The `seq`s of the messages.
-        leaves: Where the leaves begin that were written from them, or from which facts were read that cite them.
-        higher: The level, start and end of the blocks and eras over these leaves.
-        fact_ids: The facts that were read from these leaves.
-        view: What was adopted, whatever it rests on.
-    """
+    """What rests on some messages."""
 
     places: tuple[int, ...]
     leaves: tuple[int, ...]
@@ -144,16 +95,7 @@ class Touched:
 
 
 def may_store(new: Segment, overlapping: Iterable[Segment]) -> bool:
-    """Whether a segment may take its place among those of its level.
-
-    - It may replace an empty one, one by somebody less able, and an era that ends earlier; each of them begins where it
-      does.
-    - A stretch is never stored twice, nor two that overlap.
-
-    Args:
-        new: The segment.
-        overlapping: Those of its level that have a place in common with it.
-    """
+    """Whether a segment may take its place among those of its level."""
     for old in overlapping:
         if old.start != new.start or old.end > new.end or _RANK[new.made_by] < _RANK[old.made_by]:
             return False
@@ -186,11 +128,7 @@ def without_text(view: View, changed: Changed) -> View:
 
 
 def checked_commit(commit: Commit) -> None:
-    """Refuse what is not a finished segment with facts of its own.
-
-    Raises:
-        InvalidInputError: It isn't.
-    """
+    """Refuse what is not a finished segment with facts of its own."""
     segment = commit.segment
     for name, number, least in (
         ("level", segment.level, 0),
@@ -235,22 +173,14 @@ def _checked_fact(fact: Fact, leaf: Segment) -> None:
 
 
 def checked_fact_ids(ids: Sequence[str]) -> list[str]:
-    """The ids as a list, if each could be a fact's.
-
-    Raises:
-        InvalidInputError: One couldn't, or they are one text instead of several.
-    """
+    """The ids as a list, if each could be a fact's."""
     if isinstance(ids, str):
         raise InvalidInputError("ids", ids, "a sequence of ids")
     return [check_identifier("fact.id", fact_id) for fact_id in ids]
 
 
 def checked_view(view: View) -> None:
-    """Refuse a view that could not have been adopted.
-
-    Raises:
-        InvalidInputError: It couldn't.
-    """
+    """Refuse a view that could not have been adopted."""
     checked_limit("view.version", view.version, least=1)
     checked_limit("view.boundary", view.boundary)
     checked_limit("view.covered", view.covered)
@@ -261,11 +191,7 @@ def checked_view(view: View) -> None:
 
 
 def checked_lease(owner: str, seconds: float) -> None:
-    """Refuse an owner without a name and a lease of no length.
-
-    Raises:
-        InvalidInputError: It is one.
-    """
+    """Refuse an owner without a name and a lease of no length."""
     check_identifier("owner", owner)
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= _LONGEST_LEASE:
         raise InvalidInputError("seconds", seconds, f"a number of seconds above 0, at most {_LONGEST_LEASE:,.0f}")

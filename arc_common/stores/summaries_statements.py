@@ -1,8 +1,4 @@
-"""Every SQL statement of the summary store, built with SQLAlchemy Core and compiled once per database. Pure.
-
-All of them take named parameters and filter by `caller_id`. Those that read check whose the conversation is; those that
-write run under its lock.
-"""
+"""Every SQL statement of the summary store, built with SQLAlchemy Core and compiled once per database."""
 
 import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -463,13 +459,7 @@ def _erasing() -> Mapping[str, Executable]:
 
 
 def leaves_over(changed: FromClause, place: ColumnElement[int], of_session: InSession) -> Select[Any]:
-    """The leaves over some messages, by where they begin.
-
-    Args:
-        changed: One row for each message.
-        place: Its column with the message's `seq`.
-        of_session: Says which session.
-    """
+    """The leaves over some messages, by where they begin."""
     nearest = summaries.alias("nearest")
     begin = (
         select(func.max(nearest.c.start_seq))

@@ -10,28 +10,13 @@ from arc_common.messages import Message, Role, check_identifier
 from arc_common.protocols import CountedMessage
 from arc_common.stores.conversations_statements import message_row, to_microseconds
 
-__all__ = [
-    "checked_counts",
-    "checked_ids",
-    "checked_limit",
-    "checked_place",
-    "checked_places",
-    "checked_scope",
-    "page_position",
-    "page_token",
-]
-
 _END = 2**62
 _COUNTER_LENGTH = 64
 _KEY_LENGTH = 16
 
 
 def checked_limit(field: str, value: int | None, *, least: int = 0) -> None:
-    """Refuse what is not a whole number of at least `least`, or `None`.
-
-    Raises:
-        InvalidInputError: It isn't.
-    """
+    """Refuse what is not a whole number of at least `least`, or `None`."""
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
@@ -41,32 +26,20 @@ def checked_limit(field: str, value: int | None, *, least: int = 0) -> None:
 
 
 def checked_place(field: str, value: int | None) -> None:
-    """Refuse what is not a whole number or `None`; places before the first and behind the last are fine.
-
-    Raises:
-        InvalidInputError: It isn't.
-    """
+    """Refuse what is not a whole number or `None`; places before the first and behind the last are fine."""
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or abs(value) > _END):
         raise InvalidInputError(field, value, "a message's seq, or None")
 
 
 def checked_ids(message_ids: Sequence[str]) -> list[str]:
-    """The ids as a list, if each could be a message's.
-
-    Raises:
-        InvalidInputError: One couldn't, or they are one text instead of several.
-    """
+    """The ids as a list, if each could be a message's."""
     if isinstance(message_ids, str) or not isinstance(message_ids, Iterable):
         raise InvalidInputError("message_ids", message_ids, "a sequence of ids")
     return [check_identifier("message_ids", message_id) for message_id in message_ids]
 
 
 def checked_places(places: Sequence[int]) -> list[int]:
-    """The places as a list, if each could be a message's.
-
-    Raises:
-        InvalidInputError: One couldn't.
-    """
+    """The places as a list, if each could be a message's."""
     for place in places:
         if place is None:
             raise InvalidInputError("places", place, "messages' seqs")
@@ -75,11 +48,7 @@ def checked_places(places: Sequence[int]) -> list[int]:
 
 
 def checked_scope(caller_id: str, user_id: str | None, limit: int) -> None:
-    """Refuse a listing that names no caller, or no number of conversations.
-
-    Raises:
-        InvalidInputError: It does.
-    """
+    """Refuse a listing that names no caller, or no number of conversations."""
     check_identifier("caller_id", caller_id)
     if user_id is not None:
         check_identifier("user_id", user_id)
@@ -89,12 +58,7 @@ def checked_scope(caller_id: str, user_id: str | None, limit: int) -> None:
 
 
 def checked_counts(messages: Sequence[CountedMessage]) -> dict[int, dict[str, Any]]:
-    """The messages' rows apart from their places, by the `id()` of each message.
-
-    Raises:
-        InvalidInputError: One has no id or no time, its count is no count, something in it can't be stored, or two of
-            different roles have one id: as revisions of one message the later would take the earlier one's place.
-    """
+    """The messages' rows apart from their places, by the `id()` of each message."""
     roles: dict[str, Role] = {}
     rows: dict[int, dict[str, Any]] = {}
     for counted in messages:
@@ -121,11 +85,7 @@ def page_token(created_at: datetime, key: bytes) -> str:
 
 
 def page_position(cursor: str | None) -> tuple[int, bytes]:
-    """The place that a cursor names; without one, the newest end.
-
-    Raises:
-        InvalidInputError: It was not made by `page_token`.
-    """
+    """The place that a cursor names; without one, the newest end."""
     if cursor is None:
         return _END, b""
     try:

@@ -1,10 +1,4 @@
-"""The fidelity guard's eyes: facts pulled from messages by language, with no model.
-
-A sentence is divided into clauses. Each clause is weighed by what it shows: values that look the same in every
-language (amounts, dates, codes, addresses), the grammar of statements (negated modals, imperatives, possessives,
-conditions, changes of state), and how many of its words are specific, that is, not in every conversation. Courtesies
-and questions weigh little. What passes the threshold is a fact in the speaker's own words.
-"""
+"""The fidelity guard's eyes: facts pulled from messages by language, with no model."""
 
 import re
 from collections.abc import Sequence
@@ -43,11 +37,7 @@ _MAY_FORGET = re.compile(
 
 
 def own_words(text: str) -> str:
-    """A text without what its writer does not state in their own name; line breaks stand in the place of that.
-
-    Code, long quotations, a text that is given to be worked on ("Translate: …"), what is to be forgotten. Linear in the
-    text.
-    """
+    """A text without what its writer does not state in their own name; line breaks stand in the place of that."""
     text = _QUOTATION.sub(_unless_said, _CODE_BLOCK.sub("\n", text))
     return without_forgotten(_without_tasks(text))
 
@@ -58,10 +48,7 @@ def without_quoted(text: str) -> str:
 
 
 def without_forgotten(text: str) -> str:
-    """A text without the requests to forget something, each with what is to be forgotten; else as it stands.
-
-    What is stated behind it stays: "forget that I live in Seoul, I live in Busan now".
-    """
+    """A text without the requests to forget something, each with what is to be forgotten; else as it stands."""
     if not _MAY_FORGET.search(text):
         return text
     kept, rest = [], 0
@@ -165,16 +152,7 @@ class _Clause:
 
 
 def extract_facts(messages: Sequence[Message]) -> list[ProposedFact]:
-    """What the messages state, in the speakers' own words, in the order said.
-
-    - Deterministic, without a model; linear in the text. Text is data: nothing in it changes what the rules do.
-    - Each value is a verbatim part of one message, short enough to stand on a line (about 18 tokens) and, as far as
-      rules can tell, to be understood alone.
-    - From user messages whatever states something; from assistant messages commitments, the ids they give, and what
-      is definite (a number, a date, a name) about the listener's own affairs; from system messages and tool results
-      nothing.
-    - Ordinary small talk gives little: questions, courtesies and words that occur in any conversation don't count.
-    """
+    """What the messages state, in the speakers' own words, in the order said."""
     facts: dict[str, ProposedFact] = {}
     for message in messages:
         if message.role in (Role.USER, Role.ASSISTANT) and not message.made_by_arc:

@@ -125,10 +125,7 @@ class _Text:
         return False
 
     def has_word(self, word: str) -> bool:
-        """Whether a word is in it, in whatever form: English words by their stem, others by their beginning.
-
-        Korean verbs by what all their forms have in common ("산다", "살아요"), and nouns without the verb behind them.
-        """
+        """Whether a word is in it, in whatever form: English words by their stem, others by their beginning."""
         if _NUMBER_WORDS.get(word) in self.values:
             return True
         if _VERB.search(word):
@@ -216,31 +213,20 @@ def _says(text: _Text, statement: str, share: float) -> bool:
 
 
 def invents(statement: str, source_text: str) -> bool:
-    """Whether a statement has a number, a code, an address or a name that is not in the text that it was made from.
-
-    What is concluded from a text, or said in other words, has few words of the text; its values it can have from there
-    alone. Linear in the source.
-    """
+    """Whether a statement has a number, a code, an address or a name that is not in the text that it was made from."""
     values, names, _ = _essentials(statement)
     return not _has_values(_Text.of(source_text), values, names)
 
 
 def without_inventions(narrative: str, source_text: str) -> str:
-    """The sentences of a narrative that invent nothing (see `invents`); `""` if there is none.
-
-    Linear in the source for each of its sentences.
-    """
+    """The sentences of a narrative that invent nothing (see `invents`); `""` if there is none."""
     source = _Text.of(source_text)
     told = (sentence for sentence in sentences_of(narrative) if _has_values(source, *_essentials(sentence)[:2]))
     return " ".join(sentence.strip() for sentence in told)
 
 
 def is_revoked(fact: Fact, source_text: str, contradictions: Contradictions | None = None) -> bool:
-    """Whether a text takes a fact back: a sentence about it denies, ends or changes something, or contradicts it.
-
-    A sentence is about a fact if it has all that its key names, or half of what its value says. Linear in the text.
-    What is over without a word of that is not seen, and the fact stays.
-    """
+    """Whether a text takes a fact back: a sentence about it denies, ends or changes something, or contradicts it."""
     key, value = set(analyze_query(fact.key)), set(analyze_query(fact.value))
     ends = (contradictions or Contradictions()).contradicts
 
@@ -255,27 +241,14 @@ def is_revoked(fact: Fact, source_text: str, contradictions: Contradictions | No
 
 
 def is_grounded(value: str, source_text: str) -> bool:
-    """Whether the essential content of a fact's value is in the text that it is said to come from.
-
-    - Every number, code, address and name of the value is in the source ("1,240" is 1240, "three" is 3).
-    - So is most of what is specific in its words, in whatever form; Korean words without their particles.
-    - Words with which a summariser labels a fact ("user", "prefers", "allergic") prove nothing and are not needed,
-      except where there are no others ("confirmed").
-
-    Linear in the source. An empty value is not grounded.
-    """
+    """Whether the essential content of a fact's value is in the text that it is said to come from."""
     return _says(_Text.of(source_text), value, GROUNDED_WORDS)
 
 
 def missing_facts(
     extracted: Sequence[ProposedFact], *, facts: Sequence[ProposedFact], narrative: str = ""
 ) -> list[ProposedFact]:
-    """Those of the extracted facts that neither a given fact nor the narrative says, in their order.
-
-    A text says a fact when it has all its numbers, codes and names and nearly all its specific words, or its value as
-    it stands; what is denied or ruled out, only if the text denies or rules something out too. Formatting, case and
-    Korean particles make no difference.
-    """
+    """Those of the extracted facts that neither a given fact nor the narrative says, in their order."""
     kept = [f"{fact.key} {fact.value}" for fact in facts]
     prepared = [(_Text.of(text), _is_denied(text)) for text in (*kept, narrative) if text.strip()]
 

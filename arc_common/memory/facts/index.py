@@ -75,11 +75,7 @@ class FactIndex:
     def search(
         self, query: str, *, top_k: int, boundary: int, adopted: Collection[str]
     ) -> tuple[list[RecalledLine], int]:
-        """Find facts that the question is about, best first, and count the others that are neither found nor adopted.
-
-        Only facts of leaves up to `boundary` count: what lies behind it is shown as it was said. `adopted` holds the
-        ids of those that are shown anyway.
-        """
+        """Return the facts that a question is about, best first, and count the others that are not adopted."""
 
         def in_question(fact: Fact | None) -> bool:
             return fact is not None and fact.segment <= boundary
@@ -120,11 +116,7 @@ class _Known:
 
 
 class FactIndexes:
-    """The fact indexes of the sessions used last.
-
-    - A fact is read and analysed once; after that it is known by its id. It is counted when it is shown.
-    - Reading what is new is the background's work; a turn does it only where nobody has.
-    """
+    """The fact indexes of the sessions used last."""
 
     def __init__(
         self,

@@ -33,17 +33,7 @@ def merged(
     ungrounded: Sequence[ProposedFact] = (),
     contradictions: Contradictions | None = None,
 ) -> Commit:
-    """What storing a leaf with these facts changes in the ledger.
-
-    - A fact supersedes an earlier one that says the same: the newest evidence stands.
-    - A model's fact supersedes every earlier one under its key. A fact found by rules supersedes only those that it
-      contradicts there (another value of a single-valued attribute, or something that is over), because its key is a
-      guess.
-    - Within the leaf, the last of several facts with the same key and value stands, and supersedes those that it
-      contradicts.
-    - Facts that an earlier reading of the leaf found are replaced, and play no part here.
-    - An ungrounded fact is kept with its mark, and changes nothing else.
-    """
+    """What storing a leaf with these facts changes in the ledger."""
 
     def stored(proposal: ProposedFact, maker: Maker, *, grounded: bool = True) -> Fact:
         return Fact(
@@ -104,12 +94,7 @@ def _ends(later: Fact, earlier: Fact, is_same: bool, ends: Callable[[str, str], 
 
 
 def related(facts: Sequence[Fact], text: str, *, max_tokens: int, count: Callable[[str], int]) -> list[Fact]:
-    """The facts that a text may change: those of which it says most, as long as their lines fit.
-
-    - It says at least half of what they are about, or half of what they say; a word that many facts have weighs less,
-      as idf does.
-    - All others are left out: showing them to every summary would cost the square of the conversation.
-    """
+    """The facts that a text may change: those of which it says most, as long as their lines fit."""
     words = set(analyze(text))
     sides = [(set(analyze(fact.key)), set(analyze(fact.value))) for fact in facts]
     spread = Counter(term for key, value in sides for term in key | value)
@@ -140,13 +125,7 @@ def adopted_facts(
     max_tokens: int,
     count: Callable[[str], int],
 ) -> list[Fact]:
-    """The facts that are always shown: the most important, then the newest, as long as their lines fit.
-
-    - One whose value stands already in what rules took from the same message is passed over: that is its sentence.
-    - One that doesn't fit is passed over for the next, sixteen times in a row at most.
-    - They are shown in the order in which they were said; those of one message, in the order of their lines, so that
-      the same conversation gives the same bytes.
-    """
+    """The facts that are always shown: the most important, then the newest, as long as their lines fit."""
     chosen: list[Fact] = []
     lines: set[str] = set()
     sentences: dict[str, list[str]] = {}

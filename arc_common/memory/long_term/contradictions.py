@@ -1,8 +1,4 @@
-"""Which statements end others: two values of what has one at a time, and what is stated and then over.
-
-The words for it stand with each language (`Statements`); what is doubtful is no contradiction, because two memories
-side by side do less harm than one that is lost.
-"""
+"""Which statements end others: two values of what has one at a time, and what is stated and then over."""
 
 import logging
 import re
@@ -70,14 +66,7 @@ class Certainty(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a statement says that another one can contradict: only claims in one slot can.
-
-    Args:
-        slot: What of whom has a value; or all that is said, in one form.
-        value: The value; or when, how much and how often what is said is so.
-        mark: What the claim does.
-        certainty: Of a value.
-    """
+    """What a statement says that another one can contradict: only claims in one slot can."""
 
     slot: str
     value: frozenset[str]
@@ -98,11 +87,7 @@ class _Read(NamedTuple):
 
 
 class Contradictions:
-    """Decides whether statements contradict each other, for facts and memories alike. Thread-safe.
-
-    A detector that a user brings decides in place of the rules. Its verdicts are kept, and whenever it fails the rules
-    decide; that is logged and counted as `memory.contradictions.errors`.
-    """
+    """Decides whether statements contradict each other, for facts and memories alike."""
 
     def __init__(self, detector: ContradictionDetector | None = None, *, observer: Observer | None = None) -> None:
         self.detector = detector
@@ -144,10 +129,7 @@ class Contradictions:
 
 
 def contradicts(one: str, other: str) -> bool:
-    """Return whether two texts cannot both be so at a time, as far as their words show.
-
-    Known are the languages that have a file; of others nothing is said. The order makes no difference.
-    """
+    """Return whether two texts cannot both be so at a time, as far as their words show."""
     return conflict(claims_of(one), claims_of(other))
 
 

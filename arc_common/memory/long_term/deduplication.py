@@ -69,18 +69,7 @@ def folded(text: str) -> str:
 
 
 def may_be_the_same(one: str, other: str, *, by_meaning: bool = False) -> bool:
-    """Whether two texts that are much alike may stand for each other.
-
-    - Neither denies what the other states, and both have the same numbers, names, codes and days, in the same order:
-      "from ICN to GMP" is not "from GMP to ICN".
-    - One says what the other says, in the same words and the same order, and nothing but more behind it. "Likes
-      coffee" and "likes toffee" are two memories; singular and plural, and spellings, are one word.
-    - By meaning the words may be turned ("mountain hikes", "hiking in the mountains"), and others where the statements
-      are put together differently, in Latin script: where only a word is exchanged, or the language is one that an
-      embedder may not know, vectors say nothing.
-
-    What is doubtful is not the same: a memory too many costs less than one that is lost.
-    """
+    """Whether two texts that are much alike may stand for each other."""
     if is_negated(one) != is_negated(other):
         return False
     names = _names(one) | _names(other) | _opening_names(one, other)
@@ -162,11 +151,7 @@ def _form(word: str) -> str:
 
 
 class Holdings:
-    """The memories of one scope at one version, without what no comparison needs.
-
-    - Changed in place by `apply`; whoever shares it takes turns.
-    - Claims are read from a text when it comes, so that a contradiction is looked up and not searched for.
-    """
+    """The memories of one scope at one version, without what no comparison needs."""
 
     def __init__(self, contradictions: Contradictions | None = None) -> None:
         self._contradictions = contradictions or Contradictions()
@@ -229,10 +214,7 @@ class Holdings:
         return min(ids, key=lambda memory_id: (_STATUSES.index(self[memory_id].status), memory_id))
 
     def similar(self, text: str, *, cutoff: float) -> list[str]:
-        """The ids of the memories whose texts are more similar than the cutoff, the most similar first; at most five.
-
-        By normalised Levenshtein similarity.
-        """
+        """Return the ids of at most five memories whose texts pass the cutoff, the most similar first."""
         words = folded(text)
         scored: list[tuple[float, str]] = []
         shortest, longest = int(cutoff * len(words)), int(len(words) / cutoff) + 1 if cutoff else sys.maxsize

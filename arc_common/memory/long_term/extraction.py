@@ -30,8 +30,6 @@ from arc_common.text.languages.language import word_set
 from arc_common.text.languages.registry import detect
 from arc_common.text.sentences import clauses_of
 
-__all__ = ["Extracted", "Extractor", "as_said", "memories_by_rules"]
-
 _log = logging.getLogger("arc.memory")
 
 _PREFERENCE = re.compile(
@@ -68,34 +66,14 @@ _MOST_SENTENCES = 40
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """What an exchange gave.
-
-    Args:
-        memories: With their sources, each at least as important as the settings want.
-        failed: Whether a model was asked and gave nothing that can be used.
-    """
+    """What an exchange gave."""
 
     memories: tuple[ProposedMemory, ...]
     failed: bool = False
 
 
 class Extractor:
-    """Finds what is worth remembering. Called from any thread; takes as long as the model takes.
-
-    - What arc itself put into a prompt is never extracted (see `as_said`).
-    - What a model makes up is left out: of facts what the messages don't say, of preferences and insights, which are
-      said in other words or concluded, those with a name, a number or a code that was not said.
-    - Without a model, or where it fails or makes everything up, rules do it: in the speaker's own words, from what the
-      user says alone.
-    - What the assistant alone says makes no memory that is there more important.
-    - A model is shown what is known of the same, and may say what of it no longer holds, where the user's own words
-      say so; rules tell contradictions by the words alone.
-
-    Args:
-        model: The model; `None` for rules.
-        settings: The settings (`memory`, `model_calls`).
-        observer: Receives `memory.extraction.…`.
-    """
+    """Finds what is worth remembering."""
 
     def __init__(
         self,
@@ -125,19 +103,7 @@ class Extractor:
         session_id: str | None = None,
         known: Sequence[Memory] = (),
     ) -> Extracted:
-        """What of some messages is worth remembering.
-
-        Counts `memory.extraction.count`, and `.success` or `.errors`. Never raises for what a model does.
-
-        Args:
-            messages: What was said, in order.
-            mode: What kind of interaction it was.
-            session_id: Where; without it, memories have no sources.
-            known: Memories that a model may say to be over.
-
-        Raises:
-            InvalidInputError: The mode is unknown.
-        """
+        """What of some messages is worth remembering."""
         request = render_extraction_request((), mode=mode)
         said = as_said(messages)
         if not any(message.role is Role.USER for message in said):
@@ -218,13 +184,7 @@ def _is_grounded(memory: ProposedMemory, text: str) -> bool:
 
 
 def as_said(messages: Sequence[Message]) -> list[Message]:
-    """What users and assistants said, without what arc put into it.
-
-    - Messages that arc made are left out; of one that it put its context into, the user's own words stay.
-    - So are arc's fenced blocks, memories that somebody repeated as they were shown, and what is to be forgotten, with
-      the answers to that: read again, it would be remembered again.
-    - Tool results and system messages say nothing about the user.
-    """
+    """What users and assistants said, without what arc put into it."""
     said = []
     is_forgotten = False
     for message in messages:
@@ -247,16 +207,7 @@ def memories_by_rules(
     *,
     session_id: str | None = None,
 ) -> list[ProposedMemory]:
-    """Extract the facts and preferences that users state, in their own words and order; deterministic.
-
-    What names nothing ("I like it", "let's go with that") is understood in its conversation alone, and left out.
-    Statements that are joined ("I'm allergic to nuts and I live in Seoul") come one by one, so that each can be
-    superseded without the others.
-
-    Args:
-        messages: The messages, oldest first.
-        session_id: Their session; without it, memories have no sources.
-    """
+    """Extract the facts and preferences that users state, in their own words and order; deterministic."""
     users = [
         Message(Role.USER, without_quoted(message.text), id=message.id)
         for message in messages

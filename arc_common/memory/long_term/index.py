@@ -15,8 +15,6 @@ from arc_common.retrieval import HybridIndex
 from arc_common.retrieval.embedding import GuardedEmbedder
 from arc_common.settings import ArcSettings
 
-__all__ = ["MemoryIndex"]
-
 _log = logging.getLogger("arc.memory")
 
 _NEAREST = 3
@@ -24,20 +22,7 @@ _PAGE = 256
 
 
 class MemoryIndex:
-    """The memories that hold, in the hybrid index (kind "memory"), each in its own scope. Thread-safe.
-
-    - A text is embedded once: its vector finds what means the same, and is stored.
-    - A failing embedder, or vectors of another one, leave the search by words.
-    - In the store's own database it changes with the store, in one transaction. Elsewhere, what is put or removed
-      behind a change of the store never fails that change: it is logged and counted (`memory.index_errors`), and mended
-      when a process uses the scope for the first time.
-
-    Args:
-        store: Gives the index's store.
-        embedder: Makes vectors.
-        settings: The settings (`memory`, `embeddings`).
-        observer: Receives counts.
-    """
+    """The memories that hold, in the hybrid index (kind "memory"), each in its own scope."""
 
     def __init__(
         self, store: Callable[[], IndexStore], *, embedder: Embedder | None, settings: ArcSettings, observer: Observer
@@ -71,11 +56,7 @@ class MemoryIndex:
         return [str(one.document.id) for one in found]
 
     def search(self, scope: Scope, query: str, *, top_k: int) -> list[ScoredDocument]:
-        """What a question finds.
-
-        Raises:
-            StoreError: The store failed.
-        """
+        """What a question finds."""
         index = self._index(scope)
         try:
             return index.search(query, top_k=top_k)
@@ -88,12 +69,7 @@ class MemoryIndex:
         return memories.is_beside(self._store())
 
     def committed(self, change: IndexChange, commit: Callable[[IndexChange], int | None]) -> int | None:
-        """What committing memories with their entries gives; without vectors where those stored are another embedder's.
-
-        Args:
-            change: What happens to the index.
-            commit: Stores both, or neither.
-        """
+        """Commit memories with their entries; leave vectors out if the stored ones are of another embedder."""
         try:
             return commit(change)
         except InvalidInputError as error:
@@ -125,11 +101,7 @@ class MemoryIndex:
             self._say(error)
 
     def erase(self, places: Iterable[tuple[Scope, str]]) -> None:
-        """Remove entries for good.
-
-        Raises:
-            StoreError: The store failed: they may be there still.
-        """
+        """Remove entries for good."""
         by_scope: dict[Scope, list[str]] = {}
         for scope, memory_id in places:
             by_scope.setdefault(scope, []).append(memory_id)
@@ -157,14 +129,7 @@ class MemoryIndex:
         *,
         reads_all: bool = False,
     ) -> None:
-        """Put right what a process, or the index, failed at between two changes.
-
-        Args:
-            scope: Whose.
-            holding: The texts of the memories that hold, by their ids.
-            read: Reads those of these ids that hold now.
-            reads_all: Whether to look at each; else only if there are more or fewer than hold.
-        """
+        """Put right what a process, or the index, failed at between two changes."""
         try:
             index = self._index(scope)
             if not reads_all and index.count() == len(holding):

@@ -18,8 +18,6 @@ from arc_common.memories import (
 from arc_common.memory.long_term.deduplication import Holdings, folded, may_be_the_same
 from arc_common.messages import Role
 
-__all__ = ["Decision", "Outcome", "approved", "decide", "is_firm", "leaving", "merged", "placed", "ranked", "recency"]
-
 RELEVANCE_WEIGHT = 0.6
 IMPORTANCE_WEIGHT = 0.2
 RECENCY_WEIGHT = 0.2
@@ -54,14 +52,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What becomes of a proposed memory.
-
-    Args:
-        outcome: That.
-        twin: The id of the memory that says the same; `None` for a new one.
-        superseded: The ids of memories that the new one, or its twin, takes the place of.
-        superseded_by: The id of the memory that holds in the new one's place, if that was said later.
-    """
+    """What becomes of a proposed memory."""
 
     outcome: Outcome
     twin: str | None = None
@@ -80,26 +71,7 @@ def decide(
     outranked: Collection[str] = (),
     overruled: Collection[str] = (),
 ) -> Decision:
-    """Compare a proposed memory with those that are there.
-
-    - The same words: known. More similar than `merge_similarity` by edit distance, or alike by meaning: merged, as far
-      as nothing in either speaks against it (see `may_be_the_same`).
-    - A contradiction is never merged: what was said later takes the place of what was said before, whichever of them
-      comes first to be stored. So does it with what it is said to replace, also where it joins one that is there.
-    - What waits for a review takes no other's place, and changes none that holds.
-    - What is gathered goes round no review: it joins what waits, and is not stored where the same was rejected. What
-      somebody enters joins only memories of its own status; word for word what waits, it approves.
-
-    Args:
-        proposed: The memory.
-        holdings: What its scope holds.
-        now: When it was said, if it does not say so itself.
-        merge_similarity: Normalised Levenshtein similarity, from 0 to 1.
-        alike: The ids of memories that are near enough by their vectors, the nearest first.
-        by_hand: Whether somebody entered it.
-        outranked: The ids of memories that hold against it, whenever they were said.
-        overruled: The ids of memories that don't, whenever they were said.
-    """
+    """Compare a proposed memory with those that are there."""
     is_active = proposed.status is MemoryStatus.ACTIVE
 
     def joins(status: MemoryStatus) -> bool:
@@ -160,16 +132,7 @@ def placed(
     outranked: Collection[str] = (),
     overruled: Collection[str] = (),
 ) -> Decision:
-    """What a new memory that may be used takes the place of, or what holds in its place: the later of the two.
-
-    Args:
-        text: The memory's.
-        holdings: What its scope holds.
-        said: When it was said.
-        replaces: The ids of memories that it is said to replace: as far as they hold, and were not said later.
-        outranked: The ids of memories that hold in its place also where they were said before.
-        overruled: The ids of memories that it takes the place of also where they were said later.
-    """
+    """What a new memory that may be used takes the place of, or what holds in its place: the later of the two."""
     contradicted = [holdings[memory_id] for memory_id in holdings.contradicted(text)]
     named = [outline for name in sorted(set(replaces)) if (outline := holdings.get(name)) is not None and outline.holds]
     later = [
@@ -190,15 +153,7 @@ def is_firm(memory: Memory) -> bool:
 
 
 def merged(memory: Memory, proposed: ProposedMemory, *, now: datetime, known: bool = False) -> Memory:
-    """A memory that was said again: more important, with the sources of both, in the words that say more.
-
-    Args:
-        memory: The one that is there.
-        proposed: What was said.
-        now: When, if it does not say so itself.
-        known: Whether a message says it word for word: then only that is added, and when it was said. What somebody
-            enters again counts as a merger.
-    """
+    """A memory that was said again: more important, with the sources of both, in the words that say more."""
     if not proposed.reinforces:
         return memory
     wordings = _with_wording(memory.said, _wording_of(proposed))
@@ -226,10 +181,7 @@ def _is_assistants(wording: Wording) -> bool:
 
 
 def _with_wording(said: Sequence[Wording], new: Wording) -> tuple[Wording, ...]:
-    """Words of a memory and others that say the same; of those without a message, the longest.
-
-    Whose words they are is kept apart; of the same words those of an assistant come behind.
-    """
+    """Words of a memory and others that say the same; of those without a message, the longest."""
     words = folded(new.text)
     for place, known in enumerate(said):
         if folded(known.text) == words and _is_assistants(known) == _is_assistants(new):
@@ -266,17 +218,7 @@ def approved(waiting: Memory, proposed: ProposedMemory, *, now: datetime) -> Mem
 
 
 def leaving(outlines: Collection[MemoryOutline], *, now: datetime, most: int, keep: Collection[str] = ()) -> list[str]:
-    """The ids of the memories that leave a scope with more than `most` that hold, the weakest first.
-
-    Weak is what is of little importance and was neither said nor returned for long. As many may wait for a review, so
-    that these take nobody's place. Of the history (superseded and rejected) `most` stay too; the oldest leave.
-
-    Args:
-        outlines: What the scope holds.
-        now: The time.
-        most: How many may hold, how many may wait, and how many are history.
-        keep: Ids of memories that stay in any case.
-    """
+    """The ids of the memories that leave a scope with more than `most` that hold, the weakest first."""
     if len(outlines) <= most:
         return []
     holding = [outline for outline in outlines if outline.holds]
@@ -296,14 +238,7 @@ def leaving(outlines: Collection[MemoryOutline], *, now: datetime, most: int, ke
 def ranked(
     memories: Sequence[Memory], relevance: Mapping[str, float], *, now: datetime, limit: int
 ) -> list[ScoredMemory]:
-    """The memories with the best scores, best first; of equal ones the later, then the smaller id.
-
-    Args:
-        memories: The candidates; those that don't hold are passed over.
-        relevance: From 0 to 1, by id.
-        now: The time.
-        limit: At most so many.
-    """
+    """The memories with the best scores, best first; of equal ones the later, then the smaller id."""
     scored = []
     for memory in memories:
         if memory.holds:

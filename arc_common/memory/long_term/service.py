@@ -32,12 +32,7 @@ MOST_WITHOUT_ANSWER = 8
 
 
 def unread(conversations: ConversationStore, key: SessionKey, *, after: int) -> tuple[list[StoredMessage], bool]:
-    """The messages that follow a place, 64 at most, oldest first; and whether there are more behind them.
-
-    Raises:
-        SessionNotFoundError: The session belongs to another user.
-        StoreError: The store failed.
-    """
+    """The messages that follow a place, 64 at most, oldest first; and whether there are more behind them."""
     newest = conversations.tail(key, limit=1)
     end = newest[0].seq if newest else 0
     if end <= after:
@@ -53,12 +48,7 @@ def unread(conversations: ConversationStore, key: SessionKey, *, after: int) -> 
 
 
 def due(messages: Sequence[StoredMessage], *, more: bool) -> Sequence[StoredMessage]:
-    """Those to read now: up to the newest answer; without one, all if they are many; else none.
-
-    Args:
-        messages: The next ones, oldest first.
-        more: Whether there are others behind them.
-    """
+    """Those to read now: up to the newest answer; without one, all if they are many; else none."""
     answer = next((place for place in reversed(range(len(messages))) if is_answer(messages[place])), None)
     if answer is not None:
         return messages[: answer + 1]
@@ -104,27 +94,7 @@ def scope_of(key: SessionKey, settings: ArcSettings) -> Scope:
 
 
 class LongTermMemory:
-    """Gathers memories from what sessions save. Thread-safe; nothing of it raises into a reply.
-
-    - How far a session was read is noted in the store, behind the memories that were found: whatever ends a process,
-      what it did not read is read when the session, or another of the same scope, is used next. A message is read
-      once, whenever and wherever it is saved again; twice, if a process ends between a memory and its note.
-    - A message is read with its answer; without one, once several wait. What was saved while a model was at work is
-      one request; of much, one request for 64 messages.
-    - What rests on the words of a message alone goes before its edit is done, and the new words are read.
-    - Nothing comes back after a session, or a message, was removed or edited: sources are looked for before a memory is
-      stored and once more after it.
-    - A model is asked as the interaction was: with tools, with documents (if this process showed them), or neither.
-    - A failing model, store or embedder costs no reply anything; each failure is counted.
-
-    Args:
-        keeper: Keeps them.
-        extractor: Finds them.
-        store: Where memories are, and how far sessions were read.
-        conversations: Where messages are.
-        settings: The settings (`memory`, `background`).
-        observer: Receives counts.
-    """
+    """Gathers memories from what sessions save."""
 
     def __init__(
         self,
@@ -159,13 +129,7 @@ class LongTermMemory:
         return scope_of(key, self._settings)
 
     def schedule(self, key: SessionKey, messages: Sequence[Message], *, with_documents: bool = False) -> None:
-        """Have what was saved read soon; never raises.
-
-        Args:
-            key: The session.
-            messages: As they were stored.
-            with_documents: Whether the turn showed documents to the model.
-        """
+        """Have what was saved read soon; never raises."""
         key = _plain(key)
         said = [message.role for message in messages if message.text.strip()]
         with self._lock:
@@ -191,10 +155,7 @@ class LongTermMemory:
         self.queue.schedule(_plain(key))
 
     def edited(self, key: SessionKey, message_ids: Sequence[str]) -> None:
-        """Remove what rests on the words that messages had before; never raises.
-
-        What fails is logged, counted and tried again with the session's next work.
-        """
+        """Remove what rests on the words that messages had before; never raises."""
         key = _plain(key)
         with self._lock:
             self._edited[key] = self._edited.get(key, set()) | set(message_ids)
@@ -212,12 +173,7 @@ class LongTermMemory:
         mode: InteractionMode = "chat",
         session_id: str | None = None,
     ) -> list[Memory]:
-        """Find what is worth remembering, store it, and give what stands for it now, each memory once.
-
-        Raises:
-            InvalidInputError: The mode is unknown.
-            StoreError: The store failed.
-        """
+        """Find what is worth remembering, store it, and give what stands for it now, each memory once."""
         known = self._known(scope, messages)
         extracted = self.extractor.extract(messages, mode=mode, session_id=session_id, known=known)
         found: dict[str, Memory] = {}
@@ -228,13 +184,7 @@ class LongTermMemory:
         return list(found.values())
 
     def forget(self, key: SessionKey, message_ids: Sequence[str] | None = None) -> int:
-        """Remove what rests on a session, or on some of its messages, alone; how many memories that were.
-
-        Call it after the messages are gone.
-
-        Raises:
-            StoreError: The store failed.
-        """
+        """Remove what rests on a session, or on some of its messages, alone; how many memories that were."""
         return self.keeper.forget(_plain(key), message_ids)
 
     def wait(self, timeout: float | None = None, *, key: SessionKey | None = None) -> bool:
@@ -317,16 +267,7 @@ class LongTermMemory:
     def _keep(
         self, key: SessionKey, batch: Sequence[StoredMessage], proposed: Sequence[ProposedMemory], *, goes_on: bool
     ) -> bool:
-        """Store what was found in messages, as far as these are there as they were read; whether there was time.
-
-        Within a session the order of the messages says what was said later, whatever the clock said.
-
-        Args:
-            key: The session.
-            batch: Its messages.
-            proposed: What was found in them.
-            goes_on: Whether they follow all that was read of the session before.
-        """
+        """Store what was found in messages, as far as these are there as they were read; whether there was time."""
         scope = self.scope_of(key)
         read = _as_read(batch)
         places = {stored.message.id: stored.seq for stored in batch}

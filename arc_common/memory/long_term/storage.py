@@ -27,15 +27,7 @@ _SETTLE_SECONDS = 5.0
 
 
 class Touches:
-    """Writes what searches returned, so that none of them waits for a disk.
-
-    - Searches of one scope that come meanwhile are one write.
-    - Who reads after `flush` sees all that was noted before.
-
-    Args:
-        store: Where memories are.
-        observer: Receives `memory.touch_errors`.
-    """
+    """Writes what searches returned, so that none of them waits for a disk."""
 
     def __init__(self, store: MemoryStore, *, observer: Observer) -> None:
         self._store = store
@@ -97,22 +89,7 @@ _LEAST_CANDIDATES = 20
 
 
 class MemoryKeeper:
-    """Keeps the memories of scopes. Thread-safe; exact also with other processes at work on the same scope.
-
-    - What is added is compared with what is there, and changes it (see `MemoryWriter`).
-    - A search reads no more than its candidates.
-    - The index holds the memories that hold, and no others (see `MemoryIndex`).
-
-    Args:
-        store: Where memories are.
-        index_store: Gives the index's.
-        embedder: Makes vectors; without one, memories are found by their words.
-        settings: The settings (`memory`, `embeddings`).
-        observer: Receives counts.
-        clock: Gives the time with zone.
-        new_id: Mints a memory's id.
-        contradictions: Decides which memories contradict each other; by default the rules do.
-    """
+    """Keeps the memories of scopes."""
 
     def __init__(
         self,
@@ -170,12 +147,7 @@ class MemoryKeeper:
         return self._writer.set_status(scope, memory_id, status)
 
     def search(self, scope: Scope, query: str, *, limit: int) -> list[ScoredMemory]:
-        """The memories that a question is about, by relevance, importance and recency; best first.
-
-        Raises:
-            InvalidInputError: The query is no text, or the limit less than 1.
-            StoreError: The store failed.
-        """
+        """The memories that a question is about, by relevance, importance and recency; best first."""
         if not isinstance(query, str):
             raise InvalidInputError("query", query, "text")
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
@@ -192,11 +164,7 @@ class MemoryKeeper:
         return best
 
     def related(self, scope: Scope, text: str, *, limit: int) -> list[Memory]:
-        """The memories that hold and that a text has to do with, the most relevant first; nobody has asked for them.
-
-        Raises:
-            StoreError: The store failed.
-        """
+        """The memories that hold and that a text has to do with, the most relevant first; nobody has asked for them."""
         ids = [str(one.document.id) for one in self._index.search(scope, text, top_k=limit)]
         return [memory for memory in self._store.get(scope, ids) if memory.holds] if ids else []
 
@@ -216,11 +184,7 @@ class MemoryKeeper:
         return self._touches.wait(timeout)
 
     def delete(self, scope: Scope, ids: Sequence[str]) -> int:
-        """Remove memories; how many were there. What they had taken the place of stays history.
-
-        Raises:
-            StoreError: The store failed.
-        """
+        """Remove memories; how many were there."""
         there = [memory.id for memory in self._store.get(scope, ids)]
         if not there:
             return 0
@@ -236,13 +200,7 @@ class MemoryKeeper:
         return removed
 
     def forget(self, key: SessionKey, message_ids: Sequence[str] | None = None) -> int:
-        """Remove what rests on a session, or on some of its messages, alone; how many memories that were.
-
-        Call it after the messages are gone or edited. What left with them is not counted, but the index follows it.
-
-        Raises:
-            StoreError: The store failed.
-        """
+        """Remove what rests on a session, or on some of its messages, alone; how many memories that were."""
         is_beside = self._index.is_beside(self._store)
         if not is_beside:
             self._index.erase(self._store.resting_on(key, message_ids))
@@ -262,10 +220,7 @@ class MemoryKeeper:
         return self._store.count(scope)
 
     def has_any(self, scope: Scope) -> bool:
-        """Whether a search may find any, by one count; what has had some is not asked again.
-
-        That there are none is never taken from before: another process may have added the first since.
-        """
+        """Whether a search may find any, by one count; what has had some is not asked again."""
         with self._lock:
             known = self._had_some.get(scope, False)
         if not known and self.count(scope) > 0:

@@ -20,8 +20,6 @@ from arc_common.protocols.memories import IndexChange, MemoryChange, MemoryStore
 from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.settings import MemorySettings
 
-__all__ = ["MemoryWriter", "WriteResult"]
-
 _SCOPES = 256
 _ATTEMPTS = 20
 """Commits that others may be in the way of. With two processes at once, the second attempt succeeds."""
@@ -29,12 +27,7 @@ _ATTEMPTS = 20
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """What became of a proposed memory.
-
-    Args:
-        outcome: That.
-        memory: The memory that stands for it now.
-    """
+    """What became of a proposed memory."""
 
     outcome: Outcome
     memory: Memory
@@ -42,10 +35,7 @@ class WriteResult:
 
 @dataclass(slots=True)
 class _Known:
-    """What is known of a scope, for whoever has the lock; after a failure it is read anew.
-
-    An interrupt may have half changed it, or memories may be in it that were not stored.
-    """
+    """What is known of a scope, for whoever has the lock; after a failure it is read anew."""
 
     contradictions: Contradictions
     lock: Lock = field(default_factory=Lock)
@@ -63,22 +53,7 @@ class _Known:
 
 
 class MemoryWriter:
-    """Adds memories, changes their status and removes them. Thread-safe.
-
-    - A decision is stored only if the scope is still what it was decided by; else it is made again.
-    - What a scope holds is read once, and again after a failure; in between, what others have changed, once they were
-      in the way. Adding to a scope of any size reads no text that this process has seen, and of whole memories those
-      that change.
-
-    Args:
-        store: Where memories are.
-        index: Finds them; it changes with the store.
-        settings: The settings.
-        observer: Receives `memory.saved.count`.
-        clock: Gives the time with zone.
-        new_id: Mints a memory's id.
-        contradictions: Decides which memories contradict each other; by default the rules do.
-    """
+    """Adds memories, changes their status and removes them."""
 
     def __init__(
         self,
@@ -107,20 +82,7 @@ class MemoryWriter:
     def add(
         self, scope: Scope, proposed: ProposedMemory, *, by_hand: bool = False, follows: str | None = None
     ) -> WriteResult:
-        """Store a memory, or find that one that is there says the same.
-
-        Args:
-            scope: Whose.
-            proposed: The memory.
-            by_hand: Whether somebody entered it: then it is stored also if a review rejected the same, or if all
-                others are stronger; without a time of its own it is later than what it contradicts, whatever the clock
-                says.
-            follows: The id of a session all of whose memories were said before this one, whatever the clock says.
-
-        Raises:
-            InvalidInputError: Something in it can't be stored. Nothing was written.
-            StoreError: The store failed, or others were in the way all the time. Nothing was written.
-        """
+        """Store a memory, or find that one that is there says the same."""
         known = self._holdings(scope)
         with known.lock, known as holdings:
             return self._added(scope, holdings, proposed, by_hand=by_hand, follows=follows)
@@ -128,13 +90,7 @@ class MemoryWriter:
     def add_all(
         self, scope: Scope, proposed: Sequence[ProposedMemory], *, follows: str | None = None
     ) -> list[WriteResult | InvalidInputError]:
-        """Store memories in order, each as `add` does; those that affect no other memory share a transaction.
-
-        A memory that can't be stored has the error as its result.
-
-        Raises:
-            StoreError: The store failed, or other writers interfered each time. Earlier memories may have been stored.
-        """
+        """Store memories in order, each as `add` does; those that affect no other memory share a transaction."""
         results: list[WriteResult | InvalidInputError] = []
         together: list[tuple[ProposedMemory, Memory, IndexEntry]] = []
         known = self._holdings(scope)
@@ -248,13 +204,7 @@ class MemoryWriter:
         raise StoreError(f"a memory was not stored: others changed its scope {_ATTEMPTS} times meanwhile")
 
     def set_status(self, scope: Scope, memory_id: str, status: MemoryStatus) -> Memory | None:
-        """Approve a memory, reject it or hold it back; what it is now, `None` if there is none by that id.
-
-        Once approved it takes the place of what it contradicts, as far as that was said before.
-
-        Raises:
-            StoreError: The store failed, or others were in the way all the time. Nothing was written.
-        """
+        """Approve a memory, reject it or hold it back; what it is now, `None` if there is none by that id."""
         known = self._holdings(scope)
         with known.lock, known as holdings:
             for _ in range(_ATTEMPTS):
@@ -268,11 +218,7 @@ class MemoryWriter:
         raise StoreError(f"a memory was not changed: others changed its scope {_ATTEMPTS} times meanwhile")
 
     def remove(self, scope: Scope, ids: Sequence[str]) -> None:
-        """Remove memories, as far as they are there. What they had taken the place of stays history.
-
-        Raises:
-            StoreError: The store failed, or others were in the way all the time.
-        """
+        """Remove memories, as far as they are there."""
 
         def change(holdings: Holdings) -> tuple[MemoryChange, IndexChange]:
             there = tuple(name for name in ids if holdings.get(name) is not None)
@@ -281,13 +227,7 @@ class MemoryWriter:
         self._make(scope, change)
 
     def settle(self, scope: Scope) -> None:
-        """Have of what contradicts each other one hold again, after others were removed that both had given way to.
-
-        As ever: what was said later holds, and users' words before an assistant's; of the same text, one.
-
-        Raises:
-            StoreError: The store failed, or others were in the way all the time. Nothing was written.
-        """
+        """Have of what contradicts each other one hold again, after others were removed that both had given way to."""
 
         def change(holdings: Holdings) -> tuple[MemoryChange, IndexChange]:
             ended = self._given_way(scope, holdings.at_odds())
@@ -360,11 +300,7 @@ class MemoryWriter:
         *,
         said: datetime,
     ) -> list[Memory]:
-        """Of the memories that a proposed one contradicts or is said to replace those of which times don't decide.
-
-        These are the ones that seem to be said later, where that may not be so or only an assistant said it; of what
-        takes no user's words' place, all.
-        """
+        """Of the memories that a proposed one contradicts or is said to replace those of which times don't decide."""
         names = dict.fromkeys((*holdings.contradicted(proposed.text), *proposed.replaces))
         opposed = [one for name in names if (one := holdings.get(name)) is not None and one.holds]
         if proposed.supersedes:
@@ -408,16 +344,7 @@ class MemoryWriter:
         *,
         keeps: bool,
     ) -> list[str] | None:
-        """Store a memory with what it takes the place of; what leaves with that, `None` if another was in the way.
-
-        Args:
-            scope: Whose.
-            holdings: What it holds.
-            memory: The memory; it may be the weakest, and then nothing is stored.
-            superseded: The ids of those whose place it takes.
-            index: What happens to the memory's own entry in the index.
-            keeps: Whether it stays in any case.
-        """
+        """Store a memory with what it takes the place of; what leaves with that, `None` if another was in the way."""
         before = self._store.get(scope, superseded)
         if len(before) < len(superseded):
             return None
@@ -491,11 +418,7 @@ class MemoryWriter:
 def _said_after(
     opposed: Sequence[Memory], said: datetime, *, is_own: bool = False, follows: str | None = None
 ) -> datetime:
-    """When a memory was said: not before those that it opposes and that are known to be older.
-
-    They are if somebody enters the memory now (`is_own`), or if its session said them before (`follows`): where they
-    seem later, the clock was set back between them.
-    """
+    """When a memory was said: not before those that it opposes and that are known to be older."""
     before = [
         one.valid_from for one in opposed if is_own or any(session_id == follows for session_id, _ in one.sources)
     ]

@@ -36,12 +36,7 @@ _WEIGHT = 0.5
 
 
 def neighbour_weights(lengths: Sequence[float], place: int, *, window_terms: float) -> dict[int, float]:
-    """What each neighbour counts in a text's window, by its place; the text itself counts 1 and is not among them.
-
-    The nearest come first, the earlier before the later, until the window is full; the last one counts as far as there
-    is room. The largest single gain measured on long conversations (LoCoMo: 63 to 68–74 % of the evidence in the first
-    ten).
-    """
+    """What each neighbour counts in a text's window, by its place; the text itself counts 1 and is not among them."""
     weights: dict[int, float] = {}
     room = window_terms - lengths[place]
     for distance in range(1, NEIGHBOURS + 1):
@@ -56,11 +51,7 @@ def neighbour_weights(lengths: Sequence[float], place: int, *, window_terms: flo
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """The texts that match a question, by their places, the best first; the later first of equal ones.
-
-    `ideal` is the score of a text that has each word once or twice. It makes the scores of two indexes comparable,
-    whose best texts may be good or poor.
-    """
+    """The texts that match a question, by their places, the best first; the later first of equal ones."""
 
     places: Sequence[int]
     scores: Sequence[float]
@@ -68,15 +59,7 @@ class Ranked:
 
 
 class SessionIndex:
-    """The texts of a session, oldest first, ready to be asked many times.
-
-    - A text is scored together with its neighbours' (at a lower weight, until the window is full): an answer often
-      shares no word with its question, but stands behind a message that does.
-    - Words that an answer may use instead of the question's ("nurse" for "job") count a little, and stop words only
-      among texts that match otherwise. A word that no text has stands for the ones most like it ("recieved").
-    - Scores are positive, however common a term is; equal ones are ordered by recency, later first.
-    - Texts are only ever added, at a cost that does not grow with the index. Safe to share between threads.
-    """
+    """The texts of a session, oldest first, ready to be asked many times."""
 
     def __init__(self, items: Iterable[tuple[str, str]] = (), *, window_terms: int = 60) -> None:
         if window_terms < 0:
@@ -199,10 +182,7 @@ class MessagePlace:
 
 @dataclass(frozen=True, slots=True)
 class FoundMessages:
-    """The messages that match a question by words (shares of a perfect match) and by meaning (cosines).
-
-    `notes` says what the search had to do without.
-    """
+    """The messages that match a question by words (shares of a perfect match) and by meaning (cosines)."""
 
     said: Mapping[MessagePlace, float]
     near: Mapping[MessagePlace, float]
@@ -210,18 +190,7 @@ class FoundMessages:
 
 
 class MessageIndex:
-    """Sessions' messages in an `IndexStore`, kept up with the conversation store.
-
-    - An entry holds a message's terms (with its neighbours' at a lower weight, the speaker's name and the date), its
-      vector (averaged with its neighbours') and its place; never its text. What a message says is read from the
-      conversation store: an edited message shows its new text, a removed one never comes back.
-    - A session's entries lie under the session's own scope, and leave with it in one transaction. With `user_wide`
-      they lie under their user's, so that all of the user's sessions are searched at once.
-    - A message is analysed when it comes and when it is edited; with it the entries of its three neighbours on each
-      side, if they change by it.
-    - A failing embedder costs vectors and nothing else; they are made up for later.
-    - Thread-safe; any number of processes may keep up the same session.
-    """
+    """Sessions' messages in an `IndexStore`, kept up with the conversation store."""
 
     def __init__(
         self,
@@ -266,12 +235,7 @@ class MessageIndex:
         return {one.id: MessagePlace(one.metadata.get("session", key.session_id), _seq(one.id)) for one in found}
 
     def search(self, key: SessionKey, question: str, *, limit: int, kin: bool = True) -> FoundMessages:
-        """Find the messages that a question is about, as far as they are indexed: the best `limit` of each part.
-
-        With `kin`, words that an answer may use instead of the question's count too: ninety terms to look up in place
-        of five. With them 1.7 of a hundred pieces of evidence more are among the first ten of LoCoMo, and 3 fewer of
-        LongMemEval.
-        """
+        """Find the messages that a question is about, as far as they are indexed: the best `limit` of each part."""
         scope = self.scope(key)
         asked = QueryTerms.of(question, kin=kin)
         sought = dict(list(asked.sought().items())[:_MOST_TERMS])
@@ -290,10 +254,7 @@ class MessageIndex:
         )
 
     def catch_up(self, key: SessionKey, *, edited: Collection[str] = (), stop: Callable[[], bool] = bool) -> int:
-        """Index what has come since, and what was edited; how many entries were written.
-
-        Goes on from the last place known, in batches, until it has all or `stop` says so. Vectors are not made here.
-        """
+        """Index what has come since, and what was edited; how many entries were written."""
         newest = self._conversations.tail(key, limit=1)
         if not newest:
             return 0
@@ -392,10 +353,7 @@ class MessageIndex:
         return 0
 
     def _write(self, key: SessionKey, first: int, last: int) -> int:
-        """Write the entries of the messages at these places, and of those whose windows reach into them.
-
-        What was edited or removed while they were being written is read and written again: nothing comes back.
-        """
+        """Write the entries of the messages at these places, and of those whose windows reach into them."""
         places = range(max(first - 2 * NEIGHBOURS, 1), last + 2 * NEIGHBOURS + 1)
         done = 0
         around = self._conversations.at(key, places)

@@ -59,10 +59,7 @@ P = TypeVar("P")
 
 @dataclass(frozen=True, slots=True)
 class Recalled(Generic[P]):
-    """A message that a question is about, with a score that is comparable within one answer only.
-
-    Its parts are what it got as a message ("message"), by the best of its facts ("fact") and as a cosine ("vector").
-    """
+    """A message that a question is about, with a score that is comparable within one answer only."""
 
     place: P
     score: float
@@ -95,16 +92,7 @@ def recall(
     top_k: int = 5,
     window_terms: int = 60,
 ) -> list[Recalled[int]]:
-    """The messages that a question is about, best first; a fact finds the messages that say it.
-
-    - By words: BM25 over each message with its neighbours, and over each fact alone, words of the same concept and
-      likely misspellings included (see `SessionIndex`).
-    - By the kind of answer: what holds a date or a name weighs a little more where "when" or "who" is asked, and comes
-      last when no word matches.
-    - Both are measured against what a perfect match would have, so that neither outweighs the other by having nothing
-      better; each message counts the best of its facts.
-    - Deterministic; of equal messages the later first. Linear in the texts.
-    """
+    """The messages that a question is about, best first; a fact finds the messages that say it."""
     if top_k < 1:
         raise InvalidInputError("top_k", top_k, "1 or more")
     known = max((place for _, sources in facts for place in sources), default=-1)
@@ -126,14 +114,7 @@ def rank_found(
     stated: Sequence[Stated[P]] = (),
     near: Mapping[P, float] | None = None,
 ) -> list[Recalled[P]]:
-    """What was found by words, by facts and by meaning, as one ranking in no order.
-
-    - Words: what a message has and what the best of its facts has, each as a share of a perfect match, with a little
-      more for what holds the kind of answer that is asked for.
-    - Both are measured against a perfect match, not stretched to their best (see `fused_scores`): where no message has
-      more of a question than its frame ("what was the … for the …?"), words count for little.
-    - Cosines count as far as the words bear them out (see `credibility`); `near` is `None` where nobody looked.
-    """
+    """What was found by words, by facts and by meaning, as one ranking in no order."""
     kinds = answer_types(question)
     words = dict(said)
     best = sorted(words, key=lambda place: (-words[place], repr(place)))[:_TYPED_MESSAGES]
@@ -191,11 +172,7 @@ def _read(messages: Mapping[int, Message]) -> list[tuple[str, tuple[int]]]:
 
 
 def rank(query: str, texts: Sequence[str], *, top_k: int = 5, window_terms: int = 60) -> list[tuple[int, float]]:
-    """The texts of a conversation that match a query best, best first: the place and score of each.
-
-    As `SessionIndex`, for one question: at most `top_k`, none without a matching term in it or in its window, the
-    later first where scores are equal.
-    """
+    """The texts of a conversation that match a query best, best first: the place and score of each."""
     index = SessionIndex(((str(place), text) for place, text in enumerate(texts)), window_terms=window_terms)
     return [(int(place), score) for place, score in index.search(query, top_k=top_k)]
 

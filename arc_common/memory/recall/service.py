@@ -56,14 +56,7 @@ class RecalledMessage:
 
 
 class SessionRecall:
-    """Finds messages of sessions for questions, and keeps the index of messages up in the background.
-
-    - `recall` first indexes new messages, for `patience` seconds at most; the background indexes the rest. If the index
-      can't be written, it searches the messages indexed so far. A turn uses the index as it is, because it shows new
-      messages verbatim.
-    - A session is indexed in batches of a few messages. The next process completes the work of one that died.
-    - Failures are logged and counted ("recall.errors"); only `recall` raises.
-    """
+    """Finds messages of sessions for questions, and keeps the index of messages up in the background."""
 
     def __init__(
         self,
@@ -99,10 +92,7 @@ class SessionRecall:
         self._catch_up(key)
 
     def recall(self, key: SessionKey, question: str, *, top_k: int | None) -> list[ScoredMessage]:
-        """Return the messages that a question is about, best first; a fact finds the messages that say it.
-
-        Without `top_k`, it returns as many as the question needs (see `_needed`). It raises what the stores raise.
-        """
+        """Return the messages that a question is about, best first; a fact finds the messages that say it."""
         until = time.monotonic() + self._patience
         try:
             self._catch_up(key, stop=lambda: time.monotonic() > until)
@@ -141,11 +131,7 @@ class SessionRecall:
         boundary: int = 0,
         turn: int = 0,
     ) -> tuple[list[RecalledMessage], tuple[str, ...]]:
-        """Return up to `top_k` messages for a turn, best first, behind them their neighbours, and what went wrong.
-
-        `shown` are the ids of messages of this session that the turn shows anyway; `boundary` is the place behind which
-        it shows all (0: none), and `turn` that of what the user says (0: not known).
-        """
+        """Return up to `top_k` messages for a turn, best first, behind them their neighbours, and what went wrong."""
         try:
             with replying():
                 return self._for_turn(
@@ -196,10 +182,7 @@ class SessionRecall:
             raise
 
     def _said_in_few(self, key: SessionKey, question: str) -> dict[MessagePlace, float] | None:
-        """How well messages match by words, where they are so few that all can be read: mistyped words count then too.
-
-        `None` where there are more, or other sessions are asked too.
-        """
+        """Return how well messages match by words, mistyped ones too, if they are few enough to read all."""
         if self._index.is_user_wide(key):
             return None
         stored = self._conversations.tail(key, limit=_FEW + 1)
@@ -316,10 +299,7 @@ def _best(ranked: Sequence[Recalled[MessagePlace]], key: SessionKey) -> list[Rec
 
 
 def _needed(ranked: Sequence[Recalled[MessagePlace]]) -> int:
-    """How many messages to give who doesn't say: few where one has at least half of what is asked by its words.
-
-    Where none has, many are about as likely to be meant, and the one that is often comes behind the first five.
-    """
+    """How many messages to give who doesn't say: few where one has at least half of what is asked by its words."""
     plain = any(one.parts.get("message", 0.0) >= _PLAINLY_ANSWERED for one in ranked)
     return _FEW_COME if plain else _MANY_COME
 
@@ -332,16 +312,7 @@ def _is_in_sight(place: MessagePlace, key: SessionKey, *, boundary: int, turn: i
 def _about(
     ranked: Sequence[Recalled[MessagePlace]], *, said_in_sight: float, near_in_sight: float, seeking: bool
 ) -> list[Recalled[MessagePlace]]:
-    """Those that have enough to do with what the user says to be worth their tokens.
-
-    - Of who looks for something, whatever has a tenth of a perfect match by words or a cosine of 0.25, or half of what
-      the best one has (of long messages none has a large share; cosines depend on the embedder). With nothing but low
-      cosines, nothing.
-    - What only states something seldom needs anything: a fifth, and half of the best, or a cosine of 0.5.
-    - Most of what is said goes on with what was said a moment ago. What matches less than half as well as a message
-      that is in sight anyway is not what is meant; beside a statement, what doesn't have twice as many of its words,
-      or isn't nearer.
-    """
+    """Those that have enough to do with what the user says to be worth their tokens."""
     said = max((one.parts.get("message", 0.0) for one in ranked), default=0.0)
     near = max((one.parts.get("vector", 0.0) for one in ranked), default=0.0)
     if seeking:

@@ -37,34 +37,14 @@ class Plan:
 
 
 def first_to_stay(before: Sequence[int], *, recent: int, shown: int) -> int:
-    """How many messages may leave the verbatim part: all but the last `recent`.
-
-    Where these take more than half of what a request can show, all but as many as take half: else what it cannot show
-    beside them would be in no summary either, until there is enough of it for one.
-
-    Args:
-        before: The tokens in front of each message, oldest first, and those of all of them.
-        recent: How many should stay.
-        shown: The tokens that a request can show of them.
-    """
+    """How many messages may leave the verbatim part: all but the last `recent`."""
     return max(0, len(before) - 1 - recent, bisect_left(before, before[-1] - shown // 2))
 
 
 def next_leaf(
     messages: Sequence[Outline], *, room: int, full: int, recent: int, size: int, shown: int, by_rules: bool = False
 ) -> Plan | None:
-    """The first leaf among the messages behind the last leaf, if it is complete.
-
-    - It is complete when these messages fill the room, or `full` tokens: then it is what may leave the verbatim part,
-      all but the last `recent` of them (see `first_to_stay`), so that each adoption frees as much as one can. Not
-      before that is worth a call: 16 messages, or half of `full`. By rules, which cost none, as soon as not all of the
-      messages can be shown.
-    - Before that with the turn in which it reaches `size` messages, or `full` tokens by itself.
-    - It ends before a user message. Its end depends on the messages that were there when it was complete, never on when
-      it is planned.
-    - It begins with a user message, unless that was removed before the leaf was planned: then with what is left of the
-      turn, so that each message is in one.
-    """
+    """The first leaf among the messages behind the last leaf, if it is complete."""
     before = [0, *accumulate(message.tokens for message in messages)]
     borders = [index for index, message in enumerate(messages) if index and message.role is Role.USER]
     for index, message in enumerate(messages):
@@ -82,10 +62,7 @@ def next_leaf(
 
 
 def next_block(cover: Sequence[Segment], *, boundary: int) -> Plan | None:
-    """The first four leaves in a row, up to the boundary, that are in no block yet.
-
-    Fewer when a block or era follows them: they are what a removal left of a block.
-    """
+    """The first four leaves in a row, up to the boundary, that are in no block yet."""
     behind = [segment for segment in cover if segment.end <= boundary]
     for level, run in _runs(behind):
         leaves = run[:BLOCK_LEAVES]
@@ -95,15 +72,7 @@ def next_block(cover: Sequence[Segment], *, boundary: int) -> Plan | None:
 
 
 def next_era(cover: Sequence[Segment], *, max_tokens: int) -> Plan | None:
-    """What to fold so that narratives fit: four closed eras into one, or the oldest blocks into the era before them.
-
-    The newest block stays on its own. An era is written anew, from its blocks' narratives and the added ones, until it
-    has 64 blocks or another follows it: then it is closed.
-
-    Args:
-        cover: The segments that stand for the conversation, oldest first.
-        max_tokens: What their narratives may cost together.
-    """
+    """What to fold so that narratives fit: four closed eras into one, or the oldest blocks into the era before them."""
     runs = _runs(cover)
     newest_era = max((segment.start for segment in cover if segment.level >= ERA), default=0)
     for level, run in sorted(runs, key=lambda pair: pair[0]):
@@ -140,16 +109,7 @@ class Placed(Protocol):
 
 
 def boundary_after(cover: Sequence[Segment], *, boundary: int, verbatim: Sequence[Placed], recent: int) -> int:
-    """How far summaries may take the place of messages: the `seq` of the last message that leaves the verbatim part.
-
-    Moves by whole segments, passes over no message that is in none, and leaves at least `recent` messages verbatim.
-
-    Args:
-        cover: The segments that are ready, oldest first.
-        boundary: How far it has come; 0 at first.
-        verbatim: The messages behind it.
-        recent: How many of them must stay.
-    """
+    """How far summaries may take the place of messages: the `seq` of the last message that leaves the verbatim part."""
     further = [segment for segment in cover if segment.end > boundary]
     if len(verbatim) <= recent or not further:
         return boundary
@@ -172,10 +132,7 @@ def boundary_after(cover: Sequence[Segment], *, boundary: int, verbatim: Sequenc
 def shown_narratives(
     cover: Sequence[Segment], *, boundary: int, max_tokens: int
 ) -> tuple[list[Segment], list[Segment]]:
-    """The narratives up to the boundary that fit, oldest first, and those that don't.
-
-    When there is not room for all, eras come first, which stand for the most, and of the others the newest.
-    """
+    """The narratives up to the boundary that fit, oldest first, and those that don't."""
     told = [segment for segment in cover if segment.end <= boundary and segment.narrative]
     shown: list[Segment] = []
     total = 0
@@ -196,16 +153,7 @@ _COMPOSED = 3
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What stands for the messages up to a boundary.
-
-    Args:
-        facts: The adopted facts' lines.
-        fact_ids: Their ids.
-        narrative: The narratives.
-        unshown: How many narratives did not fit or have yet to be written again.
-        unshown_tokens: Their tokens.
-        stale: Whether a narrative has yet to be written again.
-    """
+    """What stands for the messages up to a boundary."""
 
     facts: tuple[str, ...]
     fact_ids: tuple[str, ...]
@@ -217,18 +165,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What the views of a session can be made from, read at one moment.
-
-    Args:
-        epoch: The session's epoch then.
-        facts_version: The ledger's version then.
-        cover: The segments that stand for the conversation, oldest first.
-        final: For each of them, whether it is as good as it will be.
-        index: The facts.
-        facts_tokens: The most tokens of the adopted facts.
-        narrative_tokens: The most tokens of the narratives together.
-        ready: What was composed ahead, by its boundary.
-    """
+    """What the views of a session can be made from, read at one moment."""
 
     epoch: int
     facts_version: int
@@ -244,14 +181,7 @@ class Material:
         return self.epoch == state.epoch and (being_read or self.facts_version == state.facts_version)
 
     def reach(self, verbatim: Sequence[Placed], *, boundary: int, recent: int, any_maker: bool) -> int:
-        """How far it can be adopted: to the first segment that is to be written, be it by the model.
-
-        Args:
-            verbatim: The messages behind the boundary.
-            boundary: How far it has come.
-            recent: How many messages must stay verbatim.
-            any_maker: Whether one by rules serves that a model is still to write.
-        """
+        """How far it can be adopted: to the first segment that is to be written, be it by the model."""
         ready = takewhile(
             lambda pair: pair[0].end <= boundary or (pair[0].made_by is not None and (any_maker or pair[1])),
             zip(self.cover, self.final, strict=True),
@@ -279,12 +209,7 @@ class Material:
 
 
 def composed(material: Material, boundary: int) -> Shown:
-    """The adopted facts and the narratives that stand for the messages up to a boundary, each within its limit.
-
-    Args:
-        material: What it is made from.
-        boundary: The place.
-    """
+    """The adopted facts and the narratives that stand for the messages up to a boundary, each within its limit."""
     shown, left_out = shown_narratives(material.cover, boundary=boundary, max_tokens=material.narrative_tokens)
     narrative, dropped = narrated(shown, max_tokens=material.narrative_tokens, count=material.index.count)
     emptied = [one for one in material.cover if one.made_by is None and one.end <= boundary]
@@ -304,10 +229,7 @@ def composed(material: Material, boundary: int) -> Shown:
 def narrated(
     shown: Sequence[Segment], *, max_tokens: int, count: Callable[[str], int]
 ) -> tuple[str, Sequence[Segment]]:
-    """The narratives as one text, and the rest, where all would not keep within the limit: the oldest, eras last.
-
-    Eras' lines, which were made from narratives, are marked so; the marks and the line breaks count too.
-    """
+    """The narratives as one text, and the rest, where all would not keep within the limit: the oldest, eras last."""
     lines = {one.start: f"{ERA_MARK}{one.narrative}" if one.level >= ERA else one.narrative for one in shown}
     dropped: list[Segment] = []
     for one in sorted(shown, key=lambda one: (one.level >= ERA, one.start)):
@@ -328,17 +250,7 @@ def adopted(
     correction: float,
     now: datetime,
 ) -> View:
-    """The next view of a session.
-
-    Args:
-        state: The session.
-        shown: What stands for the messages up to the boundary.
-        boundary: The `seq` of the last of them.
-        remaining: How many messages lie behind it.
-        instructions: What system messages before it say.
-        correction: The token counter's.
-        now: The time.
-    """
+    """The next view of a session."""
     return View(
         version=state.view.version + 1 if state.view else 1,
         boundary=boundary,

@@ -15,8 +15,6 @@ from arc_common.protocols import SessionKey
 from arc_common.protocols.summaries import Lease, SummaryStore
 from arc_common.settings.groups import BackgroundSettings
 
-__all__ = ["HeldLease", "SessionLeases", "Upkeep"]
-
 _log = logging.getLogger("arc.memory")
 
 _BEATS = 3
@@ -54,10 +52,7 @@ class HeldLease:
 
 
 class SessionLeases:
-    """Takes leases on sessions, and renews them on a thread of its own, however long a step of the work takes.
-
-    The leases of a process that dies expire within `seconds`.
-    """
+    """Takes leases on sessions, and renews them on a thread of its own, however long a step of the work takes."""
 
     def __init__(self, store: SummaryStore, *, seconds: float) -> None:
         self._store = store
@@ -123,22 +118,7 @@ _PREPARING = 10
 
 
 class Upkeep:
-    """Has sessions' summaries written, stores what turns adopted, and has the next turn's material prepared.
-
-    - Coalesced per session; one thread writes a session's summaries at a time, and one process, by a lease.
-    - While a model is at work, rules write what comes meanwhile on a thread of their own, so that no turn has to.
-    - A process that dies no longer renews its lease; once that expires, another process takes over.
-
-    Args:
-        store: Where leases are.
-        writer: Writes segments.
-        settings: The settings (`background`).
-        prepare: Called with a session after each of its steps, and whether it may have changed.
-        save: Stores what turns adopted.
-        observer: Receives counts.
-        clock: Gives the time with zone.
-        pause: Waits so many seconds.
-    """
+    """Has sessions' summaries written, stores what turns adopted, and has the next turn's material prepared."""
 
     def __init__(
         self,
@@ -193,12 +173,7 @@ class Upkeep:
         self.queue.wait(timeout, key=key)
 
     def finish(self, key: SessionKey) -> None:
-        """Have all due summaries written, and wait for them.
-
-        If another process holds the lease, this waits for it, at most a minute. The work of a process that died is
-        taken over as soon as its lease expires. If another is still at work after a minute, that is logged and counted
-        (`summary.lease_held`), and this returns.
-        """
+        """Have all due summaries written, and wait for them."""
         until = self._clock() + _PATIENCE
         while True:
             self.queue.schedule(key)

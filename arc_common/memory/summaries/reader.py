@@ -22,8 +22,6 @@ from arc_common.protocols.summaries import Outline, SessionState, SummaryStore
 from arc_common.settings import ArcSettings
 from arc_common.tokens.calibration import Correcting
 
-__all__ = ["Background", "Remembered", "TurnReader"]
-
 _EVERY = 2**31 - 1
 _SESSIONS = 1_024
 
@@ -45,12 +43,7 @@ WAITED = "the turn waited for a summary"
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What a turn reads of its conversation.
-
-    Args:
-        state: The snapshot: the adopted view, and the messages behind its boundary; `None` if it could not be read.
-        notes: What could not be done as it should, for the receipt.
-    """
+    """What a turn reads of its conversation."""
 
     state: SessionState | None
     notes: tuple[str, ...] = ()
@@ -76,26 +69,7 @@ class Background(Protocol):
 
 
 class TurnReader:
-    """Reads sessions for their turns, and adopts what was prepared for them.
-
-    - A turn reads one state and what is new in it, whatever the conversation's length; the background reads segments
-      and facts, counts and composes. An adopting turn compares, takes, and has it stored behind it.
-    - Only the first turn of a session in this process, a turn after an edit, and a turn for which nothing prepared fits
-      do that work themselves. They write at most one leaf; a backlog after an import is left to the background.
-
-    Args:
-        store: Where summaries are kept.
-        conversations: Where messages are.
-        writer: Writes segments.
-        background: Writes them beside the turns.
-        tails: Reads states with their messages.
-        views: Keeps what was adopted.
-        indexes: Keeps facts.
-        counter: Counts.
-        settings: The settings (`summary`).
-        observer: Receives counts.
-        clock: Gives the time with zone.
-    """
+    """Reads sessions for their turns, and adopts what was prepared for them."""
 
     def __init__(
         self,
@@ -159,12 +133,7 @@ class TurnReader:
         return self._by_itself(key, tail, fits=fits, room=room)
 
     def prepare(self, key: SessionKey, *, changed: bool) -> None:
-        """Read, count and compose what the session's next turn may adopt; only where turns have been.
-
-        Args:
-            key: The session.
-            changed: Whether segments may have come since; otherwise it is done only when its facts changed.
-        """
+        """Read, count and compose what the session's next turn may adopt; only where turns have been."""
         with self._lock:
             asked = key in self._limits
         if not asked:

@@ -22,8 +22,6 @@ from arc_common.protocols import ConversationStore, SessionKey, TokenCounter
 from arc_common.protocols.summaries import ConversationSummary, SessionState, SummaryInspection, SummaryStore
 from arc_common.settings import ArcSettings
 
-__all__ = ["HierarchicalMemory", "Remembered"]
-
 _log = logging.getLogger("arc.memory")
 
 _EVERY = 2**31 - 1
@@ -31,25 +29,7 @@ _MOST_RECALLED = 100
 
 
 class HierarchicalMemory:
-    """Reads sessions for their turns, adopts summaries, and has them written in the background.
-
-    - Adopting is rare: when the verbatim messages pass the high-water mark or come near the room that there is, the
-      boundary moves by whole segments down to the recent count. Between adoptions the view stays, to the byte.
-    - What is not summarised yet is shown verbatim while there is room for it. Only when there is not, and nothing is
-      being written, does a turn wait for the model, once and with a limit; then the rules serve.
-    - A turn costs the same at any length of the conversation: see `TurnReader`.
-    - Nothing of this raises into a turn.
-
-    Args:
-        store: Where summaries are kept.
-        conversations: Where messages are.
-        writer: Writes segments.
-        counter: Counts the texts of a view.
-        settings: The settings (`summary`, `budget`, `background`).
-        observer: Receives counts.
-        clock: Gives the time with zone.
-        pause: Waits so many seconds, in `summarize` alone.
-    """
+    """Reads sessions for their turns, adopts summaries, and has them written in the background."""
 
     def __init__(
         self,
@@ -131,13 +111,7 @@ class HierarchicalMemory:
     def facts(
         self, key: SessionKey, *, include_superseded: bool = False, include_ungrounded: bool = False
     ) -> list[Fact]:
-        """The ledger: the most important first, the newest first among equals.
-
-        Args:
-            key: The session.
-            include_superseded: Also facts that no longer hold.
-            include_ungrounded: Also what a model said that its sources don't: never shown to a model.
-        """
+        """The ledger: the most important first, the newest first among equals."""
         return self._store.facts(key, include_superseded=include_superseded, include_ungrounded=include_ungrounded)
 
     def summary(self, key: SessionKey) -> ConversationSummary | None:
@@ -159,12 +133,7 @@ class HierarchicalMemory:
         )
 
     def inspect(self, key: SessionKey) -> SummaryInspection:
-        """How far a session's summaries have come; reads no text of them.
-
-        Raises:
-            SessionNotFoundError: The session belongs to another user.
-            StoreError: The store failed.
-        """
+        """How far a session's summaries have come; reads no text of them."""
         known = self._views.newest(key)
         state = self._store.state(key, limit=0)
         segments = tuple(self._store.segments(key))

@@ -73,11 +73,7 @@ class _Sentence:
 
 
 class RuleBasedSummarizer:
-    """Summarises by rules: no model, no network, the same result each time.
-
-    Args:
-        counter: Counts the narrative's tokens.
-    """
+    """Summarises by rules: no model, no network, the same result each time."""
 
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
@@ -87,30 +83,13 @@ class RuleBasedSummarizer:
         return RuleBasedSummary(extract_facts(messages), self.narrative(messages, max_tokens=max_tokens))
 
     def narrative(self, messages: Sequence[Message], *, max_tokens: int) -> str:
-        """The most central sentences, in conversation order, each said by "User:" or "Assistant:".
-
-        - Never more than `max_tokens` tokens, and never empty when a message has text and one word of it fits.
-        - Sentences are central when much of what others say is in them too (weighted degree centrality: Erkan & Radev
-          2004); courtesies and questions count less, and a sentence much like one that is there already is left out.
-        - What tools and system messages say is used only when nobody else says anything.
-
-        Args:
-            messages: In conversation order; some dozens. At most quadratic in their sentences, of which no more than
-                240 are looked at.
-            max_tokens: At least 1.
-
-        Raises:
-            InvalidInputError: `max_tokens` is less than 1.
-        """
+        """The most central sentences, in conversation order, each said by "User:" or "Assistant:"."""
         spoken = [message for message in messages if message.text.strip() and not message.made_by_arc]
         said = [(message.role, message.text) for message in spoken]
         return self._central([line for line in said if line[0] in _ROLE_WEIGHT] or said, max_tokens)
 
     def retold(self, narratives: Sequence[str], *, max_tokens: int) -> str:
-        """The most central sentences of narratives, in their order and as they stand there.
-
-        As `narrative` in all else; what such a narrative says somebody said, that one still says.
-        """
+        """The most central sentences of narratives, in their order and as they stand there."""
         return self._central([line for text in narratives for line in _spoken(text)], max_tokens)
 
     def _central(self, said: Sequence[tuple[Role | None, str]], max_tokens: int) -> str:
@@ -238,13 +217,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class SegmentSummary:
-    """What a summariser says of a segment.
-
-    Args:
-        narrative: What happened, within its limit; never empty.
-        facts: What a leaf established, each with its sources.
-        removed_keys: The keys of known facts that no longer hold.
-    """
+    """What a summariser says of a segment."""
 
     narrative: str
     facts: tuple[ProposedFact, ...] = ()
@@ -255,11 +228,7 @@ class Summarizer(Protocol):
     """Summarises segments. Called from any thread; takes as long as it takes."""
 
     def leaf(self, messages: Sequence[Message], *, related: Sequence[Fact]) -> SegmentSummary:
-        """Facts and narrative of messages that were never summarised; `related` are known facts they may change.
-
-        Raises:
-            SummaryFailedError: There is no summary that can be used.
-        """
+        """Facts and narrative of messages that were never summarised; `related` are known facts they may change."""
 
     def block(self, messages: Sequence[Message]) -> SegmentSummary:
         """The narrative of four leaves, from their originals. Raises as `leaf`."""
@@ -269,21 +238,7 @@ class Summarizer(Protocol):
 
 
 class ModelSummarizer:
-    """Has a chat model write summaries.
-
-    - The conversation is shown as data between markers; what users write in it does nothing to the form asked for.
-    - An answer that is no summary, or an empty one, is sent back once with the reason. A second one is a failure.
-    - Calls end in time, are retried, and stop while the model is down (see `GuardedChatModel`).
-    - A narrative longer than its limit is cut at the end of a sentence.
-    - Counts `summary.reasks` besides what `GuardedChatModel` counts under `summary`.
-
-    Args:
-        chat_model: The model.
-        settings: The settings (`summary`, `model_calls`).
-        token_counter: Counts narratives.
-        observer: Receives counts.
-        pause_seconds: Before a failed call is tried again.
-    """
+    """Has a chat model write summaries."""
 
     def __init__(
         self,
@@ -302,15 +257,7 @@ class ModelSummarizer:
         self._counter = token_counter
 
     def leaf(self, messages: Sequence[Message], *, related: Sequence[Fact] = ()) -> SegmentSummary:
-        """Facts and narrative of messages that were never summarised, by one call.
-
-        Args:
-            messages: The originals.
-            related: Known facts that these messages may change.
-
-        Raises:
-            SummaryFailedError: The model failed, or gave no summary twice.
-        """
+        """Facts and narrative of messages that were never summarised, by one call."""
         most = self._settings.leaf_narrative_tokens
         parsed = self._ask(render_leaf_request(messages, related=related, max_tokens=most), _whole_summary)
         return SegmentSummary(
@@ -359,13 +306,7 @@ def _whole_summary(answer: str) -> ParsedSummary:
 
 
 def with_sources(facts: Sequence[ProposedFact], messages: Sequence[Message]) -> list[ProposedFact]:
-    """The facts, each with the ids of the messages that say it.
-
-    - Those that together have the most of its value's terms, rare ones above all: at most three. Of equally good ones
-      the user's is taken, then the one that has the words in the same order, then the earlier.
-    - Where no message shares a term with its value, its key decides; then it is all of the user's messages, or all.
-    - Messages without ids can't be pointed at.
-    """
+    """The facts, each with the ids of the messages that say it."""
     known = [message for message in messages if message.id is not None]
     terms_of = [frozenset(analyze(message.text)) for message in known]
     spread = Counter(term for terms in terms_of for term in terms)

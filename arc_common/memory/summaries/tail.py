@@ -15,13 +15,7 @@ _SESSIONS = 1_024
 
 @dataclass(frozen=True, slots=True)
 class AdoptedView:
-    """A view that a turn of this process adopted.
-
-    Args:
-        epoch: The session's epoch then.
-        view: The view.
-        stored: Whether the store has it.
-    """
+    """A view that a turn of this process adopted."""
 
     epoch: int
     view: View
@@ -33,16 +27,7 @@ class AdoptedView:
 
 
 class AdoptedViews:
-    """Keeps what a turn adopted until the store has it, so that no turn waits for a disk or another writer.
-
-    - All turns of this process see one view, whether it is stored yet or not.
-    - It is never stored nor shown after an edit, a removal, a clearing or a deletion: the epoch is another then.
-    - Where another process adopts first, its view holds from the next turn on, and this one is forgotten.
-    - One that is lost with its process is adopted again from the same segments.
-
-    Args:
-        store: Where views are stored.
-    """
+    """Keeps what a turn adopted until the store has it, so that no turn waits for a disk or another writer."""
 
     def __init__(self, store: SummaryStore) -> None:
         self._store = store
@@ -102,13 +87,7 @@ _FRAME = 500
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """A session's state with the messages behind its boundary.
-
-    Args:
-        state: The state. Its messages are all of them, or so many of the newest that there is no room for more.
-        tokens: What these messages cost, as stored.
-        complete: Whether they are all.
-    """
+    """A session's state with the messages behind its boundary."""
 
     state: SessionState
     tokens: int
@@ -139,17 +118,7 @@ class _Kept:
 
 
 class TailReader:
-    """Reads sessions with the messages behind their boundaries, and keeps these for the next turn.
-
-    - One round trip reads the state and what is new; all of it is read only when the session was edited, cleared or
-      capped meanwhile, is not kept, or there is more room than there was.
-    - What it gives is one moment of the store, as if it had been read whole. Nobody can change what it keeps.
-    - It reads as far as there is room, and one step further: the cost depends on the window, not on the conversation.
-
-    Args:
-        store: Where the state is read.
-        most_kept: Characters kept of all sessions together; the session unused for longest leaves first.
-    """
+    """Reads sessions with the messages behind their boundaries, and keeps these for the next turn."""
 
     def __init__(self, store: SummaryStore, *, most_kept: int = _MOST_KEPT) -> None:
         self._store = store
@@ -158,13 +127,7 @@ class TailReader:
         self._sessions: LRUCache[SessionKey, _Kept] = LRUCache(most_kept, getsizeof=lambda kept: kept.size)
 
     def read(self, key: SessionKey, *, room: int, most: int) -> Tail:
-        """The session as it is now.
-
-        Args:
-            key: The session.
-            room: The tokens that there are for its messages (as stored); reading ends when they are surely used up.
-            most: As many messages are enough.
-        """
+        """The session as it is now."""
         with self._lock:
             kept = self._sessions.get(key)
         tail = None if kept is None else self._continued(key, kept, room=room, most=most)

@@ -25,8 +25,6 @@ from arc_common.protocols import ConversationStore, SessionKey, StoredMessage, T
 from arc_common.protocols.summaries import Commit, Lease, Maker, Segment, SummaryStore
 from arc_common.settings import ArcSettings
 
-__all__ = ["SummaryWriter", "content_hash"]
-
 _FULL = 0.9
 """Of the room for messages, a leaf is due when so much is taken: the turns of one call of a model go into the rest."""
 _BY_NUMBER = 16
@@ -48,27 +46,7 @@ _KNOWN_FACTS = 300
 
 
 class SummaryWriter:
-    """Writes a session's segments, oldest first, one at a time.
-
-    - A leaf is written by rules at once, so that there is always one to adopt; a model then writes it anew.
-    - What a model says holds only where its source says it, else it is kept with a mark; the hard facts that it leaves
-      out are added by rules. A fact leaves on a model's word only where a message takes it back. Sentences of a
-      narrative with names or numbers that nobody said are left out.
-    - A model that fails leaves the rules' version; that segment is tried again when the engine is opened again.
-    - Nothing is stored after another took the lease, or after a message was edited or removed meanwhile.
-    - Between two steps of about a millisecond it gives way to replies.
-
-    Args:
-        store: Where the summaries are kept.
-        conversations: Where the messages are.
-        summarizer: The model; `None` for rules alone.
-        counter: Counts narratives.
-        settings: The settings (`summary`, `facts`).
-        observer: Receives counts.
-        clock: Gives the time with zone.
-        new_id: Mints fact ids.
-        contradictions: Decides which facts contradict each other; by default the rules do.
-    """
+    """Writes a session's segments, oldest first, one at a time."""
 
     def __init__(
         self,
@@ -158,11 +136,7 @@ class SummaryWriter:
         )
 
     def leaf_by_rules(self, key: SessionKey, *, epoch: int) -> bool | None:
-        """Write the oldest leaf without a summary, with neither model nor lease.
-
-        Returns:
-            Whether it was written; `None` if there is no such leaf.
-        """
+        """Write the oldest leaf without a summary, with neither model nor lease."""
         empty = next((one for one in takewhile(_is_empty, self._unfinished(key)) if one.level == 0), None)
         plan = Plan(0, empty.start, empty.end) if empty else self._next_leaf(key, self._cover(key, epoch=epoch))
         return None if plan is None else self._leaf_by_rules(key, plan, epoch=epoch)
@@ -173,11 +147,7 @@ class SummaryWriter:
             self._covers.pop(key, None)
 
     def _cover(self, key: SessionKey, *, epoch: int) -> list[Segment]:
-        """Return the segments that stand for the session, as read at this epoch and changed by this process since.
-
-        Reading them for each segment written would take time quadratic in the conversation. Segments that other
-        processes wrote are missing until a commit is refused because of them.
-        """
+        """Return the segments that stand for the session, as read at this epoch and changed by this process since."""
         with self._lock:
             kept = self._covers.get(key)
         if kept is not None and kept[0] == epoch:

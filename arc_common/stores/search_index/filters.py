@@ -18,11 +18,7 @@ def new_salt() -> bytes:
 
 
 class Tokens:
-    """Makes a scope's tokens, each once: what is stored together shares most of its terms.
-
-    Args:
-        salt: The scope's.
-    """
+    """Makes a scope's tokens, each once: what is stored together shares most of its terms."""
 
     __slots__ = ("_made", "_salt")
 
@@ -90,12 +86,7 @@ class HasLabel:
 
 @dataclass(frozen=True, slots=True)
 class Ordered:
-    """A value of an entry is greater or less than another.
-
-    Args:
-        condition: Which, and how.
-        label: Of the key.
-    """
+    """A value of an entry is greater or less than another."""
 
     condition: Condition
     label: bytes

@@ -59,13 +59,7 @@ _LEARNED = 4096
 
 
 class PostgresIndex:
-    """The part of `SqlIndexStore` that only PostgreSQL has.
-
-    - A search takes one round trip, one more with a filter that is new, and one more in a scope that is new.
-    - A dense search compares all that pass a filter if they are few. Otherwise it walks the graph, and it compares them
-      too if the walk finds fewer than asked for.
-    - One process at a time builds a graph, and the others write meanwhile.
-    """
+    """The part of `SqlIndexStore` that only PostgreSQL has."""
 
     def __init__(self, database: Database, *, bm25: BM25, graph_from: int, ef_search: int) -> None:
         self._database = database
@@ -334,11 +328,7 @@ class PostgresIndex:
     def _ask(
         self, key: Mapping[str, str], calls: Callable[[Held], Sequence[Call]]
     ) -> tuple[Held | None, list[list[Row]]]:
-        """Read a scope, and the rows of calls made for it, on one snapshot.
-
-        The calls are made for the scope's row and salt at the last search. These hardly ever change, and the same round
-        trip reads whether they have.
-        """
+        """Read a scope, and the rows of calls made for it, on one snapshot."""
         held = self._remembered(_name(key)) or self._look(key)
         while held is not None:
             found, *rows = self._database.snapshot((self._common.scope, key), *calls(held))

@@ -15,37 +15,10 @@ from arc_common.stores.schema import PREFIX
 from arc_common.stores.search_index.filters import Tokens, number_of
 from arc_common.stores.search_index.statements import SCOPE_COLUMNS
 
-__all__ = [
-    "Held",
-    "Known",
-    "candidates",
-    "changed",
-    "checked_ids",
-    "checked_vectors",
-    "entry_row",
-    "scope_key",
-    "shown_entry",
-    "text_row",
-    "value_rows",
-    "whole_entry",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a scope and kind hold: a row of `SCOPE_COLUMNS`.
-
-    Args:
-        id: The row.
-        salt: Of its tokens.
-        version: Counts the changes.
-        detached: The version at which it had no vectors for the last time.
-        entries: How many there are.
-        total_length: The sum of their lengths.
-        vectors: How many of them have a vector.
-        embedder: What made the vectors.
-        dimension: Theirs.
-    """
+    """What a scope and kind hold: a row of `SCOPE_COLUMNS`."""
 
     id: int
     salt: bytes
@@ -74,14 +47,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """An entry that is stored.
-
-    Args:
-        id: Its row.
-        length: Its own.
-        has_vector: Whether it has one.
-        tokens: Those of its terms, where the database does not count them by itself.
-    """
+    """An entry that is stored."""
 
     id: int
     length: float
@@ -100,22 +66,14 @@ def scope_key(scope: Scope, kind: EntryKind) -> dict[str, str]:
 
 
 def checked_ids(ids: Collection[str]) -> list[str]:
-    """Each of the ids once, in their order; without those that nothing can be stored under.
-
-    Raises:
-        InvalidInputError: They are one text instead of several.
-    """
+    """Each of the ids once, in their order; without those that nothing can be stored under."""
     if isinstance(ids, str):
         raise InvalidInputError("ids", ids, "a collection of ids")
     return [entry_id for entry_id in dict.fromkeys(ids) if _could_be_stored(entry_id)]
 
 
 def checked_vectors(embedding: tuple[str, int] | None, entries: Iterable[IndexEntry]) -> tuple[str, int] | None:
-    """Embedder and dimension of what is stored and of the entries.
-
-    Raises:
-        InvalidInputError: They are of more than one.
-    """
+    """Embedder and dimension of what is stored and of the entries."""
     for entry in entries:
         if entry.vector is not None and entry.embedder is not None:
             if embedding is None:
@@ -132,15 +90,7 @@ def changed(
     removed: Iterable[float] = (),
     vectors: int = 0,
 ) -> Held:
-    """What the scope holds after a change.
-
-    Args:
-        held: Before.
-        embedding: Of the vectors, if there are any after it.
-        added: The lengths of entries that were stored.
-        removed: The lengths of entries that went, or that others took the place of.
-        vectors: How many more vectors there are.
-    """
+    """What the scope holds after a change."""
     more, fewer = list(added), list(removed)
     entries = held.entries + len(more) - len(fewer)
     total = math.fsum([held.total_length, *more, *(-length for length in fewer)])
@@ -215,13 +165,7 @@ def value_rows(entry: IndexEntry, row_id: int, tokens: Tokens) -> list[dict[str,
 def candidates(
     held: Held | None, found: Sequence[tuple[str, float, Sequence[float]]], holders: Sequence[int]
 ) -> LexicalCandidates:
-    """What was found, with the statistics of the scope.
-
-    Args:
-        held: The scope; `None` if it has no entries.
-        found: The id, the length and the terms' frequencies of each.
-        holders: How many entries have each term.
-    """
+    """What was found, with the statistics of the scope."""
     frequencies = np.array([row[2] for row in found], dtype=np.float64).reshape(len(found), len(holders))
     return LexicalCandidates(
         ids=tuple(row[0] for row in found),

@@ -26,23 +26,11 @@ from arc_common.stores.search_index.sqlite_statements import (
 )
 from arc_common.stores.search_index.statements import index_statements_for
 
-__all__ = ["SqliteIndex"]
-
 _PAGE = 256
 
 
 class SqliteIndex:
-    """The part of `SqlIndexStore` that only SQLite has.
-
-    - Searches are exact. One in a scope that was searched before reads the scope's row and what has changed since.
-    - What a search reads does not depend on other scopes.
-
-    Args:
-        database: Where the tables are.
-        bm25: The formula that candidates are found by.
-        cache_bytes: How much of vectors and lengths is kept in memory, over all scopes. The vectors of a scope that
-            has more of them are read anew by each search.
-    """
+    """The part of `SqlIndexStore` that only SQLite has."""
 
     def __init__(self, database: Database, *, bm25: BM25, cache_bytes: int) -> None:
         self._database = database

@@ -42,10 +42,7 @@ _SMALL = 2**20
 
 
 class ScopeCopy:
-    """The entries of one scope by place: the order of their rows. Used by one thread at a time.
-
-    - Rows have ascending numbers, and a new row a higher one than all before: places stay.
-    """
+    """The entries of one scope by place: the order of their rows."""
 
     def __init__(self) -> None:
         self.lock = Lock()
@@ -134,14 +131,7 @@ class ScopeCopy:
 
 
 class Copies:
-    """The copies of the scopes that were searched last, for as many bytes as allowed.
-
-    - A scope is searched by one thread at a time, different ones at once.
-    - A forked child begins with none: another thread may have been changing one.
-
-    Args:
-        most_bytes: Beyond which the scopes that were unused for longest are forgotten.
-    """
+    """The copies of the scopes that were searched last, for as many bytes as allowed."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
@@ -193,14 +183,7 @@ Page = tuple[list[int], list[str], list[bytes]]
 
 
 class SqliteReader:
-    """Reads one scope in one transaction, all of which sees one moment.
-
-    Args:
-        transaction: The search's own.
-        copy: The scope's, for this thread. It is brought up to date at once.
-        held: The scope's row.
-        caller_id: Whose it is.
-    """
+    """Reads one scope in one transaction, all of which sees one moment."""
 
     def __init__(self, transaction: Transaction, copy: ScopeCopy, held: Held, *, caller_id: str) -> None:
         self._transaction = transaction

@@ -1,7 +1,4 @@
-"""The index's SQL statements that only SQLite has. Pure.
-
-A statement that names no caller reads by rows or tokens that were read for one: a token holds its scope's salt.
-"""
+"""The index's SQL statements that only SQLite has."""
 
 import struct
 from collections.abc import Mapping, Sequence
@@ -24,12 +21,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Posting:
-    """The entries that have a term.
-
-    Args:
-        places: Theirs: of shape (m,), each once.
-        frequencies: How often each has it: float64 of shape (m,).
-    """
+    """The entries that have a term."""
 
     places: NDArray[np.intp]
     frequencies: NDArray[np.float64]
@@ -42,12 +34,7 @@ def words_of(entry: IndexEntry, tokens: Tokens) -> str:
 
 
 def posted(plain: str | None, forms: str | None) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The rows of entries that have a token and how often each has it: int64 and float64 of shape (m,).
-
-    Args:
-        plain: The rows with its plain form, with commas between them; `None` for none.
-        forms: Its other forms and in how many rows each is ("x2:17,x3:4"), a semicolon, and these rows in that order.
-    """
+    """The rows of entries that have a token and how often each has it: int64 and float64 of shape (m,)."""
     once = _numbers(plain or "")
     if forms is None:
         return once, np.ones(len(once))
@@ -66,16 +53,7 @@ def scores_of(
     count: int,
     mean: float,
 ) -> NDArray[np.float64]:
-    """What the entries score, but for rounding: float64 of shape (n,); zero for those without any of the terms.
-
-    Args:
-        postings: Of each term.
-        weights: What each term weighs.
-        lengths: Of all entries: float64 of shape (n,).
-        bm25: The formula.
-        count: How many entries there are.
-        mean: Their mean length.
-    """
+    """What the entries score, but for rounding: float64 of shape (n,); zero for those without any of the terms."""
     norms = bm25.norms(lengths, mean=mean)
     scores = np.zeros(len(lengths))
     rarities = inverse_document_frequencies(np.array([len(posting.places) for posting in postings.values()]), count)
@@ -88,13 +66,7 @@ def scores_of(
 def best_by(
     scores: NDArray[np.float64], limit: int, allowed: NDArray[np.bool_] | None
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The places of those that are surely among the `limit` best, and of those that may be, since they score alike.
-
-    Args:
-        scores: Float64 of shape (n,); those of zero are not among them.
-        limit: How many are wanted, at least one.
-        allowed: Whether each may be among them: of shape (n,); `None` for all.
-    """
+    """The places of those that are surely among the `limit` best, and of those that may be, since they score alike."""
     found = np.flatnonzero(scores if allowed is None else scores * allowed)
     if len(found) <= limit:
         return found, found[:0]
@@ -105,13 +77,7 @@ def best_by(
 
 
 def frequencies_at(places: NDArray[np.intp], postings: Sequence[Posting], count: int) -> NDArray[np.float64]:
-    """How often each of the terms occurs in each of some entries: float64 of shape (places, terms).
-
-    Args:
-        places: Those entries'.
-        postings: Of each term.
-        count: How many places there are.
-    """
+    """How often each of the terms occurs in each of some entries: float64 of shape (places, terms)."""
     table = np.zeros((len(places), len(postings)))
     often = np.zeros(count)
     for column, posting in enumerate(postings):

@@ -1,8 +1,4 @@
-"""The SQL statements of the index that are alike on SQLite and PostgreSQL, compiled once per database. Pure.
-
-All of them take named parameters and filter by `caller_id`. Those that read find the scope themselves; those that write
-take `scope`, the row that is locked.
-"""
+"""The SQL statements of the index that are alike on SQLite and PostgreSQL, compiled once per database."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,8 +30,6 @@ from sqlalchemy.dialects import postgresql, sqlite
 from arc_common.stores.conversations_statements import Statement, compiler_for, one_of
 from arc_common.stores.drivers import Call
 from arc_common.stores.schema import WORDS, IndexTables, index_tables
-
-__all__ = ["SCOPE_COLUMNS", "IndexStatements", "index_statements_for", "session_index_calls", "whole_entries"]
 
 SCOPE_COLUMNS = (
     "id", "salt", "version", "detached", "entries", "total_length", "vectors", "embedder", "dimension",

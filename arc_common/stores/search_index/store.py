@@ -39,20 +39,7 @@ if TYPE_CHECKING:
 
 
 class EntriesChange:
-    """Stores entries in a scope and removes others, as part of a transaction.
-
-    - What `reading` gives runs first; what `writing` gives, the last part of the transaction. These are two round
-      trips, or none of its own in a transaction that has two.
-    - The scope's row is locked by the first call, so that its statistics stay exact.
-
-    Args:
-        database: Where the tables are.
-        finder: What only this kind of database has.
-        scope: Whose entries.
-        kind: Of the entries.
-        put: Entries, each of which replaces the one with its id; if several have the same id, the last.
-        removed: The ids to remove, documents with their chunks; ids that could never be stored are skipped.
-    """
+    """Stores entries in a scope and removes others, as part of a transaction."""
 
     def __init__(
         self,
@@ -100,11 +87,7 @@ class EntriesChange:
         ]
 
     def writing(self, rows: Sequence[list[Row]]) -> list[Call]:
-        """The calls that make the change, by what was read.
-
-        Raises:
-            InvalidInputError: Vectors are of another embedder than those stored.
-        """
+        """The calls that make the change, by what was read."""
         if not rows or not rows[0]:
             return []
         held = Held(*rows[0][0])
