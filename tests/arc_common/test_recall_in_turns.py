@@ -126,6 +126,7 @@ class TestMessages:
         with engine_with() as engine:
             session = engine.session("s")
             talk(session, [f"The boat lies in harbour {n}, and we like it." for n in range(30)])
+            engine.flush()
             little = "Boat surveyor's yearly inspection certificate?"
             assert len(session.recall("Which harbour?")) == 5
             assert len(session.recall(little)) == 20

@@ -90,7 +90,7 @@ class Actor:
         costs: dict[str, int] = {}
         for name, inside in parse_fences(text)[1]:
             tokens = self._counter.count(render_fence(name, inside))
-            if name != "recalled":
+            if name != "memory":
                 costs["recalled"] = costs.get("recalled", 0) + tokens
                 notes += (line.partition(": ")[2] for line in inside.splitlines())
                 continue

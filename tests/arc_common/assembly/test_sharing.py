@@ -91,7 +91,7 @@ def test_room_for_messages_is_what_a_view_really_leaves(tokens, fixed, facts, na
     """At least what there is beside a full one, at most what there is beside none, and never more than is left."""
     costs = Costs(HeuristicTokenCounter(), {})
     budget = TokenBudget(tokens, 0)
-    room = HistoryRoom(budget, tokens - fixed, costs)
+    room = HistoryRoom(budget, tokens - fixed, costs, 0.8)
     one = view(facts=facts, narrative=narrative)
     more = room.more_beside(one)
     assert 0 <= more <= room.more_beside(None)
@@ -104,7 +104,7 @@ def test_room_for_messages_is_what_a_view_really_leaves(tokens, fixed, facts, na
 
 def test_short_facts_and_summaries_leave_their_room_to_messages():
     """Token by token; beside a view that is to be made anew there is no more than beside any."""
-    room = HistoryRoom(TokenBudget(4_000, 0), 3_900, Costs(HeuristicTokenCounter(), {}))
+    room = HistoryRoom(TokenBudget(4_000, 0), 3_900, Costs(HeuristicTokenCounter(), {}), 0.8)
     assert room.least == 3_900 - 600 - 500 - 800
     beside = [room.more_beside(one) for one in (None, view(facts=60, narrative=60), view(facts=300, narrative=300))]
     assert beside[0] == 600 + 500 - 96
