@@ -1,1 +1,1 @@
-"""What is remembered of a conversation."""
+"""The memory of conversations: summaries, facts, recall and long-term memories."""

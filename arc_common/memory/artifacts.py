@@ -1,4 +1,4 @@
-"""Which artifacts a question gets to see, and which sentences of them. Pure decisions."""
+"""Chooses the artifacts shown for a question, and the sentences shown of each. Pure decisions."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 _EXCERPTS = 3
 _LEAST_EXCERPTS = 2
 _EXCERPT_TOKENS = 48
-"""Of a tool's excerpt, about: three of them and the source leave room for something else in 200 tokens."""
+"""The approximate length of a tool excerpt: in 200 tokens, three of them and their source leave room to spare."""
 _NEARLY_AS_RELEVANT = 0.5
-"""Of the best one's relevance: what has as much may be about the same, so that the newer one is the better answer."""
+"""The share of the best relevance from which a snippet may be about the same, so that the newer answers better."""
 _MOST_TERMS = 256
-"""Of a question: as the index asks for no more."""
+"""The most terms of a question that are used; the index searches for no more."""
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 def asks_for_the_newest(question: str, cues: Sequence[str]) -> bool:
-    """Whether one of the cues is in the question, word by word, whatever its ending: "지금은" has "지금"."""
+    """Return whether the question contains one of the cues as whole words in any inflection ("지금은" has "지금")."""
     terms = analyze(question)
     return any(_contains(terms, analyze(cue)) for cue in cues)
 
 
 def _contains(terms: Sequence[str], part: Sequence[str]) -> bool:
-    """Whether the part stands in the terms, one behind the other."""
+    """Return whether the terms contain the part as consecutive terms."""
     if not part:
         return False
     first, size = part[0], len(part)
@@ -40,13 +40,13 @@ def _contains(terms: Sequence[str], part: Sequence[str]) -> bool:
 
 
 def asked_terms(question: str) -> list[str]:
-    """What a question asks for, each term once; nothing for one of stop words alone, which every text would match."""
-    asked = analyze_query(f"{question} 0")[:-1]  # with a word behind it, so that stop words are never all there is
+    """Return a question's distinct terms; none if it has only stop words, which every text would match."""
+    asked = analyze_query(f"{question} 0")[:-1]  # the added word keeps a question from being stop words alone
     return list(dict.fromkeys(asked))[:_MOST_TERMS]
 
 
 def relevance(terms: Sequence[str], text: str) -> float:
-    """The share of the terms that a text has, from 0 to 1."""
+    """Return the share of the terms that a text contains, from 0 to 1."""
     if not terms:
         return 0.0
     present = set(analyze(text))
@@ -54,7 +54,7 @@ def relevance(terms: Sequence[str], text: str) -> float:
 
 
 def excerpts_of(text: str, question: str, *, longest: int = MAX_SENTENCE) -> tuple[str, ...]:
-    """The sentences of a text that match a question best, in the text's order: two or three, if it has so many."""
+    """Return the two or three sentences of a text that match a question best, in order; adjacent ones are joined."""
     sentences = sentences_of(text, longest=longest)
     if not sentences:
         return ()
@@ -80,7 +80,7 @@ def choose(
     facts: Sequence[ScoredArtifact],
     settings: "ArtifactSettings",
 ) -> list[ScoredArtifact]:
-    """What is shown for a question, the most relevant first."""
+    """Choose the artifacts to show for a question, the most relevant first."""
     terms = asked_terms(question)
     stated = [
         replace(fact, score=relevance(terms, fact.artifact.text), excerpts=fact.excerpts or (fact.artifact.text,))
@@ -95,12 +95,12 @@ def choose(
 
 
 def _longest(text: str) -> int:
-    """The characters of an excerpt: fewer where each of them takes more tokens."""
+    """Return the length limit of an excerpt in characters: lower where a character takes more tokens."""
     return max(_EXCERPT_TOKENS * len(text) // rough_tokens(text), 1)
 
 
 def _reranked(question: str, tools: Sequence[ScoredArtifact], terms: Sequence[str]) -> list[ScoredArtifact]:
-    """The snippets by their scores and the question's words; the score is their relevance from here on."""
+    """Rerank the snippets by their scores and the question's words, and set each score to its relevance."""
     if not tools:
         return []
     found = [
@@ -132,7 +132,7 @@ def _distinct(snippets: Sequence[ScoredArtifact]) -> list[ScoredArtifact]:
 
 
 def _merged(facts: Sequence[ScoredArtifact], tools: Sequence[ScoredArtifact]) -> list[ScoredArtifact]:
-    """Both in one order; neither's own is changed."""
+    """Merge both lists by score; the order within each list is kept."""
     merged: list[ScoredArtifact] = []
     left, right = list(facts), list(tools)
     while left and right:

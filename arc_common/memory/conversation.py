@@ -1,4 +1,4 @@
-"""Saving a conversation's messages, and loading as many as a request can use."""
+"""Saves a conversation's messages, and loads as many as a request can use."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -22,16 +22,16 @@ _CUT_SHORT = (GeneratorExit, KeyboardInterrupt, asyncio.CancelledError)
 class StreamedTurn:
     """Collects a streamed answer and saves the turn when the block ends. Use it with `with` or `async with`.
 
-    - Of an answer in several iterations (a model that calls tools in between) only the last one's content is saved.
-    - A stream that is closed or cancelled is saved as far as it came, if anything came; the message's metadata says
-      so (`{"cut_short": True}`).
+    - If an answer takes several iterations (the model calls tools in between), only the last one's content is saved.
+    - If a stream is closed or cancelled, the text received so far, if any, is saved; the message's metadata says so
+      (`{"cut_short": True}`).
     - When the block raises, the turn has failed and is not saved.
     - Saving never raises: see `Session.save_turn`.
 
     Args:
         user: The user's message.
         save: Saves the turn.
-        asave: Saves the turn from a coroutine, also when that is being cancelled.
+        asave: Saves the turn from a coroutine, even while it is being cancelled.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class StreamedTurn:
 
     @property
     def text(self) -> str:
-        """What came so far in this iteration."""
+        """The text received so far in this iteration."""
         return "".join(self._pieces)
 
     def write(self, delta: str) -> None:
@@ -56,7 +56,7 @@ class StreamedTurn:
         self._pieces.append(delta)
 
     def next_iteration(self) -> None:
-        """Begin the answer anew: what came so far led to tool calls."""
+        """Start the answer again: the text so far led to tool calls."""
         self._pieces.clear()
 
     def __enter__(self) -> Self:
@@ -88,18 +88,18 @@ class StreamedTurn:
 
 
 USAGE = "usage"
-"""The metadata key where adapters note what a provider reported: `{"output_tokens": 12, "reasoning_tokens": 0}`."""
+"""The metadata key of the usage a provider reported: `{"output_tokens": 12, "reasoning_tokens": 0}`."""
 
 _FIRST_CHUNK = 32
 _USED = 0.9
-"""The share of the tokens from which no part of an older turn is looked for: `select_window` leaves a tenth at most."""
+"""Look for part of an older turn only below this share of the tokens: `select_window` leaves at most a tenth."""
 _LEADING = 4
-"""How many messages at a conversation's very start are looked at for system messages."""
+"""The number of messages at the start of a conversation that are checked for system messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedHistory:
-    """The newest messages of a conversation, and what stands for those before them."""
+    """The newest messages of a conversation, and the layers that replace those before them."""
 
     messages: tuple[Message, ...]
     tokens: dict[int, int]
@@ -110,7 +110,7 @@ class LoadedHistory:
 
 
 class ConversationLog:
-    """One conversation's messages over a store."""
+    """Reads and writes the messages of one conversation in a store."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class ConversationLog:
         self._max_messages = max_messages
 
     def append(self, messages: Message | Iterable[Message]) -> list[StoredMessage]:
-        """Store messages; those that arc itself made are passed over."""
+        """Store messages, except those that arc itself made."""
         now = self._clock()
         own = [message.stored_as(self._new_id(), now) for message in as_messages(messages) if not message.made_by_arc]
         counts = message_tokens_batch(self._counter, own)
@@ -141,7 +141,7 @@ class ConversationLog:
         return stored
 
     def originals(self, *, limit: int | None = None, before: str | None = None) -> list[Message]:
-        """The newest messages (before the one with that id), oldest first."""
+        """Return the newest messages (before the one with the id `before`), oldest first."""
         seq = None
         if before is not None:
             found = self._store.find(self._key, [before])
@@ -158,7 +158,7 @@ class ConversationLog:
         max_tokens: int | None,
         count: Callable[[Message], int] | None = None,
     ) -> LoadedHistory:
-        """The newest messages: so many that every limit could be reached and one is the user's, or all."""
+        """Load the newest messages until a limit is exceeded and one is the user's, or load all."""
         loaded: list[StoredMessage] = []
         tokens: dict[int, int] = {}
         size = _FIRST_CHUNK
@@ -200,7 +200,7 @@ class ConversationLog:
         return [stored for stored in leading if stored.seq < before]
 
     def newest_question(self, *, before: int) -> StoredMessage | None:
-        """The newest user message with anything in it before a place; reads back by chunks until it is found."""
+        """Return the newest non-empty user message before a place, reading backwards in chunks until it is found."""
         size = _FIRST_CHUNK
         while True:
             chunk = self._store.tail(self._key, limit=size, before=before)
@@ -212,7 +212,7 @@ class ConversationLog:
     def raw_tokens(
         self, chunk: Sequence[StoredMessage], count: Callable[[Message], int] | None = None
     ) -> dict[int, int]:
-        """The counts of these very messages, by `id()`: as stored, if the same counter counted them."""
+        """Return the messages' token counts by `id()`; stored counts are used if the same counter made them."""
         if count is not None:
             return {id(stored.message): count(stored.message) for stored in chunk}
         name = self._counter.name
@@ -253,12 +253,12 @@ def as_messages(messages: Message | Iterable[Message], name: str = "messages") -
 
 
 def _whole_turns(loaded: Sequence[StoredMessage]) -> Sequence[StoredMessage]:
-    """From the first user message on: half a turn can't be shown, and its system messages open no conversation."""
+    """Drop messages before the first user message: part of a turn can't be shown without its start."""
     return loaded[next(i for i, stored in enumerate(loaded) if opens_a_turn(stored)) :]
 
 
 def _showable(loaded: Sequence[StoredMessage]) -> list[StoredMessage]:
-    """Return the messages that a request can show: no empty ones, and calls and results only together."""
+    """Return the messages that a request can show: non-empty ones, with tool calls and results only together."""
     exchanges, _ = exchanges_of([stored.message for stored in loaded if says_something(stored.message)])
     shown = {id(message) for exchange in exchanges if exchange.complete for message in exchange.messages}
     return [stored for stored in loaded if id(stored.message) in shown]
@@ -271,7 +271,7 @@ def _enough(
     max_messages: int | None,
     max_tokens: int | None,
 ) -> bool:
-    """Whether any further message could only be left out: the newest turn's user message never is."""
+    """Return whether any further message would be left out; the newest turn's user message never is."""
     turns = sum(map(opens_a_turn, shown))
     return turns > 0 and (
         (max_turns is not None and turns > max_turns)
@@ -287,7 +287,7 @@ def _has_room(
     max_messages: int | None,
     max_tokens: int | None,
 ) -> bool:
-    """Whether only tokens keep the turn before these out, and more than a tenth of them is left."""
+    """Return whether only tokens exclude the preceding turn, and more than a tenth of them is left."""
     return (
         max_tokens is not None
         and tokens < max_tokens * _USED
@@ -297,5 +297,5 @@ def _has_room(
 
 
 def opens_a_turn(stored: StoredMessage) -> bool:
-    """Whether it is a user message with anything in it."""
+    """Return whether this is a non-empty user message."""
     return stored.message.role is Role.USER and says_something(stored.message)

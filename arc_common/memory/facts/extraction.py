@@ -1,4 +1,4 @@
-"""The fidelity guard's eyes: facts pulled from messages by language, with no model."""
+"""Rule-based fact extraction: finds facts in messages by patterns of their language, without a model."""
 
 import re
 from collections.abc import Sequence
@@ -20,14 +20,14 @@ _QUOTATION = re.compile(
     r"(?P<said>\b(?:says?|said|told \w{1,12}|wrote|writes|texted|announced|reads?)[,:]?\s)?"
     r"(?<![\w\"])[“\"](?=\S)[^\"“”\n]{60,2000}(?<=\S)[”\"](?!\w)"
 )
-"""A long text in quotation marks is somebody else's (a title is short), unless it is told that they said it."""
+"""A long quotation is somebody else's text (titles are short), unless a verb of saying introduces it."""
 
 _ONESELF = r"(?=(?:I|I['’](?:m|ve|d|ll)|My|We|Our)\s[a-z]|(?:저|제|나|내|난|전|우리|저희)(?:[는가도의]|\s))"
 _QUOTED = re.compile(
     rf"(?<!\w)(?:[“\"]{_ONESELF}[^\"“”\n]{{3,400}}[”\"]|「{_ONESELF}[^「」\n]{{3,400}}」|『{_ONESELF}[^『』\n]{{3,400}}』"
     rf"|['‘]{_ONESELF}[^\n]{{3,300}}?['’](?=[\s.,!?;:)]|[가-힣]|$))"
 )
-"""A sentence in quotation marks in which somebody speaks of themselves; titles have capitals ("I Will Survive")."""
+"""A quoted sentence in which the speaker talks about themselves; titles are capitalised ("I Will Survive")."""
 
 _QUOTE_PAIRS = {'"': '"', "“": "”", "‘": "’", "'": "'", "「": "」", "『": "』"}
 _MAY_FORGET = re.compile(
@@ -37,18 +37,18 @@ _MAY_FORGET = re.compile(
 
 
 def own_words(text: str) -> str:
-    """A text without what its writer does not state in their own name; line breaks stand in the place of that."""
+    """Return a text without code, quotations, given tasks and requests to forget, which its writer does not state."""
     text = _QUOTATION.sub(_unless_said, _CODE_BLOCK.sub("\n", text))
     return without_forgotten(_without_tasks(text))
 
 
 def without_quoted(text: str) -> str:
-    """A text without what somebody says of themselves in quotation marks."""
+    """Return a text with each quotation in which somebody speaks of themselves replaced by a line break."""
     return _QUOTED.sub("\n", text)
 
 
 def without_forgotten(text: str) -> str:
-    """A text without the requests to forget something, each with what is to be forgotten; else as it stands."""
+    """Return a text without requests to forget something and the content to be forgotten."""
     if not _MAY_FORGET.search(text):
         return text
     kept, rest = [], 0
@@ -61,7 +61,7 @@ def without_forgotten(text: str) -> str:
 
 
 def _stated_instead(sentence: str) -> str | None:
-    """What is stated behind a request to forget; `None` if nothing is to be forgotten."""
+    """Return the statement after a request to forget; `None` if the sentence contains no such request."""
     for language in LANGUAGES:
         if request := language.forget.search(sentence):
             instead = language.said_instead.match(sentence, request.end())
@@ -70,7 +70,7 @@ def _stated_instead(sentence: str) -> str | None:
 
 
 def _without_tasks(text: str) -> str:
-    """A text without those that are given to be worked on: in their quotation marks, else to the next empty line."""
+    """Remove texts that the writer hands over as a task: up to the closing quotation mark or the next empty line."""
     for language in LANGUAGES:
         kept, rest = [], 0
         for task in language.text_task.finditer(text):
@@ -89,16 +89,16 @@ def _unless_said(quotation: re.Match[str]) -> str:
 
 
 THRESHOLD = 0.3
-"""Clauses that weigh less are not facts."""
+"""The lowest score at which a clause counts as a fact."""
 
 SURE = 0.4
-"""Of the clauses that weigh less than this, a message gives no more than its best one."""
+"""A message contributes only its best clause among those that score below this."""
 
 MAX_VALUE_TOKENS = 18
-"""A longer clause is cut to the part around what was found in it."""
+"""Cut a longer clause to the part around its strongest match."""
 
 SHORT_SENTENCE_TOKENS = 15
-"""A sentence no longer than this is one clause: cutting it would save nothing and cost its sense."""
+"""A sentence no longer than this stays one clause: splitting it would save nothing and lose its meaning."""
 
 _CONSEQUENCE = {
     FactCategory.CONDITION: 1.0,
@@ -108,17 +108,17 @@ _CONSEQUENCE = {
     FactCategory.STATE: 0.65,
     FactCategory.GENERAL: 0.5,
 }
-"""How much goes wrong when a fact of this kind is lost; half of its importance, beside how surely it is a fact."""
+"""The cost of losing a fact of each category: half of its importance; the other half is the clause's score."""
 
 _READ_CHARACTERS = 50_000
-"""Of a longer message (a pasted document) half of these are read at its beginning and half at its end."""
+"""Read a longer message (a pasted document) only at its start and its end, half of these characters each."""
 
 _KEPT_TEXTS = 4_096
 _KEPT_CHARACTERS = 4_000
-"""Most texts are read twice, for facts and for memories, so the reading is kept; that of a longer text is not."""
+"""Cache the parse of a text, because most are read twice (facts and memories); longer texts are not cached."""
 
 _CALLS = 4
-"""Words: with a name and nothing else in it, a clause as short as this calls somebody ("Wow, Caroline!")."""
+"""A clause of at most this many words that matches only as a name addresses somebody ("Wow, Caroline!")."""
 
 _FACTS_PER_MESSAGE = 4
 _TOKENS_PER_FURTHER_FACT = 30
@@ -127,7 +127,7 @@ _LONG_REPLY = 1_500
 _MAY_ANCHOR = re.compile(r"[\d@/“\"「『《‘A-Z]|www")
 _QUOTES = str.maketrans("’‘＇", "'''")
 _NAME = Signal("name", FactCategory.ENTITY, 0.35, NEVER, anchor=True)
-"""Whatever matches as a name in a language."""
+"""The signal for a name in any language."""
 _SUBORDINATE = re.compile(
     r"^(?:if|when|whenever|once|unless|provided|as long as|in case|after|before|even if|should (?:the"
     r"|my|our|he|she|it|they|we|any\w*)|whatever happens|whatever you do|under no circumstances"
@@ -152,7 +152,7 @@ class _Clause:
 
 
 def extract_facts(messages: Sequence[Message]) -> list[ProposedFact]:
-    """What the messages state, in the speakers' own words, in the order said."""
+    """Extract the facts that the messages state, in the speakers' own words and in order."""
     facts: dict[str, ProposedFact] = {}
     for message in messages:
         if message.role in (Role.USER, Role.ASSISTANT) and not message.made_by_arc:
@@ -235,7 +235,7 @@ def _clauses_of(part: Part, language: Language, role: Role, *, long: bool) -> li
 
 
 def _ended(text: str) -> str:
-    """The text without the punctuation around it; a value is not a sentence."""
+    """Strip the punctuation around a text, because a value is not a sentence."""
     return text.strip(" \t,;:.!。，、") or text
 
 
@@ -249,7 +249,7 @@ def _without_lead_ins(sentence: str, language: Language) -> str:
 
 
 def _units(sentence: str, language: Language) -> list[tuple[int, int]]:
-    """The parts of a sentence that can stand alone."""
+    """Split a sentence into spans that can stand alone."""
     if rough_tokens(sentence) <= SHORT_SENTENCE_TOKENS:
         return [(0, len(sentence))]
     units: list[tuple[int, int]] = []
@@ -312,7 +312,7 @@ def _names(plain: str, language: Language) -> list[Found]:
 def _assistant_found(
     plain: str, anchors: list[Found], names: list[Found], language: Language, *, long: bool
 ) -> list[Found]:
-    """A labelled id, a commitment, or something definite about the listener's affairs; in an essay only the first."""
+    """Find a labelled id, a commitment or a specific statement to the listener; in a long reply only the first."""
     code = [one for one in anchors if one.signal.name in ("number", "phone")]
     found = find(language.assistant, plain)
     if any(one.signal.category is FactCategory.NUMERIC for one in found) and code:
@@ -325,7 +325,7 @@ def _assistant_found(
 
 
 def _specificity(piece: str) -> float:
-    """How many of the words are specific to this conversation; long runs of Chinese count by their length."""
+    """Count the words that are specific to this conversation; long runs of Chinese count by their length."""
     return sum(
         max(1.0, len(word) / 4) if not word.isascii() and "一" <= word[0] <= "鿿" else 1.0
         for word in content_words(piece)
@@ -333,7 +333,7 @@ def _specificity(piece: str) -> float:
 
 
 def _window(piece: str, found: Sequence[Found], language: Language) -> tuple[int, int]:
-    """The part of a clause to keep: all of it, or as much around the strongest match as fits."""
+    """Return the span of a clause to keep: all of it, or as much around the strongest match as fits."""
     if rough_tokens(piece) <= MAX_VALUE_TOKENS + 4:
         return 0, len(piece)
     centre = max(found, key=lambda one: (one.signal.weight, -one.start))
@@ -349,7 +349,7 @@ def _window(piece: str, found: Sequence[Found], language: Language) -> tuple[int
 
 
 def _words_around(piece: str, start: int, end: int, centre: Found) -> tuple[int, int]:
-    """As many whole words around the match as fit, more behind it than in front of it."""
+    """Return the span of whole words around the match that fits, preferring the words after it."""
     spaces = [start, *(start + match.end() for match in re.finditer(r"\s", piece[start:end])), end]
     left = max(border for border in spaces if border <= centre.start)
     right = min((border for border in spaces if border >= centre.end), default=end)
@@ -379,7 +379,7 @@ _WIDE_KEY = 6
 
 
 def _key(clause: _Clause, strongest: Signal) -> str:
-    """What the clause is about: the subject of its copula, else its first specific words."""
+    """Return the topic of a clause: the subject of its copula, else its first specific words."""
     plain = clause.text.translate(_QUOTES)
     match = clause.language.topic.search(plain)
     words = match.group(1).split() if match else []

@@ -1,4 +1,4 @@
-"""Whether what one text states is in another: by the numbers, codes and names, and the words that are specific."""
+"""Checks whether one text supports another's statements: by numbers, codes, names and specific words."""
 
 import re
 import unicodedata
@@ -16,13 +16,13 @@ from arc_common.text.sentences import sentences_of
 from arc_common.text.vocabulary import is_common, words_of
 
 GROUNDED_WORDS = 0.6
-"""The share of a value's specific words that its source must have; summarisers rephrase the others."""
+"""The share of a value's specific words that its source must contain; summarisers rephrase the others."""
 
 COVERED_WORDS = 0.8
-"""The share of a fact's specific words that must be in a text for it to say the same."""
+"""The share of a fact's specific words that a text must contain to say the same."""
 
 _MAX_WORDS = 64
-"""Words of a value that are looked at; a fact is a line, not a page."""
+"""The most words of a value that are compared; a fact is a line, not a page."""
 
 _LABELS = word_set(
     """
@@ -42,7 +42,7 @@ _LABELS = word_set(
     싶어한다 한다 했다
     """
 )
-"""Words with which facts are labelled and rephrased: a source need not have them."""
+"""Words that label and rephrase facts; a source need not contain them."""
 
 _NUMBER_WORDS = {
     word: str(value)
@@ -90,7 +90,7 @@ _RULED_OUT = re.compile(
     r"\b(?:allerg|intoleran|forbid|prohibit|banned|exclud|except|without|free of)|알레르기|금지|제외|불가|사절|빼",
     re.IGNORECASE,
 )
-"""Labels that rule something out without denying it."""
+"""Words that rule something out without a grammatical negation."""
 _NOT_WORD = re.compile(r"[\W_]+")
 _SUFFIX = re.compile(r"(?:'s|’s|ies|ing|ed|es|s|ly|e|y)$")
 _NAME = re.compile(r"(?<=[^\s.!?:;] )[A-ZÀ-ÖØ-ÞĀ-Ž][\w'’&-]{1,30}")
@@ -101,7 +101,7 @@ _VERB = re.compile(r"^[가-힣]{1,10}(?:다|요|고|음|까|죠)$")
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """A text made ready to be searched: folded words with spaces between, all of it without separators, its values."""
+    """A text prepared for search: its folded words, the same without separators, and its values."""
 
     spaced: str
     solid: str
@@ -117,7 +117,7 @@ class _Text:
         return cls(spaced, spaced.replace(" ", ""), frozenset(values))
 
     def has_value(self, value: str) -> bool:
-        """Whether a number, code or address is in it, whatever its separators; a part of a code is not the code."""
+        """Return whether the text contains a number, code or address, ignoring separators; parts of codes don't match."""
         if value in self.values or _bare(value) in self.values:
             return True
         if "@" in value or "/" in value or (value.isdigit() and len(value) > _LONG_NUMBER):
@@ -125,7 +125,7 @@ class _Text:
         return False
 
     def has_word(self, word: str) -> bool:
-        """Whether a word is in it, in whatever form: English words by their stem, others by their beginning."""
+        """Return whether the text contains a word in any form: ASCII words by stem, others by their beginning."""
         if _NUMBER_WORDS.get(word) in self.values:
             return True
         if _VERB.search(word):
@@ -163,7 +163,7 @@ def _stem(word: str) -> str:
 
 
 def _essentials(text: str) -> tuple[list[str], list[str], list[str]]:
-    """The values (numbers, codes, addresses), the names and the other specific words of a short text, folded."""
+    """Return the values (numbers, codes, addresses), the names and the other specific words of a text, folded."""
     values = [match.group().rstrip(".,:-/") for match in _HARD.finditer(_folded(text))]
     names = [match.group().casefold() for match in _NAME.finditer(text)]
     names = [name for name in names if not any(character.isdigit() for character in name)]
@@ -178,7 +178,7 @@ def _essentials(text: str) -> tuple[list[str], list[str], list[str]]:
 
 
 def _without_verb(words: Sequence[str]) -> Iterator[str]:
-    """The words, Korean nouns without the verb that is made of them ("결혼했다", "의사입니다")."""
+    """Yield the words, with Korean nouns stripped of their verb ending or copula ("결혼했다", "의사입니다")."""
     for word in words:
         noun = _COPULA.sub("", word) if _is_copula(word) else word
         verbal = _VERBAL_NOUN.match(noun)
@@ -186,7 +186,7 @@ def _without_verb(words: Sequence[str]) -> Iterator[str]:
 
 
 def _is_copula(word: str) -> bool:
-    """Whether a Korean word is a noun with "to be": plain "-다" stands behind a vowel."""
+    """Return whether a Korean word is a noun with a copula; a bare "-다" is one only after a vowel."""
     if not (match := _COPULA.search(word)):
         return False
     before = ord(word[match.start() - 1]) - ord("가")
@@ -194,7 +194,7 @@ def _is_copula(word: str) -> bool:
 
 
 def _has_values(text: _Text, values: Sequence[str], names: Sequence[str]) -> bool:
-    """Whether a text has all of these."""
+    """Return whether a text contains all of these values and names."""
     return all(text.has_value(value) for value in values) and all(
         text.has_word(part) for name in names if not is_common(name) for part in words_of(name) if part not in _LABELS
     )
@@ -213,20 +213,20 @@ def _says(text: _Text, statement: str, share: float) -> bool:
 
 
 def invents(statement: str, source_text: str) -> bool:
-    """Whether a statement has a number, a code, an address or a name that is not in the text that it was made from."""
+    """Return whether a statement contains a number, code, address or name that its source text does not."""
     values, names, _ = _essentials(statement)
     return not _has_values(_Text.of(source_text), values, names)
 
 
 def without_inventions(narrative: str, source_text: str) -> str:
-    """The sentences of a narrative that invent nothing (see `invents`); `""` if there is none."""
+    """Return the sentences of a narrative that invent nothing (see `invents`); `""` if there are none."""
     source = _Text.of(source_text)
     told = (sentence for sentence in sentences_of(narrative) if _has_values(source, *_essentials(sentence)[:2]))
     return " ".join(sentence.strip() for sentence in told)
 
 
 def is_revoked(fact: Fact, source_text: str, contradictions: Contradictions | None = None) -> bool:
-    """Whether a text takes a fact back: a sentence about it denies, ends or changes something, or contradicts it."""
+    """Return whether a text revokes a fact: a sentence about it denies, ends, changes or contradicts something."""
     key, value = set(analyze_query(fact.key)), set(analyze_query(fact.value))
     ends = (contradictions or Contradictions()).contradicts
 
@@ -241,14 +241,14 @@ def is_revoked(fact: Fact, source_text: str, contradictions: Contradictions | No
 
 
 def is_grounded(value: str, source_text: str) -> bool:
-    """Whether the essential content of a fact's value is in the text that it is said to come from."""
+    """Return whether a fact's source text contains the essential content of its value."""
     return _says(_Text.of(source_text), value, GROUNDED_WORDS)
 
 
 def missing_facts(
     extracted: Sequence[ProposedFact], *, facts: Sequence[ProposedFact], narrative: str = ""
 ) -> list[ProposedFact]:
-    """Those of the extracted facts that neither a given fact nor the narrative says, in their order."""
+    """Return the extracted facts that neither the given facts nor the narrative say, in their order."""
     kept = [f"{fact.key} {fact.value}" for fact in facts]
     prepared = [(_Text.of(text), _is_denied(text)) for text in (*kept, narrative) if text.strip()]
 

@@ -1,4 +1,4 @@
-"""The facts ledger: how what was read from a leaf changes what is known, and which facts are always shown. Pure."""
+"""The facts ledger: merges a leaf's facts into the known ones and chooses the facts that are always shown. Pure."""
 
 import math
 from collections import Counter
@@ -14,11 +14,11 @@ from arc_common.text import analyze
 
 _MOST_MISSES = 16
 _RELATED = 0.5
-"""The share of a fact's key or value, by weight, that a text has which may change it."""
+"""A text may change a fact if it contains at least this share, by weight, of the fact's key or value."""
 
 
 def folded(text: str) -> str:
-    """A key or value as it is compared: case and space folded."""
+    """Return a key or value with case and whitespace folded, for comparison."""
     return " ".join(text.casefold().split())
 
 
@@ -33,7 +33,7 @@ def merged(
     ungrounded: Sequence[ProposedFact] = (),
     contradictions: Contradictions | None = None,
 ) -> Commit:
-    """What storing a leaf with these facts changes in the ledger."""
+    """Return the commit that stores a leaf with these facts in the ledger."""
 
     def stored(proposal: ProposedFact, maker: Maker, *, grounded: bool = True) -> Fact:
         return Fact(
@@ -87,14 +87,14 @@ def merged(
 
 
 def _ends(later: Fact, earlier: Fact, is_same: bool, ends: Callable[[str, str], bool]) -> bool:
-    """Return whether a later fact takes the place of an earlier one under its key."""
+    """Return whether a later fact replaces an earlier one with the same key."""
     if later.made_by == "model" or is_same:
         return True
     return earlier.made_by == "rules" and ends(later.value, earlier.value)
 
 
 def related(facts: Sequence[Fact], text: str, *, max_tokens: int, count: Callable[[str], int]) -> list[Fact]:
-    """The facts that a text may change: those of which it says most, as long as their lines fit."""
+    """Return the facts that a text may change, best matches first, as long as their lines fit."""
     words = set(analyze(text))
     sides = [(set(analyze(fact.key)), set(analyze(fact.value))) for fact in facts]
     spread = Counter(term for key, value in sides for term in key | value)
@@ -125,7 +125,7 @@ def adopted_facts(
     max_tokens: int,
     count: Callable[[str], int],
 ) -> list[Fact]:
-    """The facts that are always shown: the most important, then the newest, as long as their lines fit."""
+    """Choose the facts that are always shown: the most important, then the newest, as long as their lines fit."""
     chosen: list[Fact] = []
     lines: set[str] = set()
     sentences: dict[str, list[str]] = {}
@@ -138,7 +138,7 @@ def adopted_facts(
         tokens = count(fact.line + "\n")
         if total + tokens > max_tokens:
             misses += 1
-            if misses == _MOST_MISSES:  # counting them all was half of what an adoption cost
+            if misses == _MOST_MISSES:  # counting the tokens of all facts took half the time of an adoption
                 break
             continue
         misses = 0
@@ -151,14 +151,14 @@ def adopted_facts(
 
 
 def _is_said(fact: Fact, sentences: Mapping[str, Sequence[str]]) -> bool:
-    """Whether each message that it comes from has a sentence with its value."""
+    """Return whether every source message of a fact already has a chosen line that contains the fact's value."""
     value = folded(fact.value)
     said = [sentences.get(source, ()) for source in fact.sources]
     return bool(said) and all(any(_stands_in(value, line) for line in lines) for lines in said)
 
 
 def _stands_in(value: str, line: str) -> bool:
-    """Whether a line has a value, not within a longer number or word; Korean words go on with particles."""
+    """Return whether a line contains a value outside a longer ASCII word or number; Korean particles may follow."""
     start = line.find(value)
     while start >= 0:
         end = start + len(value)

@@ -1,4 +1,4 @@
-"""The messages of sessions in the hybrid index: each found by its words, its neighbours' and its vector."""
+"""Sessions' messages in the hybrid index: each is found by its words, its neighbours' words and its vector."""
 
 import logging
 from array import array
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 
 NEIGHBOURS = 3
-"""On each side at most; a window of 60 terms seldom holds more."""
+"""The most neighbours on each side; a window of 60 terms seldom holds more."""
 
 _WEIGHT = 0.5
 
 
 def neighbour_weights(lengths: Sequence[float], place: int, *, window_terms: float) -> dict[int, float]:
-    """What each neighbour counts in a text's window, by its place; the text itself counts 1 and is not among them."""
+    """Return the weight of each neighbour in a text's window, by place; the text itself weighs 1 and is not included."""
     weights: dict[int, float] = {}
     room = window_terms - lengths[place]
     for distance in range(1, NEIGHBOURS + 1):
@@ -51,7 +51,7 @@ def neighbour_weights(lengths: Sequence[float], place: int, *, window_terms: flo
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """The texts that match a question, by their places, the best first; the later first of equal ones."""
+    """The places and scores of the texts that match a question, best first; ties put the later text first."""
 
     places: Sequence[int]
     scores: Sequence[float]
@@ -59,7 +59,7 @@ class Ranked:
 
 
 class SessionIndex:
-    """The texts of a session, oldest first, ready to be asked many times."""
+    """Indexes the texts of a session, oldest first, for repeated searches."""
 
     def __init__(self, items: Iterable[tuple[str, str]] = (), *, window_terms: int = 60) -> None:
         if window_terms < 0:
@@ -69,7 +69,7 @@ class SessionIndex:
         self._ids: list[str] = []
         self._lengths = array("d")
         self._window_lengths = array("d")
-        # what a text's neighbour at each distance counts in its window, by distance from -NEIGHBOURS on
+        # the weight of a text's neighbour in its window, by distance from -NEIGHBOURS on
         self._weights = tuple(array("d") for _ in range(2 * NEIGHBOURS + 1))
         self._postings: dict[str, tuple[array[int], array[float]]] = {}
         self.extend(items)
@@ -79,11 +79,11 @@ class SessionIndex:
 
     @property
     def ids(self) -> Sequence[str]:
-        """The texts' ids, by their places."""
+        """The texts' ids, in order of place."""
         return self._ids
 
     def extend(self, items: Iterable[tuple[str, str]]) -> None:
-        """Add texts behind those that are there."""
+        """Append texts."""
         analysed = [(item_id, Counter(analyze(text))) for item_id, text in items]
         with self._lock:
             first = len(self._ids)
@@ -100,15 +100,15 @@ class SessionIndex:
                 self._open_window(i)
 
     def search(self, query: str, *, top_k: int = 5) -> list[tuple[str, float]]:
-        """The texts that match best, best first: the id and score of each; at most `top_k`, none that don't match."""
+        """Return the id and score of at most `top_k` texts that match, best first."""
         if top_k < 1:
             raise InvalidInputError("top_k", top_k, "1 or more")
         found = self.ranked(query, top_k=top_k)
         return [(self._ids[place], score) for place, score in zip(found.places, found.scores, strict=True)]
 
     def ranked(self, query: str, *, top_k: int | None = None) -> Ranked:
-        """The texts that match, by their places; all of them without `top_k`."""
-        import numpy as np  # noqa: PLC0415 - a tenth of a second that importing arc must not cost
+        """Return the places of the texts that match; all of them without `top_k`."""
+        import numpy as np  # noqa: PLC0415 - saves a tenth of a second when importing arc
 
         asked = QueryTerms.of(query)
         with self._lock:
@@ -120,7 +120,7 @@ class SessionIndex:
         return Ranked(order.tolist(), scores[order].tolist(), asked.ideal(found, terms))
 
     def _candidates(self, asked: Iterable[str]) -> tuple[LexicalCandidates, list[str]]:
-        """All windows as candidates, and those of the terms asked for that there are."""
+        """Return all windows as candidates, and the query terms that the index contains."""
         import numpy as np  # noqa: PLC0415 - see above
 
         size = len(self._ids)
@@ -159,22 +159,22 @@ class SessionIndex:
 _log = logging.getLogger("arc.recall")
 
 _MOST_TERMS = 64
-"""Of a question. Of a pasted page, the first so many different ones."""
+"""The most terms of a question that are searched; of a pasted page, the first distinct ones."""
 _BATCH = 64
 _PUT = 16
-"""Entries per transaction: 64 of them hold up an append to SQLite for 16 ms."""
+"""Entries per transaction; 64 of them would block an append to SQLite for 16 ms."""
 _PAGE = 256
 _VECTORS = 4_096
 _TERMS = 256
-"""Messages whose terms are kept: the latest of the sessions that are being indexed."""
+"""The number of messages whose terms are cached: the latest of the sessions being indexed."""
 _SESSIONS = 4_096
 _DIGITS = 19
-"""Of the largest `seq`, so that ids are in the order of the places."""
+"""Digits of the largest `seq`; ids are zero-padded to them so that they sort by place."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessagePlace:
-    """Where a message lies: its session, and its place there."""
+    """The place of a message: its session, and its `seq` there."""
 
     session_id: str
     seq: int
@@ -190,7 +190,7 @@ class FoundMessages:
 
 
 class MessageIndex:
-    """Sessions' messages in an `IndexStore`, kept up with the conversation store."""
+    """Keeps sessions' messages in an `IndexStore`, in step with the conversation store."""
 
     def __init__(
         self,
@@ -205,9 +205,9 @@ class MessageIndex:
         self._index_of = index
         self._conversations = conversations
         self.window_terms = window_terms
-        """Terms: a message is indexed with neighbours until it has these."""
+        """A message is indexed with its neighbours until its window has this many terms."""
         self.embedder = None if embedder is None else GuardedEmbedder(embedder, observer)
-        """What makes vectors, if anything does."""
+        """The embedder that makes vectors; `None` without one."""
         self._user_wide = user_wide
         self._lock = Lock()
         self._indexed_to: LRUCache[SessionKey, int] = LRUCache(_SESSIONS)
@@ -216,26 +216,26 @@ class MessageIndex:
 
     @property
     def store(self) -> IndexStore:
-        """Where the entries are."""
+        """The store of the entries."""
         return self._index_of()
 
     def scope(self, key: SessionKey) -> Scope:
-        """Where a session's entries lie."""
+        """Return the scope of a session's entries."""
         return Scope(key.caller_id, key.user_id, None if self.is_user_wide(key) else key.session_id)
 
     def is_user_wide(self, key: SessionKey) -> bool:
-        """Whether a search for this session covers all sessions of its user."""
+        """Return whether a search for this session covers all sessions of its user."""
         return self._user_wide and key.user_id is not None
 
     def places(self, key: SessionKey, entry_ids: Sequence[str]) -> dict[str, MessagePlace]:
-        """Where the messages of entries lie; only those of other sessions are looked up."""
+        """Return the places of entries' messages; entries are fetched only if the index covers other sessions."""
         if not self.is_user_wide(key):
             return {entry_id: MessagePlace(key.session_id, _seq(entry_id)) for entry_id in entry_ids}
         found = self.store.fetch(self.scope(key), "message", entry_ids) if entry_ids else ()
         return {one.id: MessagePlace(one.metadata.get("session", key.session_id), _seq(one.id)) for one in found}
 
     def search(self, key: SessionKey, question: str, *, limit: int, kin: bool = True) -> FoundMessages:
-        """Find the messages that a question is about, as far as they are indexed: the best `limit` of each part."""
+        """Find the indexed messages that match a question: the best `limit` by words and by vectors each."""
         scope = self.scope(key)
         asked = QueryTerms.of(question, kin=kin)
         sought = dict(list(asked.sought().items())[:_MOST_TERMS])
@@ -254,7 +254,7 @@ class MessageIndex:
         )
 
     def catch_up(self, key: SessionKey, *, edited: Collection[str] = (), stop: Callable[[], bool] = bool) -> int:
-        """Index what has come since, and what was edited; how many entries were written."""
+        """Index new and edited messages; return the number of entries written."""
         newest = self._conversations.tail(key, limit=1)
         if not newest:
             return 0
@@ -273,7 +273,7 @@ class MessageIndex:
         return done
 
     def embed(self, key: SessionKey, *, most: int | None = None, stop: Callable[[], bool] = bool) -> int:
-        """Make vectors for the session's entries that have none; how many got one. Stops when the embedder fails."""
+        """Make vectors for the session's entries without one; return how many got one. Stops if the embedder fails."""
         if self.embedder is None:
             return 0
         scope, done = self.scope(key), 0
@@ -302,13 +302,13 @@ class MessageIndex:
         return done
 
     def remove(self, key: SessionKey, places: Collection[int]) -> None:
-        """Forget messages that are no longer there, and read their neighbours without them."""
+        """Remove deleted messages, and index their neighbours again without them."""
         self.store.remove(self.scope(key), "message", [_entry_id(key.session_id, seq) for seq in places])
         for seq in places:
             self._write(key, seq, seq)
 
     def remove_session(self, key: SessionKey) -> None:
-        """Forget all of a session's messages."""
+        """Remove all messages of a session."""
         self.forget(key)
         if not self.is_user_wide(key):
             self.store.erase(self.scope(key), kind="message")
@@ -317,7 +317,7 @@ class MessageIndex:
             self.store.remove(self.scope(key), "message", [entry.id for entry in page])
 
     def forget(self, key: SessionKey) -> None:
-        """Keep nothing of a session in this process."""
+        """Drop a session from this process's caches."""
         with self._lock:
             self._indexed_to.pop(key, None)
 
@@ -338,7 +338,7 @@ class MessageIndex:
         return bool(self.store.fetch(self.scope(key), "message", [_entry_id(key.session_id, seq)]))
 
     def _known_end(self, key: SessionKey, end: int) -> int:
-        """The last place that is indexed: as remembered, else looked for from the end back in growing steps."""
+        """Return the last indexed place, from the cache or by a search back from the end in growing steps."""
         with self._lock:
             if (known := self._indexed_to.get(key)) is not None:
                 return known
@@ -370,7 +370,7 @@ class MessageIndex:
     def _put(self, key: SessionKey, entries: Sequence[IndexEntry], last: int) -> int:
         scope = self.scope(key)
         there = {entry.id: entry.text for entry in self.store.fetch(scope, "message", [entry.id for entry in entries])}
-        # behind `last` nothing is new: what lies there is written when its turn comes
+        # after `last`, only rewrite existing entries: new ones are written with their own batch
         changed = [
             entry
             for entry in entries
@@ -384,7 +384,7 @@ class MessageIndex:
     def _still_there(self, key: SessionKey, places: Sequence[int]) -> list[StoredMessage]:
         try:
             return self._conversations.at(key, places)
-        except SessionNotFoundError:  # deleted, and begun by another user
+        except SessionNotFoundError:  # deleted, then created again by another user
             return []
 
     def _entries(self, key: SessionKey, around: Sequence[StoredMessage], *, first: int, last: int) -> list[IndexEntry]:
@@ -411,7 +411,7 @@ class MessageIndex:
         return entries
 
     def _terms_of(self, message: Message, digest: str) -> Counter[str]:
-        """Return a message's terms; kept, because a message is part of its neighbours' windows, too."""
+        """Return a message's terms, cached because a message is also part of its neighbours' windows."""
         with self._lock:
             known = self._own_terms.get(digest)
         if known is None:
@@ -421,13 +421,13 @@ class MessageIndex:
         return known
 
     def _neighbours(self, seq: int, lengths: Mapping[int, float]) -> dict[int, float]:
-        """What the messages next to a place count in its window, by their places; where none is, there is a gap."""
+        """Return the weights of a place's neighbours in its window, by place; a missing message leaves a gap."""
         near = range(seq - NEIGHBOURS, seq + NEIGHBOURS + 1)
         weights = neighbour_weights([lengths.get(s, 0) for s in near], NEIGHBOURS, window_terms=self.window_terms)
         return {near[place]: weight for place, weight in weights.items()}
 
     def _pages(self, key: SessionKey, *, unembedded: bool = False) -> Iterator[list[IndexEntry]]:
-        """The session's entries, by their places."""
+        """Yield pages of the session's entries, in order of place."""
         prefix = _entry_id(key.session_id, 0)[:-_DIGITS]
         after: str | None = prefix
         while after is not None:
@@ -438,7 +438,7 @@ class MessageIndex:
             after = page[-1].id if len(own) == _PAGE else None
 
     def _vectors(self, key: SessionKey, page: Sequence[IndexEntry]) -> "dict[str, NDArray[np.float32]] | None":
-        """The entries' vectors, each averaged with its neighbours'; `None` if the embedder fails."""
+        """Return the entries' vectors, each averaged with its neighbours'; `None` if the embedder fails."""
         wanted = {_seq(entry.id) for entry in page}
         reach = {seq + d for seq in wanted for d in range(-NEIGHBOURS, NEIGHBOURS + 1)}
         read = self._conversations.at(key, sorted(place for place in reach if place > 0))
@@ -461,7 +461,7 @@ class MessageIndex:
         return vectors
 
     def _vectors_of(self, messages: Sequence[Message]) -> "list[NDArray[np.float32] | None] | None":
-        """Each message's own vector, made once; `None` if the embedder fails."""
+        """Return each message's own vector, made once and cached; `None` if the embedder fails."""
         digests = [_content_digest(message) for message in messages]
         with self._lock:
             known = {digest: self._own_vectors[digest] for digest in digests if digest in self._own_vectors}
@@ -483,7 +483,7 @@ def _versions(stored: Sequence[StoredMessage]) -> list[tuple[int, str | None, in
 
 
 def read_as(message: Message) -> str:
-    """What takes part in the search besides a message's words: who speaks, and when."""
+    """Return the text that is searched besides a message's words: its speaker and its date."""
     parts = [message.name or ""]
     if (at := message.created_at) is not None:
         parts.append(f"{at:%d %B %Y}".lstrip("0"))
@@ -503,7 +503,7 @@ def _seq(entry_id: str) -> int:
 
 
 def _entry_id(session_id: str, seq: int) -> str:
-    """An id that names session and place; a session's ids are in the order of its places."""
+    """Return an entry id for a session and place; the ids of a session sort by place."""
     return f"{blake2b(session_id.encode(), digest_size=16).hexdigest()}-{seq:0{_DIGITS}}"
 
 

@@ -1,4 +1,4 @@
-"""Finds what was said by a question's words: messages and the facts read from them, by one measure. Pure."""
+"""Ranks messages and the facts extracted from them against a question by one measure. Pure."""
 
 import math
 import re
@@ -15,16 +15,16 @@ from arc_common.retrieval.fusion import Ranking, credibility, fused_scores
 from arc_common.text.languages.language import Language
 from arc_common.text.languages.registry import detect, with_other_scripts
 
-# Measured on five sets of 60 planted facts and on the shared conversations (benchmarks/session_recall.py): up to
-# twice as much makes little difference, four times as much puts the kind of an answer before what it is about.
+# Measured on five sets of 60 planted facts and on the shared conversations (benchmarks/session_recall.py): weights up
+# to twice as high make little difference; four times as high ranks the kind of answer above its topic.
 _MESSAGE_TYPE = 0.05
 _FACT_TYPE = 0.15
 _COMMON_TYPE = 2.0
-"""Of a kind of answer that more than one text in e² has, the weight is less, as idf is."""
+"""Reduce the weight of an answer type, as IDF does, if more than one text in e² contains it."""
 MOST_READ_ANEW = 40
-"""Messages: so many of the last are read for facts at a question, if nobody has read them yet."""
+"""The most recent messages whose facts are extracted at question time, if they have not been extracted yet."""
 _TYPED_MESSAGES = 50
-"""Only the best of the messages are looked at for the kind of answer; the facts, which are short, all are."""
+"""Only the best messages are checked for the answer type; facts are short, so all of them are."""
 
 _ANSWER_TYPES = [
     "requirement",
@@ -46,20 +46,20 @@ _ANSWER_TYPES = [
     "plan",
     "state",
 ]
-"""What a question may ask for (Li & Roth 2002, "Learning question classifiers"), the most telling first."""
+"""The types of answer (Li & Roth 2002, "Learning question classifiers"), the most specific first."""
 
 _CASED = frozenset({"code", "person", "name"})
-"""Kinds of answers in which capitals matter; in a question they never do."""
+"""Answer types whose texts are matched case-sensitively; questions never are."""
 
 _MOST_TYPES = 3
 
 P = TypeVar("P")
-"""What names a message: its place in a list, or where it lies in its session."""
+"""The type of a message's place: its index in a list, or its place in a session."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recalled(Generic[P]):
-    """A message that a question is about, with a score that is comparable within one answer only."""
+    """A message relevant to a question, with a score that is comparable only within one result."""
 
     place: P
     score: float
@@ -68,7 +68,7 @@ class Recalled(Generic[P]):
 
 @dataclass(frozen=True, slots=True)
 class Stated(Generic[P]):
-    """A fact, the messages that say it, and how well it matches by words, as a share of a perfect match."""
+    """A fact, the messages that state it, and its match by words as a share of a perfect match."""
 
     text: str
     places: Sequence[P]
@@ -77,7 +77,7 @@ class Stated(Generic[P]):
 
 @dataclass(frozen=True, slots=True)
 class AnswerType:
-    """A kind of answer: what matches a question for it, and what matches a text that may hold one, in linear time."""
+    """A type of answer, with linear-time patterns for questions that ask for it and texts that may contain it."""
 
     name: str
     asked: re.Pattern[str]
@@ -92,7 +92,7 @@ def recall(
     top_k: int = 5,
     window_terms: int = 60,
 ) -> list[Recalled[int]]:
-    """The messages that a question is about, best first; a fact finds the messages that say it."""
+    """Return the messages relevant to a question, best first; a matching fact also finds the messages that state it."""
     if top_k < 1:
         raise InvalidInputError("top_k", top_k, "1 or more")
     known = max((place for _, sources in facts for place in sources), default=-1)
@@ -114,7 +114,7 @@ def rank_found(
     stated: Sequence[Stated[P]] = (),
     near: Mapping[P, float] | None = None,
 ) -> list[Recalled[P]]:
-    """What was found by words, by facts and by meaning, as one ranking in no order."""
+    """Combine the matches by words, facts and vectors into one scored list, in no particular order."""
     kinds = answer_types(question)
     words = dict(said)
     best = sorted(words, key=lambda place: (-words[place], repr(place)))[:_TYPED_MESSAGES]
@@ -152,12 +152,12 @@ def _fused(words: Mapping[P, float], near: Mapping[P, float]) -> dict[P, float]:
 
 
 def said_by_words(question: str, messages: Sequence[str], *, window_terms: int) -> dict[int, float]:
-    """How well each message matches with its neighbours, as a share of a perfect match; those that do, by place."""
+    """Return the matching messages' shares of a perfect match, neighbours included, by place."""
     return _shares(SessionIndex((("", text) for text in messages), window_terms=window_terms).ranked(question))
 
 
 def stated_anew(question: str, messages: Sequence[Message]) -> list[Stated[int]]:
-    """The facts of messages that nobody has read for facts yet: else what was said last would count for less."""
+    """Extract and score the facts of messages not extracted yet; otherwise the newest messages would rank too low."""
     facts = _read(dict(enumerate(messages)))
     shares = _shares(SessionIndex((("", text) for text, _ in facts), window_terms=0).ranked(question))
     return [Stated(text, places, shares.get(i, 0.0)) for i, (text, places) in enumerate(facts)]
@@ -172,18 +172,18 @@ def _read(messages: Mapping[int, Message]) -> list[tuple[str, tuple[int]]]:
 
 
 def rank(query: str, texts: Sequence[str], *, top_k: int = 5, window_terms: int = 60) -> list[tuple[int, float]]:
-    """The texts of a conversation that match a query best, best first: the place and score of each."""
+    """Return the place and score of the texts that match a query best, best first."""
     index = SessionIndex(((str(place), text) for place, text in enumerate(texts)), window_terms=window_terms)
     return [(int(place), score) for place, score in index.search(query, top_k=top_k)]
 
 
 def _shares(ranked: Ranked) -> dict[int, float]:
-    """By place, as a share of what a perfect match would have."""
+    """Return each score as a share of a perfect match's score, by place."""
     return {place: score / ranked.ideal for place, score in zip(ranked.places, ranked.scores, strict=True)}
 
 
 def _add_types(scores: dict[P, float], kinds: Sequence[AnswerType], texts: Mapping[P, str], *, weight: float) -> None:
-    """Add the weight, or less of a common kind, to what holds an answer of a kind that is asked for."""
+    """Add the weight, reduced for common types, to the scores of texts that contain an answer of a requested type."""
     best: dict[P, float] = {}
     for kind in kinds:
         holding = [place for place, text in texts.items() if kind.answers.search(text)]
@@ -195,13 +195,13 @@ def _add_types(scores: dict[P, float], kinds: Sequence[AnswerType], texts: Mappi
 
 
 def answer_types(question: str) -> Sequence[AnswerType]:
-    """Return the kinds of answer that a question may ask for, the most telling first; at most three, often none."""
+    """Return the answer types that a question may ask for, the most specific first; at most three, often none."""
     return [kind for kind in _answer_types(detect(question)) if kind.asked.search(question)][:_MOST_TYPES]
 
 
 @cache
 def _answer_types(language: Language) -> Sequence[AnswerType]:
-    """Return the kinds of answers to a question in a language; a text may be in a language of another script."""
+    """Return the answer types for a language, including the forms of languages in other scripts."""
     types = []
     for name in _ANSWER_TYPES:
         forms = [one.answers[name] for one in with_other_scripts(language) if name in one.answers]

@@ -1,4 +1,4 @@
-"""Recall: what was said comes back when a question needs it, from this session or from all of the user's."""
+"""Recall: finds earlier messages that a question needs, in this session or in all of the user's sessions."""
 
 import logging
 import time
@@ -25,9 +25,9 @@ _log = logging.getLogger("arc.recall")
 _CANDIDATES = 200
 _FEW = 500
 _OF_A_TURN = 100
-# Planted facts that come back with their questions, without an embedder (and with MiniLM). Asked for in other words: by
-# five messages 90.0 % (91.8), by twenty 95.4 (96.8), by as many as are needed, 14 on average, 94.7 (96.2). Asked for
-# in about their own words: 99.5 (99.3), 99.8 (99.9), and by 7 on average 99.8 (99.8).
+# Share of planted facts recalled for their questions without an embedder (with MiniLM in brackets). Questions in other
+# words: 90.0 % (91.8) with five messages, 95.4 (96.8) with twenty, 94.7 (96.2) with as many as needed, 14 on average.
+# Questions in about the same words: 99.5 (99.3), 99.8 (99.9), and 99.8 (99.8) with 7 messages on average.
 _PLAINLY_ANSWERED = 0.5
 _FEW_COME = 5
 _MANY_COME = 20
@@ -35,19 +35,19 @@ _LEAST_SHARE = 0.1
 _LEAST_COSINE = 0.25
 _MOST_REPEATED = 8
 _AT_ONCE = 32
-"""A session is indexed once so many messages are new, or sooner if the user's other sessions search it."""
+"""Index a session once this many messages are new, or at once if the user's other sessions search it."""
 
 
 class FactSearch(Protocol):
     """Finds facts of a session."""
 
     def __call__(self, key: SessionKey, question: str) -> Sequence[tuple[Fact, float]]:
-        """All facts that hold and are looked through, with the share of a perfect match that each has (0 for none)."""
+        """Return the searched facts that hold, each with its share of a perfect match (0 for none)."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecalledMessage:
-    """A message that comes back for a question; its score is `None` if it is the neighbour of one that was found."""
+    """A message recalled for a question; its score is `None` if it is only the neighbour of one that was found."""
 
     place: MessagePlace
     stored: StoredMessage
@@ -56,7 +56,7 @@ class RecalledMessage:
 
 
 class SessionRecall:
-    """Finds messages of sessions for questions, and keeps the index of messages up in the background."""
+    """Finds sessions' messages for questions, and keeps the message index up to date in the background."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class SessionRecall:
         )
 
     def schedule(self, key: SessionKey, message_ids: Iterable[str], *, at_once: bool = False) -> None:
-        """Have these messages indexed soon; edited ones at once, lest their old words find them for long."""
+        """Schedule these messages for indexing; use `at_once` for edits, so that old words soon stop matching."""
         with self._lock:
             waiting = self._new.setdefault(key, set())
             waiting.update(message_ids)
@@ -88,11 +88,11 @@ class SessionRecall:
             self.queue.schedule(key)
 
     def catch_up(self, key: SessionKey) -> None:
-        """Index what is not indexed yet, and wait for it; vectors are made in the background."""
+        """Index all messages that are not indexed yet, and wait for it; vectors are made in the background."""
         self._catch_up(key)
 
     def recall(self, key: SessionKey, question: str, *, top_k: int | None) -> list[ScoredMessage]:
-        """Return the messages that a question is about, best first; a fact finds the messages that say it."""
+        """Return the messages relevant to a question, best first; a matching fact also finds the messages that state it."""
         until = time.monotonic() + self._patience
         try:
             self._catch_up(key, stop=lambda: time.monotonic() > until)
@@ -131,38 +131,38 @@ class SessionRecall:
         boundary: int = 0,
         turn: int = 0,
     ) -> tuple[list[RecalledMessage], tuple[str, ...]]:
-        """Return up to `top_k` messages for a turn, best first, behind them their neighbours, and what went wrong."""
+        """Return up to `top_k` messages for a turn, best first, then their neighbours; and notes on failures."""
         try:
             with replying():
                 return self._for_turn(
                     key, question, shown=shown, top_k=top_k, diversity=diversity, boundary=boundary, turn=turn
                 )
-        except Exception as error:  # noqa: BLE001 - what comes back is a help, no condition of a reply
+        except Exception as error:  # noqa: BLE001 - a reply must not depend on recall
             _log.warning("messages of session %r are not recalled: %s", key.session_id, error, exc_info=error)
             self._observer.count("recall.errors", error=type(error).__name__)
             return [], (f"messages were not recalled: {type(error).__name__}",)
 
     def forget(self, key: SessionKey) -> None:
-        """Keep nothing of a session in this process."""
+        """Drop a session from this process's caches."""
         with self._lock:
             self._new.pop(key, None)
         self._index.forget(key)
 
     def forget_messages(self, key: SessionKey, places: Collection[int]) -> None:
-        """Take messages that were removed out of the index."""
+        """Remove deleted messages from the index."""
         self._index.remove(key, places)
 
     def forget_session(self, key: SessionKey) -> None:
-        """Take a session that was cleared or deleted out of the index."""
+        """Remove a session that was cleared or deleted from the index."""
         self.forget(key)
         self._index.remove_session(key)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until nothing is being indexed; return whether that happened within `timeout` seconds."""
+        """Wait until indexing has finished; return whether it did within `timeout` seconds."""
         return self.queue.wait(timeout)
 
     def close(self) -> None:
-        """Stop indexing; what is left undone is made up for when the session is used again."""
+        """Stop indexing; the remaining messages are indexed when the session is used again."""
         self.queue.close()
 
     def _work(self, key: SessionKey) -> None:
@@ -182,7 +182,7 @@ class SessionRecall:
             raise
 
     def _said_in_few(self, key: SessionKey, question: str) -> dict[MessagePlace, float] | None:
-        """Return how well messages match by words, mistyped ones too, if they are few enough to read all."""
+        """Return how well each message matches by words, typos included; `None` if there are too many to read all."""
         if self._index.is_user_wide(key):
             return None
         stored = self._conversations.tail(key, limit=_FEW + 1)
@@ -193,7 +193,7 @@ class SessionRecall:
         return {MessagePlace(key.session_id, stored[place].seq): share for place, share in shares.items()}
 
     def _stated(self, key: SessionKey, question: str) -> tuple[list[Stated[MessagePlace]], list[StoredMessage]]:
-        """The facts that may answer, also those of the last messages, which nobody has read for facts yet."""
+        """Return the facts that may answer, including those of the newest messages, whose facts are not extracted yet."""
         facts = self._facts(key, question)
         newest = self._conversations.tail(key, limit=MOST_READ_ANEW)
         read_to = max((fact.segment for fact, _ in facts), default=0)
@@ -227,7 +227,7 @@ class SessionRecall:
         if near is not None:
             first = rank_found(question, found.said, texts={}, near=near)
         places = [one.place for one in _best(first, key)]
-        if boundary:  # what is shown needs no reading: with 500 messages it made up most of a turn
+        if boundary:  # messages already shown need no reading: with 500 of them it took most of a turn
             places = [place for place in places if place.session_id != key.session_id or place.seq <= boundary]
         known = self._not_shown(key, places[: (0 if boundary else len(shown)) + 2 * top_k], shown)
         texts = {place: stored.message.text for place, stored in known.items()}
@@ -243,7 +243,7 @@ class SessionRecall:
         )
         chosen = _diverse(chosen, texts, question, diversity)[:top_k] if diversity else chosen[:top_k]
         recalled = {one.place: RecalledMessage(one.place, known[one.place], one.score, one.parts) for one in chosen}
-        # a question is little without its answer, and an answer without its question
+        # a question is of little use without its answer, and an answer without its question
         beside = [_beside(one.place, known[one.place]) for one in chosen]
         known |= self._not_shown(key, [place for place in beside if place not in known], shown)
         for place in beside:
@@ -254,7 +254,7 @@ class SessionRecall:
     def _not_asked_there(
         self, key: SessionKey, question: str, places: Sequence[MessagePlace], said: Mapping[MessagePlace, float]
     ) -> list[MessagePlace]:
-        """Of messages in sight, those that match not only because the same was asked there before."""
+        """Return the visible messages, except those that match only because the same question was asked nearby."""
         best = sorted(places, key=lambda place: -said.get(place, 0.0))[:_MOST_REPEATED]
         words = question.split()
         asked = [place.seq for place, stored in self._read(key, best).items() if stored.message.text.split() == words]
@@ -263,7 +263,7 @@ class SessionRecall:
     def _not_shown(
         self, key: SessionKey, places: Sequence[MessagePlace], shown: Collection[str]
     ) -> dict[MessagePlace, StoredMessage]:
-        """The messages at these places that the turn doesn't show anyway."""
+        """Return the messages at these places that the turn does not show already."""
         return {
             place: stored
             for place, stored in self._read(key, places).items()
@@ -271,7 +271,7 @@ class SessionRecall:
         }
 
     def _read(self, key: SessionKey, places: Iterable[MessagePlace]) -> dict[MessagePlace, StoredMessage]:
-        """The messages at these places, as far as they are there, in one statement for each session."""
+        """Return the messages that exist at these places, with one query per session."""
         by_session: dict[str, set[int]] = {}
         for place in places:
             by_session.setdefault(place.session_id, set()).add(place.seq)
@@ -281,7 +281,7 @@ class SessionRecall:
             try:
                 stored = self._conversations.at(of, sorted(seqs))
             except SessionNotFoundError:
-                continue  # deleted, and begun by somebody else
+                continue  # deleted, then created again by another user
             found.update((MessagePlace(session_id, one.seq), one) for one in stored)
         return found
 
@@ -291,7 +291,7 @@ def _beside(place: MessagePlace, stored: StoredMessage) -> MessagePlace:
 
 
 def _best(ranked: Sequence[Recalled[MessagePlace]], key: SessionKey) -> list[Recalled[MessagePlace]]:
-    """The best first; of equal ones this session's, and the later."""
+    """Sort best first; break ties by this session before others, then the later message."""
     return sorted(
         ranked,
         key=lambda one: (-one.score, one.place.session_id != key.session_id, one.place.session_id, -one.place.seq),
@@ -299,20 +299,20 @@ def _best(ranked: Sequence[Recalled[MessagePlace]], key: SessionKey) -> list[Rec
 
 
 def _needed(ranked: Sequence[Recalled[MessagePlace]]) -> int:
-    """How many messages to give who doesn't say: few where one has at least half of what is asked by its words."""
+    """Return the default number of messages: few if one matches at least half of the question by words."""
     plain = any(one.parts.get("message", 0.0) >= _PLAINLY_ANSWERED for one in ranked)
     return _FEW_COME if plain else _MANY_COME
 
 
 def _is_in_sight(place: MessagePlace, key: SessionKey, *, boundary: int, turn: int) -> bool:
-    """Whether a message is shown anyway, and does not match because the question itself stands in its window."""
+    """Return whether a message is shown already, and lies too far from the question to have it in its window."""
     return place.session_id == key.session_id and 0 < boundary < place.seq < turn - NEIGHBOURS
 
 
 def _about(
     ranked: Sequence[Recalled[MessagePlace]], *, said_in_sight: float, near_in_sight: float, seeking: bool
 ) -> list[Recalled[MessagePlace]]:
-    """Those that have enough to do with what the user says to be worth their tokens."""
+    """Return the messages that are relevant enough to be worth their tokens."""
     said = max((one.parts.get("message", 0.0) for one in ranked), default=0.0)
     near = max((one.parts.get("vector", 0.0) for one in ranked), default=0.0)
     if seeking:
@@ -332,7 +332,7 @@ def _about(
 def _diverse(
     ranked: Sequence[Recalled[MessagePlace]], texts: Mapping[MessagePlace, str], question: str, diversity: float
 ) -> list[Recalled[MessagePlace]]:
-    """Those that are relevant and differ from the ones before, by maximal marginal relevance over their words."""
+    """Rerank messages by maximal marginal relevance over their words, so that each differs from those before it."""
     documents = [
         ScoredDocument(Document(texts[one.place], id=str(place)), one.score) for place, one in enumerate(ranked)
     ]
