@@ -36,7 +36,7 @@ _WEIGHT = 0.5
 
 
 def neighbour_weights(lengths: Sequence[float], place: int, *, window_terms: float) -> dict[int, float]:
-    """Return the weight of each neighbour in a text's window, by place; the text itself weighs 1 and is not included."""
+    """Return the weight of each neighbour in a text's window, by place; the text itself weighs 1 and is left out."""
     weights: dict[int, float] = {}
     room = window_terms - lengths[place]
     for distance in range(1, NEIGHBOURS + 1):

@@ -92,7 +92,7 @@ class SessionRecall:
         self._catch_up(key)
 
     def recall(self, key: SessionKey, question: str, *, top_k: int | None) -> list[ScoredMessage]:
-        """Return the messages relevant to a question, best first; a matching fact also finds the messages that state it."""
+        """Return the messages relevant to a question, best first; facts also find the messages that state them."""
         until = time.monotonic() + self._patience
         try:
             self._catch_up(key, stop=lambda: time.monotonic() > until)
@@ -193,7 +193,7 @@ class SessionRecall:
         return {MessagePlace(key.session_id, stored[place].seq): share for place, share in shares.items()}
 
     def _stated(self, key: SessionKey, question: str) -> tuple[list[Stated[MessagePlace]], list[StoredMessage]]:
-        """Return the facts that may answer, including those of the newest messages, whose facts are not extracted yet."""
+        """Return the facts that may answer, including those of the newest messages, extracted here."""
         facts = self._facts(key, question)
         newest = self._conversations.tail(key, limit=MOST_READ_ANEW)
         read_to = max((fact.segment for fact, _ in facts), default=0)

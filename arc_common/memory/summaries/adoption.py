@@ -1,4 +1,4 @@
-"""What is adopted into the prompt, chosen from segments and facts that were read ahead. Pure."""
+"""Chooses what the prompt adopts, from segments and facts that were read ahead. Pure."""
 
 from bisect import bisect_left, bisect_right
 from collections import deque
@@ -23,12 +23,12 @@ ERA_BLOCKS = 64
 ERA_ERAS = 4
 """Eras in an era of a higher level."""
 _WORTH_A_CALL = 16
-"""Messages: a leaf of fewer waits for more to be read with it, unless they are long."""
+"""The least messages in a leaf worth a model call, unless they are long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A stretch that is to be summarised; for eras with the segments that it takes in."""
+    """A span to be summarised; for eras, with the segments that it includes."""
 
     level: int
     start: int
@@ -37,14 +37,14 @@ class Plan:
 
 
 def first_to_stay(before: Sequence[int], *, recent: int, shown: int) -> int:
-    """How many messages may leave the verbatim part: all but the last `recent`."""
+    """Return how many messages may leave the verbatim part: all but the last `recent`, or more if those are long."""
     return max(0, len(before) - 1 - recent, bisect_left(before, before[-1] - shown // 2))
 
 
 def next_leaf(
     messages: Sequence[Outline], *, room: int, full: int, recent: int, size: int, shown: int, by_rules: bool = False
 ) -> Plan | None:
-    """The first leaf among the messages behind the last leaf, if it is complete."""
+    """Return the next leaf among the messages after the last one, if it is complete."""
     before = [0, *accumulate(message.tokens for message in messages)]
     borders = [index for index, message in enumerate(messages) if index and message.role is Role.USER]
     for index, message in enumerate(messages):
@@ -62,7 +62,7 @@ def next_leaf(
 
 
 def next_block(cover: Sequence[Segment], *, boundary: int) -> Plan | None:
-    """The first four leaves in a row, up to the boundary, that are in no block yet."""
+    """Return the next block up to the boundary: four adjacent leaves, or fewer before another block or era."""
     behind = [segment for segment in cover if segment.end <= boundary]
     for level, run in _runs(behind):
         leaves = run[:BLOCK_LEAVES]
@@ -72,7 +72,7 @@ def next_block(cover: Sequence[Segment], *, boundary: int) -> Plan | None:
 
 
 def next_era(cover: Sequence[Segment], *, max_tokens: int) -> Plan | None:
-    """What to fold so that narratives fit: four closed eras into one, or the oldest blocks into the era before them."""
+    """Plan the next era so that narratives fit: merge four closed eras, or the oldest blocks with the era before them."""
     runs = _runs(cover)
     newest_era = max((segment.start for segment in cover if segment.level >= ERA), default=0)
     for level, run in sorted(runs, key=lambda pair: pair[0]):
@@ -96,12 +96,12 @@ def next_era(cover: Sequence[Segment], *, max_tokens: int) -> Plan | None:
 
 
 def _runs(cover: Sequence[Segment]) -> list[tuple[int, list[Segment]]]:
-    """The segments of one level that stand next to each other, with their level, in order."""
+    """Group adjacent segments of the same level, in order."""
     return [(level, list(run)) for level, run in groupby(cover, key=lambda segment: segment.level)]
 
 
 class Placed(Protocol):
-    """A message with its place."""
+    """A message's place."""
 
     @property
     def seq(self) -> int:
@@ -109,14 +109,14 @@ class Placed(Protocol):
 
 
 def boundary_after(cover: Sequence[Segment], *, boundary: int, verbatim: Sequence[Placed], recent: int) -> int:
-    """How far summaries may take the place of messages: the `seq` of the last message that leaves the verbatim part."""
+    """Return how far summaries may replace messages: the `seq` of the last message that leaves the verbatim part."""
     further = [segment for segment in cover if segment.end > boundary]
     if len(verbatim) <= recent or not further:
         return boundary
     latest = verbatim[-recent].seq if recent else verbatim[-1].seq + 1
     following = deque(message.seq for message in verbatim)
     for segment in further:
-        if segment.end < following[0]:  # all of its messages are gone
+        if segment.end < following[0]:  # all its messages were removed
             boundary = segment.end
             continue
         if segment.start > following[0] or segment.end >= latest:
@@ -132,7 +132,7 @@ def boundary_after(cover: Sequence[Segment], *, boundary: int, verbatim: Sequenc
 def shown_narratives(
     cover: Sequence[Segment], *, boundary: int, max_tokens: int
 ) -> tuple[list[Segment], list[Segment]]:
-    """The narratives up to the boundary that fit, oldest first, and those that don't."""
+    """Return the narratives up to the boundary that fit, oldest first, and those that do not."""
     told = [segment for segment in cover if segment.end <= boundary and segment.narrative]
     shown: list[Segment] = []
     total = 0
@@ -146,14 +146,14 @@ def shown_narratives(
 
 
 _CANDIDATES = 300
-"""Facts that are looked through for the adopted ones: the most important."""
+"""The most facts considered for adoption, the most important first."""
 _COMPOSED = 3
-"""Boundaries for which it is composed ahead."""
+"""The number of boundaries for which material is composed ahead."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What stands for the messages up to a boundary."""
+    """The facts and narrative that replace the messages up to a boundary."""
 
     facts: tuple[str, ...]
     fact_ids: tuple[str, ...]
@@ -165,7 +165,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What the views of a session can be made from, read at one moment."""
+    """The input for a session's views, read at one moment."""
 
     epoch: int
     facts_version: int
@@ -177,11 +177,11 @@ class Material:
     ready: dict[int, Shown]
 
     def serves(self, state: SessionState, *, being_read: bool) -> bool:
-        """Whether it is right for a state; while newer facts are being read, those known do."""
+        """Return whether this is current for a state; while newer facts are being read, the known ones do."""
         return self.epoch == state.epoch and (being_read or self.facts_version == state.facts_version)
 
     def reach(self, verbatim: Sequence[Placed], *, boundary: int, recent: int, any_maker: bool) -> int:
-        """How far it can be adopted: to the first segment that is to be written, be it by the model."""
+        """Return how far this can be adopted: up to the first unwritten (or, unless `any_maker`, not final) segment."""
         ready = takewhile(
             lambda pair: pair[0].end <= boundary or (pair[0].made_by is not None and (any_maker or pair[1])),
             zip(self.cover, self.final, strict=True),
@@ -189,15 +189,15 @@ class Material:
         return boundary_after([one for one, _ in ready], boundary=boundary, verbatim=verbatim, recent=recent)
 
     def shown(self, boundary: int) -> Shown:
-        """What stands for the messages up to there, composed ahead if that was foreseen."""
+        """Return the facts and narrative for a boundary, composed ahead if possible."""
         return self.ready.get(boundary) or composed(self, boundary)
 
     def by_rules(self, *, behind: int, up_to: int) -> bool:
-        """Whether a segment of this stretch was written by rules."""
+        """Return whether a segment that ends in this span was written by rules."""
         return any(segment.made_by == "rules" and behind < segment.end <= up_to for segment in self.cover)
 
     def composed_ahead(self, *, boundary: int) -> "Material":
-        """With what is shown at the next boundaries there may be, for a turn only to take."""
+        """Return the material with the contents of its last boundaries composed, so that a turn need not compose them."""
         ends = [segment.end for segment in self.cover if segment.made_by is not None and segment.end > boundary]
         return replace(self, ready={end: composed(self, end) for end in ends[-_COMPOSED:]})
 
@@ -209,7 +209,7 @@ class Material:
 
 
 def composed(material: Material, boundary: int) -> Shown:
-    """The adopted facts and the narratives that stand for the messages up to a boundary, each within its limit."""
+    """Compose the facts and narrative that replace the messages up to a boundary, each within its limit."""
     shown, left_out = shown_narratives(material.cover, boundary=boundary, max_tokens=material.narrative_tokens)
     narrative, dropped = narrated(shown, max_tokens=material.narrative_tokens, count=material.index.count)
     emptied = [one for one in material.cover if one.made_by is None and one.end <= boundary]
@@ -229,7 +229,7 @@ def composed(material: Material, boundary: int) -> Shown:
 def narrated(
     shown: Sequence[Segment], *, max_tokens: int, count: Callable[[str], int]
 ) -> tuple[str, Sequence[Segment]]:
-    """The narratives as one text, and the rest, where all would not keep within the limit: the oldest, eras last."""
+    """Join the narratives, and return those dropped to keep within the limit: the oldest first, eras last."""
     lines = {one.start: f"{ERA_MARK}{one.narrative}" if one.level >= ERA else one.narrative for one in shown}
     dropped: list[Segment] = []
     for one in sorted(shown, key=lambda one: (one.level >= ERA, one.start)):
@@ -250,7 +250,7 @@ def adopted(
     correction: float,
     now: datetime,
 ) -> View:
-    """The next view of a session."""
+    """Return the next view of a session."""
     return View(
         version=state.view.version + 1 if state.view else 1,
         boundary=boundary,

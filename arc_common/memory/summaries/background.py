@@ -1,4 +1,4 @@
-"""Work on sessions' summaries that no reply waits for: who does it, when, and under which lease."""
+"""Background work on sessions' summaries: scheduling, leases and preparation of turns."""
 
 import logging
 import time
@@ -52,7 +52,7 @@ class HeldLease:
 
 
 class SessionLeases:
-    """Takes leases on sessions, and renews them on a thread of its own, however long a step of the work takes."""
+    """Takes leases on sessions, and renews them on a thread of its own while work runs."""
 
     def __init__(self, store: SummaryStore, *, seconds: float) -> None:
         self._store = store
@@ -118,7 +118,7 @@ _PREPARING = 10
 
 
 class Upkeep:
-    """Has sessions' summaries written, stores what turns adopted, and has the next turn's material prepared."""
+    """Runs the writing of sessions' summaries, the storing of adopted views and the preparation of turns."""
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class Upkeep:
         self._observer = observer
         self._clock = clock
         self._pause = pause
-        self._refused: set[SessionKey] = set()  # those on which somebody else was at work
+        self._refused: set[SessionKey] = set()  # sessions whose lease another process held
         self.queue: BackgroundQueue[SessionKey] = BackgroundQueue(
             self._work, threads=settings.threads, on_error=self._count_error
         )
@@ -149,31 +149,31 @@ class Upkeep:
         )
 
     def schedule(self, key: SessionKey) -> None:
-        """Have what is due written soon: by rules also while a model is at work."""
+        """Schedule due summaries; write leaves by rules even while a model is at work."""
         busy = self.queue.is_busy(key)
         self.queue.schedule(key)
         if busy and self._writer.has_model:
             self._quick.schedule(key)
 
     def save_soon(self, key: SessionKey) -> None:
-        """Have what a turn adopted stored."""
+        """Schedule the storing of adopted views."""
         self._quick.schedule(key)
 
     def is_busy(self, key: SessionKey) -> bool:
-        """Whether work on this session waits or is under way."""
+        """Return whether work on this session is waiting or running."""
         return self.queue.is_busy(key) or self._quick.is_busy(key)
 
     def is_writing(self, key: SessionKey) -> bool:
-        """Whether its summaries are being written."""
+        """Return whether the session's summaries are being written or are scheduled."""
         return self.queue.is_busy(key)
 
     def write(self, key: SessionKey, *, timeout: float) -> None:
-        """Have what is due written, and wait for it so many seconds."""
+        """Schedule the writing of due summaries, and wait for it at most `timeout` seconds."""
         self.queue.schedule(key)
         self.queue.wait(timeout, key=key)
 
     def finish(self, key: SessionKey) -> None:
-        """Have all due summaries written, and wait for them."""
+        """Write all due summaries and wait for them, up to a limit also for another process at work."""
         until = self._clock() + _PATIENCE
         while True:
             self.queue.schedule(key)
@@ -188,18 +188,20 @@ class Upkeep:
         self._observer.count("summary.lease_held")
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until no work waits or runs; return whether that happened, each within `timeout` seconds."""
+        """Wait until both queues are empty; return whether each was within `timeout` seconds."""
         return self.queue.wait(timeout) and self._quick.wait(timeout)
 
     def close(self) -> None:
-        """Drop what waits and stop what runs."""
+        """Drop waiting work and stop running work."""
         self._quick.close()
         self.queue.close()
         self._leases.close()
 
     def _work(self, key: SessionKey) -> None:
         self._save(key)
-        if not self._writer.is_due(key):  # as after most messages: taking the lease and giving it back are two commits
+        if not self._writer.is_due(
+            key
+        ):  # as after most messages; taking and releasing the lease would cost two commits
             self._refused.discard(key)
             self._prepare(key, False)
             return
@@ -225,7 +227,7 @@ class Upkeep:
         self._prepare(key, changed)
 
     def _work_quickly(self, key: SessionKey) -> None:
-        """What does not wait for a model."""
+        """Store adopted views, and write leaves by rules while a model is at work."""
         self._save(key)
         if self.queue.is_busy(key) and self._writer.has_model:
             epoch, changed = self._store.state(key, limit=0).epoch, False

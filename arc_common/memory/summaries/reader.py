@@ -1,4 +1,4 @@
-"""What a turn reads of its session, and when it adopts summaries."""
+"""Reads a session for a turn, and decides when the turn adopts summaries."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,12 +26,12 @@ _EVERY = 2**31 - 1
 _SESSIONS = 1_024
 
 _MOST_BRIDGED = 512
-"""Messages that are shown for want of a summary, where there is room. Each takes some 2 µs to put into a request: with
-these a turn is a millisecond slower, and a model that is so far behind is better helped out by the rules."""
+"""The most messages shown verbatim for lack of a summary, where there is room. Adding one to a request takes about
+2 µs, so these slow a turn by a millisecond; if the model is further behind, the rules write the summaries."""
 
 _WORTH_A_PREFIX = 2 / 3
-"""Of the verbatim tokens: an adoption that frees less waits for the limit, because with it all that follows the system
-prompt is sent anew."""
+"""The share of the verbatim tokens that an early adoption must free. Otherwise it waits for the limit, because it
+invalidates the provider's cached prefix after the system prompt."""
 
 _BACKLOG = 2
 """A turn does not wait for the model if more than this many times its room waits to be summarised."""
@@ -50,26 +50,26 @@ class Remembered:
 
 
 class Background(Protocol):
-    """Who writes summaries beside the turns."""
+    """Writes summaries in the background."""
 
     def is_busy(self, key: SessionKey) -> bool:
-        """Whether work on this session waits or is under way."""
+        """Return whether work on this session is waiting or running."""
 
     def is_writing(self, key: SessionKey) -> bool:
         """Return whether the session's summaries are being written."""
 
     def schedule(self, key: SessionKey) -> None:
-        """Have due summaries written soon."""
+        """Schedule the writing of due summaries."""
 
     def write(self, key: SessionKey, *, timeout: float) -> None:
-        """Have due summaries written, and wait for them at most so many seconds."""
+        """Schedule the writing of due summaries, and wait for it at most `timeout` seconds."""
 
     def save_soon(self, key: SessionKey) -> None:
-        """Have what was adopted stored."""
+        """Schedule the storing of adopted views."""
 
 
 class TurnReader:
-    """Reads sessions for their turns, and adopts what was prepared for them."""
+    """Reads sessions for their turns, and adopts the summaries prepared for them."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class TurnReader:
         self._limits: LRUCache[SessionKey, tuple[int, int]] = LRUCache(_SESSIONS)
 
     def tail(self, key: SessionKey, *, room: int) -> Tail:
-        """The session with the view that holds and the messages behind its boundary."""
+        """Return the session with its current view and the messages after the view's boundary."""
         known = self._views.newest(key)
         tail = self._tails.read(key, room=room, most=_MOST_BRIDGED)
         return tail.behind(known.view) if known is not None and known.is_ahead_of(tail.state) else tail
@@ -133,7 +133,7 @@ class TurnReader:
         return self._by_itself(key, tail, fits=fits, room=room)
 
     def prepare(self, key: SessionKey, *, changed: bool) -> None:
-        """Read, count and compose what the session's next turn may adopt; only where turns have been."""
+        """Prepare the material that the session's next turn may adopt, if this process has read a turn of it."""
         with self._lock:
             asked = key in self._limits
         if not asked:
@@ -145,12 +145,12 @@ class TurnReader:
             self._prepared(key, state)
 
     def forget(self, key: SessionKey) -> None:
-        """Keep nothing of this session."""
+        """Drop this session from the cache."""
         with self._lock:
             self._materials.pop(key, None)
 
     def _least_to_free(self, tail: Tail, *, soft: int) -> int | None:
-        """Return the tokens that an adoption must free to be worthwhile while there is room; `None` for none now."""
+        """Return the tokens that an adoption must free while there is room; `None` if no adoption is due."""
         options, count = self._settings.summary, len(tail.state.messages)
         if tail.state.view is None and count > options.trigger_message_count:
             return 0
@@ -163,7 +163,7 @@ class TurnReader:
     def _by_what_is_prepared(
         self, key: SessionKey, tail: Tail, *, fits: bool, room: int, limits: tuple[int, int], least: int
     ) -> Remembered | None:
-        """Return the turn with the material that the background prepared; `None` if that is not enough."""
+        """Serve the turn from the material that the background prepared; `None` if that is not enough."""
         state, limit = tail.state, self._limit(room)
         material = self._material(key)
         busy = self._background.is_busy(key)
@@ -191,13 +191,13 @@ class TurnReader:
         return Remembered(self._adopt(key, tail, material, reach, state.messages, at_once=cold), notes)
 
     def _bridged(self, key: SessionKey, tail: Tail) -> Remembered:
-        """The turn without an adoption of its own; with another's that came since its state was read."""
+        """Return the turn without adopting anything, but under a view that another turn adopted meanwhile."""
         known = self._views.newest(key)
         ahead = known is not None and known.is_ahead_of(tail.state)
         return Remembered((tail.behind(known.view) if known and ahead else tail).state)
 
     def _by_itself(self, key: SessionKey, tail: Tail, *, fits: bool, room: int) -> Remembered:
-        """Write one leaf if the turn needs it, adopt the summaries there are, and leave the rest to the background."""
+        """Write one leaf if the turn needs it, adopt the finished summaries, and leave the rest to the background."""
         state = tail.state
         verbatim: Sequence[Outline] = [
             Outline(stored.seq, stored.message.role, stored.tokens) for stored in state.messages
@@ -266,7 +266,7 @@ class TurnReader:
         *,
         at_once: bool,
     ) -> SessionState:
-        """The state under the next view; a turn that had to do its work itself stores it too."""
+        """Adopt the next view and return the state under it; with `at_once`, also store the view."""
         state = tail.state
         view = adopted(
             state,
@@ -287,7 +287,7 @@ class TurnReader:
         return tail.behind(holding).state
 
     def _instructions(self, key: SessionKey, tail: Tail, boundary: int) -> tuple[str, ...]:
-        """What the system messages before the boundary say."""
+        """Return the texts of the system messages before the boundary."""
         before = tail.state.view
         kept = before.instructions if before and not before.stale else ()
         after = before.boundary if before and not before.stale else 0
@@ -300,7 +300,7 @@ class TurnReader:
         return kept + tuple(stored.message.text for messages in found for stored in messages)
 
     def _limit(self, room: int) -> int:
-        """The tokens above which there are too many verbatim messages."""
+        """Return the most tokens that verbatim messages may take."""
         trigger = self._settings.summary.trigger_tokens
         return room if trigger is None else min(room, trigger)
 
@@ -324,7 +324,7 @@ class TurnReader:
         return None if found is None else found[1]
 
     def _prepared(self, key: SessionKey, state: SessionState) -> Material:
-        """What can be adopted now; kept unless it was read again meanwhile."""
+        """Read and compose the material that can be adopted now; cache it unless a newer one was cached meanwhile."""
         with self._lock:
             ticket = next(self._tickets)
             facts_tokens, narrative_tokens = self._limits.get(key, (0, 0))
@@ -352,6 +352,6 @@ def _boundary(state: SessionState) -> int:
 
 
 def _fits(verbatim: Sequence[StoredMessage | Outline], reach: int, limit: int) -> bool:
-    """Whether what lies behind a place can be shown."""
+    """Return whether the messages after a place fit."""
     costs = [line.tokens for line in verbatim if line.seq > reach]
     return len(costs) <= _MOST_BRIDGED and sum(costs) <= limit

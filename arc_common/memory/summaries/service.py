@@ -1,4 +1,4 @@
-"""Facts, narrative and recent messages of a conversation: what sessions ask of their memory."""
+"""The interface of sessions to their memory: facts, narrative and recent messages of a conversation."""
 
 import logging
 import time
@@ -77,15 +77,15 @@ class HierarchicalMemory:
 
     @property
     def queue(self) -> BackgroundQueue[SessionKey]:
-        """The sessions whose summaries are written or are to be."""
+        """The queue of sessions whose summaries are being written or are scheduled."""
         return self._upkeep.queue
 
     def schedule(self, key: SessionKey) -> None:
-        """Have what is due written soon: by rules also while a model is at work, so that no turn has to."""
+        """Schedule due summaries; write leaves by rules even while a model is at work, so that no turn has to."""
         self._upkeep.schedule(key)
 
     def summarize(self, key: SessionKey) -> None:
-        """Have what is due written now, and wait for it; also for a process that died at it: see `Upkeep.finish`."""
+        """Write all due summaries and wait for them, including those another process left undone (see `Upkeep.finish`)."""
         self._upkeep.finish(key)
 
     def forget(self, key: SessionKey) -> None:
@@ -98,24 +98,24 @@ class HierarchicalMemory:
         return self._upkeep.wait(timeout)
 
     def close(self) -> None:
-        """Drop what waits and stop what runs; what a model says after that is not stored. What was adopted is."""
+        """Drop waiting work, stop running work and store adopted views; a model's later answers are not stored."""
         self._writer.stop()
         self._upkeep.close()
         for key in self._views.waiting():
             try:
                 self._views.save(key)
-            except Exception as error:  # noqa: BLE001 - it is adopted again; closing goes on
+            except Exception as error:  # noqa: BLE001 - the view is adopted again later; closing continues
                 _log.warning("a view of session %r is not stored: %s", key.session_id, error)
                 self._observer.count("background.errors", error=type(error).__name__)
 
     def facts(
         self, key: SessionKey, *, include_superseded: bool = False, include_ungrounded: bool = False
     ) -> list[Fact]:
-        """The ledger: the most important first, the newest first among equals."""
+        """Return the ledger's facts, the most important first, the newest first among equals."""
         return self._store.facts(key, include_superseded=include_superseded, include_ungrounded=include_ungrounded)
 
     def summary(self, key: SessionKey) -> ConversationSummary | None:
-        """What is written so far, whether it is adopted or not; `None` if nothing is."""
+        """Return the summary written so far, adopted or not; `None` if there is none."""
         cover = [segment for segment in self._store.cover(key) if segment.created_at is not None]
         if not cover:
             return None
@@ -133,7 +133,7 @@ class HierarchicalMemory:
         )
 
     def inspect(self, key: SessionKey) -> SummaryInspection:
-        """How far a session's summaries have come; reads no text of them."""
+        """Return the progress of a session's summaries, without reading their text."""
         known = self._views.newest(key)
         state = self._store.state(key, limit=0)
         segments = tuple(self._store.segments(key))
@@ -147,12 +147,12 @@ class HierarchicalMemory:
         )
 
     def facts_about(self, key: SessionKey, question: str) -> list[tuple[Fact, float]]:
-        """The facts that are looked through for a question, with the share of a perfect match that each has."""
+        """Return the facts that are searched for a question, each with its share of a perfect match."""
         state = self._store.state(key, limit=0)
         return self._indexes.refreshed(key, state, read_to=state.view.boundary if state.view else 0).shares(question)
 
     def read(self, key: SessionKey, room: HistoryRoom) -> Remembered:
-        """Return what a turn reads, after adopting finished summaries that are due."""
+        """Read a session for a turn, after adopting finished summaries that are due."""
         state = None
         with replying():
             try:
@@ -161,13 +161,13 @@ class HierarchicalMemory:
                 return self._turns.read(key, tail, room)
             except SessionNotFoundError:
                 raise
-            except Exception as error:  # noqa: BLE001 - a summary must not break a reply; the receipt says what was lost
+            except Exception as error:  # noqa: BLE001 - a summary must not break a reply; the receipt notes the loss
                 _log.warning("summaries of session %r are left out: %s", key.session_id, error, exc_info=error)
                 self._observer.count("summary.errors")
                 return Remembered(state, (f"summaries were left out: {type(error).__name__}",))
 
     def layers(self, key: SessionKey, state: SessionState, query: str) -> Layers:
-        """What is shown besides the messages: the adopted view, and the facts outside it that this question needs."""
+        """Return the layers besides the messages: the adopted view, and the facts outside it that the question needs."""
         view = state.view
         if view is None:
             return NO_LAYERS
@@ -185,7 +185,7 @@ class HierarchicalMemory:
             with replying():
                 facts = self._indexes.for_turn(key, state, being_read=self._upkeep.is_busy(key))
                 found, others = facts.search(query, top_k=_MOST_RECALLED, boundary=view.boundary, adopted=view.fact_ids)
-        except Exception as error:  # noqa: BLE001 - recalled facts are a help, no condition of a reply
+        except Exception as error:  # noqa: BLE001 - a reply must not depend on recalled facts
             _log.warning("facts of session %r are not recalled: %s", key.session_id, error, exc_info=error)
             self._observer.count("recall.errors")
             return layers
@@ -198,7 +198,7 @@ class HierarchicalMemory:
 
 
 def _current_turn(state: SessionState, query: str) -> int:
-    """The place of the current user message among those read, if it is stored already; else the next one."""
+    """Return the place of the current user message if it is stored already, else the next free place."""
     said = next((stored for stored in reversed(state.messages) if stored.message.role is Role.USER), None)
     if said is not None and said.message.text == query:
         return said.seq

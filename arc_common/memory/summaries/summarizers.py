@@ -1,4 +1,4 @@
-"""Summaries by a model: one call for a segment, checked for form, with facts that point at their messages."""
+"""Summarisers: one by rules, and one that calls a model once per segment and links facts to their messages."""
 
 import math
 import re
@@ -41,25 +41,25 @@ if TYPE_CHECKING:
 
 
 MAX_SENTENCES = 240
-"""Sentences that are compared with each other; each message contributes its share."""
+"""The most sentences that are compared with each other; each message contributes its share."""
 
 _TERMS = 60
 _TOO_SIMILAR = 0.5
-"""Cosine from which two sentences say the same."""
+"""The cosine above which two sentences say the same."""
 
 _ROLE_WEIGHT = {Role.USER: 1.0, Role.ASSISTANT: 0.7}
 _LABEL = {Role.USER: "User", Role.ASSISTANT: "Assistant", Role.TOOL: "Tool", Role.SYSTEM: "System"}
 _SPOKEN_BY = {label: role for role, label in _LABEL.items()}
 _SPEAKER = re.compile(rf"(?:^|(?<=\s))({'|'.join(_SPOKEN_BY)}): ")
 _MOST_MISSES = 16
-"""After so many sentences in a row that don't fit, no more are tried."""
+"""Stop after this many sentences in a row that do not fit."""
 _SHORTEST = 4
-"""Tokens, roughly: what is shorter ("Yes, please.") says nothing alone."""
+"""The least (approximate) tokens of a sentence; a shorter one ("Yes, please.") says nothing alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuleBasedSummary:
-    """What the rules make of some messages: facts in the order said, and a narrative of whole sentences."""
+    """A summary by rules: facts in the order said, and a narrative of whole sentences."""
 
     facts: list[ProposedFact]
     narrative: str
@@ -73,23 +73,23 @@ class _Sentence:
 
 
 class RuleBasedSummarizer:
-    """Summarises by rules: no model, no network, the same result each time."""
+    """Summarises by rules: deterministic, without a model or network."""
 
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
 
     def summarize(self, messages: Sequence[Message], *, max_tokens: int) -> RuleBasedSummary:
-        """The facts and the narrative of some messages; `max_tokens` bounds the narrative."""
+        """Return the facts and the narrative of messages; `max_tokens` bounds the narrative."""
         return RuleBasedSummary(extract_facts(messages), self.narrative(messages, max_tokens=max_tokens))
 
     def narrative(self, messages: Sequence[Message], *, max_tokens: int) -> str:
-        """The most central sentences, in conversation order, each said by "User:" or "Assistant:"."""
+        """Return the most central sentences in conversation order, labelled "User:" or "Assistant:"."""
         spoken = [message for message in messages if message.text.strip() and not message.made_by_arc]
         said = [(message.role, message.text) for message in spoken]
         return self._central([line for line in said if line[0] in _ROLE_WEIGHT] or said, max_tokens)
 
     def retold(self, narratives: Sequence[str], *, max_tokens: int) -> str:
-        """The most central sentences of narratives, in their order and as they stand there."""
+        """Return the most central sentences of narratives, unchanged and in order."""
         return self._central([line for text in narratives for line in _spoken(text)], max_tokens)
 
     def _central(self, said: Sequence[tuple[Role | None, str]], max_tokens: int) -> str:
@@ -150,11 +150,11 @@ class RuleBasedSummarizer:
             weights.append(_prior(sentence))
         prior = np.array(weights)
         similar = vectors @ (vectors.T @ prior)  # the sum of the cosines with all sentences, weighted
-        centrality = prior * similar  # a walk over the graph would leave a lonely sentence all its weight
+        centrality = prior * similar  # a random walk over the graph would leave an isolated sentence all its weight
         return [int(i) for i in np.argsort(-np.round(centrality, 12), kind="stable")]
 
     def _cut(self, sentence: str, max_tokens: int) -> str:
-        """As many of the sentence's first words as fit; of a first word that does not, as many characters."""
+        """Return as many of the sentence's first words as fit, or as many characters of a first word that does not."""
         words = sentence.split()
         for pieces, joint in ((words, " "), (list(words[0]), "")):
             fitting, too_many = 0, len(pieces) + 1
@@ -170,7 +170,7 @@ class RuleBasedSummarizer:
 
 
 def _terms(sentence: str) -> Counter[str]:
-    """What a sentence is about: its specific words, and pairs of characters where there are no spaces."""
+    """Return a sentence's specific words, with words of scripts without spaces as character pairs."""
     terms: Counter[str] = Counter()
     for word in content_words(sentence)[:_TERMS]:
         folded = strip_particles(word.casefold())
@@ -182,7 +182,7 @@ def _terms(sentence: str) -> Counter[str]:
 
 
 def _prior(sentence: _Sentence) -> float:
-    """How much a sentence tells by itself."""
+    """Return a sentence's weight on its own, by role, specific words and kind."""
     language = detect(sentence.text)
     weight = (_ROLE_WEIGHT.get(sentence.role, 0.5) if sentence.role else 1.0) * (0.3 + min(len(sentence.terms), 8) / 8)
     if language.chit_chat.search(sentence.text.lower()):
@@ -202,7 +202,7 @@ def _labelled(role: Role | None, text: str) -> str:
 
 
 def _spoken(narrative: str) -> Iterator[tuple[Role | None, str]]:
-    """What a narrative tells, and who it says said it: nobody, unless it was made by rules."""
+    """Split a narrative into texts with their speakers; `None` for text without a label."""
     parts = _SPEAKER.split(narrative)
     if parts[0].strip():
         yield None, parts[0].strip()
@@ -217,7 +217,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class SegmentSummary:
-    """What a summariser says of a segment."""
+    """A summariser's result for a segment."""
 
     narrative: str
     facts: tuple[ProposedFact, ...] = ()
@@ -228,13 +228,13 @@ class Summarizer(Protocol):
     """Summarises segments. Called from any thread; takes as long as it takes."""
 
     def leaf(self, messages: Sequence[Message], *, related: Sequence[Fact]) -> SegmentSummary:
-        """Facts and narrative of messages that were never summarised; `related` are known facts they may change."""
+        """Summarise new messages as facts and a narrative; `related` are known facts that they may change."""
 
     def block(self, messages: Sequence[Message]) -> SegmentSummary:
-        """The narrative of four leaves, from their originals. Raises as `leaf`."""
+        """Return the narrative of four leaves, from their original messages. Raises as `leaf`."""
 
     def era(self, narratives: Sequence[str]) -> SegmentSummary:
-        """One narrative in place of many. Raises as `leaf`."""
+        """Return one narrative that replaces several. Raises as `leaf`."""
 
 
 class ModelSummarizer:
@@ -257,7 +257,7 @@ class ModelSummarizer:
         self._counter = token_counter
 
     def leaf(self, messages: Sequence[Message], *, related: Sequence[Fact] = ()) -> SegmentSummary:
-        """Facts and narrative of messages that were never summarised, by one call."""
+        """Summarise new messages as facts and a narrative in one call."""
         most = self._settings.leaf_narrative_tokens
         parsed = self._ask(render_leaf_request(messages, related=related, max_tokens=most), _whole_summary)
         return SegmentSummary(
@@ -267,12 +267,12 @@ class ModelSummarizer:
         )
 
     def block(self, messages: Sequence[Message]) -> SegmentSummary:
-        """The narrative of four leaves, from their originals. Raises as `leaf`."""
+        """Return the narrative of four leaves, from their original messages. Raises as `leaf`."""
         most = self._settings.block_narrative_tokens
         return self._narrative(render_block_request(messages, max_tokens=most), most)
 
     def era(self, narratives: Sequence[str]) -> SegmentSummary:
-        """One narrative in place of many. Raises as `leaf`."""
+        """Return one narrative that replaces several. Raises as `leaf`."""
         most = self._settings.era_narrative_tokens
         return self._narrative(render_era_request(narratives, max_tokens=most), most)
 
@@ -280,7 +280,7 @@ class ModelSummarizer:
         return SegmentSummary(self._cut(self._ask(request, parse_narrative), most))
 
     def _ask(self, request: list[Message], parse: Callable[[str], T]) -> T:
-        """What the answer says, after at most one correction."""
+        """Return the parsed answer, after at most one correction."""
         try:
             answer = self._model.complete(request)
             try:
@@ -306,7 +306,7 @@ def _whole_summary(answer: str) -> ParsedSummary:
 
 
 def with_sources(facts: Sequence[ProposedFact], messages: Sequence[Message]) -> list[ProposedFact]:
-    """The facts, each with the ids of the messages that say it."""
+    """Return the facts, each with the ids of the messages that state it."""
     known = [message for message in messages if message.id is not None]
     terms_of = [frozenset(analyze(message.text)) for message in known]
     spread = Counter(term for terms in terms_of for term in terms)
@@ -334,12 +334,12 @@ def with_sources(facts: Sequence[ProposedFact], messages: Sequence[Message]) -> 
 
 
 def _nearness(text: str, message: str) -> float:
-    """How near a stretch of a message comes to a text, from 0 to 100, which is the text itself."""
+    """Return the best similarity of a text and a part of a message, from 0 to 100 (identical)."""
     return fuzz.partial_ratio(" ".join(text.casefold().split()), " ".join(message.casefold().split()))
 
 
 def cut_to_tokens(text: str, most: int, count: Callable[[str], int]) -> str:
-    """The text up to the last sentence that fits; where not even the first does, as much of it as fits, and "…"."""
+    """Return the text up to the last sentence that fits, or as much of the first as fits, with "…"."""
     if count(text) <= most:
         return text
     kept = ""

@@ -1,4 +1,4 @@
-"""The verbatim part of a conversation: the messages that no summary stands for yet, each read once."""
+"""The verbatim part of a conversation: the messages that no summary covers yet, each read once."""
 
 import copy
 from bisect import bisect_right
@@ -22,12 +22,12 @@ class AdoptedView:
     stored: bool = False
 
     def is_ahead_of(self, state: SessionState) -> bool:
-        """Whether it holds in place of the state's view."""
+        """Return whether this view replaces the state's view."""
         return self.epoch == state.epoch and self.view.version > (state.view.version if state.view else 0)
 
 
 class AdoptedViews:
-    """Keeps what a turn adopted until the store has it, so that no turn waits for a disk or another writer."""
+    """Keeps adopted views until they are stored, so that no turn waits for a disk or another writer."""
 
     def __init__(self, store: SummaryStore) -> None:
         self._store = store
@@ -35,12 +35,12 @@ class AdoptedViews:
         self._sessions: LRUCache[SessionKey, AdoptedView] = LRUCache(_SESSIONS)
 
     def newest(self, key: SessionKey) -> AdoptedView | None:
-        """What was adopted here last. Ask before the state is read: what is stored meanwhile is then in the state."""
+        """Return the view adopted here last. Call before reading the state, which then includes views stored meanwhile."""
         with self._lock:
             return self._sessions.get(key)
 
     def adopt(self, key: SessionKey, view: View, *, epoch: int) -> View:
-        """Let a view hold, unless another turn was first; the one that holds."""
+        """Adopt a view unless another turn was first; return the view that holds."""
         with self._lock:
             known = self._sessions.get(key)
             if known is not None and known.epoch == epoch and known.view.version >= view.version:
@@ -49,12 +49,12 @@ class AdoptedViews:
             return view
 
     def is_stored(self, key: SessionKey, *, epoch: int) -> bool:
-        """Whether nothing of this epoch waits to be stored."""
+        """Return whether no view of this epoch waits to be stored."""
         known = self.newest(key)
         return known is None or known.stored or known.epoch != epoch
 
     def save(self, key: SessionKey) -> bool:
-        """Store what waits; whether all that was adopted here holds. What does not is forgotten."""
+        """Store the waiting view; return whether it holds. A view that the store refuses is dropped."""
         known = self.newest(key)
         if known is None or known.stored:
             return True
@@ -68,33 +68,33 @@ class AdoptedViews:
         return stored
 
     def waiting(self) -> list[SessionKey]:
-        """The sessions for which something waits."""
+        """Return the sessions with a view that waits to be stored."""
         with self._lock:
             return [key for key, known in self._sessions.items() if not known.stored]
 
     def forget(self, key: SessionKey) -> None:
-        """Keep nothing of this session."""
+        """Drop this session from the cache."""
         with self._lock:
             self._sessions.pop(key, None)
 
 
 _FIRST_READ = 256
 _MOST_KEPT = 32_000_000
-"""Characters kept of all sessions together."""
+"""The most characters cached for all sessions together."""
 _FRAME = 500
-"""What a message takes besides its text, in characters."""
+"""The overhead of a message besides its text, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """A session's state with the messages behind its boundary."""
+    """A session's state with the messages after its boundary."""
 
     state: SessionState
     tokens: int
     complete: bool
 
     def behind(self, view: View) -> "Tail":
-        """The same under another view, whose boundary lies further on."""
+        """Return the tail under another view with a later boundary."""
         messages = _behind(self.state.messages, view.boundary)
         passed = self.complete or len(messages) < len(self.state.messages)
         state = replace(self.state, view=view, messages=messages)
@@ -103,7 +103,7 @@ class Tail:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """The messages as they were at an epoch."""
+    """The messages of a session at one epoch."""
 
     epoch: int
     message_count: int
@@ -118,7 +118,7 @@ class _Kept:
 
 
 class TailReader:
-    """Reads sessions with the messages behind their boundaries, and keeps these for the next turn."""
+    """Reads sessions with the messages after their boundaries, and caches these for the next turn."""
 
     def __init__(self, store: SummaryStore, *, most_kept: int = _MOST_KEPT) -> None:
         self._store = store
@@ -127,19 +127,19 @@ class TailReader:
         self._sessions: LRUCache[SessionKey, _Kept] = LRUCache(most_kept, getsizeof=lambda kept: kept.size)
 
     def read(self, key: SessionKey, *, room: int, most: int) -> Tail:
-        """The session as it is now."""
+        """Return the current tail of a session."""
         with self._lock:
             kept = self._sessions.get(key)
         tail = None if kept is None else self._continued(key, kept, room=room, most=most)
         return self._whole(key, room=room, most=most) if tail is None else tail
 
     def forget(self, key: SessionKey) -> None:
-        """Keep nothing of this session."""
+        """Drop this session from the cache."""
         with self._lock:
             self._sessions.pop(key, None)
 
     def _continued(self, key: SessionKey, kept: _Kept, *, room: int, most: int) -> Tail | None:
-        """With what is new behind what is kept; `None` if that is not the whole any more."""
+        """Return the cached tail with the new messages; `None` if that is no longer complete."""
         state = self._store.state(key, limit=_FIRST_READ, after=kept.last)
         same = state.epoch == kept.epoch and state.message_count == kept.message_count + len(state.messages)
         if not same:
@@ -194,7 +194,7 @@ def _tokens(messages: tuple[StoredMessage, ...]) -> int:
 
 
 def _is_plain(stored: StoredMessage) -> bool:
-    """Whether there is nothing in it that could be changed in place."""
+    """Return whether a message has no mutable parts."""
     message = stored.message
     return not message.metadata and not message.tool_calls and type(message.content) in (str, type(None))
 
@@ -214,7 +214,7 @@ def _own_copy(stored: StoredMessage) -> StoredMessage:
 
 
 def _size(stored: StoredMessage) -> int:
-    """About how many characters a message holds."""
+    """Return the approximate size of a message in characters."""
     message = stored.message
     parts = message.content if isinstance(message.content, tuple) else ()
     data = sum(len(part.data or "") for part in parts)

@@ -1,4 +1,4 @@
-"""Writing a conversation's summaries in the background: which is next, from what, and what is stored of it."""
+"""Writes a conversation's summaries: chooses the next segment, reads its sources and stores the result."""
 
 import hashlib
 from bisect import bisect_left, bisect_right
@@ -26,23 +26,23 @@ from arc_common.protocols.summaries import Commit, Lease, Maker, Segment, Summar
 from arc_common.settings import ArcSettings
 
 _FULL = 0.9
-"""Of the room for messages, a leaf is due when so much is taken: the turns of one call of a model go into the rest."""
+"""Start a leaf once messages fill this share of their room; the rest holds the turns said during a model call."""
 _BY_NUMBER = 16
-"""Messages in a leaf at most, where they leave the verbatim part by their number."""
+"""The most messages in a leaf where their number, not their tokens, limits the verbatim part."""
 _SESSIONS = 1_024
 _SEGMENTS = 20_000
-"""Segments kept for all sessions together, without their sources; none are kept of a session with more."""
+"""The most segments cached for all sessions together, without sources; a session with more is not cached."""
 _OUTLINES = 64
 _MORE = 8
-"""Times as many unfinished segments are read when the first of them are not to be written; as a rule one is enough."""
+"""The growth of the page of unfinished segments, if none read so far needs writing; usually one is enough."""
 _LEFT_OUT = 0.7
-"""What a rule's fact that a model left out counts beside the model's own: that has read what each was said for."""
+"""Scale the importance of a rule's fact that the model left out, because the model has read it in context."""
 _RELATED_PART = 8
 _RELATED_TOKENS = 100
-"""Known facts that a leaf may change take an eighth of its messages' tokens at most, or so many; with half they were a
-third of all that was sent. One under the same key is replaced whether it was shown or not."""
+"""The tokens of known facts that a leaf may change: at most an eighth of its messages' tokens, or this many if that is
+more. With half, they were a third of each request. A fact is replaced by its key whether it was shown or not."""
 _KNOWN_FACTS = 300
-"""How many of the ledger's facts are looked through for those related to a leaf: the most important ones."""
+"""The most facts of the ledger that are searched for those related to a leaf, the most important first."""
 
 
 class SummaryWriter:
@@ -82,11 +82,11 @@ class SummaryWriter:
 
     @property
     def has_model(self) -> bool:
-        """Whether a model writes, and not the rules alone."""
+        """Whether a model writes summaries; otherwise only rules do."""
         return self._summarizer is not None
 
     def stop(self) -> None:
-        """Store nothing from now on, whatever a model still says."""
+        """Store nothing more, including results of model calls that are still running."""
         self._stopped = True
 
     def fits(self, key: SessionKey, room: int) -> None:
@@ -95,17 +95,17 @@ class SummaryWriter:
             self._rooms[key] = room
 
     def is_final(self, key: SessionKey, segment: Segment) -> bool:
-        """Whether a segment is as good as it will be: by the model, or by rules where no model will be asked."""
+        """Return whether a segment is final: written by the model, or by rules where no model will be asked."""
         if segment.made_by is None:
             return False
         if segment.made_by == "model" or self._summarizer is None or segment.level > 1:
-            return True  # an era is written anew when it grows
+            return True  # an era is rewritten when it grows
         if segment.level == 1 and not self._settings.reread_for_blocks:
             return True
         return (key, *_place(segment)) in self._given_up
 
     def step(self, key: SessionKey, lease: Lease) -> bool:
-        """Write what is next, if anything is; whether there may be more."""
+        """Write the next segment, if any is due; return whether there may be more."""
         state = self._store.state(key, limit=0)
         if state.epoch != lease.epoch:
             return False
@@ -113,7 +113,7 @@ class SummaryWriter:
         cover = self._cover(key, epoch=state.epoch)
         leaf = self._next_leaf(key, cover)
         give_way()
-        if leaf is not None:  # refused where another turn has just written it: then there is a next one
+        if leaf is not None:  # refused if another turn has just written it: then a next one may be due
             return (
                 self._leaf_by_rules(key, leaf, epoch=lease.epoch)
                 or self._next_leaf(key, self._cover(key, epoch=state.epoch)) != leaf
@@ -166,13 +166,13 @@ class SummaryWriter:
         last = max((segment.end for segment in cover), default=0)
         room, size, shown = self._leaf_size(key)
         recent = self._settings.recent_message_count
-        if not cover:  # so that the first adoption, just above the trigger, leaves the recent messages
+        if not cover:  # the first adoption, just above the trigger, must leave the recent messages
             size = min(size, max(1, self._settings.trigger_message_count - recent))
         limit = max(_OUTLINES, recent + 1)
         while True:
             outlines = self._store.outlines(key, after=last, limit=limit)
             if not cover and len(outlines) <= recent:
-                return None  # all of it is shown anyway
+                return None  # all messages are shown anyway
             plan = next_leaf(
                 outlines,
                 room=room,
@@ -187,7 +187,7 @@ class SummaryWriter:
             limit *= 2
 
     def _leaf_size(self, key: SessionKey) -> tuple[int, int, int]:
-        """The tokens with which a leaf is due, the messages that it has at most, and the tokens that can be shown."""
+        """Return the tokens at which a leaf is due, the most messages in it, and the tokens that can be shown."""
         options = self._settings
         with self._lock:
             shown = self._rooms.get(key, 2 * options.leaf_tokens)
@@ -197,21 +197,21 @@ class SummaryWriter:
         return int(_FULL * room), size, shown
 
     def _next_higher(self, cover: Sequence[Segment], *, boundary: int) -> Plan | None:
-        """A block, or an era where they are made."""
+        """Plan the next block, or the next era if eras are enabled."""
         block = next_block(cover, boundary=boundary)
         if block is not None or not self._settings.eras_enabled:
             return block
         return next_era(cover, max_tokens=self._settings.max_tokens)
 
     def _next_unfinished(self, key: SessionKey) -> Segment | None:
-        """The oldest segment that is empty, or by rules though there is a model that can still be asked."""
+        """Return the oldest segment that is empty, or written by rules although the model can still be asked."""
         unfinished = self._unfinished(key)
-        if self._summarizer is None:  # what rules wrote is as good as it will be
+        if self._summarizer is None:  # without a model, segments written by rules are final
             unfinished = takewhile(_is_empty, unfinished)
         return next((segment for segment in unfinished if not self.is_final(key, segment)), None)
 
     def _unfinished(self, key: SessionKey) -> Iterator[Segment]:
-        """The empty ones first; read as far as they are asked for."""
+        """Yield the unfinished segments, empty ones first; pages are read on demand."""
         limit = seen = 0
         while limit == seen:
             limit = max(1, _MORE * limit)
@@ -229,7 +229,7 @@ class SummaryWriter:
         return True
 
     def _leaf_by_rules(self, key: SessionKey, plan: Plan, *, epoch: int) -> bool:
-        self._given_up.discard((key, *_place(plan)))  # its messages are others than those that the model failed at
+        self._given_up.discard((key, *_place(plan)))  # its messages are not the ones that the model failed at
         sources = self._sources(key, plan)
         messages = [stored.message for stored in sources]
         give_way()
@@ -266,7 +266,7 @@ class SummaryWriter:
     def _checked(
         self, summary: SegmentSummary, messages: Sequence[Message]
     ) -> tuple[list[tuple[ProposedFact, Maker]], list[ProposedFact]]:
-        """A model's facts that its source says with those found by rules that it left out; and its other facts."""
+        """Return the model's grounded facts with the rules' facts that it left out, and its ungrounded facts."""
         text = _text(messages)
         grounded: list[ProposedFact] = []
         ungrounded: list[ProposedFact] = []
@@ -275,7 +275,7 @@ class SummaryWriter:
             (grounded if holds else ungrounded).append(fact)
         if ungrounded:
             self._observer.count("facts.ungrounded", len(ungrounded))
-        # The narrative doesn't count: it gives way to its block's, and that to an era's.
+        # The narrative does not count: a block's narrative replaces it later, and an era's replaces that.
         missing = missing_facts(giving_way(self._extracted(messages)), facts=grounded)
         self._observer.count("facts.guarded", len(missing))
         missing = [replace(fact, importance=_LEFT_OUT * fact.importance) for fact in missing]
@@ -348,7 +348,7 @@ class SummaryWriter:
 
     def _era(self, key: SessionKey, plan: Plan, lease: Lease) -> bool:
         parts: list[Segment] = []
-        for part in plan.parts:  # a running era is written anew from its own blocks
+        for part in plan.parts:  # a growing era is rewritten from its own blocks
             parts += self._store.parts(key, part) if part.level == plan.level else [part]
         narratives = [part.narrative for part in parts if part.narrative]
         summary = self._ask(key, plan, lambda model: model.era(narratives))
@@ -358,7 +358,7 @@ class SummaryWriter:
         return self._commit(key, Commit(segment), lease=lease, epoch=lease.epoch)
 
     def _ask(self, key: SessionKey, plan: Plan, call: Callable[[Summarizer], SegmentSummary]) -> SegmentSummary | None:
-        """What the model says, or `None` when there is none or it failed; then it is not asked again for this one."""
+        """Return the model's summary; `None` without a model or if it failed, and then it is not asked again for this one."""
         if self._summarizer is None:
             return None
         try:
@@ -396,13 +396,13 @@ class SummaryWriter:
 
 
 def content_hash(message: Message) -> str:
-    """A short hash of what a message says: of all that `same_content` compares."""
+    """Return a short hash of a message's content, covering all that `same_content` compares."""
     said = repr(content_of(message))
     return hashlib.blake2b(said.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def _text(messages: Sequence[Message]) -> str:
-    """All that was said, with who said it."""
+    """Join the messages' texts, each with its speaker's name."""
     return "\n".join(f"{message.name}: {message.text}" if message.name else message.text for message in messages)
 
 
