@@ -117,7 +117,7 @@ class _Text:
         return cls(spaced, spaced.replace(" ", ""), frozenset(values))
 
     def has_value(self, value: str) -> bool:
-        """Return whether the text contains a number, code or address, ignoring separators; part of a code never matches."""
+        """Return whether the text has a number, code or address, ignoring separators; part of a code never matches."""
         if value in self.values or _bare(value) in self.values:
             return True
         if "@" in value or "/" in value or (value.isdigit() and len(value) > _LONG_NUMBER):

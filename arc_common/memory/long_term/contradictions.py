@@ -1,4 +1,4 @@
-"""Which statements end others: two values of what has one at a time, and what is stated and then over."""
+"""Decides which statements end others: a second value of a single-valued attribute, or a statement that is over."""
 
 import logging
 import re
@@ -21,13 +21,13 @@ from arc_common.text.sentences import sentences_of
 _log = logging.getLogger("arc.memory")
 
 _SENTENCES = 4
-"""A memory has one or two; further sentences are not read."""
+"""The most sentences of a text that are read; a memory has one or two."""
 
 _LONGEST = 300
-"""Characters of a sentence that is read: longer ones are told in too many ways to be compared."""
+"""The most characters of a sentence that is read; longer ones vary too much to be compared."""
 
 _OWNER_WORDS = 3
-"""A longer subject is something else than a name for somebody."""
+"""The most words of an owner; a longer subject does not name a person."""
 
 _VERDICTS = 4_096
 
@@ -39,17 +39,17 @@ _CLOCK = re.compile(
 )
 _KOREAN_DATE = re.compile(r"(?P<month>\d{1,2})월(?:\s?(?P<day>\d{1,2})일)?")
 _VALUE_LIKE = re.compile(r"[A-Z0-9@가-힣]")
-"""Names, numbers and addresses; "my budget is tight" gives no value."""
+"""Characters of names, numbers and addresses; "my budget is tight" gives no value."""
 
 _THOUSANDS = re.compile(r"(?<=\d)[.,](?=\d{3}(?!\d))")
 _SCALES = {"k": 1_000, "천": 1_000, "만": 10_000, "억": 100_000_000}
 
 _OF_THINGS = frozenset({"weekday", "daypart", "season", "often", "colour", "number"})
-"""Kinds of values of which a thing may have several, unless it is known to have one or words of change are there."""
+"""Kinds of values of which a thing may have several, unless it is known to have one or the text states a change."""
 
 
 class Mark(Enum):
-    """What a claim does: gives a value, says that something is so, or that it is over."""
+    """The type of a claim: it gives a value, says that something holds, or says that it is over."""
 
     VALUE = "value"
     SAID = "said"
@@ -66,7 +66,7 @@ class Certainty(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a statement says that another one can contradict: only claims in one slot can."""
+    """A part of a statement that another can contradict; only claims in the same slot conflict."""
 
     slot: str
     value: frozenset[str]
@@ -75,7 +75,7 @@ class Claim:
 
 
 class _Read(NamedTuple):
-    """A text's values by their kinds, the stems of its other words, and these words."""
+    """A text's values by kind, the stems of its other words, and these words."""
 
     values: dict[str, set[str]]
     stems: frozenset[str]
@@ -100,7 +100,7 @@ class Contradictions:
         return self.contradicted(statement, [earlier])[0]
 
     def contradicted(self, statement: str, earlier: Sequence[str]) -> list[bool]:
-        """Return for each of some earlier statements whether a statement ends it."""
+        """Return for each earlier statement whether a statement ends it."""
         if self.detector is None:
             return [contradicts(statement, one) for one in earlier]
         with self._lock:
@@ -121,7 +121,7 @@ class Contradictions:
             verdicts = [bool(verdict) for verdict in detector.contradicts(statement, earlier)]
             if len(verdicts) != len(earlier):
                 raise ValueError(f"{len(verdicts)} verdicts for {len(earlier)} statements")  # noqa: TRY301 - one way to fail
-        except Exception:  # noqa: BLE001 - whatever a user's detector raises
+        except Exception:  # noqa: BLE001 - a user's detector may raise anything
             _log.warning("the contradiction detector failed: rules decide in its place", exc_info=True)
             self._observer.count("memory.contradictions.errors")
             return [contradicts(statement, one) for one in earlier]
@@ -129,7 +129,7 @@ class Contradictions:
 
 
 def contradicts(one: str, other: str) -> bool:
-    """Return whether two texts cannot both be so at a time, as far as their words show."""
+    """Return whether two texts cannot both hold at the same time, as far as their words show."""
     return conflict(claims_of(one), claims_of(other))
 
 
@@ -140,7 +140,7 @@ def conflict(one: Iterable[Claim], other: Iterable[Claim]) -> bool:
 
 
 def may_end(text: str) -> bool:
-    """Return whether a text can contradict an earlier one: it gives a value for certain, or something is over."""
+    """Return whether a text can contradict an earlier one: it gives a certain value, or says that something is over."""
     return any(
         claim.mark is Mark.OVER or (claim.mark is Mark.VALUE and claim.certainty is not Certainty.DOUBTFUL)
         for claim in claims_of(text)
@@ -158,14 +158,14 @@ def is_negated(text: str) -> bool:
 
 
 def is_changed(text: str) -> bool:
-    """Return whether a text says that something is otherwise than before, as far as its words show."""
+    """Return whether a text says that something has changed, as far as its words show."""
     language = detect(text)
     return language.statements.changed.search(_rewritten(text, language)) is not None
 
 
 @lru_cache(1_024)
 def claims_of(text: str) -> tuple[Claim, ...]:
-    """Return what a text claims, each slot once. Deterministic, and linear in the text."""
+    """Return the claims of a text, one per slot. Deterministic, in time linear in the text."""
     claims: dict[str, Claim] = {}
     torn = set()
     for sentence in sentences_of(text)[:_SENTENCES]:
@@ -244,7 +244,7 @@ def _of_clause(clause: str, language: Language) -> Iterator[Claim]:
 
 
 def _over(text: str, language: Language, *, is_ended: bool) -> Iterator[Claim]:
-    """Yield that all of this is over; of what somebody gave up, also whatever they did with it."""
+    """Yield claims that the content is over; if it was given up, also the claim without its verb of engagement."""
     read = _read(text, language)
     for name in ("all", "core") if is_ended else ("all",):
         if read.stems:
@@ -276,7 +276,7 @@ def _related(clause: str, language: Language, *, is_change: bool) -> Iterator[Cl
 
 
 def _named(clause: str, language: Language, *, is_change: bool) -> Iterator[Claim]:
-    """Yield the value that a statement gives to an attribute in so many words: "my email is ..."."""
+    """Yield the value that a statement gives to an attribute explicitly: "my email is ..."."""
     table = language.statements
     for pattern in table.named:
         if not (match := pattern.search(clause)):
@@ -308,7 +308,7 @@ def _engaging(language: Language) -> frozenset[str]:
 
 @cache
 def _patterns(language: Language) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return what matches an amount and a date in a language."""
+    """Return the patterns of an amount and a date in a language."""
     table = language.statements
     units, months = (
         "|".join(sorted(map(re.escape, words), key=len, reverse=True)) or "(?!)"

@@ -1,4 +1,4 @@
-"""What of an exchange is worth remembering: by a model, checked against what was said, or by rules."""
+"""Extracts memories from an exchange: by a model, checked against the messages, or by rules."""
 
 import logging
 import re
@@ -57,7 +57,7 @@ _ATTITUDES = word_set(
     mention sound sounds good well
     """
 )
-"""Words that say how somebody stands to something; on their own, not to what."""
+"""Words that express an attitude but not its object."""
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _PREFERENCE_IMPORTANCE = 0.6
 _LONGEST = 300
@@ -66,14 +66,14 @@ _MOST_SENTENCES = 40
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """What an exchange gave."""
+    """The memories extracted from an exchange."""
 
     memories: tuple[ProposedMemory, ...]
     failed: bool = False
 
 
 class Extractor:
-    """Finds what is worth remembering."""
+    """Extracts memories from messages, by a model if there is one, else by rules."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class Extractor:
 
     @property
     def has_model(self) -> bool:
-        """Whether a model is asked, and not the rules alone."""
+        """Whether a model extracts memories; otherwise only rules do."""
         return self._model is not None
 
     def extract(
@@ -103,7 +103,7 @@ class Extractor:
         session_id: str | None = None,
         known: Sequence[Memory] = (),
     ) -> Extracted:
-        """What of some messages is worth remembering."""
+        """Extract the memories of messages that are important enough to keep."""
         request = render_extraction_request((), mode=mode)
         said = as_said(messages)
         if not any(message.role is Role.USER for message in said):
@@ -148,7 +148,7 @@ class Extractor:
     def _with_sources(
         self, memories: Sequence[ProposedMemory], said: Sequence[Message], session_id: str | None
     ) -> list[ProposedMemory]:
-        """The memories, each with the messages that say it."""
+        """Return the memories, each with the messages that state it."""
         facts = [ProposedFact("memory", memory.text, FactCategory.GENERAL) for memory in memories]
         by_user, everybody = _text([message for message in said if message.role is Role.USER]), _text(said)
         times = {message.id: message.created_at for message in said if message.id and message.created_at}
@@ -177,14 +177,14 @@ class Extractor:
 
 
 def _is_grounded(memory: ProposedMemory, text: str) -> bool:
-    """Whether a model can have a memory from a text."""
+    """Return whether a text supports a memory that a model extracted from it."""
     if memory.type is MemoryType.FACT:
         return is_grounded(memory.text, text)
     return not invents(memory.text, text)
 
 
 def as_said(messages: Sequence[Message]) -> list[Message]:
-    """What users and assistants said, without what arc put into it."""
+    """Return the messages of users and assistants without arc's insertions and requests to forget."""
     said = []
     is_forgotten = False
     for message in messages:
@@ -244,7 +244,7 @@ def memories_by_rules(
 
 
 def _names_something(text: str) -> bool:
-    """Whether a statement says what it is about: by any word but those, or by a name made of them ("Go", "The Who")."""
+    """Return whether a statement names its subject: by any specific word, or by a name ("Go", "The Who")."""
     words = _WORD.findall(text.replace("’", "'"))
     is_named = any(word[0].isupper() and not word.startswith(("I'", "I’")) and word != "I" for word in words[1:])
     stop_words = detect(text).stop_words
@@ -252,18 +252,18 @@ def _names_something(text: str) -> bool:
 
 
 def _is_condition(text: str) -> bool:
-    """Whether a text says only in which case something is so, and not what."""
+    """Return whether a text is only a condition, without a statement."""
     is_one = len(clauses_of(text)) == 1 and not _SECOND_SUBJECT.search(text)
     return is_one and detect(text).condition.search(text) is not None
 
 
 def _joined(text: str) -> list[str]:
-    """The statements about oneself that "and" joins in a text, each to be understood alone."""
+    """Split a text into the first-person statements that "and" or "but" joins."""
     return [part for part in (part.strip(" ,;:") for part in _JOINT.split(text)) if part]
 
 
 def _preferences(messages: Sequence[Message]) -> dict[str, tuple[str, ...]]:
-    """Find the statements about how somebody likes things, with the ids of their messages."""
+    """Find the statements of preferences, with the ids of their messages."""
     found: dict[str, tuple[str, ...]] = {}
     for message in messages:
         ids = (message.id,) if message.id else ()

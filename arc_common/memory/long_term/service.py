@@ -1,4 +1,4 @@
-"""LongTermMemory: gathers memories from what is said, in the background, and knows where each session's are kept."""
+"""LongTermMemory: extracts memories from sessions' messages in the background, into each session's scope."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -25,19 +25,19 @@ from arc_common.protocols.search_index import IndexStore, Scope
 from arc_common.settings import ArcSettings
 
 _PAGE = 64
-"""Places: at most as many messages go into one request to the model."""
+"""The most places read at once, and so the most messages in one request to the model."""
 
 MOST_WITHOUT_ANSWER = 8
-"""User messages that wait for their answer; then they are read without one."""
+"""The number of unanswered user messages at which they are read without an answer."""
 
 
 def unread(conversations: ConversationStore, key: SessionKey, *, after: int) -> tuple[list[StoredMessage], bool]:
-    """The messages that follow a place, 64 at most, oldest first; and whether there are more behind them."""
+    """Return the messages after a place, at most 64, oldest first; and whether more follow."""
     newest = conversations.tail(key, limit=1)
     end = newest[0].seq if newest else 0
     if end <= after:
         return [], False
-    oldest = conversations.head(key, limit=1)  # a cap on the session may have taken what lay before it
+    oldest = conversations.head(key, limit=1)  # a message limit may have removed those before it
     first = max(after + 1, oldest[0].seq if oldest else 0)
     while first <= end:
         found = conversations.tail(key, after=first - 1, before=first + _PAGE)
@@ -48,7 +48,7 @@ def unread(conversations: ConversationStore, key: SessionKey, *, after: int) -> 
 
 
 def due(messages: Sequence[StoredMessage], *, more: bool) -> Sequence[StoredMessage]:
-    """Those to read now: up to the newest answer; without one, all if they are many; else none."""
+    """Return the messages to read now: up to the newest answer; without one, all if there are many, else none."""
     answer = next((place for place in reversed(range(len(messages))) if is_answer(messages[place])), None)
     if answer is not None:
         return messages[: answer + 1]
@@ -56,12 +56,12 @@ def due(messages: Sequence[StoredMessage], *, more: bool) -> Sequence[StoredMess
 
 
 def is_answer(stored: StoredMessage) -> bool:
-    """Whether an assistant says something in it."""
+    """Return whether this is a non-empty assistant message."""
     return stored.message.role is Role.ASSISTANT and bool(stored.message.text.strip())
 
 
 def is_question(stored: StoredMessage) -> bool:
-    """Whether a user says something in it."""
+    """Return whether this is a non-empty user message."""
     return stored.message.role is Role.USER and bool(stored.message.text.strip())
 
 
@@ -70,22 +70,22 @@ _log = logging.getLogger("arc.memory")
 _SESSIONS = 10_000
 
 _MOST_KNOWN = 10
-"""Memories that a model is shown beside what is said, of which it may say that they no longer hold."""
+"""The most known memories that a model sees beside the messages and may declare outdated."""
 
 _CHARACTERS_ASKED = 2_000
-"""Of what the user says, by which those are found: the last."""
+"""The last characters of the user's messages by which known memories are found."""
 
 _TOGETHER = 16
-"""Memories stored between two checks that their messages are still there."""
+"""The number of memories stored between two checks that their messages still exist."""
 
 _NOT_STORED = (Outcome.REJECTED, Outcome.FULL)
 
 _LAST_SECONDS = 1.0
-"""Seconds that closing waits for a memory that is being stored. What is not read by then is read at the next use."""
+"""Seconds that `close` waits for running work. Messages not read by then are read at the next use."""
 
 
 def scope_of(key: SessionKey, settings: ArcSettings) -> Scope:
-    """Whose memories a session reads and adds to, by `settings.memory.scope`; without a user, its own."""
+    """Return the scope that a session reads and adds to, by `settings.memory.scope`; without a user, its own."""
     if settings.memory.scope == "caller":
         return Scope(key.caller_id)
     if settings.memory.scope == "user" and key.user_id is not None:
@@ -94,7 +94,7 @@ def scope_of(key: SessionKey, settings: ArcSettings) -> Scope:
 
 
 class LongTermMemory:
-    """Gathers memories from what sessions save."""
+    """Extracts memories from the messages that sessions save."""
 
     def __init__(
         self,
@@ -119,17 +119,17 @@ class LongTermMemory:
 
     def _begin(self) -> None:
         self._lock = Lock()
-        self._unanswered: LRUCache[SessionKey, int] = LRUCache(_SESSIONS)  # of the sessions that were used here
-        self._with_documents: LRUCache[SessionKey, bool] = LRUCache(_SESSIONS)  # whether the newest turn had some
+        self._unanswered: LRUCache[SessionKey, int] = LRUCache(_SESSIONS)  # of the sessions used in this process
+        self._with_documents: LRUCache[SessionKey, bool] = LRUCache(_SESSIONS)  # whether the newest turn had documents
         self._edited: LRUCache[SessionKey, set[str]] = LRUCache(_SESSIONS)
         self._looked_into: LRUCache[Scope, bool] = LRUCache(_SESSIONS)
 
     def scope_of(self, key: SessionKey) -> Scope:
-        """Whose memories a session reads and adds to."""
+        """Return the scope whose memories a session reads and adds to."""
         return scope_of(key, self._settings)
 
     def schedule(self, key: SessionKey, messages: Sequence[Message], *, with_documents: bool = False) -> None:
-        """Have what was saved read soon; never raises."""
+        """Schedule the reading of saved messages if it is due; never raises."""
         key = _plain(key)
         said = [message.role for message in messages if message.text.strip()]
         with self._lock:
@@ -142,7 +142,7 @@ class LongTermMemory:
             self.queue.schedule(key)
 
     def catch_up(self, key: SessionKey) -> None:
-        """At its first use here, have read what others left unread of a session and of its scope; never raises."""
+        """Schedule a session and its scope's unread sessions at the session's first use here; never raises."""
         key = _plain(key)
         with self._lock:
             if key in self._unanswered:
@@ -151,11 +151,11 @@ class LongTermMemory:
         self.queue.schedule(key)
 
     def read_soon(self, key: SessionKey) -> None:
-        """Have what is due of a session read, whatever was saved; never raises."""
+        """Schedule the reading of a session's due messages; never raises."""
         self.queue.schedule(_plain(key))
 
     def edited(self, key: SessionKey, message_ids: Sequence[str]) -> None:
-        """Remove what rests on the words that messages had before; never raises."""
+        """Remove memories that rest on the previous text of edited messages; never raises."""
         key = _plain(key)
         with self._lock:
             self._edited[key] = self._edited.get(key, set()) | set(message_ids)
@@ -173,7 +173,7 @@ class LongTermMemory:
         mode: InteractionMode = "chat",
         session_id: str | None = None,
     ) -> list[Memory]:
-        """Find what is worth remembering, store it, and give what stands for it now, each memory once."""
+        """Extract and store memories; return the stored or merged memories, each once."""
         known = self._known(scope, messages)
         extracted = self.extractor.extract(messages, mode=mode, session_id=session_id, known=known)
         found: dict[str, Memory] = {}
@@ -184,17 +184,17 @@ class LongTermMemory:
         return list(found.values())
 
     def forget(self, key: SessionKey, message_ids: Sequence[str] | None = None) -> int:
-        """Remove what rests on a session, or on some of its messages, alone; how many memories that were."""
+        """Remove memories whose only sources are a session, or some of its messages; return how many."""
         return self.keeper.forget(_plain(key), message_ids)
 
     def wait(self, timeout: float | None = None, *, key: SessionKey | None = None) -> bool:
-        """Wait until nothing (of this session) is being read; return whether that was so within `timeout` seconds."""
+        """Wait until no messages (of this session) are being read; return whether this was within `timeout` seconds."""
         if key is not None:
             return self.queue.wait(timeout, key=_plain(key))
         return self.queue.wait(timeout) and self.keeper.wait(timeout)
 
     def close(self) -> None:
-        """Give what runs a moment to end, and write what searches noted. What waits is read at its next use."""
+        """Wait briefly for running work and write access times; waiting sessions are read at their next use."""
         self.queue.close(timeout=_LAST_SECONDS)
         self.keeper.close()
 
@@ -203,7 +203,7 @@ class LongTermMemory:
             self._read_edited(key)
             while not self.queue.stopping and self._read_on(key):
                 pass
-        except SessionNotFoundError:  # deleted, and begun by another user
+        except SessionNotFoundError:  # deleted, then created again by another user
             return
         scope = self.scope_of(key)
         with self._lock:
@@ -214,7 +214,7 @@ class LongTermMemory:
                 self.catch_up(other)
 
     def _read_on(self, key: SessionKey) -> bool:
-        """Read the next messages of a session; whether others may be due."""
+        """Read the next messages of a session; return whether more may be due."""
         start = self._store.read_to(key)
         following, more = unread(self._conversations, key, after=start)
         batch = due(following, more=more)
@@ -228,12 +228,12 @@ class LongTermMemory:
         if not self._keep(key, batch, proposed, goes_on=True):
             return False
         read = _as_read(batch)
-        if not self._changed(key, list(read), read):  # else it is read again, as it is now
+        if not self._changed(key, list(read), read):  # else the batch is read again
             self._store.mark_read(key, after=start, to=batch[-1].seq)
         return True
 
     def _read_edited(self, key: SessionKey) -> None:
-        """Read messages anew that were edited after they had been read."""
+        """Read messages again that were edited after they had been read."""
         with self._lock:
             edited = self._edited.pop(key, set())
         if not edited:
@@ -258,7 +258,7 @@ class LongTermMemory:
         return self.extractor.extract(messages, mode=mode, session_id=key.session_id, known=known).memories
 
     def _known(self, scope: Scope, messages: Sequence[Message]) -> Sequence[Memory]:
-        """The memories that what the user says may have to do with, for a model to say which of them are over."""
+        """Return the memories related to the user's messages, so that a model can say which no longer hold."""
         if not self.extractor.has_model:
             return ()
         said = "\n".join(message.text for message in as_said(messages) if message.role is Role.USER)
@@ -267,7 +267,7 @@ class LongTermMemory:
     def _keep(
         self, key: SessionKey, batch: Sequence[StoredMessage], proposed: Sequence[ProposedMemory], *, goes_on: bool
     ) -> bool:
-        """Store what was found in messages, as far as these are there as they were read; whether there was time."""
+        """Store the memories whose messages are still unchanged; return whether all were handled before closing."""
         scope = self.scope_of(key)
         read = _as_read(batch)
         places = {stored.message.id: stored.seq for stored in batch}
@@ -284,7 +284,7 @@ class LongTermMemory:
             gone = set(self._changed(key, ids, read))
             kept = [memory for memory in together if gone.isdisjoint(name for _, name in memory.sources)]
             for added in self.keeper.add_all(scope, kept, follows=follows) if kept else ():
-                if isinstance(added, InvalidInputError):  # it must not hold up the others
+                if isinstance(added, InvalidInputError):  # one invalid memory must not block the others
                     _log.warning("a memory can't be stored: %s", added)
                     self._count_error(added)
             if kept and (changed := self._changed(key, ids, read)):
@@ -292,7 +292,7 @@ class LongTermMemory:
         return True
 
     def _changed(self, key: SessionKey, message_ids: Sequence[str], read: Mapping[str, "_Read"]) -> list[str]:
-        """Those of the messages that are no longer there as they were read."""
+        """Return the ids of messages that were changed or removed since they were read."""
         try:
             there = _as_read(self._conversations.find(key, message_ids))
         except SessionNotFoundError:
@@ -304,7 +304,7 @@ class LongTermMemory:
 
 
 _Read = tuple[int, int, str]
-"""A message's place, its revision and its content: ids may be used again in a session that was deleted meanwhile."""
+"""A message's place, revision and content hash; a session deleted meanwhile may reuse the same ids."""
 
 
 def _as_read(batch: Sequence[StoredMessage]) -> dict[str, _Read]:
@@ -312,14 +312,14 @@ def _as_read(batch: Sequence[StoredMessage]) -> dict[str, _Read]:
 
 
 def _mode_of(messages: Sequence[Message], *, with_documents: bool) -> InteractionMode:
-    """What kind of interaction messages come from: one with tools, with documents, or neither."""
+    """Return the kind of interaction that messages come from: with tools, with documents, or with neither."""
     if any(message.role is Role.TOOL or message.tool_calls for message in messages):
         return "agent"
     return "rag" if with_documents else "chat"
 
 
 def _plain(key: SessionKey) -> SessionKey:
-    """The key without what names no other session: queues and caches know each session once."""
+    """Return the key without its account, so that queues and caches hold each session once."""
     return key if key.account_id is None else replace(key, account_id=None)
 
 

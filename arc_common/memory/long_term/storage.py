@@ -23,11 +23,11 @@ from arc_common.settings import ArcSettings
 _log = logging.getLogger("arc.memory")
 
 _SETTLE_SECONDS = 5.0
-"""Times of access wait this long: as a commit for each turn, they would be in the way of appends."""
+"""The delay before access times are written: a commit for each turn would block appends."""
 
 
 class Touches:
-    """Writes what searches returned, so that none of them waits for a disk."""
+    """Writes memories' access times in the background, so that no search waits for a disk."""
 
     def __init__(self, store: MemoryStore, *, observer: Observer) -> None:
         self._store = store
@@ -48,23 +48,23 @@ class Touches:
         self._queue.schedule(scope)
 
     def flush(self, scope: Scope | None = None) -> None:
-        """Write what was noted (in this scope) and wait for what is being written; never raises."""
+        """Write the noted access times (of this scope) and wait for running writes; never raises."""
         with self._lock:
             scopes = list(self._noted) if scope is None else [scope] if scope in self._noted else []
         for place in scopes:
             try:
                 self._write(place)
-            except Exception as error:  # noqa: BLE001 - a time of access is not worth an error
+            except Exception as error:  # noqa: BLE001 - a lost access time must not raise
                 _log.warning("times of access were not stored: %s", error)
                 self._count(error)
         self._queue.wait(1.0)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until all notes are written; return whether that was so within `timeout` seconds."""
+        """Wait until all access times are written; return whether they were within `timeout` seconds."""
         return self._queue.wait(timeout)
 
     def close(self) -> None:
-        """Write what was noted, and end."""
+        """Write the noted access times and stop."""
         self.flush()
         self._queue.close()
 
@@ -85,11 +85,11 @@ _ASKED = 10_000
 
 _CANDIDATES = 4
 _LEAST_CANDIDATES = 20
-"""Of the index, four for each memory wanted and at least 20: what is a little less relevant may matter more."""
+"""Fetch four candidates per memory requested, and at least 20: a slightly less relevant one may be more important."""
 
 
 class MemoryKeeper:
-    """Keeps the memories of scopes."""
+    """Keeps the memories of scopes in their store and in the index."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class MemoryKeeper:
     def add(
         self, scope: Scope, proposed: ProposedMemory, *, by_hand: bool = False, follows: str | None = None
     ) -> WriteResult:
-        """Store a memory, or find that one that is there says the same. See `MemoryWriter.add`."""
+        """Store a memory, or merge it with an existing one that says the same. See `MemoryWriter.add`."""
         added = self._writer.add(scope, proposed, by_hand=by_hand, follows=follows)
         with self._lock:
             self._had_some[scope] = True
@@ -142,12 +142,12 @@ class MemoryKeeper:
         return added
 
     def set_status(self, scope: Scope, memory_id: str, status: MemoryStatus) -> Memory | None:
-        """Approve a memory, reject it or hold it back. See `MemoryWriter.set_status`."""
+        """Approve a memory, reject it or set it to pending. See `MemoryWriter.set_status`."""
         self._touches.flush(scope)
         return self._writer.set_status(scope, memory_id, status)
 
     def search(self, scope: Scope, query: str, *, limit: int) -> list[ScoredMemory]:
-        """The memories that a question is about, by relevance, importance and recency; best first."""
+        """Return the memories that match a question, ranked by relevance, importance and recency."""
         if not isinstance(query, str):
             raise InvalidInputError("query", query, "text")
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
@@ -164,43 +164,43 @@ class MemoryKeeper:
         return best
 
     def related(self, scope: Scope, text: str, *, limit: int) -> list[Memory]:
-        """The memories that hold and that a text has to do with, the most relevant first; nobody has asked for them."""
+        """Return the memories that hold and match a text, best first, without recording access times."""
         ids = [str(one.document.id) for one in self._index.search(scope, text, top_k=limit)]
         return [memory for memory in self._store.get(scope, ids) if memory.holds] if ids else []
 
     def get(self, scope: Scope, ids: Sequence[str]) -> list[Memory]:
-        """Those of the memories that are there, in the order of the ids."""
+        """Return the memories that exist, in the order of the ids."""
         self._touches.flush(scope)
         return self._store.get(scope, ids)
 
     @property
     def store(self) -> MemoryStore:
-        """The store, after what searches noted has been written."""
+        """The store, with all noted access times written."""
         self._touches.flush()
         return self._store
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until what searches noted is written; return whether that was so within `timeout` seconds."""
+        """Wait until all access times are written; return whether they were within `timeout` seconds."""
         return self._touches.wait(timeout)
 
     def delete(self, scope: Scope, ids: Sequence[str]) -> int:
-        """Remove memories; how many were there."""
+        """Remove memories; return how many existed."""
         there = [memory.id for memory in self._store.get(scope, ids)]
         if not there:
             return 0
-        self._index.erase((scope, name) for name in there)  # first: whatever fails now, nobody finds it any more
+        self._index.erase((scope, name) for name in there)  # first: even if the next step fails, no search finds them
         self._writer.remove(scope, there)
         return len(there)
 
     def erase(self, scope: Scope) -> int:
-        """Remove all memories of the scope and of every scope within it, from the index too; how many there were."""
+        """Remove all memories of the scope and of every scope within it, also from the index; return how many."""
         self._index.erase_within(scope)
         removed = self._store.erase(scope)
-        self._index.erase_within(scope)  # what was added between the two
+        self._index.erase_within(scope)  # entries added between the two calls
         return removed
 
     def forget(self, key: SessionKey, message_ids: Sequence[str] | None = None) -> int:
-        """Remove what rests on a session, or on some of its messages, alone; how many memories that were."""
+        """Remove memories whose only sources are a session, or some of its messages; return how many."""
         is_beside = self._index.is_beside(self._store)
         if not is_beside:
             self._index.erase(self._store.resting_on(key, message_ids))
@@ -216,11 +216,11 @@ class MemoryKeeper:
         return len(done.removed)
 
     def count(self, scope: Scope) -> int:
-        """How many memories hold."""
+        """Return how many memories hold."""
         return self._store.count(scope)
 
     def has_any(self, scope: Scope) -> bool:
-        """Whether a search may find any, by one count; what has had some is not asked again."""
+        """Return whether a search may find memories; a scope known to have had some is not counted again."""
         with self._lock:
             known = self._had_some.get(scope, False)
         if not known and self.count(scope) > 0:
@@ -229,12 +229,12 @@ class MemoryKeeper:
         return known
 
     def close(self) -> None:
-        """Write what searches noted."""
+        """Write the noted access times and stop."""
         self._touches.close()
 
 
 def _scopes_of(key: SessionKey) -> Iterator[Scope]:
-    """Those whose memories may come from a session."""
+    """Yield the scopes whose memories may come from a session."""
     for user_id in dict.fromkeys((None, key.user_id)):
         for session_id in (None, key.session_id):
             yield Scope(key.caller_id, user_id, session_id)

@@ -72,7 +72,7 @@ def next_block(cover: Sequence[Segment], *, boundary: int) -> Plan | None:
 
 
 def next_era(cover: Sequence[Segment], *, max_tokens: int) -> Plan | None:
-    """Plan the next era so that narratives fit: merge four closed eras, or the oldest blocks with the era before them."""
+    """Plan the next era so that narratives fit: merge four closed eras, or the oldest blocks with the era before."""
     runs = _runs(cover)
     newest_era = max((segment.start for segment in cover if segment.level >= ERA), default=0)
     for level, run in sorted(runs, key=lambda pair: pair[0]):
@@ -197,7 +197,7 @@ class Material:
         return any(segment.made_by == "rules" and behind < segment.end <= up_to for segment in self.cover)
 
     def composed_ahead(self, *, boundary: int) -> "Material":
-        """Return the material with the contents of its last boundaries composed, so that a turn need not compose them."""
+        """Return the material with the contents for its last boundaries composed ahead of the turns."""
         ends = [segment.end for segment in self.cover if segment.made_by is not None and segment.end > boundary]
         return replace(self, ready={end: composed(self, end) for end in ends[-_COMPOSED:]})
 

@@ -199,9 +199,7 @@ class Upkeep:
 
     def _work(self, key: SessionKey) -> None:
         self._save(key)
-        if not self._writer.is_due(
-            key
-        ):  # as after most messages; taking and releasing the lease would cost two commits
+        if not self._writer.is_due(key):  # as after most messages; a lease would cost two commits
             self._refused.discard(key)
             self._prepare(key, False)
             return

@@ -85,7 +85,7 @@ class HierarchicalMemory:
         self._upkeep.schedule(key)
 
     def summarize(self, key: SessionKey) -> None:
-        """Write all due summaries and wait for them, including those another process left undone (see `Upkeep.finish`)."""
+        """Write all due summaries and wait for them, also after another process crashed (see `Upkeep.finish`)."""
         self._upkeep.finish(key)
 
     def forget(self, key: SessionKey) -> None:
@@ -167,7 +167,7 @@ class HierarchicalMemory:
                 return Remembered(state, (f"summaries were left out: {type(error).__name__}",))
 
     def layers(self, key: SessionKey, state: SessionState, query: str) -> Layers:
-        """Return the layers besides the messages: the adopted view, and the facts outside it that the question needs."""
+        """Return the layers besides the messages: the adopted view, and other facts that the question needs."""
         view = state.view
         if view is None:
             return NO_LAYERS

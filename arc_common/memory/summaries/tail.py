@@ -35,7 +35,7 @@ class AdoptedViews:
         self._sessions: LRUCache[SessionKey, AdoptedView] = LRUCache(_SESSIONS)
 
     def newest(self, key: SessionKey) -> AdoptedView | None:
-        """Return the view adopted here last. Call before reading the state, which then includes views stored meanwhile."""
+        """Return the view adopted here last. Call before reading the state, which then has views stored meanwhile."""
         with self._lock:
             return self._sessions.get(key)
 

@@ -358,7 +358,7 @@ class SummaryWriter:
         return self._commit(key, Commit(segment), lease=lease, epoch=lease.epoch)
 
     def _ask(self, key: SessionKey, plan: Plan, call: Callable[[Summarizer], SegmentSummary]) -> SegmentSummary | None:
-        """Return the model's summary; `None` without a model or if it failed, and then it is not asked again for this one."""
+        """Return the model's summary; `None` without a model or if it failed; it is not asked again for that plan."""
         if self._summarizer is None:
             return None
         try:
