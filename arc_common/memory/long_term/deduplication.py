@@ -1,4 +1,4 @@
-"""What a scope holds, compared with a new memory: which memories say the same, and which one it contradicts."""
+"""Compares a new memory with a scope's memories: which say the same, and which it contradicts."""
 
 import re
 import sys
@@ -21,7 +21,7 @@ from arc_common.text.vocabulary import is_common
 
 _MOST_SIMILAR = 5
 _MOST_ASKED = 32
-"""Memories that a detector is asked about: those that share most words with the new one."""
+"""The most memories that a detector checks: those that share the most words with the new one."""
 
 _STATUSES = (MemoryStatus.ACTIVE, MemoryStatus.PENDING, MemoryStatus.REJECTED)
 
@@ -38,12 +38,12 @@ _DAYS = word_set(
 )
 _LIGHT = word_set("the a an also really very")
 _SUBJECT = word_set("user i i'm i've 사용자 저 제 나 내")
-"""Whom memories are about."""
+"""Words for the user, whom memories are about."""
 
 _BE = word_set("is are am be")
 _LEADS_ON = word_set("of in at for by to")
 _DIRECTED = word_set("to from than over under before after until instead against without 보다 대신")
-"""Words of which the two sides are not the same."""
+"""Words whose two sides cannot be swapped."""
 
 _SYNONYMS = {
     word: group.split()[0]
@@ -56,20 +56,20 @@ _SYNONYMS = {
     )
     for word in group.split()
 }
-"""How memories are phrased: words of one line say the same of somebody."""
+"""Synonyms in memories: the words of one line mean the same."""
 
 _SAME_FRAME = 1 / 3
-"""Share of the words that two statements have in the same order, from which one is no rephrasing of the other: by
-all-MiniLM-L6-v2 "prefers tea to coffee" and "prefers coffee to tea" are as near as .998."""
+"""Two statements that share at least this part of their words in order must also pass the word comparison: with
+all-MiniLM-L6-v2 the cosine of "prefers tea to coffee" and "prefers coffee to tea" is .998."""
 
 
 def folded(text: str) -> str:
-    """The text without what makes no difference: case, repeated space, the full stop."""
+    """Return the text without case, repeated whitespace and final full stops, for comparison."""
     return " ".join(text.casefold().split()).rstrip(" .!。")
 
 
 def may_be_the_same(one: str, other: str, *, by_meaning: bool = False) -> bool:
-    """Whether two texts that are much alike may stand for each other."""
+    """Return whether two similar texts may say the same."""
     if is_negated(one) != is_negated(other):
         return False
     names = _names(one) | _names(other) | _opening_names(one, other)
@@ -86,7 +86,7 @@ def may_be_the_same(one: str, other: str, *, by_meaning: bool = False) -> bool:
 
 
 def _is_turned(short: Sequence[str], long: Sequence[str]) -> bool:
-    """Whether one says of the same what the other says, in other forms and another order."""
+    """Return whether one text says the same as the other in other word forms and another order."""
     if short[:1] != long[:1] or any(word in _DIRECTED for word in (*short, *long)):
         return False
     ours, theirs = (Counter(_stem(word) for word in words if word not in _LEADS_ON) for words in (short, long))
@@ -94,7 +94,7 @@ def _is_turned(short: Sequence[str], long: Sequence[str]) -> bool:
 
 
 def _stem(word: str) -> str:
-    """A word as it is looked for; with its tense, which makes a difference."""
+    """Return a word's stem; past forms are kept, because tense makes a difference."""
     return word if word.endswith("ed") or word in BASE_FORMS or not word.isalpha() else "".join(analyze(word))
 
 
@@ -103,7 +103,7 @@ def _is_value(word: str, names: frozenset[str]) -> bool:
 
 
 def _phrased(words: Sequence[str]) -> tuple[str, ...]:
-    """The words without whom they are about, and of a phrase that has synonyms ("is fond of") the first of them."""
+    """Return the words without their subject, with each phrase that has synonyms ("is fond of") as the first of them."""
     said: list[str] = []
     before = ""
     for word in words:
@@ -118,26 +118,26 @@ def _phrased(words: Sequence[str]) -> tuple[str, ...]:
 
 @lru_cache(4096)
 def _tokens(text: str) -> tuple[str, ...]:
-    """The words and numbers in order, each in one form; Korean words without their particles."""
+    """Return the normalised words and numbers in order; Korean words without their particles."""
     words = _TOKEN.findall(_THOUSANDS.sub("", text.casefold()))
     return tuple(_form(word) for word in words if word not in _LIGHT)
 
 
 @lru_cache(4096)
 def _names(text: str) -> frozenset[str]:
-    """The capitalised words behind the first one of a sentence."""
+    """Return the capitalised words after the first word of a sentence."""
     return frozenset(_form(name.casefold()) for name in _NAME.findall(text))
 
 
 def _opening_names(one: str, other: str) -> frozenset[str]:
-    """The capitalised words with which both texts begin, unless one of them is a word of any conversation."""
+    """Return the differing capitalised words with which both texts begin, except common words."""
     first = [match[1].casefold() for text in (one, other) if (match := _FIRST_NAME.match(text))]
     names = frozenset(_form(word) for word in first if not is_common(word) and word not in _SUBJECT)
     return names if len(names) > 1 else frozenset()
 
 
 def _form(word: str) -> str:
-    """A word in its singular, without "'s", in American spelling; a Korean one without its particles."""
+    """Return a word in the singular, without "'s", in American spelling; a Korean word without its particles."""
     if not word.isascii():
         word = word.replace("’", "'")
     word = strip_particles(word.removesuffix("'s"))
@@ -151,13 +151,13 @@ def _form(word: str) -> str:
 
 
 class Holdings:
-    """The memories of one scope at one version, without what no comparison needs."""
+    """The outlines of one scope's memories at one version, indexed for comparison."""
 
     def __init__(self, contradictions: Contradictions | None = None) -> None:
         self._contradictions = contradictions or Contradictions()
         self.version = 0
         self._outlines: dict[str, MemoryOutline] = {}
-        self._folded: dict[str, str] = {}  # of those that are compared: they hold, wait or were rejected
+        self._folded: dict[str, str] = {}  # of the compared memories: active, pending or rejected
         self._by_text: dict[str, dict[str, None]] = {}
         self._by_length: dict[int, dict[str, str]] = {}
         self._claims: dict[str, tuple[Claim, ...]] = {}
@@ -173,16 +173,16 @@ class Holdings:
         return self._outlines[memory_id]
 
     def get(self, memory_id: str) -> MemoryOutline | None:
-        """The outline of a memory, if it is there."""
+        """Return the outline of a memory, if it exists."""
         return self._outlines.get(memory_id)
 
     @property
     def outlines(self) -> Collection[MemoryOutline]:
-        """All of them."""
+        """The outlines of all memories."""
         return self._outlines.values()
 
     def apply(self, updates: MemoryUpdates) -> None:
-        """Take over what has changed."""
+        """Apply the updates read from the store."""
         if updates.is_whole:
             named = {outline.id for outline in updates.outlines}
             self._drop([memory_id for memory_id in self._outlines if memory_id not in named])
@@ -192,7 +192,7 @@ class Holdings:
         self.version = updates.version
 
     def change(self, version: int, *, put: Iterable[MemoryOutline], removed: Iterable[str]) -> None:
-        """Take over what was committed at this version."""
+        """Apply the changes that were committed at this version."""
         outlines = list(put)
         self._drop([*(outline.id for outline in outlines), *removed])
         self._add(outlines)
@@ -207,7 +207,7 @@ class Holdings:
         self._drop(list(ids))
 
     def same_text(self, text: str) -> str | None:
-        """The id of a memory with the same words: one that holds before one that waits, then one that was rejected."""
+        """Return the id of a memory with the same words: an active one before a pending, then a rejected one."""
         ids = self._by_text.get(folded(text))
         if not ids:
             return None
@@ -219,7 +219,7 @@ class Holdings:
         scored: list[tuple[float, str]] = []
         shortest, longest = int(cutoff * len(words)), int(len(words) / cutoff) + 1 if cutoff else sys.maxsize
         for length, texts in self._by_length.items():
-            if shortest <= length <= longest:  # others cannot be so similar
+            if shortest <= length <= longest:  # other lengths cannot reach the cutoff
                 found = process.extract(
                     words,
                     texts,
@@ -232,7 +232,7 @@ class Holdings:
         return [memory_id for _, memory_id in sorted(scored)[:_MOST_SIMILAR]]
 
     def contradicted(self, text: str) -> list[str]:
-        """The ids of the memories that hold and that the text contradicts."""
+        """Return the ids of the memories that hold and that the text contradicts."""
         if self._contradictions.detector is None:
             claims = claims_of(text)
             candidates = {memory_id for claim in claims for memory_id in self._by_slot.get(claim.slot, ())}

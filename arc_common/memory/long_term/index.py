@@ -1,4 +1,4 @@
-"""MemoryIndex: what finds memories for questions, and those that mean the same."""
+"""MemoryIndex: finds memories for questions, and memories that mean the same."""
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ _PAGE = 256
 
 
 class MemoryIndex:
-    """The memories that hold, in the hybrid index (kind "memory"), each in its own scope."""
+    """Keeps the memories that hold in the hybrid index (kind "memory"), each in its own scope."""
 
     def __init__(
         self, store: Callable[[], IndexStore], *, embedder: Embedder | None, settings: ArcSettings, observer: Observer
@@ -34,12 +34,12 @@ class MemoryIndex:
         self._observer = observer
 
     def entry(self, memory: Memory) -> IndexEntry:
-        """What is stored of a memory, with its vector if there is an embedder that works."""
+        """Return the index entry of a memory, with a vector if there is a working embedder."""
         entry = memory_entry(memory)
         return entry if self._guarded is None else self._guarded.of_entries([entry])[0][0]
 
     def alike(self, scope: Scope, entry: IndexEntry) -> list[str]:
-        """The ids of the memories that are near enough to mean the same, the nearest first."""
+        """Return the ids of the memories near enough to mean the same, the nearest first."""
         if entry.vector is None:
             return []
         try:
@@ -56,7 +56,7 @@ class MemoryIndex:
         return [str(one.document.id) for one in found]
 
     def search(self, scope: Scope, query: str, *, top_k: int) -> list[ScoredDocument]:
-        """What a question finds."""
+        """Return the entries that match a question; search by words alone if the vectors do not fit."""
         index = self._index(scope)
         try:
             return index.search(query, top_k=top_k)
@@ -65,11 +65,11 @@ class MemoryIndex:
             return index.search(query, top_k=top_k, mode="lexical")
 
     def is_beside(self, memories: MemoryStore) -> bool:
-        """Whether memories and their entries are stored in one transaction."""
+        """Return whether memories and their entries are stored in one transaction."""
         return memories.is_beside(self._store())
 
     def committed(self, change: IndexChange, commit: Callable[[IndexChange], int | None]) -> int | None:
-        """Commit memories with their entries; leave vectors out if the stored ones are of another embedder."""
+        """Commit memories with their entries; omit vectors if the stored ones are from another embedder."""
         try:
             return commit(change)
         except InvalidInputError as error:
@@ -79,7 +79,7 @@ class MemoryIndex:
             return commit(replace(change, put=tuple(map(_without_vector, change.put))))
 
     def put(self, scope: Scope, entries: Sequence[IndexEntry]) -> None:
-        """Store entries."""
+        """Store entries; log errors of the store instead of raising them."""
         if not entries:
             return
         try:
@@ -92,7 +92,7 @@ class MemoryIndex:
             self._say(error)
 
     def drop(self, scope: Scope, ids: Collection[str]) -> None:
-        """Remove entries of memories that no longer hold."""
+        """Remove entries of memories that no longer hold; log errors of the store instead of raising them."""
         if not ids:
             return
         try:
@@ -101,7 +101,7 @@ class MemoryIndex:
             self._say(error)
 
     def erase(self, places: Iterable[tuple[Scope, str]]) -> None:
-        """Remove entries for good."""
+        """Remove entries, and raise if the store fails."""
         by_scope: dict[Scope, list[str]] = {}
         for scope, memory_id in places:
             by_scope.setdefault(scope, []).append(memory_id)
@@ -109,7 +109,7 @@ class MemoryIndex:
             self._index(scope, embeds=False).delete(ids)
 
     def complete(self, scope: Scope) -> None:
-        """Make vectors for the entries that have none; what fails is said, and made up for another time."""
+        """Make vectors for the entries that have none; log failures, which the next call retries."""
         if self._embedder is None:
             return
         try:
@@ -129,7 +129,7 @@ class MemoryIndex:
         *,
         reads_all: bool = False,
     ) -> None:
-        """Put right what a process, or the index, failed at between two changes."""
+        """Repair entries that a failed process or index left missing, outdated or obsolete."""
         try:
             index = self._index(scope)
             if not reads_all and index.count() == len(holding):
@@ -148,7 +148,7 @@ class MemoryIndex:
     def _drop_unless_holding(
         self, scope: Scope, ids: Sequence[str], read: Callable[[Sequence[str]], Sequence[Memory]]
     ) -> None:
-        """Remove entries, but not those of memories that another has stored, or not yet removed, meanwhile."""
+        """Remove entries, except those of memories that hold in the store now."""
         hold = {memory.id for memory in read(ids)} if ids else set()
         self.drop(scope, [name for name in ids if name not in hold])
 

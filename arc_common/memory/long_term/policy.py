@@ -1,4 +1,4 @@
-"""What becomes of a new memory, which ones leave, and how they are ranked: decisions alone. Pure."""
+"""Decides what happens to a new memory, which memories are evicted, and how they are ranked. Pure."""
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -21,38 +21,38 @@ from arc_common.messages import Role
 RELEVANCE_WEIGHT = 0.6
 IMPORTANCE_WEIGHT = 0.2
 RECENCY_WEIGHT = 0.2
-"""The three parts of a score are those of Park et al. 2023 (Generative Agents). They weigh them alike; here relevance
-leads, because a memory is asked for by a question rather than by a moment."""
+"""The weights of the three parts of a score (Park et al. 2023, Generative Agents). The paper weighs them equally; here
+relevance counts most, because a question asks for a memory rather than a moment."""
 
 HALF_LIFE = timedelta(days=30)
-"""After so long without being said or returned, a memory's recency is half of what it was."""
+"""The time without being said or returned after which a memory's recency halves."""
 
 RAISE = 0.1
-"""The share of what an importance lacks to 1 that it gains each time the same is said again."""
+"""The share of the gap to 1 that a memory's importance gains each time the same is said again."""
 
 MOST_WORDINGS = 16
-"""So many ways of saying the same are kept apart, the longest and those said last."""
+"""The most wordings kept per memory: the longest, and those said last."""
 
 
 class Outcome(StrEnum):
-    """What becomes of a proposed memory."""
+    """The outcome of a proposed memory."""
 
     NEW = "new"
     KNOWN = "known"
-    """It is there already, word for word."""
+    """It exists already, word for word."""
     MERGED = "merged"
-    """It says what one that is there says, in almost the same words or by its meaning."""
+    """It says the same as an existing one, in almost the same words or by its meaning."""
     REJECTED = "rejected"
-    """A review refused the same."""
+    """A review rejected the same memory."""
     APPROVED = "approved"
-    """The same waited for a review; now somebody entered it by hand."""
+    """The same memory was pending; now somebody entered it by hand."""
     FULL = "full"
-    """Its scope is full of stronger ones: it was not stored."""
+    """It was not stored, because its scope is full of stronger memories."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What becomes of a proposed memory."""
+    """The outcome of a proposed memory."""
 
     outcome: Outcome
     twin: str | None = None
@@ -71,7 +71,7 @@ def decide(
     outranked: Collection[str] = (),
     overruled: Collection[str] = (),
 ) -> Decision:
-    """Compare a proposed memory with those that are there."""
+    """Decide what happens to a proposed memory, by comparison with the existing ones."""
     is_active = proposed.status is MemoryStatus.ACTIVE
 
     def joins(status: MemoryStatus) -> bool:
@@ -132,7 +132,7 @@ def placed(
     outranked: Collection[str] = (),
     overruled: Collection[str] = (),
 ) -> Decision:
-    """What a new memory that may be used takes the place of, or what holds in its place: the later of the two."""
+    """Decide which memories a new active memory supersedes, or which later one supersedes it."""
     contradicted = [holdings[memory_id] for memory_id in holdings.contradicted(text)]
     named = [outline for name in sorted(set(replaces)) if (outline := holdings.get(name)) is not None and outline.holds]
     later = [
@@ -148,12 +148,12 @@ def placed(
 
 
 def is_firm(memory: Memory) -> bool:
-    """Whether it rests on more than what an assistant said or concluded."""
+    """Return whether a memory rests on more than what an assistant said or concluded."""
     return not all(_is_assistants(wording) for wording in memory.said)
 
 
 def merged(memory: Memory, proposed: ProposedMemory, *, now: datetime, known: bool = False) -> Memory:
-    """A memory that was said again: more important, with the sources of both, in the words that say more."""
+    """Return a memory after it was said again: more important, with the sources and wordings of both."""
     if not proposed.reinforces:
         return memory
     wordings = _with_wording(memory.said, _wording_of(proposed))
@@ -181,7 +181,7 @@ def _is_assistants(wording: Wording) -> bool:
 
 
 def _with_wording(said: Sequence[Wording], new: Wording) -> tuple[Wording, ...]:
-    """Words of a memory and others that say the same; of those without a message, the longest."""
+    """Return a memory's wordings with a new one; a known wording gains the new one's sources."""
     words = folded(new.text)
     for place, known in enumerate(said):
         if folded(known.text) == words and _is_assistants(known) == _is_assistants(new):
@@ -193,7 +193,7 @@ def _with_wording(said: Sequence[Wording], new: Wording) -> tuple[Wording, ...]:
 
 
 def _bounded(said: Sequence[Wording]) -> tuple[Wording, ...]:
-    """The words without those that add nothing, and at most so many."""
+    """Return the wordings without redundant ones, bounded by `MOST_WORDINGS`."""
     useless: list[Wording] = []
     for of_assistant in (False, True):
         by_hand = [one for one in said if not one.sources and _is_assistants(one) == of_assistant]
@@ -206,7 +206,7 @@ def _bounded(said: Sequence[Wording]) -> tuple[Wording, ...]:
 
 
 def approved(waiting: Memory, proposed: ProposedMemory, *, now: datetime) -> Memory:
-    """A memory that waited for a review, once somebody enters the same: with what both have, of the later time."""
+    """Return a pending memory approved because somebody entered the same, with the data of both and the later time."""
     given = proposed.stored_as(waiting.id, now)
     return replace(
         waiting.worded(_with_wording(waiting.said, _wording_of(proposed))),
@@ -218,7 +218,7 @@ def approved(waiting: Memory, proposed: ProposedMemory, *, now: datetime) -> Mem
 
 
 def leaving(outlines: Collection[MemoryOutline], *, now: datetime, most: int, keep: Collection[str] = ()) -> list[str]:
-    """The ids of the memories that leave a scope with more than `most` that hold, the weakest first."""
+    """Return the ids of the memories to evict so that at most `most` of each kind remain, the weakest first."""
     if len(outlines) <= most:
         return []
     holding = [outline for outline in outlines if outline.holds]
@@ -238,7 +238,7 @@ def leaving(outlines: Collection[MemoryOutline], *, now: datetime, most: int, ke
 def ranked(
     memories: Sequence[Memory], relevance: Mapping[str, float], *, now: datetime, limit: int
 ) -> list[ScoredMemory]:
-    """The memories with the best scores, best first; of equal ones the later, then the smaller id."""
+    """Return the memories with the best scores, best first; ties put the later memory first, then the smaller id."""
     scored = []
     for memory in memories:
         if memory.holds:
@@ -259,7 +259,7 @@ def ranked(
 
 
 def recency(memory: Memory | MemoryOutline, now: datetime) -> float:
-    """1 for what was said or returned now, half of it after each half-life."""
+    """Return a memory's recency: 1 if it was said or returned now, halved with each half-life."""
     last = memory.valid_from if memory.last_accessed_at is None else max(memory.valid_from, memory.last_accessed_at)
     return math.exp2(-max(timedelta(), now - last) / HALF_LIFE)
 

@@ -1,4 +1,4 @@
-"""MemoryWriter: changes what a scope remembers, by decisions that hold at the moment they are stored."""
+"""MemoryWriter: changes a scope's memories by decisions that are still valid when they are committed."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,12 +22,12 @@ from arc_common.settings import MemorySettings
 
 _SCOPES = 256
 _ATTEMPTS = 20
-"""Commits that others may be in the way of. With two processes at once, the second attempt succeeds."""
+"""The most attempts to commit despite concurrent writers. With two processes, the second attempt succeeds."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """What became of a proposed memory."""
+    """The outcome of a proposed memory, and the memory that represents it."""
 
     outcome: Outcome
     memory: Memory
@@ -35,7 +35,7 @@ class WriteResult:
 
 @dataclass(slots=True)
 class _Known:
-    """What is known of a scope, for whoever has the lock; after a failure it is read anew."""
+    """The cached holdings of a scope, guarded by a lock; after a failure they are read again."""
 
     contradictions: Contradictions
     lock: Lock = field(default_factory=Lock)
@@ -82,7 +82,7 @@ class MemoryWriter:
     def add(
         self, scope: Scope, proposed: ProposedMemory, *, by_hand: bool = False, follows: str | None = None
     ) -> WriteResult:
-        """Store a memory, or find that one that is there says the same."""
+        """Store a memory, or merge it with an existing one that says the same."""
         known = self._holdings(scope)
         with known.lock, known as holdings:
             return self._added(scope, holdings, proposed, by_hand=by_hand, follows=follows)
@@ -199,12 +199,12 @@ class MemoryWriter:
             if done is not None and holdings.version != known:
                 return done
             self._refresh(scope, holdings)
-            if done is not None and holdings.version == known:  # nothing had to be written, as things are now
+            if done is not None and holdings.version == known:  # the current state needs no write
                 return done
         raise StoreError(f"a memory was not stored: others changed its scope {_ATTEMPTS} times meanwhile")
 
     def set_status(self, scope: Scope, memory_id: str, status: MemoryStatus) -> Memory | None:
-        """Approve a memory, reject it or hold it back; what it is now, `None` if there is none by that id."""
+        """Approve a memory, reject it or set it to pending; return it as stored, or `None` if the id is unknown."""
         known = self._holdings(scope)
         with known.lock, known as holdings:
             for _ in range(_ATTEMPTS):
@@ -218,7 +218,7 @@ class MemoryWriter:
         raise StoreError(f"a memory was not changed: others changed its scope {_ATTEMPTS} times meanwhile")
 
     def remove(self, scope: Scope, ids: Sequence[str]) -> None:
-        """Remove memories, as far as they are there."""
+        """Remove the memories that exist."""
 
         def change(holdings: Holdings) -> tuple[MemoryChange, IndexChange]:
             there = tuple(name for name in ids if holdings.get(name) is not None)
@@ -227,7 +227,7 @@ class MemoryWriter:
         self._make(scope, change)
 
     def settle(self, scope: Scope) -> None:
-        """Have of what contradicts each other one hold again, after others were removed that both had given way to."""
+        """Let one of each contradicting pair supersede the other, after a removal made both hold again."""
 
         def change(holdings: Holdings) -> tuple[MemoryChange, IndexChange]:
             ended = self._given_way(scope, holdings.at_odds())
@@ -236,7 +236,7 @@ class MemoryWriter:
         self._make(scope, change)
 
     def _make(self, scope: Scope, change: Callable[[Holdings], tuple[MemoryChange, IndexChange]]) -> None:
-        """Store a change, if it is one, worked out anew from what is there whenever others were in the way."""
+        """Commit a change unless it is empty; compute it again after each conflict with another writer."""
         known = self._holdings(scope)
         with known.lock, known as holdings:
             for _ in range(_ATTEMPTS):
@@ -247,7 +247,7 @@ class MemoryWriter:
         raise StoreError(f"memories were not changed: others changed their scope {_ATTEMPTS} times meanwhile")
 
     def _given_way(self, scope: Scope, pairs: Sequence[tuple[str, str]]) -> list[Memory]:
-        """One of each pair, with the other in its place."""
+        """Return the weaker memory of each pair, superseded by the other."""
         names = sorted({name for pair in pairs for name in pair})
         there = {memory.id: memory for memory in self._store.get(scope, names)} if names else {}
         ended: dict[str, Memory] = {}
@@ -259,7 +259,7 @@ class MemoryWriter:
         return list(ended.values())
 
     def follow(self, scope: Scope) -> None:
-        """Have an index elsewhere hold what holds, in the words of now, after the store alone was changed."""
+        """Update a separate index to the memories that hold, after a change to the store alone."""
         known = self._holdings(scope)
         with known.lock, known as holdings:
             holdings.apply(self._store.updates(scope, after=holdings.version))
@@ -268,13 +268,13 @@ class MemoryWriter:
     def _join(
         self, scope: Scope, holdings: Holdings, decision: Decision, proposed: ProposedMemory
     ) -> WriteResult | None:
-        """Add to a memory that is there; `None` if another was in the way."""
+        """Merge a proposed memory into an existing one; `None` after a conflict with another writer."""
         found = self._store.get(scope, [decision.twin] if decision.twin else [])
         if not found:
             return None
         waits = proposed.status is MemoryStatus.PENDING
         if decision.outcome is Outcome.REJECTED or (waits and found[0].status is MemoryStatus.ACTIVE):
-            return WriteResult(decision.outcome, found[0])  # nothing of what waits gets into what holds
+            return WriteResult(decision.outcome, found[0])  # pending content never enters an active memory
         if decision.outcome is Outcome.APPROVED:
             entered = approved(found[0], proposed, now=self._clock())
             changed = self._change(scope, holdings, entered, is_own=proposed.valid_from is None)
@@ -300,7 +300,7 @@ class MemoryWriter:
         *,
         said: datetime,
     ) -> list[Memory]:
-        """Of the memories that a proposed one contradicts or is said to replace those of which times don't decide."""
+        """Return the memories that a proposed one contradicts or replaces and that times alone do not decide."""
         names = dict.fromkeys((*holdings.contradicted(proposed.text), *proposed.replaces))
         opposed = [one for name in names if (one := holdings.get(name)) is not None and one.holds]
         if proposed.supersedes:
@@ -308,7 +308,7 @@ class MemoryWriter:
         return self._store.get(scope, [one.id for one in opposed]) if opposed else []
 
     def _change(self, scope: Scope, holdings: Holdings, memory: Memory, *, is_own: bool) -> Memory | None:
-        """Store a memory with another status and what follows from it; `None` if another was in the way."""
+        """Store a changed memory and its consequences; `None` after a conflict with another writer."""
         superseded: tuple[str, ...] = ()
         if memory.holds:
             opposed = self._store.get(scope, holdings.contradicted(memory.text)) if is_own else []
@@ -323,7 +323,7 @@ class MemoryWriter:
     def _insert(
         self, scope: Scope, holdings: Holdings, decision: Decision, new: Memory, entry: IndexEntry, *, by_hand: bool
     ) -> WriteResult | None:
-        """Store a new memory with what follows from it; `None` if another was in the way."""
+        """Store a new memory and its consequences; `None` after a conflict with another writer."""
         index = IndexChange((entry,) if new.holds else ())
         keeps = by_hand or bool(decision.superseded)
         gone = self._write(scope, holdings, new, decision.superseded, index, keeps=keeps)
@@ -344,7 +344,7 @@ class MemoryWriter:
         *,
         keeps: bool,
     ) -> list[str] | None:
-        """Store a memory with what it takes the place of; what leaves with that, `None` if another was in the way."""
+        """Store a memory that supersedes others; return the evicted ids, or `None` after a conflict with another writer."""
         before = self._store.get(scope, superseded)
         if len(before) < len(superseded):
             return None
@@ -357,7 +357,7 @@ class MemoryWriter:
         return gone if self._commit(scope, holdings, change, index) else None
 
     def _put(self, scope: Scope, holdings: Holdings, entry: IndexEntry) -> None:
-        """Index a memory that was stored, unless another has removed it meanwhile: nothing of it may stay."""
+        """Index a stored memory, unless another writer has removed it meanwhile: no entry of it may remain."""
         self._index.put(scope, [entry])
         holdings.apply(self._store.updates(scope, after=holdings.version))
         outline = holdings.get(entry.id)
@@ -373,7 +373,7 @@ class MemoryWriter:
         return leaving(after.values(), now=self._clock(), most=most, keep=keep)
 
     def _commit(self, scope: Scope, holdings: Holdings, change: MemoryChange, index: IndexChange | None = None) -> bool:
-        """Store a change, with what it does to the index: at once where both are in one database, else behind it."""
+        """Commit a change and its index change: in one transaction if both share a database, else the index second."""
         index = index or IndexChange()
         before = holdings.version
         is_one = bool(index.put or index.removed) and self._index.is_beside(self._store)
@@ -393,7 +393,7 @@ class MemoryWriter:
         return True
 
     def _refresh(self, scope: Scope, holdings: Holdings) -> None:
-        """Read what has changed; at a scope's first use, all there is."""
+        """Read the changes of a scope, or all its memories at its first use."""
         is_first = not holdings.version
         holdings.apply(self._store.updates(scope, after=holdings.version))
         if is_first and holdings.version:
@@ -418,7 +418,7 @@ class MemoryWriter:
 def _said_after(
     opposed: Sequence[Memory], said: datetime, *, is_own: bool = False, follows: str | None = None
 ) -> datetime:
-    """When a memory was said: not before those that it opposes and that are known to be older."""
+    """Return the time a memory was said, no earlier than the opposed memories that are known to be older."""
     before = [
         one.valid_from for one in opposed if is_own or any(session_id == follows for session_id, _ in one.sources)
     ]
