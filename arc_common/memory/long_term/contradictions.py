@@ -57,7 +57,7 @@ class Mark(Enum):
 
 
 class Certainty(Enum):
-    """How surely a value is the only one."""
+    """The certainty that a value is the only one."""
 
     DOUBTFUL = 0
     SURE = 1

@@ -103,7 +103,7 @@ def _is_value(word: str, names: frozenset[str]) -> bool:
 
 
 def _phrased(words: Sequence[str]) -> tuple[str, ...]:
-    """Return the words without their subject, with each phrase that has synonyms ("is fond of") as the first of them."""
+    """Return the words without their subject, with each phrase ("is fond of") replaced by its first synonym."""
     said: list[str] = []
     before = ""
     for word in words:

@@ -52,7 +52,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The outcome of a proposed memory."""
+    """The decision on a proposed memory: its outcome, its twin and the memories that supersede or are superseded."""
 
     outcome: Outcome
     twin: str | None = None

@@ -344,7 +344,7 @@ class MemoryWriter:
         *,
         keeps: bool,
     ) -> list[str] | None:
-        """Store a memory that supersedes others; return the evicted ids, or `None` after a conflict with another writer."""
+        """Store a memory that supersedes others; return the evicted ids, or `None` if another writer was first."""
         before = self._store.get(scope, superseded)
         if len(before) < len(superseded):
             return None

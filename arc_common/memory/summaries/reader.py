@@ -43,7 +43,7 @@ WAITED = "the turn waited for a summary"
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What a turn reads of its conversation."""
+    """The part of a conversation that a turn reads."""
 
     state: SessionState | None
     notes: tuple[str, ...] = ()
