@@ -52,7 +52,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The decision on a proposed memory: its outcome, its twin and the memories that supersede or are superseded."""
+    """A decision on a proposed memory: its outcome, its twin, the superseded memories and the superseding one."""
 
     outcome: Outcome
     twin: str | None = None
