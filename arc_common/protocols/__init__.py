@@ -1,4 +1,4 @@
-"""What users supply and backends implement, and the values that pass between them and the engine."""
+"""Protocols that users and backends implement, and the values that they exchange with the engine."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ class ChatModel(Protocol):
     """A language model that answers messages with text."""
 
     def complete(self, messages: Sequence[Message]) -> str:
-        """The answer's text. Raises whatever the model's client raises."""
+        """Return the answer's text. Exceptions of the model's client pass through."""
 
 
 @runtime_checkable
@@ -41,18 +41,18 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """Identifies the model: vectors of different names are never compared."""
+        """The model's name. Vectors made under different names are never compared."""
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """One vector for each text, in their order."""
+        """Return one vector for each text, in the order of the texts."""
 
 
 @runtime_checkable
 class QueryEmbedder(Embedder, Protocol):
-    """An embedder that embeds questions otherwise than the texts that answer them, as E5's and Cohere's models do."""
+    """An embedder that embeds queries differently from passages, as the models of E5 and Cohere do."""
 
     def embed_query(self, text: str) -> list[float]:
-        """The vector of a question; it is compared with those that `embed` makes of texts."""
+        """Return the vector of a query, to be compared with the vectors that `embed` returns."""
 
 
 @runtime_checkable
@@ -65,70 +65,71 @@ class TokenCounter(Protocol):
 
     @property
     def name(self) -> str:
-        """Identifies the method and its version: a stored count is valid while the name beside it is the same."""
+        """The name of the method and its version. A stored count is valid only for the name stored beside it."""
 
     def count(self, text: str) -> int:
-        """The tokens of one text; 0 for `""`."""
+        """Return the number of tokens in one text; 0 for `""`."""
 
     def count_batch(self, texts: Sequence[str]) -> list[int]:
-        """The tokens of each text, in their order."""
+        """Return the number of tokens in each text, in the order of the texts."""
 
 
 @runtime_checkable
 class Retriever(Protocol):
-    """Finds documents: an index, or any source that can be asked."""
+    """Finds documents that answer a query, in an index or in any other source."""
 
     def retrieve(
         self, query: str, *, top_k: int, filters: Mapping[str, Any] | Filter | None = None
     ) -> Sequence[ScoredDocument]:
-        """The documents that answer the query best, best first; at most `top_k`, none that the filters leave out."""
+        """Return the documents that answer the query best, best first: at most `top_k`, all matching `filters`."""
 
 
 @runtime_checkable
 class Reranker(Protocol):
-    """Puts retrieved documents in a better order, and leaves out what is not worth showing."""
+    """Puts retrieved documents in a better order and leaves out irrelevant ones."""
 
     def rerank(
         self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None
     ) -> list[ScoredDocument]:
-        """The best of the documents, best first, as new values; an empty list where nothing is relevant.
+        """Return the best documents, best first, as new values; an empty list if none is relevant.
 
         Args:
-            query: What is asked.
+            query: The query.
             documents: The candidates; they are not changed.
-            top_k: How many at most; the reranker's own number where it is `None`.
+            top_k: The maximum number of documents; the reranker's own if `None`.
         """
 
 
 @runtime_checkable
 class ContradictionDetector(Protocol):
-    """Tells which earlier statements cannot hold beside a new one: an entailment model, for example."""
+    """Detects which earlier statements a new one contradicts, for example with an entailment model."""
 
     def contradicts(self, statement: str, earlier: Sequence[str]) -> Sequence[bool]:
-        """Return for each earlier statement, in their order, whether the new one ends it.
+        """Return whether the new statement ends each earlier one, in the order of the earlier ones.
 
-        Called with 32 earlier statements at most. Whatever it raises is logged and counted, and arc's rules decide.
+        arc passes at most 32 earlier statements. If the call raises, arc logs and counts the exception and decides by
+        its own rules.
         """
 
 
 @runtime_checkable
 class QueryTransformer(Protocol):
-    """Turns a question into what is searched for."""
+    """Turns a question into search queries."""
 
     def transform(self, query: str, *, history: Sequence[Message] = ()) -> list[str]:
-        """The queries to search for, the most important first; never none.
+        """Return at least one query to search for, the most important first.
 
         Args:
-            query: The question as it was asked.
-            history: The conversation before it, oldest first.
+            query: The question as the user asked it.
+            history: The conversation before the question, oldest first.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class SessionKey:
-    """Which conversation, and whose: no store reads or writes without one.
+    """Identifies a conversation and its owner; every read and write of a store requires one.
 
-    A session id belongs to its caller: two callers may use the same one for different conversations. Within a caller
+    A session id belongs to its caller: two callers may use the same id for different conversations. Within a caller,
     the first write binds the conversation to its user; a key with another user finds nothing.
     """
 
@@ -148,7 +149,7 @@ class SessionKey:
 
 @dataclass(frozen=True, slots=True)
 class CountedMessage:
-    """A message ready to be stored (it has an id and a time), with its tokens under the counter of that name."""
+    """A message ready to be stored (it has an id and a time), with its token count by the counter named `counter`."""
 
     message: Message
     tokens: int
@@ -161,10 +162,12 @@ class StoredMessage:
 
     Args:
         message: The message, with its id and time.
-        seq: Its place in the session: larger is later. Unique and never used again; not always consecutive.
-        tokens: Its tokens, as counted when it was stored by the counter named `counter`.
-        revision: 1 at first, one more each time it is stored again under its id with other content.
-        edited: Whether the append that gave it has made this revision; never so for a message that was read.
+        seq: Its position in the session: larger is later. Unique and never reused, but not always consecutive.
+        tokens: Its token count, taken by the counter named `counter` when the message was stored.
+        counter: The name of the token counter.
+        revision: 1 at first; increases by one each time other content is stored under the same id.
+        edited: Whether the append that returned this value created the revision; always false for a message that was
+            read.
     """
 
     message: Message
@@ -177,7 +180,7 @@ class StoredMessage:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A session's own record. Counts and sums are of the messages that are there now; times are UTC."""
+    """The record of a session. Counts and sums cover the messages stored now; times are UTC."""
 
     key: SessionKey
     created_at: datetime
@@ -192,32 +195,32 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class ConversationPage:
-    """Some conversations, newest first, and the cursor that continues behind them (`None` at the end)."""
+    """A page of conversations, newest first, and the cursor of the next page (`None` on the last page)."""
 
     conversations: tuple[Conversation, ...]
     next_cursor: str | None
 
 
 class ConversationStore(Protocol):
-    """Where conversations are kept. Thread-safe; every method is atomic, and durable when it returns.
+    """Stores conversations. Thread-safe; every method is atomic, and durable when it returns.
 
-    Every method takes the session's key and sees that session only. A conversation that exists for this caller but
-    belongs to another user raises `SessionNotFoundError`; one that does not exist is empty.
+    A method that takes a session's key accesses only that session. It raises `SessionNotFoundError` if the caller's
+    conversation belongs to another user, and treats a conversation that does not exist as empty.
     """
 
     def append(
         self, key: SessionKey, messages: Sequence[CountedMessage], *, max_messages: int | None = None
     ) -> list[StoredMessage]:
-        """Store messages behind those that are there, and create the conversation if need be.
+        """Append messages to a conversation, and create the conversation if it does not exist.
 
-        - Idempotent: a message whose id is there with the same content is left as it is; with other content it
-          becomes a new revision in its old place.
-        - All of them or none; the order is that of the call, across processes.
-        - With `max_messages`, whole turns leave at the old end until no more than that are left, as long as the
-          newest turn stays.
+        - Idempotent: a message whose id is already stored with the same content is left as it is; with other content,
+          it becomes a new revision at its old position.
+        - Stores all of the messages or none, in the order of the calls, across processes.
+        - With `max_messages`, removes the oldest whole turns until no more messages than that are left; the newest
+          turn always stays.
 
         Returns:
-            Each message as it is stored now, in the order given (a message given twice comes back twice).
+            Each message as it is stored now, in the order given (a message given twice is returned twice).
         """
 
     def tail(
@@ -229,43 +232,44 @@ class ConversationStore(Protocol):
         before: int | None = None,
         after: int | None = None,
     ) -> list[StoredMessage]:
-        """The newest messages, oldest first.
+        """Return the newest messages, oldest first.
 
-        Reads as many rows as it returns (by tokens: at most twice as many, and 32), however long the conversation is.
+        Reads as many rows as it returns (with `max_tokens`, at most twice as many plus 32), however long the
+        conversation is.
 
         Args:
             key: The session.
-            limit: At most so many messages.
-            max_tokens: Only as long as their stored counts sum to no more than this.
-            before: Only those with a smaller `seq`.
-            after: Only those with a larger `seq`.
+            limit: The maximum number of messages.
+            max_tokens: The maximum sum of their stored token counts.
+            before: Return only messages with a smaller `seq`.
+            after: Return only messages with a larger `seq`.
         """
 
     def head(self, key: SessionKey, *, limit: int) -> list[StoredMessage]:
-        """The oldest messages, oldest first. Reads as many rows as it returns."""
+        """Return the oldest `limit` messages, oldest first. Reads as many rows as it returns."""
 
     def find(self, key: SessionKey, message_ids: Sequence[str]) -> list[StoredMessage]:
-        """Those of the messages that are there, oldest first."""
+        """Return the messages with these ids that are stored, oldest first."""
 
     def at(self, key: SessionKey, places: Sequence[int]) -> list[StoredMessage]:
-        """The messages with these `seq`s that are there, oldest first, each once."""
+        """Return the messages with these `seq`s that are stored, oldest first, each once."""
 
     def remove(self, key: SessionKey, message_ids: Sequence[str]) -> int:
-        """Remove single messages, with the memories that rest on these alone; how many were there."""
+        """Remove single messages and the memories derived from them alone; return the number of messages removed."""
 
     def conversation(self, key: SessionKey) -> Conversation | None:
-        """The session's record, or `None` if nothing was ever stored (or it was deleted)."""
+        """Return the session's record, or `None` if nothing was ever stored or the session was deleted."""
 
     def clear(self, key: SessionKey) -> int:
-        """Remove all messages and everything made from them, but keep the session; how many there were."""
+        """Remove all messages and everything derived from them, but keep the session; return the number of messages."""
 
     def delete(self, key: SessionKey) -> bool:
-        """Remove the session, everything in it and everything made from it; whether there was one."""
+        """Remove the session, its content and everything derived from it; return whether it existed."""
 
     def conversations(
         self, caller_id: str, *, user_id: str | None = None, limit: int = 50, cursor: str | None = None
     ) -> ConversationPage:
-        """A caller's conversations (with `user_id`, that user's), newest first by creation."""
+        """Return a page of a caller's conversations, or of one user's with `user_id`, newest first by creation."""
 
     def close(self) -> None:
-        """Give back what the store holds. Safe to call twice."""
+        """Release the store's resources. Safe to call twice."""

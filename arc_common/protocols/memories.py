@@ -1,4 +1,4 @@
-"""What stores keep of long-term memories: the protocol, and what passes through it."""
+"""The protocol of stores for long-term memories, and the values that it exchanges."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -15,18 +15,18 @@ __all__ = ["Forgotten", "IndexChange", "MemoryChange", "MemoryStore", "MemoryUpd
 
 
 def memory_entry(memory: Memory) -> IndexEntry:
-    """What the index has of a memory, without a vector."""
+    """Return a memory's index entry, without a vector."""
     return IndexEntry(memory.id, memory.text, dict(Counter(analyze(memory.text))), {"type": memory.type.value})
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryUpdates:
-    """What a scope holds, or what has changed in it.
+    """The memories of a scope, or the changes to them.
 
     Args:
-        version: The scope's: it changes with every commit and every removal; 0 for a scope that holds nothing.
-        outlines: The memories that changed; all of them if it is whole.
-        is_whole: Whether those not named are gone.
+        version: The scope's version: it changes with every commit and every removal; 0 for an empty scope.
+        outlines: The memories that changed; all memories if `is_whole`.
+        is_whole: Whether memories not listed no longer exist.
     """
 
     version: int
@@ -36,11 +36,11 @@ class MemoryUpdates:
 
 @dataclass(frozen=True, slots=True)
 class MemoryChange:
-    """What happens to a scope at once.
+    """An atomic change to a scope's memories.
 
     Args:
-        put: Memories, each in the place of the one with its id.
-        removed: The ids of those that go.
+        put: Memories to store; each replaces the one with its id.
+        removed: The ids of memories to remove.
     """
 
     put: tuple[Memory, ...] = ()
@@ -49,11 +49,11 @@ class MemoryChange:
 
 @dataclass(frozen=True, slots=True)
 class IndexChange:
-    """What happens with it to the scope's entries in the index, of kind "memory".
+    """The accompanying change to the scope's index entries of kind "memory".
 
     Args:
-        put: Entries, each in the place of the one with its id.
-        removed: The ids of those that go.
+        put: Entries to store; each replaces the one with its id.
+        removed: The ids of entries to remove.
     """
 
     put: tuple[IndexEntry, ...] = ()
@@ -62,12 +62,12 @@ class IndexChange:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """What forgetting a session or some of its messages did.
+    """The effect of forgetting a session or some of its messages.
 
     Args:
-        removed: Memories that rested on nothing else.
-        renewed: Memories that hold and that are new to the index: only what was removed had taken their place, or what
-            is left says them in other words.
+        removed: The removed memories, which had no other source.
+        renewed: Valid memories that are new to the index: only removed memories had superseded them, or their
+            remaining sources word them differently.
     """
 
     removed: tuple[tuple[Scope, str], ...] = ()
@@ -75,39 +75,41 @@ class Forgotten:
 
 
 class MemoryStore(Protocol):
-    """Where memories are kept, beside the conversations. Thread-safe; every method is atomic and sees one scope.
+    """Stores memories beside the conversations. Thread-safe; every method is atomic and accesses one scope.
 
-    - A scope is a place of its own (see `Scope`); only `erase`, `resting_on` and the two `forget_…` look across.
-    - What rests on a message alone goes with what edits or removes the message, both or neither: a memory, or the
-      words of one that others say too (`Memory.without`).
-    - What is forgotten leaves an index beside it at once, and what holds in its place is there, by its words.
-    - How far a session was read is noted beside the session, and leaves with it.
-    - Memories come back as they were put; nothing of a caller's own is shared with what is stored.
+    - Scopes are separate (see `Scope`); only `erase`, `resting_on`, `forget_session` and `forget_messages` work across
+      scopes.
+    - An edit or removal of a message also removes, atomically, what is derived from that message alone: a memory, or
+      the wording of one that has other sources too (`Memory.without`).
+    - A forgotten memory leaves an index in the same database at once; the memory valid in its place is then
+      searchable by its words.
+    - The position up to which a session was read is stored with the session and removed with it.
+    - Memories are returned as they were put; stored values share no objects with the caller's.
     """
 
     def updates(self, scope: Scope, *, after: int = 0) -> MemoryUpdates:
-        """What has changed since the version `after`, in one snapshot; without it, all that is there."""
+        """Return the changes since the version `after`, or all memories without it, in one snapshot."""
 
     def commit(
         self, scope: Scope, change: MemoryChange, *, version: int, index: IndexChange | None = None
     ) -> int | None:
-        """Make a change if the scope's version is still this one: its new version, or `None` if nothing was done.
+        """Apply a change if the scope's version is still `version`; return the new version, or `None` if it is not.
 
         Args:
-            scope: Whose.
-            change: What happens.
-            version: The scope's, by which that was decided.
-            index: What happens to the index with it, both or neither. Only where `is_beside` says so.
+            scope: The scope to change.
+            change: The change to its memories.
+            version: The version of the scope on which the change is based.
+            index: The change to the index, applied in the same transaction. Allowed only if `is_beside` returns `True`.
 
         Raises:
-            InvalidInputError: Something can't be stored, or as `IndexStore.put`; nothing was written.
+            InvalidInputError: A value can't be stored, or `IndexStore.put` would raise; nothing was written.
         """
 
     def is_beside(self, index: IndexStore) -> bool:
-        """Whether a commit may change this index too: it is in the same database."""
+        """Return whether a commit may change this index too because it is in the same database."""
 
     def get(self, scope: Scope, ids: Sequence[str]) -> list[Memory]:
-        """Those of the memories that are there, in the order of the ids, each once."""
+        """Return the memories with these ids that are stored, in the order of the ids, each once."""
 
     def newest(
         self,
@@ -118,37 +120,37 @@ class MemoryStore(Protocol):
         include_superseded: bool = False,
         limit: int | None = None,
     ) -> list[Memory]:
-        """Memories, the newest first (by `valid_from`, then by id); `None` for any status and any type."""
+        """Return memories, newest first (by `valid_from`, then by id); `None` matches any status or type."""
 
     def touch(self, scope: Scope, ids: Sequence[str], *, at: datetime) -> int:
-        """Note when memories were returned, no earlier than was noted before; how many. The version stays."""
+        """Set the last access of memories to `at`, never moving it back; return their number. The version stays."""
 
     def count(self, scope: Scope) -> int:
-        """How many memories hold."""
+        """Return the number of memories that are valid now."""
 
     def erase(self, scope: Scope) -> int:
-        """Remove all memories of the scope and of every scope within it (`Scope.contains`); how many there were."""
+        """Remove all memories of the scope and of every scope within it (`Scope.contains`); return their number."""
 
     def resting_on(self, key: SessionKey, message_ids: Sequence[str] | None = None) -> list[tuple[Scope, str]]:
-        """The memories that `forget_session` or `forget_messages` would remove now."""
+        """Return the memories that `forget_session` or `forget_messages` would remove now."""
 
     def forget_session(self, key: SessionKey) -> Forgotten:
-        """Remove what was remembered of a session; call it after the messages are gone.
+        """Remove the memories of a session; call it after the messages are removed.
 
-        - All that the session's own scope holds goes.
-        - Of its user's and its caller's, every memory goes that has no source elsewhere; the others lose their sources
-          in the session, with the words that only these say.
-        - What only removed memories had taken the place of holds again.
+        - Removes all memories in the session's own scope.
+        - In the scopes of its user and its caller, removes every memory that has no source elsewhere; the others lose
+          their sources in the session and the wording that only these sources support.
+        - Memories that only removed memories had superseded become valid again.
         """
 
     def forget_messages(self, key: SessionKey, message_ids: Sequence[str]) -> Forgotten:
-        """The same for some messages of a session; memories without sources stay."""
+        """Remove the memories of some messages, as `forget_session` does; memories without sources stay."""
 
     def read_to(self, key: SessionKey) -> int:
-        """The place in a session up to which its messages were read for memories; 0 where none was."""
+        """Return the `seq` up to which the session's messages were read for memories; 0 if none was read."""
 
     def mark_read(self, key: SessionKey, *, after: int, to: int) -> bool:
-        """Note that a session was read up to this place, if `after` is what was noted before; whether that was so."""
+        """Record that a session was read up to `to` if the recorded place is `after`; return whether it was."""
 
     def unread(self, scope: Scope) -> list[SessionKey]:
-        """Of the 64 newest sessions within a scope those with messages behind the place noted, newest first."""
+        """Return the sessions with unread messages among the 64 newest sessions within a scope, newest first."""

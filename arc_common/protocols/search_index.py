@@ -1,7 +1,7 @@
-"""What the hybrid index stores of documents, messages, facts, memories and artifacts, and the protocol of its backends.
+"""The entries of the hybrid index (documents, messages, facts, memories, artifacts) and the protocol of its backends.
 
-A backend keeps entries, finds candidates and counts statistics; arc scores and fuses them, so that a ranking is the
-same on every backend.
+A backend stores entries, finds candidates and counts statistics; arc scores and fuses the candidates, so that every
+backend gives the same ranking.
 """
 
 import math
@@ -39,7 +39,7 @@ DOCUMENT_ID = "document_id"
 """The metadata key under which a chunk stores its document's id."""
 
 MAX_DIMENSION = 16_000
-"""The longest vector that pgvector stores."""
+"""The largest dimension of a vector that pgvector stores."""
 
 _DEPTH = 32
 _INTEGERS = 2**63
@@ -47,15 +47,15 @@ _INTEGERS = 2**63
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Whose entries: a caller's, one of its users', or one conversation's.
+    """The owner of entries: a caller, one of its users, or one conversation.
 
-    A scope is a place of its own, not a rule of sight: a search in it finds the entries that were put under the very
-    same scope, and no others — neither a wider scope's nor a narrower one's. Only `IndexStore.erase` looks inside.
+    Scopes are separate partitions: a search in a scope finds only the entries stored under exactly that scope, not
+    those of a wider or a narrower one. Only `IndexStore.erase` also reaches the scopes within.
 
     Args:
         caller_id: The application; nothing is shared between two of them.
-        user_id: One of its users; `None` for what belongs to no user.
-        session_id: A conversation (with the user it is bound to); `None` for what belongs to no conversation.
+        user_id: One of its users; `None` for entries that belong to no user.
+        session_id: A conversation (with the user it is bound to); `None` for entries that belong to no conversation.
     """
 
     caller_id: str = "default"
@@ -70,7 +70,7 @@ class Scope:
                 check_identifier(name, value)
 
     def contains(self, other: "Scope") -> bool:
-        """Whether the other is this one or lies within it, as a user's conversations lie within the user's own."""
+        """Return whether `other` equals this scope or lies within it, as a user's conversations lie within its own."""
         return (
             self.caller_id == other.caller_id
             and self.user_id in (None, other.user_id)
@@ -80,22 +80,21 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """One text that can be found, by its words, by its meaning, and by its metadata.
+    """A text that can be found by its words, its meaning and its metadata.
 
     Args:
-        id: Its identity within scope and kind.
-        text: What a reader would see.
-        terms: How often each term of the analysed text occurs; a fraction for terms that count less (a neighbour's).
+        id: Its id, unique within scope and kind.
+        text: The text as shown to a reader.
+        terms: The frequency of each term of the analysed text; a fraction for terms that count less (a neighbour's).
             Any text may be a term.
-        metadata: JSON values. They are copied: tuples become lists.
-        source: Where the text comes from, as a reader would name it.
-        vector: Float32 of shape (dimension,), of length 1 (any other length is normalised away); `None` if it has not
-            been embedded.
-        embedder: The name of the embedder that made the vector; `None` without one.
+        metadata: JSON values. They are copied; tuples become lists.
+        source: The origin of the text, as a reader would name it.
+        vector: Float32 of shape (dimension,), normalised to length 1; `None` if the text has not been embedded.
+        embedder: The name of the embedder that made the vector; `None` without a vector.
 
     Raises:
-        InvalidInputError: Text, key or value can't be stored; a frequency is not above zero, or their sum is no float;
-            the vector is not finite, is zero, or has no embedder.
+        InvalidInputError: A text, key or value can't be stored; a frequency is not above zero, or the frequencies' sum
+            overflows a float; or the vector is not finite, is zero, or has no embedder.
     """
 
     id: str
@@ -131,21 +130,22 @@ class IndexEntry:
 
     @property
     def length(self) -> float:
-        """How many terms the text has: the sum of their frequencies."""
+        """The length of the text in terms: the sum of their frequencies."""
         return math.fsum(self.terms.values())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LexicalCandidates:
-    """Entries that have terms of a query, with all that BM25 needs to score them.
+    """Entries that contain terms of a query, with the statistics that BM25 needs to score them.
 
     Args:
-        ids: The candidates, n of them, in any order.
-        frequencies: Float64 of shape (n, t): how often each of the t terms asked for occurs in each, in their order.
-        lengths: Float64 of shape (n,): their lengths.
-        document_frequencies: Int64 of shape (t,): in how many entries of scope and kind each term occurs.
-        count: How many entries there are in scope and kind, filtered out or not.
-        total_length: The sum of their lengths.
+        ids: The ids of the n candidates, in any order.
+        frequencies: Float64 of shape (n, t): the frequency of each of the t requested terms in each candidate, in the
+            order of the terms.
+        lengths: Float64 of shape (n,): the candidates' lengths in terms.
+        document_frequencies: Int64 of shape (t,): the number of entries of scope and kind that contain each term.
+        count: The number of entries in scope and kind, filtered out or not.
+        total_length: The sum of these entries' lengths in terms.
     """
 
     ids: tuple[str, ...]
@@ -160,7 +160,7 @@ class IndexReader(Protocol):
     """The part of an `IndexStore` that a search needs."""
 
     def embedding(self, scope: Scope, kind: EntryKind) -> tuple[str, int] | None:
-        """Embedder and dimension of the stored vectors; `None` if there are none."""
+        """Return the embedder and dimension of the stored vectors; `None` if there are none."""
 
     def lexical(
         self,
@@ -172,19 +172,19 @@ class IndexReader(Protocol):
         ids: Collection[str] | None = None,
         limit: int,
     ) -> LexicalCandidates:
-        """Entries that have at least one of the terms.
+        """Return entries that contain at least one of the terms.
 
-        - All of them, if they are no more than `limit`. Otherwise at least `limit` of them, among them those that
-          arc's BM25 (`arc_common.retrieval.bm25`) puts first; a backend may miss some of the last of these.
-        - The statistics are those of all entries in scope and kind, whatever filters and ids say.
+        - Returns all such entries if there are no more than `limit`; otherwise at least `limit` of them, including
+          those that arc's BM25 (`arc_common.retrieval.bm25`) ranks first. A backend may miss some of the last of these.
+        - The statistics cover all entries in scope and kind, regardless of `filters` and `ids`.
 
         Args:
-            scope: Whose.
-            kind: Of what.
-            terms: What each term of the query weighs, above zero.
-            filters: Only entries whose metadata match.
-            ids: Only these entries.
-            limit: How many are wanted.
+            scope: The scope to search.
+            kind: The kind of entries to search.
+            terms: The weight of each term of the query, above zero.
+            filters: Return only entries whose metadata match.
+            ids: Return only these entries.
+            limit: The number of entries wanted.
         """
 
     def dense(
@@ -199,39 +199,39 @@ class IndexReader(Protocol):
         limit: int,
         exact: bool = False,
     ) -> list[tuple[str, float]]:
-        """The entries nearest to a vector: id and cosine similarity, best first, at most `limit`.
+        """Return the id and cosine similarity of the entries nearest to a vector, best first, at most `limit`.
 
-        - As many as match, up to `limit`: a filter never leaves fewer than it lets through.
-        - Entries without a vector are not among them.
+        - Returns as many entries as match, up to `limit`, even with a selective filter.
+        - Omits entries without a vector.
 
         Args:
-            scope: Whose.
-            kind: Of what.
+            scope: The scope to search.
+            kind: The kind of entries to search.
             vector: Float32 of shape (dimension,) and length 1.
-            embedder: The name of the embedder that made it.
-            filters: Only entries whose metadata match.
-            ids: Only these entries.
-            limit: How many at most.
-            exact: Whether an approximate answer is refused.
+            embedder: The name of the embedder that made the vector.
+            filters: Return only entries whose metadata match.
+            ids: Return only these entries.
+            limit: The maximum number of entries.
+            exact: Whether to require an exact search instead of an approximate one.
 
         Raises:
-            InvalidInputError: The stored vectors are of another embedder or another dimension.
+            InvalidInputError: The stored vectors are from another embedder or have another dimension.
         """
 
     def vectors(self, scope: Scope, kind: EntryKind, ids: Collection[str]) -> "dict[str, NDArray[np.float32]]":
-        """The vectors of those of the entries that have one, by id."""
+        """Return the vectors of the entries with these ids, by id, omitting entries without one."""
 
     def fetch(self, scope: Scope, kind: EntryKind, ids: Sequence[str]) -> list[IndexEntry]:
-        """Those of the entries that are there, in the order of the ids, each once; without terms and vectors."""
+        """Return the stored entries with these ids, in the order of the ids, each once, without terms and vectors."""
 
 
 @runtime_checkable
 class IndexStore(IndexReader, Protocol):
-    """Where the index is kept. Thread-safe; every method is atomic and sees one scope and kind only.
+    """Stores the index. Thread-safe; every method is atomic and accesses one scope and kind only.
 
-    - Entries come back as they were put, `fetch` leaves out what showing them does not need.
-    - Vectors of one scope and kind are all of one embedder and one dimension.
-    - Of entries that are equal in rank, those with the smaller id (by code points) come first.
+    - Entries are returned as they were put, but `fetch` omits the parts that display does not need.
+    - All vectors of one scope and kind have the same embedder and dimension.
+    - Entries of equal rank are ordered by id (by code points).
     """
 
     def put(
@@ -239,34 +239,34 @@ class IndexStore(IndexReader, Protocol):
     ) -> None:
         """Store entries; each replaces the one with its id. If two have the same id, the later one is stored.
 
-        The same step removes the entries whose ids are in `removed`, and their chunks (see `remove`), but none of those
-        just stored.
+        The same step removes the entries whose ids are in `removed` and their chunks (see `remove`), but none of the
+        entries just stored.
 
         Raises:
-            InvalidInputError: A vector's embedder or dimension is another than that of the vectors that are there;
-                nothing was written.
+            InvalidInputError: A vector's embedder or dimension differs from that of the stored vectors; nothing was
+                written.
         """
 
     def attach(self, scope: Scope, kind: EntryKind, entries: Sequence[IndexEntry]) -> int:
-        """Give stored entries the vectors of these, where the stored text is still theirs; how many got one.
+        """Add the vectors of `entries` to the stored entries with the same id and text; return the number added.
 
-        For entries that were stored when no embedder answered. Nothing but vector and embedder changes.
+        Serves entries that were stored while no embedder was available. Changes only vector and embedder.
 
         Raises:
-            InvalidInputError: As `put`.
+            InvalidInputError: As for `put`.
         """
 
     def detach(self, scope: Scope, kind: EntryKind) -> int:
-        """Forget all vectors, so that another embedder can make new ones; how many there were."""
+        """Remove all vectors, so that another embedder can make new ones; return the number removed."""
 
     def remove(self, scope: Scope, kind: EntryKind, ids: Collection[str]) -> int:
-        """Remove entries, and return how many there were.
+        """Remove entries and return the number removed.
 
         A document's chunks are removed with it: the entries `<id>#…` whose `document_id` is its id.
         """
 
     def erase(self, scope: Scope, *, kind: EntryKind | None = None) -> int:
-        """Remove all entries of the scope and of every scope within it (see `Scope.contains`); how many there were."""
+        """Remove all entries of the scope and of every scope within it (see `Scope.contains`); return their number."""
 
     def scan(
         self,
@@ -278,38 +278,38 @@ class IndexStore(IndexReader, Protocol):
         after: str | None = None,
         limit: int,
     ) -> list[IndexEntry]:
-        """The first entries by id, with all that they have.
+        """Return a page of complete entries, ordered by id.
 
         Args:
-            scope: Whose.
-            kind: Of what.
-            filters: Only those whose metadata match.
-            unembedded: Only those without a vector.
-            after: Only those with a larger id: the last one of the page before.
-            limit: At most so many.
+            scope: The scope to read.
+            kind: The kind of entries to read.
+            filters: Return only entries whose metadata match.
+            unembedded: Return only entries without a vector.
+            after: The last id of the previous page; return only entries with a larger one.
+            limit: The maximum number of entries.
         """
 
     def count(self, scope: Scope, kind: EntryKind, *, filters: Filter | None = None) -> int:
-        """How many entries there are."""
+        """Return the number of entries."""
 
     def close(self) -> None:
-        """Give back what the store holds. Safe to call twice."""
+        """Release the store's resources. Safe to call twice."""
 
 
 def chunk_prefix(document_id: str) -> str:
-    """Return the beginning of the ids of a document's chunks; the chunk's index follows it."""
+    """Return the prefix of the ids of a document's chunks; the chunk's index follows it."""
     return f"{document_id}#"
 
 
 def unit_vector(name: str, vector: "Sequence[float] | NDArray[Any]") -> "NDArray[np.float32]":
-    """The vector at length 1, as float32 of shape (dimension,); one that is so already is returned as it is.
+    """Return the vector normalised to length 1, as float32 of shape (dimension,); a copy only if one is needed.
 
     Args:
-        name: What an error calls it.
-        vector: Finite numbers, not all zero.
+        name: The vector's name in error messages.
+        vector: At most 16,000 finite numbers, not all zero.
 
     Raises:
-        InvalidInputError: They are not, or they are more than 16,000.
+        InvalidInputError: The vector is anything else.
     """
     import numpy as np  # noqa: PLC0415 - see above
 
@@ -319,7 +319,7 @@ def unit_vector(name: str, vector: "Sequence[float] | NDArray[Any]") -> "NDArray
         raise InvalidInputError(name, vector, "a sequence of numbers") from error
     if given.ndim != 1 or not 0 < given.size <= MAX_DIMENSION or given.dtype.kind not in "fiu":
         raise InvalidInputError(name, vector, f"one row of 1 to {MAX_DIMENSION:,} numbers")
-    with np.errstate(all="ignore"):  # what overflows here is no unit vector
+    with np.errstate(all="ignore"):  # a vector that overflows here is not a unit vector
         array = given.astype(np.float32, copy=False)
         if abs(float(np.dot(array, array)) - 1) < 1e-6:
             return array
@@ -345,7 +345,7 @@ def _check_text(name: str, value: object) -> None:
 
 
 def _plain(name: str, value: Any, depth: int) -> Any:
-    """A copy of JSON values; of subclasses, the plain values that they equal."""
+    """Copy JSON values, converting instances of subclasses to the plain values that they equal."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""One place for conversations and everything that is made from them."""
+"""The protocol of a store for conversations and everything derived from them."""
 
 from typing import Protocol
 

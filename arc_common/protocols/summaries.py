@@ -1,4 +1,4 @@
-"""What stores keep of a conversation's summaries and facts, and the protocol for it."""
+"""The protocol of stores for a conversation's summaries and facts, and the values that it exchanges."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ Maker = Literal["model", "rules"]
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """What planning needs to know of a message."""
+    """The properties of a message that planning needs."""
 
     seq: int
     role: Role
@@ -38,18 +38,18 @@ class Outline:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A stretch of a conversation and its narrative.
+    """A range of a conversation and its narrative.
 
     Args:
-        level: 0 a leaf, 1 a block of four leaves, 2 and above an era.
+        level: 0 for a leaf, 1 for a block of four leaves, 2 and above for an era.
         start: The `seq` of its first message.
-        end: The `seq` of its last message; messages between them may have been removed since.
-        narrative: What happened in it; `""` when it has to be written (again).
-        tokens: The narrative's tokens.
-        made_by: Who wrote the narrative; `None` when it has to be written (again).
-        sources: For leaves and blocks: id and content hash of each message that was read, in order.
-        parts: How many segments of the level below it was made from.
-        created_at: When it was written (UTC).
+        end: The `seq` of its last message; messages between the two may have been removed since.
+        narrative: An account of the range; `""` if it must be written (again).
+        tokens: The narrative's token count.
+        made_by: The author of the narrative; `None` if it must be written (again).
+        sources: For leaves and blocks: the id and content hash of each message read, in order.
+        parts: The number of segments of the level below from which it was made.
+        created_at: The time at which it was written (UTC).
     """
 
     level: int
@@ -65,17 +65,17 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class SegmentOutline:
-    """What there is to know of a segment without its text.
+    """A segment without its text.
 
     Args:
-        level: As a `Segment`'s, and so are `start`, `end`, `tokens`, `made_by`, `parts` and `created_at`.
+        level: The level of the `Segment`; `start`, `end`, `tokens`, `made_by`, `parts` and `created_at` are also its.
         start: The `seq` of its first message.
         end: The `seq` of its last message.
-        tokens: The narrative's tokens.
-        made_by: Who wrote the narrative, if anybody has.
-        parts: How many segments of the level below it was made from.
-        covered: Whether a higher segment stands for it.
-        created_at: When it was written (UTC).
+        tokens: The narrative's token count.
+        made_by: The author of the narrative; `None` if it must be written (again).
+        parts: The number of segments of the level below from which it was made.
+        covered: Whether a higher segment covers it.
+        created_at: The time at which it was written (UTC).
     """
 
     level: int
@@ -89,27 +89,27 @@ class SegmentOutline:
 
     @property
     def stale(self) -> bool:
-        """Whether it has to be written again: one of its messages was edited or removed."""
+        """`True` if the segment must be written again because one of its messages was edited or removed."""
         return self.made_by is None
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is adopted: the stable part of the prompt, unchanged until the next adoption.
+    """The adopted summary: the stable part of the prompt, unchanged until the next adoption.
 
     Args:
-        version: 1 for the first adoption, one more for each further one.
-        boundary: The `seq` of the last message that summaries stand for; 0 for none.
-        covered: How many messages those are.
+        version: 1 for the first adoption; increases by one with each further one.
+        boundary: The `seq` of the last message that summaries cover; 0 if they cover none.
+        covered: The number of messages that summaries cover.
         facts: The adopted facts' lines, as shown.
-        fact_ids: Their ids.
+        fact_ids: The ids of the adopted facts.
         narrative: The narratives, as shown.
-        instructions: The texts of system messages that lie before the boundary: they are always shown.
+        instructions: The texts of the system messages before the boundary, which are always shown.
         correction: The token counter's correction at adoption.
-        adopted_at: When (UTC).
+        adopted_at: The time of adoption (UTC).
         stale: Whether the texts must be written again because a message before the boundary was edited or removed.
-        unshown: How many narratives did not fit or have yet to be written again.
-        unshown_tokens: Their tokens.
+        unshown: The number of narratives that did not fit or have yet to be written again.
+        unshown_tokens: The token count of these narratives.
     """
 
     version: int
@@ -128,15 +128,15 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class ConversationSummary:
-    """What stands for a conversation's older messages.
+    """The summary of a conversation's older messages.
 
     Args:
-        narrative: What happened, the newest part at the end.
-        facts: The facts that hold, the most important first.
-        summarized_up_to: How many of the session's messages, from its beginning, the summary stands for; 0 for none.
-        pending: How many messages lie behind it, the newest: nothing stands for them yet.
-        created_at: When its first part was written (UTC).
-        updated_at: When its last part was written (UTC).
+        narrative: An account of these messages, the newest part at the end.
+        facts: The valid facts, the most important first.
+        summarized_up_to: The number of messages, from the session's beginning, that the summary covers; 0 for none.
+        pending: The number of newer messages, which the summary does not cover yet.
+        created_at: The time at which its first part was written (UTC).
+        updated_at: The time at which its last part was written (UTC).
     """
 
     narrative: str
@@ -149,13 +149,13 @@ class ConversationSummary:
 
 @dataclass(frozen=True, slots=True)
 class ScoredMessage:
-    """A message that a question found.
+    """A message found by a query.
 
     Args:
-        message: The original.
-        score: Higher is better.
-        score_parts: What the score was made from.
-        session_id: The session that it is of, where several were searched or it is known.
+        message: The original message.
+        score: Its score; higher is better.
+        score_parts: The components of the score, by name.
+        session_id: The message's session, if several were searched or it is known.
     """
 
     message: Message
@@ -166,16 +166,16 @@ class ScoredMessage:
 
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """One snapshot of what a turn needs.
+    """A snapshot of a session with all that a turn needs.
 
     Args:
-        view: What is adopted, if anything is.
-        messages: The newest messages behind the view's boundary and behind `after` (all of them unless `limit` cut
-            them), oldest first.
-        message_count: Of the whole session.
-        total_tokens: Of the whole session, as stored.
-        epoch: Changes with every edit, removal and clearing.
-        facts_version: Changes with every change of the ledger.
+        view: The adopted view, if any.
+        messages: The newest messages after both the view's boundary and `after` (all of them, up to `limit`), oldest
+            first.
+        message_count: The number of messages in the whole session.
+        total_tokens: The sum of the stored token counts of the whole session.
+        epoch: A number that changes with every edit, removal and clearing.
+        facts_version: A number that changes with every change to the ledger.
     """
 
     view: View | None = None
@@ -188,14 +188,14 @@ class SessionState:
 
 @dataclass(frozen=True, slots=True)
 class SummaryInspection:
-    """How far a session's summaries have come.
+    """The progress of a session's summaries.
 
     Args:
-        segments: Every segment, by where it begins and then by level.
-        view: What is adopted, if anything is.
-        message_count: Messages in the session.
-        pending: Messages behind the last segment that is written: nothing stands for them yet.
-        is_busy: Whether this process is at work on it.
+        segments: Every segment, ordered by start and then by level.
+        view: The adopted view, if any.
+        message_count: The number of messages in the session.
+        pending: The number of messages after the last written segment, which no segment covers yet.
+        is_busy: Whether this process is summarising the session now.
     """
 
     segments: tuple[SegmentOutline, ...]
@@ -207,12 +207,12 @@ class SummaryInspection:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to work on a session's summaries, until another takes it.
+    """The right to work on a session's summaries until another owner takes it.
 
     Args:
-        owner: Who holds it.
-        fence: Grows with each change of owner; a commit with an older one is refused.
-        epoch: The session's epoch when it was taken.
+        owner: The holder of the lease.
+        fence: A number that grows with each change of owner; a commit with an older one is refused.
+        epoch: The session's epoch when the lease was taken.
     """
 
     owner: str
@@ -222,14 +222,14 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A finished segment with what follows from it, stored in one transaction.
+    """A finished segment and the resulting changes to facts, stored in one transaction.
 
     Args:
-        segment: The segment. It replaces one of the same level and start (a running era grows); one by rules never
-            replaces one by a model.
-        facts: The facts read from it: they replace all that were read from this leaf before.
-        superseded: Facts of earlier leaves that no longer hold, by id, with the id of the new one.
-        removed: Facts of earlier leaves that no longer hold, with nothing in their place.
+        segment: The segment. It replaces one of the same level and start (a running era grows), but one made by rules
+            never replaces one made by a model.
+        facts: The facts read from the segment; they replace all facts read from this leaf before.
+        superseded: The id of each superseded fact of an earlier leaf, mapped to the id of the fact that replaces it.
+        removed: The ids of facts of earlier leaves that are no longer valid and have no replacement.
     """
 
     segment: Segment
@@ -239,61 +239,71 @@ class Commit:
 
 
 class SummaryStore(Protocol):
-    """Where summaries and facts are kept, beside the conversation. Thread-safe; every method is atomic and scoped.
+    """Stores summaries and facts beside the conversation. Thread-safe; every method is atomic and sees one session.
 
-    - Editing or removing a message empties the leaf over it and the leaves with a fact that names it as a source
-      (narrative, tokens, sources and maker), removes the blocks and eras over them (their other parts stand for
-      themselves again), removes these leaves' facts with all that they superseded and removed, makes the view stale
-      (its boundary stays, its texts go) and changes the epoch: all in the edit's own transaction. A leaf that has no
-      messages left goes altogether; a view that rests on nothing of this stays.
-    - A fact lies in a slot, which holds its newest fact only: what a leaf superseded holds again when the leaf goes,
-      unless a later fact of the slot stands.
-    - Messages that leave by a cap on the conversation's length change nothing here: what was read from them stays.
-    - Clearing and deleting a session remove all of it. An epoch or lease of a deleted session is of no use in one of
-      the same name that was made anew.
+    - Editing or removing a message does the following in the edit's own transaction: it empties the leaf that covers
+      the message and the leaves with a fact that names it as a source (narrative, tokens, sources and maker); removes
+      the blocks and eras above these leaves (their other parts are uncovered again); removes these leaves' facts and
+      undoes their supersessions and removals of other facts; makes the view stale (its boundary stays, its texts are
+      removed); and changes the epoch. A leaf without any messages left is removed; a view that depends on none of this
+      stays.
+    - Each fact occupies a slot, in which only the newest fact is valid. When a leaf is removed, the facts that it
+      superseded become valid again unless a later fact of the slot remains.
+    - Removing messages through a cap on the conversation's length changes nothing here: summaries and facts made from
+      them stay.
+    - Clearing or deleting a session removes all of its summaries and facts. An epoch or lease of a deleted session is
+      invalid for a new session with the same id.
     """
 
     def state(self, key: SessionKey, *, limit: int, after: int = 0) -> SessionState:
-        """View and newest messages behind its boundary (at most `limit`), in one snapshot and one round trip.
+        """Return the view and the newest messages after its boundary, in one snapshot and one round trip.
 
-        With `after`, only messages behind that place too: who keeps the earlier ones reads what is new. Those kept are
-        still right while the epoch is the same, and all there while the count of messages has grown by those read.
+        Returns at most `limit` messages, and with `after` only those with a larger `seq`, so that a caller that keeps
+        the earlier messages reads only the new ones. The kept messages are current while the epoch is the same, and
+        complete while the message count has grown by exactly the number of messages read.
         """
 
     def cover(self, key: SessionKey) -> list[Segment]:
-        """The segments that no higher one stands for, oldest first (empty ones too)."""
+        """Return the segments that no higher one covers, oldest first, including empty ones."""
 
     def segments(self, key: SessionKey) -> list[SegmentOutline]:
-        """Every segment without its text, by where it begins and then by level."""
+        """Return every segment without its text, ordered by start and then by level."""
 
     def parts(self, key: SessionKey, segment: Segment) -> list[Segment]:
-        """The segments of the level below that lie within it, oldest first."""
+        """Return the segments of the level below that lie within `segment`, oldest first."""
 
     def unfinished(self, key: SessionKey, *, limit: int) -> list[Segment]:
-        """Leaves and blocks that are empty or made by rules and still have messages: first the empty, oldest first."""
+        """Return leaves and blocks with messages that are empty or made by rules: empty ones first, oldest first."""
 
     def outlines(self, key: SessionKey, *, after: int, limit: int) -> list[Outline]:
-        """The oldest messages behind a place, without their texts."""
+        """Return the oldest messages with a `seq` above `after`, without their texts; at most `limit`."""
 
     def acquire(self, key: SessionKey, *, owner: str, seconds: float) -> Lease | None:
-        """Take the lease if it is free, expired or the owner's own; `None` if another has it or there is no session."""
+        """Take the lease if it is free, expired or already the owner's.
+
+        Returns:
+            The lease; `None` if another owner holds it or the session does not exist.
+        """
 
     def release(self, key: SessionKey, lease: Lease) -> None:
-        """Give the lease back, if it is still this one."""
+        """Release the lease if it is still the current one."""
 
     def commit(self, key: SessionKey, commit: Commit, *, lease: Lease | None, epoch: int) -> bool:
-        """Store a segment; whether it was stored.
+        """Store a segment; return whether it was stored.
 
-        Refused (and nothing is changed) when the epoch is another by now, when `lease` is given and another has been
-        taken meanwhile (an expired one that nobody has taken serves), when it is by rules and there is one by a model,
-        when the same stretch is there by the same maker, and when it overlaps another of its level (a running era may
-        grow).
+        Refuses, changing nothing, in any of these cases:
+
+        - The session's epoch is no longer `epoch`.
+        - `lease` is given and another one has been taken since (an expired lease that nobody has taken is accepted).
+        - The segment was made by rules and one made by a model is stored.
+        - The same range by the same maker is stored.
+        - It overlaps another segment of its level (but a running era may grow).
         """
 
     def adopt(self, key: SessionKey, view: View, *, epoch: int) -> bool:
-        """Store the view, if the epoch is still this one and the stored view's version is one less; whether it was.
+        """Store the view if the session's epoch is still `epoch`; return whether it was stored.
 
-        Without a stored view the version must be 1.
+        The view's version must be one above the stored view's, or 1 if none is stored.
         """
 
     def facts(
@@ -304,16 +314,20 @@ class SummaryStore(Protocol):
         include_ungrounded: bool = False,
         limit: int | None = None,
     ) -> list[Fact]:
-        """The ledger: the most important first (newest first among equals).
+        """Return the facts of the ledger, the most important first (newest first among equals).
 
-        What holds; on request also what no longer does, and what a model said that its sources don't.
+        Args:
+            key: The session.
+            include_superseded: Whether to include facts that are no longer valid.
+            include_ungrounded: Whether to include facts that a model stated but their sources don't.
+            limit: The maximum number of facts; all if `None`.
         """
 
     def fact_ids(self, key: SessionKey, *, limit: int) -> list[str]:
-        """The ids of the first `limit` facts that hold, in the order of `facts`."""
+        """Return the ids of the first `limit` valid facts, in the order of `facts`."""
 
     def facts_of_ids(self, key: SessionKey, ids: Sequence[str]) -> list[Fact]:
-        """Those of the facts that are there, whatever is to be said of them, in the order of `facts`."""
+        """Return the facts with these ids that are stored, valid or not, in the order of `facts`."""
 
     def facts_of_keys(
         self,
@@ -323,11 +337,13 @@ class SummaryStore(Protocol):
         without: int | None = None,
         saying: Collection[str] | None = None,
     ) -> list[Fact]:
-        """The facts that hold under these keys (compared after folding case and space).
+        """Return the valid facts under these keys (compared after folding case and whitespace).
 
-        With `saying`, of those that rules found only the ones that say one of these values (compared likewise): a key
-        that rules give may have hundreds.
-
-        With `without`, as if the leaf that begins at that place had not been read: not its facts, but those that only
-        these superseded or it removed. That is what a leaf's new reading is to be merged with.
+        Args:
+            key: The session.
+            keys: The keys of the facts.
+            without: The start of a leaf to disregard: its facts are left out, and facts that only they superseded or
+                only it removed are included. A new reading of the leaf is merged with this result.
+            saying: The values (compared likewise) to which facts found by rules are limited, because a key that rules
+                assign may have hundreds of facts.
         """
