@@ -1,4 +1,4 @@
-"""Rerankers: the order in which retrieved documents are shown, and which of them are."""
+"""Rerankers: choose and order the retrieved documents to show."""
 
 from arc_common.rerankers.base import RerankerChain
 from arc_common.rerankers.bm25 import BM25Reranker, TermStatistics

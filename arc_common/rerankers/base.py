@@ -1,4 +1,4 @@
-"""What all rerankers share: scores on one scale, the order, and new values instead of changed ones."""
+"""Helpers that all rerankers share: normalised scores, ordering, argument checks, and the chain of rerankers."""
 
 import logging
 from collections import Counter
@@ -14,22 +14,22 @@ from arc_common.protocols import Reranker
 from arc_common.text import analyze, analyze_query
 
 DEFAULT_TOP_K = 5
-"""Documents that a reranker leaves."""
+"""The number of documents that a reranker returns by default."""
 
 RETRIEVAL = "retrieval"
-"""The part under which a document keeps the score that it was retrieved with."""
+"""The score part under which a document keeps its retrieval score."""
 
 
 def min_max(scores: Sequence[float | None]) -> list[float]:
-    """The scores between 0 (the worst) and 1 (the best); no score is as good as the worst.
+    """Scale scores linearly to between 0 (the worst) and 1 (the best); a missing score becomes 0.
 
-    Scores that are all the same say nothing, and are all 1. Any finite numbers are accepted: ranks, cosines and BM25
-    sums come out on the same scale, so what is mixed with them weighs the same.
+    Equal scores carry no information and all become 1. Any finite numbers are accepted: ranks, cosines and BM25 sums
+    end up on the same scale, so that a component mixed with them has the same weight beside each.
     """
     known = [score for score in scores if score is not None]
     if not known:
         return [0.0] * len(scores)
-    low, high = min(known) / 2, max(known) / 2  # halved: the distance of the largest floats is no float
+    low, high = min(known) / 2, max(known) / 2  # halved: the difference of the largest floats overflows
     span = high - low
     return [
         0.0 if score is None else (min(1.0, max(0.0, (score / 2 - low) / span)) if span > 0 else 1.0)
@@ -38,9 +38,9 @@ def min_max(scores: Sequence[float | None]) -> list[float]:
 
 
 def best_first(scores: Sequence[float | None], *, top_k: int, min_score: float | None = None) -> list[int]:
-    """The places of the best scores, best first: at most `top_k`, none below `min_score`.
+    """Return the positions of the best scores, best first: at most `top_k`, none below `min_score`.
 
-    Equal scores stay in the order given; `None` comes last, and is below every threshold.
+    Equal scores keep the order given; `None` comes last and is below every threshold.
     """
     worst = float("-inf")
     values = [worst if score is None else score for score in scores]
@@ -50,9 +50,9 @@ def best_first(scores: Sequence[float | None], *, top_k: int, min_score: float |
 
 
 def rescored(document: ScoredDocument, score: float, parts: Mapping[str, float]) -> ScoredDocument:
-    """The document with another score; its parts are kept, those given are added, and so is its score so far.
+    """Return the document with another score, adding `parts` and its previous score to its score parts.
 
-    The score it was retrieved with stays under "retrieval", however many rerankers come one behind the other.
+    The retrieval score stays under "retrieval", however many rerankers follow one another.
     """
     before = {} if document.score is None else {RETRIEVAL: document.score}
     return replace(document, score=score, score_parts={**before, **document.score_parts, **parts})
@@ -61,50 +61,28 @@ def rescored(document: ScoredDocument, score: float, parts: Mapping[str, float])
 def checked_request(
     query: object, documents: object, top_k: int | None, *, usual: int
 ) -> tuple[list[ScoredDocument], int]:
-    """What a reranker is asked for: the candidates, and how many of them it leaves at most.
-
-    Args:
-        query: The question.
-        documents: The candidates; whatever can be iterated over.
-        top_k: How many are wanted at most.
-        usual: How many, where `top_k` is `None`.
-
-    Raises:
-        InvalidInputError: One of them is something else.
-    """
+    """Return the checked candidates of a reranker's call and the maximum number of documents to return."""
     if not isinstance(query, str):
         raise InvalidInputError("query", query, "text")
     return checked_documents("documents", documents), usual if top_k is None else check_top_k(top_k)
 
 
 def check_top_k(value: object) -> int:
-    """The number of documents wanted, if it is one: a whole number above 0, however large.
-
-    Raises:
-        InvalidInputError: It isn't.
-    """
+    """Return `value` if it is a whole number above 0."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise InvalidInputError("top_k", value, "1 or more")
     return value
 
 
 def check_min_score(value: float | None) -> float | None:
-    """The threshold, if it is one.
-
-    Raises:
-        InvalidInputError: It isn't.
-    """
+    """Return `value` if it is a finite number or `None`."""
     if value is not None and not (_is_number(value) and abs(value) < float("inf")):
         raise InvalidInputError("min_score", value, "a finite number or None")
     return value
 
 
 def check_share(field: str, value: float) -> float:
-    """The share, if it is one.
-
-    Raises:
-        InvalidInputError: It isn't.
-    """
+    """Return `value` if it is a number from 0 to 1."""
     if not (_is_number(value) and 0 <= value <= 1):
         raise InvalidInputError(field, value, "a share from 0 to 1")
     return value
@@ -115,16 +93,20 @@ def _is_number(value: object) -> bool:
 
 
 class RerankerChain:
-    """Gives each reranker what the one before it left.
+    """Runs rerankers in sequence, each on the result of the one before.
 
-    - Only the last one cuts to its number of documents. Those before it are asked for all that they let through, since
-      five documents leave nothing to diversify; `depths` narrows them where a later step is costly.
-    - Thresholds hold at every step; where nothing is left, no further step is asked.
-    - A step that answers with something else than documents is an error, not an empty result.
+    - Only the last reranker truncates to its number of documents. The ones before it are asked for as many documents
+      as they are given, because five documents leave nothing to diversify; `depths` limits them where a later step is
+      costly.
+    - Thresholds apply at every step; once no document is left, the remaining steps are skipped.
+    - A step that returns anything other than documents raises an error instead of yielding an empty result.
 
     Args:
-        rerankers: At least one, in order.
-        depths: Documents that each step but the last leaves at most; all, if not given.
+        rerankers: The rerankers, at least one, in order.
+        depths: The maximum number of documents that each step but the last returns; unlimited if `None`.
+
+    Raises:
+        InvalidInputError: `rerankers` is empty or holds something else, or `depths` does not match it.
     """
 
     def __init__(self, rerankers: Sequence[Reranker], *, depths: Sequence[int] | None = None) -> None:
@@ -140,7 +122,7 @@ class RerankerChain:
     def rerank(
         self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None
     ) -> list[ScoredDocument]:
-        """What the last one leaves, best first (see `Reranker`)."""
+        """Return the last reranker's result, best first (see `Reranker`)."""
         left, _ = checked_request(query, documents, top_k, usual=DEFAULT_TOP_K)
         *before, last = self._rerankers
         for step, reranker in enumerate(before):
@@ -152,15 +134,15 @@ class RerankerChain:
 
 
 _MAX_TEXT = 4_000
-"""Characters of what is remembered: longer texts are no chunks."""
+"""The maximum length, in characters, of a cached text: longer texts are not chunks."""
 
 
 class Analyses:
-    """What `analyze` says of texts. It belongs to one reranker, whose candidates come again from turn to turn.
+    """Caches the results of `analyze` for one reranker, whose candidates recur from turn to turn.
 
-    - The last 1,024 texts of ordinary length are remembered, as long as the reranker lives: nothing that was erased
-      stays behind in a module.
-    - Safe to share between threads. A copy, pickled or not, begins with none.
+    - Caches the last 1,024 texts of up to 4,000 characters for the reranker's lifetime, so that no erased text stays
+      in a module-level cache.
+    - Safe to share between threads. A copy, pickled or not, starts empty.
     """
 
     def __init__(self) -> None:
@@ -170,12 +152,12 @@ class Analyses:
         return type(self), ()
 
     def terms(self, text: str) -> Sequence[str]:
-        """The text's terms, in its order."""
+        """Return the text's terms, in order of occurrence."""
         return self._remembered(text) if len(text) <= _MAX_TEXT else analyze(text)
 
 
 def query_terms(query: str) -> list[str]:
-    """The terms that a query asks for, each once, without the words that only make it a question."""
+    """Return the terms of a query, each once, without stop words and question words."""
     return list(dict.fromkeys(analyze_query(query)))
 
 
@@ -190,13 +172,10 @@ def reranked(
     top_k: int | None,
     on_bad: Callable[[str], None],
 ) -> list[ScoredDocument]:
-    """Rerank documents; report and leave out those that the reranker was not given, or gives twice.
+    """Rerank documents; report and drop results that the reranker was not given or returns more often than given.
 
-    A document counts as given if it has the id or the text of one that was, or, without an id, its source and metadata.
-
-    Raises:
-        InvalidInputError: The answer is not documents, or has none of those given. The reranker's own exceptions pass
-            through.
+    A result counts as given if it has the id or the text of a given document, or, without an id, its source and
+    metadata. An answer without any given document raises `InvalidInputError`.
     """
     answer = checked_documents("reranked", reranker.rerank(query, list(documents), top_k=top_k))
     ids = {one.document.id for one in documents} - {None}
@@ -210,7 +189,7 @@ def reranked(
         is_marked = document.id is None and bool(document.source or document.metadata)
         return is_marked and (document.source, document.metadata) in marks
 
-    # as often as it was given: documents without ids may have the same text
+    # Keep each document as often as it was given: documents without ids may have the same text.
     room = Counter(map(_name, documents))
     kept = []
     for found in answer:
@@ -228,7 +207,7 @@ def reranked(
 def reranked_if_possible(
     reranker: Reranker, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None
 ) -> list[ScoredDocument]:
-    """Rerank documents as `reranked` does; if that fails, log it and return as many in the order given."""
+    """Rerank documents as `reranked` does; if that fails, log it and return the first `top_k` in the order given."""
     try:
         return reranked(reranker, query, documents, top_k=top_k, on_bad=_log.warning)
     except Exception as error:  # noqa: BLE001 - a query goes on, whatever a reranker raises

@@ -1,4 +1,4 @@
-"""BM25Reranker: the words of the question, each by how rare it is."""
+"""BM25Reranker: ranks by the words of the query, weighted by their rarity."""
 
 import math
 from collections import Counter
@@ -23,39 +23,40 @@ from arc_common.retrieval.bm25 import BM25
 from arc_common.text import analyze
 
 _BM25 = BM25(k1=1.5, b=0.75)
-"""Of a search's best hundred, wordy ones pay more: nDCG@10 of abstracts is .516, and .495 by the index's constants."""
+"""Penalises length more than the index does: on a search's best 100, nDCG@10 of abstracts is .516, and .495 with the
+index's constants."""
 
 
 class TermStatistics(Protocol):
-    """How common terms are in the scope that candidates were found in; terms are those of `arc_common.text.analyze`."""
+    """Term statistics of the scope in which the candidates were found; terms are those of `arc_common.text.analyze`."""
 
     @property
     def document_count(self) -> int:
-        """Documents in the scope."""
+        """The number of documents in the scope."""
 
     @property
     def average_length(self) -> float:
-        """Terms of a document, on average."""
+        """The average number of terms in a document."""
 
     def document_frequencies(self, terms: Sequence[str]) -> Sequence[int]:
-        """How many documents have each of the terms, in their order."""
+        """Return the number of documents that contain each term, in the order of the terms."""
 
 
 class BM25Reranker:
-    """Ranks by BM25 alone (see `arc_common.retrieval.bm25`); the score so far only settles ties.
+    """Ranks by BM25 alone (see `arc_common.retrieval.bm25`); the previous score only breaks ties.
 
-    - Which terms are rare is judged by `statistics` where they are given, else by the candidates themselves.
-    - Scores are never negative: a term that every document has still counts a little.
-    - A document that shares no term with the query scores 0; any `min_score` above 0 leaves it out.
-    - BM25 stands under "bm25" in the parts, in place of what an index put there.
+    - Takes the rarity of terms from `statistics` if given, otherwise from the candidates themselves.
+    - Scores are never negative: a term that occurs in every document still adds a little.
+    - A document that shares no term with the query scores 0; any `min_score` above 0 omits it.
+    - Stores the BM25 score under "bm25" in the score parts, replacing an index's value.
 
     Args:
-        statistics: Of the scope that the candidates come from.
-        top_k: Documents left at most.
-        min_score: The lowest BM25 score that is let through; `None` lets all through.
+        statistics: The term statistics of the scope from which the candidates come.
+        top_k: The maximum number of documents returned.
+        min_score: The lowest BM25 score accepted; `None` accepts all.
 
     Raises:
-        InvalidInputError: An argument is not acceptable; the error names it.
+        InvalidInputError: An argument is invalid; the error names it.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class BM25Reranker:
     def rerank(
         self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None
     ) -> list[ScoredDocument]:
-        """The documents that match the query's words best, best first (see `Reranker`)."""
+        """Return the documents that match the query's words best, best first (see `Reranker`)."""
         candidates, most = checked_request(query, documents, top_k, usual=self.top_k)
         places = best_first([found.score for found in candidates], top_k=len(candidates))
         texts = [candidates[place].document.text for place in places]
@@ -91,7 +92,7 @@ def bm25_scores(
     statistics: TermStatistics | None = None,
     terms_of: Callable[[str], Sequence[str]] = analyze,
 ) -> list[float]:
-    """The BM25 score of each text, 0 or more."""
+    """Return the BM25 score of each text, 0 or more."""
     import numpy as np  # noqa: PLC0415 - a tenth of a second that importing arc must not cost
 
     terms = query_terms(query)
@@ -110,7 +111,7 @@ def bm25_scores(
         if len(given) != len(terms):
             raise InvalidInputError("document_frequencies", given, expected)
         texts_with = np.array([_checked_count("document_frequencies", one) for one in given])
-        # counts may be out of date: a scope has at least its candidates, and each of its terms counts above zero
+        # Counts may be out of date: a scope has at least its candidates, and N >= df keeps every idf above zero.
         count = math.ceil(max(_checked_count("document_count", statistics.document_count), count, texts_with.max()))
         total = mean * count
     candidates = LexicalCandidates(tuple(map(str, range(len(texts)))), frequencies, lengths, texts_with, count, total)
@@ -119,7 +120,7 @@ def bm25_scores(
 
 
 def _checked_statistics(statistics: TermStatistics | None) -> TermStatistics | None:
-    """Statistics that have all that is asked of them; looked at, not asked: an index would count its entries."""
+    """Check for the required attributes without evaluating them: an index would count its entries."""
     parts = ("document_count", "average_length", "document_frequencies")
     if statistics is not None and not all(getattr_static(statistics, name, None) is not None for name in parts):
         raise InvalidInputError("statistics", statistics, f"an object with {', '.join(parts)}, or None")

@@ -1,4 +1,4 @@
-"""KeywordWeightedReranker: the score mixed with how much of the question's words a document has."""
+"""KeywordWeightedReranker: mixes the score with the share of the query's words in a document."""
 
 from collections.abc import Sequence
 
@@ -20,16 +20,19 @@ from arc_common.rerankers.base import (
 class KeywordWeightedReranker:
     """Ranks by `score × (1 − weight) + keywords × weight`.
 
-    - The scores are brought between 0 and 1 first (see `min_max`), so that BM25 sums, cosines and reciprocal ranks are
+    - Scores are first scaled to between 0 and 1 (see `min_max`), so that BM25 sums, cosines and reciprocal ranks are
       mixed alike. Documents without a score count as the worst.
-    - `keywords` is the share of the query's different terms that a document has; they stand under "keyword" in its
-      parts. Terms are the analyzer's: stemmed, without question words, Korean and Chinese too.
-    - Equal results stay in the order given.
+    - `keywords` is the share of the query's distinct terms that a document contains, stored under "keyword" in its
+      score parts. Terms are the analyzer's: stemmed, without question words, also for Korean and Chinese.
+    - Equal results keep the order given.
 
     Args:
         weight: The share of the keywords, from 0 to 1.
-        top_k: Documents left at most.
-        min_score: The lowest result, from 0 to 1, that is let through; `None` lets all through.
+        top_k: The maximum number of documents returned.
+        min_score: The lowest result accepted, from 0 to 1; `None` accepts all.
+
+    Raises:
+        InvalidInputError: An argument is invalid; the error names it.
     """
 
     def __init__(self, *, weight: float = 0.3, top_k: int = DEFAULT_TOP_K, min_score: float | None = None) -> None:
@@ -41,7 +44,7 @@ class KeywordWeightedReranker:
     def rerank(
         self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None
     ) -> list[ScoredDocument]:
-        """The documents that score best with their keywords, best first (see `Reranker`)."""
+        """Return the documents with the best mixed scores, best first (see `Reranker`)."""
         candidates, most = checked_request(query, documents, top_k, usual=self.top_k)
         wanted = frozenset(query_terms(query))
         keywords = [_coverage(wanted, self._analyses.terms(found.document.text)) for found in candidates]
@@ -56,5 +59,5 @@ class KeywordWeightedReranker:
 
 
 def _coverage(wanted: frozenset[str], terms: Sequence[str]) -> float:
-    """The share of what is wanted that a text's terms have."""
+    """Return the share of the wanted terms that occur among a text's terms."""
     return len(wanted.intersection(terms)) / len(wanted) if wanted else 0.0

@@ -32,29 +32,30 @@ if TYPE_CHECKING:
 
 
 _BLOCK = 32
-"""Candidates that are compared anew at once. Of 1,000 with normally distributed vectors, which are the least alike, 30
-are for each one taken, on average: 24 to 48 at once took the same time."""
+"""The number of candidates compared again at once. Of 1,000 candidates with normally distributed vectors, the least
+similar kind, 30 on average need it for each one taken: 24 to 48 at once took the same time."""
 
 _FEW = 500
-"""Candidates that are all compared with each one taken: to read so many costs less than to choose among them."""
+"""The number of candidates up to which all are compared with each one taken: reading them costs less than choosing."""
 
 _LEAST_SQUARE = {4: 1e-24, 8: 1e-276}
-"""By the bytes of a number: of a smaller square, not all digits are there."""
+"""The least square computed at full precision, by the size of a number in bytes."""
 
 
 def vector_mmr(
     relevance: "ArrayLike", vectors: "ArrayLike | Sequence[ArrayLike]", *, top_k: int, trade_off: float = 0.5
 ) -> list[tuple[int, float]]:
-    """Maximal marginal relevance over vectors, by cosine.
+    """Select documents by maximal marginal relevance over vectors, with cosine similarity.
 
     Args:
-        relevance: Of each document to the query, shape (N,).
-        vectors: Shape (N, dimension), of any lengths; a vector of zeros is similar to none.
-        top_k: How many to take at most.
-        trade_off: λ.
+        relevance: Each document's relevance to the query, shape (N,).
+        vectors: The documents' vectors, shape (N, dimension), of any lengths; a zero vector is similar to none.
+        top_k: The maximum number of documents to select.
+        trade_off: λ: 1 is relevance alone, 0 is diversity alone.
 
     Returns:
-        The place and the marginal relevance of each document taken, in the order taken; of equal ones the earlier.
+        The position and marginal relevance of each selected document, in the order of selection; ties go to the
+        earlier document.
 
     Raises:
         InvalidInputError: Vectors differ in dimension, or a number is not finite.
@@ -66,7 +67,7 @@ def vector_mmr(
 def query_mmr(
     query_vector: "ArrayLike", vectors: "ArrayLike | Sequence[ArrayLike]", *, top_k: int, trade_off: float = 0.5
 ) -> list[tuple[int, float]]:
-    """Maximal marginal relevance where relevance is the cosine to the query; else as `vector_mmr`."""
+    """Select documents as `vector_mmr` does, with the cosine to the query's vector as relevance."""
     cosines = _Cosines(vectors)
     relevance = cosines.to_query(query_vector) if len(cosines.rows) else ()
     return _lazily_taken(_gains(relevance, len(cosines.rows), top_k, trade_off), cosines, top_k, 1 - trade_off)
@@ -75,13 +76,19 @@ def query_mmr(
 def jaccard_mmr(
     relevance: "ArrayLike", term_sets: Sequence[Collection[str]], *, top_k: int, trade_off: float = 0.5
 ) -> list[tuple[int, float]]:
-    """Maximal marginal relevance over sets of terms, by Jaccard's similarity; else as `vector_mmr`.
+    """Select documents as `vector_mmr` does, but over sets of terms with Jaccard similarity.
 
     Args:
-        relevance: Of each document to the query, shape (N,).
-        term_sets: The different terms of each document.
-        top_k: How many to take at most.
-        trade_off: λ.
+        relevance: Each document's relevance to the query, shape (N,).
+        term_sets: The distinct terms of each document.
+        top_k: The maximum number of documents to select.
+        trade_off: λ: 1 is relevance alone, 0 is diversity alone.
+
+    Returns:
+        The position and marginal relevance of each selected document, as `vector_mmr` returns them.
+
+    Raises:
+        InvalidInputError: An argument is invalid; the error names it.
     """
     import numpy as np  # noqa: PLC0415 - a tenth of a second that importing arc must not cost
 
@@ -109,7 +116,7 @@ def jaccard_mmr(
 
 
 def _gains(relevance: "ArrayLike", count: int, top_k: int, trade_off: float) -> "NDArray[np.float64]":
-    """What each of the candidates adds before any is taken, all values checked."""
+    """Return each candidate's gain before any is taken, after checking all values."""
     import numpy as np  # noqa: PLC0415
 
     check_top_k(top_k)
@@ -129,7 +136,7 @@ def _gains(relevance: "ArrayLike", count: int, top_k: int, trade_off: float) -> 
 def _taken(
     gains: "NDArray[np.float64]", similarities: "Similarities", top_k: int, weight: float
 ) -> list[tuple[int, float]]:
-    """The greedy choice. What each candidate adds beside those taken is kept up to date with every one of them."""
+    """Select greedily, updating every candidate's marginal gain after each selection."""
     import numpy as np  # noqa: PLC0415
 
     marginal = gains
@@ -148,11 +155,11 @@ def _taken(
 def _lazily_taken(
     gains: "NDArray[np.float64]", cosines: "_Cosines", top_k: int, weight: float
 ) -> list[tuple[int, float]]:
-    """The same choice by fewer comparisons (lazy greedy: Minoux 1978), each of which costs reading a vector.
+    """Make the same selection with fewer comparisons (lazy greedy: Minoux 1978), each of which reads a vector.
 
-    What a candidate adds beside the first one taken can only fall with those taken later: what it added when it was
-    last compared is the most that it can add. So the best are compared anew until one stays the best. A cosine is the
-    same in any company, so the choice is the same to the last bit.
+    Once the first candidate is taken, a marginal gain can only fall, so the last computed value is an upper bound. The
+    best candidates are compared again until one remains the best. A cosine does not depend on the other vectors, so the
+    result is identical to the last bit.
     """
     import numpy as np  # noqa: PLC0415
 
@@ -163,7 +170,7 @@ def _lazily_taken(
     taken = [(first, float(gains[first]))]
     bounds = gains - weight * cosines.to_row(first)
     bounds[first] = -np.inf
-    compared = np.ones(len(gains), dtype=np.intp)  # with how many of those taken
+    compared = np.ones(len(gains), dtype=np.intp)  # the number of taken candidates that each was compared with
     units = np.empty((wanted, cosines.rows.shape[1]), dtype=cosines.rows.dtype)
     block = _BLOCK
     while len(taken) < wanted:
@@ -175,9 +182,9 @@ def _lazily_taken(
             block = _BLOCK
             continue
         some: NDArray[np.intp] | slice = slice(None)
-        if 2 * block < len(gains):  # comparing more than half of them where they are costs less than gathering them
+        if 2 * block < len(gains):  # comparing more than half of them in place costs less than gathering them
             some = np.argpartition(bounds, -block)[-block:]
-            some[0] = best  # in place of the least of the block: of equal ones, it may be outside
+            some[0] = best  # replaces an arbitrary member of the block: among equal bounds, `best` may be outside
         since = units[int(compared[some].min()) : len(taken)]
         bounds[some] = np.minimum(bounds[some], gains[some] - weight * cosines.nearest(since, some))
         compared[some] = len(taken)
@@ -186,14 +193,11 @@ def _lazily_taken(
 
 
 class _Cosines:
-    """Vectors that are compared with each other and with a query, at any lengths; one of zeros is similar to none.
+    """Compares vectors of any length with each other and with a query; a zero vector is similar to none.
 
-    - Computed in the precision of an array of float32 or float64, else in float32, without a copy: reading the vectors
-      is what it costs.
-    - A cosine depends on the two vectors alone, which that of a product of matrices does not: equal ones stay equal.
-
-    Raises:
-        InvalidInputError: The vectors differ in dimension, or a number is not finite.
+    - Computes in float64 for a float64 array and in float32 otherwise, without copying an array: reading the vectors
+      dominates the cost.
+    - A cosine depends on its two vectors alone, unlike in a product of matrices, so equal vectors get equal cosines.
     """
 
     def __init__(self, vectors: "ArrayLike | Sequence[ArrayLike]") -> None:
@@ -208,22 +212,22 @@ class _Cosines:
             raise InvalidInputError("vectors", vectors, "finite numbers")
 
     def unit(self, place: int) -> "NDArray[np.floating]":
-        """One of the vectors, at length 1."""
+        """Return one of the vectors, normalised to length 1."""
         vector: NDArray[np.floating] = self.rows[place] * self._scale[place]
         return vector
 
     def to_row(self, place: int) -> "NDArray[np.floating]":
-        """The cosine of each vector and one of them."""
+        """Return the cosine of each vector and the vector at `place`."""
         cosines: NDArray[np.floating] = _products(self.unit(place), self.rows) * self._scale
         return cosines
 
     def nearest(self, units: "NDArray[np.floating]", some: "NDArray[np.intp] | slice") -> "NDArray[np.floating]":
-        """The highest cosine of each of some vectors and a vector of length 1."""
+        """Return, for each of some vectors, its highest cosine with any of the unit vectors."""
         cosines: NDArray[np.floating] = _products(units[:, None], self.rows[some]).max(axis=0) * self._scale[some]
         return cosines
 
     def to_query(self, query: "ArrayLike") -> "NDArray[np.floating]":
-        """The cosine of each vector and the query's."""
+        """Return the cosine of each vector and the query's vector."""
         import numpy as np  # noqa: PLC0415
 
         vector, scale = _with_scale(_as_floats("query_vector", query, self.rows.dtype).reshape(1, -1))
@@ -234,10 +238,10 @@ class _Cosines:
 
 
 def _products(vectors: "NDArray[np.floating]", rows: "NDArray[np.floating]") -> "NDArray[np.floating]":
-    """The product of each pair of vectors, in one order of summing up whatever the others are.
+    """Return the dot product of each pair of vectors, summing in an order that does not depend on the other vectors.
 
-    A product of a matrix and a vector takes a tenth less time, but sums up by the row's place; `einsum` takes two
-    thirds more.
+    A product of a matrix and a vector takes a tenth less time, but its summation order depends on the row's position;
+    `einsum` takes two thirds more time.
     """
     import numpy as np  # noqa: PLC0415
 
@@ -249,9 +253,9 @@ def _products(vectors: "NDArray[np.floating]", rows: "NDArray[np.floating]") -> 
 
 
 def _with_scale(rows: "NDArray[np.floating]") -> "tuple[NDArray[np.floating], NDArray[np.floating]]":
-    """The rows, and what each has to be multiplied with to be of length 1: 0 if it is zero, NaN if it is not finite.
+    """Return the rows and the factor that scales each to length 1: 0 for a zero row, NaN for one that is not finite.
 
-    Rows whose squares are too small to be exact come multiplied by a power of two.
+    Rows whose squares are too small to be exact are returned multiplied by a power of two.
     """
     import numpy as np  # noqa: PLC0415
 
@@ -276,33 +280,37 @@ def _as_floats(
     if dtype is None:
         dtype = np.dtype(np.float64 if getattr(vectors, "dtype", None) == np.float64 else np.float32)
     try:
-        with np.errstate(over="ignore"):  # what is too large is infinite, and told to be so
+        with np.errstate(over="ignore"):  # overflowing values become infinite and are reported as such
             return np.asarray(vectors, dtype=dtype, order="C")
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInputError(field, vectors, "numbers, as many for each document") from error
 
 
 class DiversityReranker:
-    """Takes relevant documents that differ from those taken before.
+    """Selects relevant documents that differ from those selected before.
 
-    Each step takes the document with the most of `λ × relevance − (1 − λ) × similarity to the nearest one taken`.
+    Each step takes the document that maximises `λ × relevance − (1 − λ) × similarity to the nearest one taken`.
 
-    - Relevance is the document's score, brought between 0 and 1 (see `min_max`). Where no document has a score, it is
-      the similarity to the query.
-    - Similarity is the cosine of vectors, where an embedder or vectors are given, else Jaccard's of the analyzer's
-      terms. A document without a vector, or without terms, is similar to none.
-    - Best first: the first is the most relevant one. The result's score is what it was taken for ("mmr" in the parts
-      has it exactly), and never rises from one to the next, so that ordering by score keeps the order.
-    - Of equal documents the earlier is taken. With `min_score`, documents that score less before are no candidates.
-    - k of N documents take k × N similarities at most by terms, and mostly far fewer by vectors.
+    - Relevance is the document's score, scaled to between 0 and 1 (see `min_max`), or the similarity to the query if
+      no document has a score.
+    - Similarity is the cosine of vectors if an embedder or vectors are given, otherwise the Jaccard similarity of the
+      analyzer's terms. A document without a vector, or without terms, is similar to none.
+    - The result is best first and begins with the most relevant document. A document's new score is its marginal
+      relevance, lowered where needed so that scores never rise from one document to the next and sorting by score
+      keeps the order; "mmr" in its score parts holds the exact value.
+    - Ties go to the earlier document. With `min_score`, documents with a lower previous score are no candidates.
+    - Selecting k of N documents computes at most k × N similarities by terms, and mostly far fewer by vectors.
 
     Args:
         trade_off: λ: 1 is relevance alone, 0 is diversity alone.
-        embedder: Embeds the candidates (and, where they have no scores, the query).
-        vectors: Vectors by document id, all of one dimension, in place of the embedder's. They are looked up at each
-            call, so that a view of an index serves.
-        top_k: Documents left at most.
-        min_score: The lowest score that a candidate has; `None` lets all through.
+        embedder: Embeds the candidates (and the query if no candidate has a score).
+        vectors: Vectors by document id, all of one dimension, to use in place of the embedder's. They are looked up at
+            each call, so a live view of an index may be passed.
+        top_k: The maximum number of documents returned.
+        min_score: The lowest previous score of a candidate; `None` accepts all.
+
+    Raises:
+        InvalidInputError: An argument is invalid; the error names it.
     """
 
     def __init__(
@@ -328,7 +336,7 @@ class DiversityReranker:
     def rerank(
         self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None
     ) -> list[ScoredDocument]:
-        """Relevant documents that differ, best first (see `Reranker`)."""
+        """Return relevant documents that differ from each other, best first (see `Reranker`)."""
         candidates, most = checked_request(query, documents, top_k, usual=self.top_k)
         taken = self._take(query, candidates, most)
         ranked, score = [], float("inf")
@@ -351,7 +359,7 @@ class DiversityReranker:
             asked = _embedded_query(self._embedder, query)
             taken = query_mmr(asked, self._vectors_of(candidates), top_k=top_k, trade_off=self.trade_off)
         else:
-            normalised = min_max(scores)  # with those left out: a threshold must not make the next one worthless
+            normalised = min_max(scores)  # of all: the lowest score above a threshold must not become 0
             relevance = [
                 normalised[place] if is_scored else _likeness(query, self._terms(documents[place])) for place in places
             ]
@@ -378,7 +386,7 @@ class DiversityReranker:
 
 
 def _likeness(query: str, terms: frozenset[str]) -> float:
-    """Jaccard's similarity of a query's terms and a text's."""
+    """Return the Jaccard similarity of a query's terms and a text's terms."""
     asked = set(query_terms(query))
     return len(asked & terms) / len(asked | terms) if asked else 0.0
 

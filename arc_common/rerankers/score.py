@@ -1,4 +1,4 @@
-"""SimpleScoreReranker: the best scores, and a threshold."""
+"""SimpleScoreReranker: ranks by the existing scores, with a threshold."""
 
 from collections.abc import Sequence
 
@@ -7,14 +7,17 @@ from arc_common.rerankers.base import DEFAULT_TOP_K, best_first, check_min_score
 
 
 class SimpleScoreReranker:
-    """Takes the documents with the best scores.
+    """Returns the documents with the best scores.
 
-    - Equal scores stay in the order given; documents without a score come last.
-    - With `min_score`, documents below it or without a score are left out, all of them if need be.
+    - Equal scores keep the order given; documents without a score come last.
+    - With `min_score`, omits documents below it or without a score, even if none remains.
 
     Args:
-        top_k: Documents left at most.
-        min_score: The lowest score that is let through; `None` lets all through.
+        top_k: The maximum number of documents returned.
+        min_score: The lowest score accepted; `None` accepts all.
+
+    Raises:
+        InvalidInputError: An argument is invalid; the error names it.
     """
 
     def __init__(self, *, top_k: int = DEFAULT_TOP_K, min_score: float | None = None) -> None:
@@ -28,7 +31,7 @@ class SimpleScoreReranker:
         *,
         top_k: int | None = None,
     ) -> list[ScoredDocument]:
-        """The documents with the best scores, best first (see `Reranker`)."""
+        """Return the documents with the best scores, best first (see `Reranker`)."""
         candidates, most = checked_request(query, documents, top_k, usual=self.top_k)
         places = best_first([found.score for found in candidates], top_k=most, min_score=self.min_score)
         return [candidates[place] for place in places]
