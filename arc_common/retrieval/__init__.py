@@ -1,4 +1,4 @@
-"""Finding: by words, by meaning, and by both."""
+"""Retrieval by words, by vectors, and by both."""
 
 from arc_common.retrieval.bm25 import BM25
 from arc_common.retrieval.fusion import Ranking, deduplicated, reciprocal_rank_fusion, score_fusion

@@ -1,7 +1,7 @@
-"""BM25: how well a text's terms answer a query's, over the statistics of all texts in scope. Pure.
+"""BM25: scores a text's terms against a query's, with the statistics of all texts in scope. Pure.
 
-Robertson & Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), in the form of Lucene: an inverse
-document frequency that is never negative, and no constant factor (k1 + 1), which changes no ranking.
+Follows Robertson & Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), in Lucene's form: the
+inverse document frequency is never negative, and the constant factor (k1 + 1), which changes no ranking, is omitted.
 """
 
 import math
@@ -19,17 +19,20 @@ if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must n
 
 @dataclass(frozen=True, slots=True)
 class BM25:
-    """A text's score: the sum over the query's terms of weight × idf × tf / (tf + k1 × (1 − b + b × length / mean)).
+    """Computes BM25: the sum over the query's terms of weight × idf × tf / (tf + k1 × (1 − b + b × length / mean)).
+
+    The defaults are the lower ends of the ranges that the source above finds good in many circumstances (1.2 < k1 < 2,
+    0.5 < b < 0.8): a longer chunk or message usually says more, whereas a longer whole document may only be wordier.
+    The change in nDCG@10 over 1.5 and 0.75, by words and fused, is +.02 to +.03 for chats, +.001 to +.003 for
+    paragraphs in three languages, and −.004 and +.002 for abstracts.
 
     Args:
-        k1: How much a term's second occurrence adds, and its third; at 0 only its first one counts. Above 1 is usual.
-        b: How much long texts pay for their length, from 0 (nothing) to 1 (in proportion).
-        smoothing: Added to the number of texts that have a term (see `inverse_document_frequencies`).
+        k1: The effect of a term's repeated occurrences; at 0 only the first one counts. Usually above 1.
+        b: The penalty for a text's length, from 0 (none) to 1 (proportional).
+        smoothing: Added to the number of texts that contain a term (see `inverse_document_frequencies`).
 
-    The defaults are the low ends of what the source above finds good in many circumstances (1.2 < k1 < 2,
-    0.5 < b < 0.8): chunks and messages that are longer than others say more, where whole documents may only be wordier.
-    nDCG@10 beside 1.5 and 0.75, by words and fused: chats +.02 to +.03, paragraphs in three languages +.001 to +.003,
-    abstracts −.004 and +.002.
+    Raises:
+        InvalidInputError: An argument is out of range.
     """
 
     k1: float = 1.2
@@ -45,9 +48,9 @@ class BM25:
             raise InvalidInputError("smoothing", self.smoothing, "a number from 0 to 1")
 
     def scores(self, candidates: LexicalCandidates, weights: Sequence[float]) -> "NDArray[np.float64]":
-        """Score each candidate, weighing each term: float64 of shape (n,); above zero where a term occurs.
+        """Return each candidate's score as float64 of shape (n,), above zero if a term occurs in it.
 
-        A candidate's score depends on nothing but its own row and the statistics, whatever else was found.
+        A candidate's score depends only on its own row and the statistics, not on the other candidates.
         """
         import numpy as np  # noqa: PLC0415 - see above
 
@@ -57,7 +60,7 @@ class BM25:
         return total
 
     def term_scores(self, candidates: LexicalCandidates) -> "list[NDArray[np.float64]]":
-        """Score each candidate by each term alone, of weight 1: for each term float64 of shape (n,)."""
+        """Return, for each term alone with weight 1, the candidates' scores as float64 of shape (n,)."""
         mean = candidates.total_length / candidates.count if candidates.count else 0.0
         norms = self.norms(candidates.lengths, mean=mean)
         idf = self.idf(candidates.document_frequencies, candidates.count)
@@ -67,25 +70,26 @@ class BM25:
         ]
 
     def full_score(self, candidates: LexicalCandidates, weights: Sequence[float]) -> float:
-        """Score a text of mean length that has each weighed term once, also those that no candidate has."""
+        """Return the score of a text of mean length with each weighted term once, including terms no candidate has."""
         idf = self.idf(candidates.document_frequencies, candidates.count)
         return math.fsum(weight * rarity for weight, rarity in zip(weights, idf.tolist(), strict=True)) / (1 + self.k1)
 
     def idf(self, frequencies: "NDArray[Any]", count: float) -> "NDArray[np.float64]":
-        """How rare terms are that so many of the texts have."""
+        """Return the inverse document frequencies of terms, given the number of texts that contain each."""
         return inverse_document_frequencies(frequencies, count, smoothing=self.smoothing)
 
     def norms(self, lengths: "NDArray[Any]", *, mean: float) -> "NDArray[Any]":
-        """What a term's frequency is measured against in texts of these lengths: k1 × (1 − b + b × length / mean)."""
+        """Return the length normalisation of texts with these lengths: k1 × (1 − b + b × length / mean)."""
         return self.k1 * (1 - self.b + self.b * lengths / mean) if mean else lengths * 0.0 + self.k1
 
 
 def inverse_document_frequencies(
     frequencies: "NDArray[Any]", count: float, *, smoothing: float = 0.5
 ) -> "NDArray[np.float64]":
-    """How rare each term is: ln((N + 1) / (df + smoothing)), above zero also for a term that every text has.
+    """Return ln((N + 1) / (df + smoothing)) for each term, which is above zero even if every text contains the term.
 
-    Lucene's at ½, ln(1 + (N − df + ½) / (df + ½)); BM25+'s at 0 (Lv & Zhai 2011), where no text counts as one.
+    With smoothing ½ this is Lucene's ln(1 + (N − df + ½) / (df + ½)); with 0 it is BM25+'s (Lv & Zhai 2011), where a
+    df of 0 counts as 1.
     """
     import numpy as np  # noqa: PLC0415 - see above
 
@@ -97,5 +101,5 @@ def inverse_document_frequencies(
 def _saturated(frequencies: "NDArray[np.float64]", norms: "NDArray[np.float64]") -> "NDArray[np.float64]":
     import numpy as np  # noqa: PLC0415 - see above
 
-    saturated = np.zeros(len(norms))  # what a term adds that does not occur, also at k1 = 0
+    saturated = np.zeros(len(norms))  # an absent term adds 0, even at k1 = 0
     return np.divide(frequencies, frequencies + norms, out=saturated, where=frequencies > 0)

@@ -60,7 +60,7 @@ class _PackedTerms(Mapping[str, float]):
 
 
 def one_embedding(entries: Sequence[IndexEntry], embedding: tuple[str, int] | None) -> tuple[str, int] | None:
-    """Embedder and dimension of the entries' vectors and of those that are there."""
+    """Return the one embedder and dimension of the entries' vectors and the stored ones; refuse different ones."""
     for entry in entries:
         if entry.vector is None or entry.embedder is None:
             continue
@@ -75,5 +75,5 @@ def one_embedding(entries: Sequence[IndexEntry], embedding: tuple[str, int] | No
 
 
 def document_of(entry: IndexEntry) -> Document:
-    """What is shown of an entry."""
+    """Return an entry as a document for display."""
     return Document(entry.text, entry.id, entry.source, entry.metadata)

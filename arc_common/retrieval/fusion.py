@@ -1,4 +1,4 @@
-"""One ranking from several. Pure."""
+"""Fuses several rankings into one. Pure."""
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -14,23 +14,23 @@ if TYPE_CHECKING:
 
 
 _EXPECTED = 0.5
-"""The agreement of an embedder that can read with words that answer all of the query. Medians of MiniLM and BM25: on
-abstracts .57, on encyclopedia paragraphs .66, on chats .39; on scripts it can't read, .01 (Korean) and .13 (Chinese).
-From .3 to .6 the fused order is about as good (nDCG@10 within .003)."""
+"""The expected agreement of an embedder that knows the language with a word search that answers all of a query. Medians
+of MiniLM and BM25: .57 on abstracts, .66 on encyclopedia paragraphs, .39 on chats; .01 (Korean) and .13 (Chinese) on
+scripts unknown to the embedder. From .3 to .6 the fused order is about as good (nDCG@10 within .003)."""
 
 
 def credibility(scores: Mapping[str, float], witness: Mapping[str, float | None], *, answered: float) -> float:
-    """What scores should count beside those of another search: 1, and less where that one does not bear them out.
+    """Return the weight of a search's scores: at most 1, less if another search (the witness) does not confirm them.
 
-    - A search that answers little of the query is no witness: the less is answered, the less agreement is asked for
-      (correlations fall with the reliability of either side: Spearman 1904).
-    - Few scores prove nothing: the standard error of the agreement is added to both, what is found and what is asked.
-    - Above 0 and at most 1, whatever is given; 1 where nothing was answered.
+    - The less of the query the witness answers, the less agreement is required (correlations fall with the
+      reliability of either side: Spearman 1904).
+    - Few scores prove little, so the standard error is added to both the measured and the required agreement.
+    - The weight is always above 0 and at most 1; it is 1 if the witness answers nothing.
 
     Args:
-        scores: What the search found, and how well.
-        witness: What the other one found; what it has not found, or without a score, is 0 there.
-        answered: How much of the query the witness's best answers, from 0 to 1.
+        scores: The search's scores by key.
+        witness: The witness's scores by key; a missing key or score counts as 0.
+        answered: The share of the query that the witness's best result answers, from 0 to 1.
     """
     if not scores:
         return 1.0
@@ -39,10 +39,10 @@ def credibility(scores: Mapping[str, float], witness: Mapping[str, float | None]
 
 
 def agreement(scores: Mapping[str, float], witness: Mapping[str, float | None]) -> float:
-    """The correlation (Pearson) of scores and the witness's scores, over all that have one of the former: −1 to 1.
+    """Return the Pearson correlation, −1 to 1, of `scores` and the witness's scores over the keys of `scores`.
 
-    - Over what one of them found, not both: what either found is chosen by its own scores, and would seem to disagree.
-    - 0 where either is the same for all. The same in whatever order the scores come.
+    - The keys come from one search, not both: each selects by its own scores, so the union would show disagreement.
+    - The result is 0 if either side's scores are all equal, and does not depend on the order of the scores.
     """
     keys = sorted(scores)
     own, other = _centred([scores[key] for key in keys]), _centred([witness.get(key) or 0.0 for key in keys])
@@ -52,7 +52,7 @@ def agreement(scores: Mapping[str, float], witness: Mapping[str, float | None]) 
 
 
 def _centred(values: list[float]) -> list[float]:
-    """The values less their mean, the largest of them 1: squares of the largest floats are infinite."""
+    """Scale values to a largest magnitude of 1, lest their squares overflow, and subtract their mean."""
     if len(set(values)) < 2:
         return [0.0] * len(values)
     largest = max(map(abs, values))
@@ -63,23 +63,24 @@ def _centred(values: list[float]) -> list[float]:
 
 _NEAREST = 5
 _COUNTS = 0.25
-"""How many neighbours a text has, and what one of cosine 1 counts beside the text itself. From 0.2 to 0.4 nDCG@10 of
-abstracts is .422 to .427 (.408 without), of one-line descriptions .363 to .367 (.358), of chat messages .542 to .545
-(.536), of paragraphs in three languages within .0001 of what it is without."""
+"""The number of a text's neighbours, and the weight of one with cosine 1 relative to the text itself. With weights from
+0.2 to 0.4, nDCG@10 is .422 to .427 for abstracts (.408 without), .363 to .367 for one-line descriptions (.358), .542 to
+.545 for chat messages (.536), and for paragraphs in three languages within .0001 of the value without."""
 
 
 def lifted(
     scores: Mapping[str, float], vectors: "Mapping[str, NDArray[np.float32]]", *, trust: float
 ) -> dict[str, float]:
-    """The mean of each score and of the higher ones of the five texts nearest to it, which count ¼ of their cosines.
+    """Return each score averaged with the higher scores of its text's five nearest neighbours.
 
-    - No score falls, and none rises above the highest there is. What has no vector keeps its score.
-    - The same in whatever order scores come. Each vector is compared with each.
+    - A neighbour's weight is `trust` × ¼ × its cosine.
+    - No score falls, and none rises above the highest. A text without a vector keeps its score.
+    - The result does not depend on the order of the scores. All pairs of vectors are compared.
 
     Args:
-        scores: Of each text.
-        vectors: Of those of the texts that have one, each of length 1 and all of one dimension.
-        trust: How far the vectors are to be believed, from 0 (nothing changes) to 1.
+        scores: The score of each text, by id.
+        vectors: The texts' vectors by id, where they exist, each of length 1 and all of one dimension.
+        trust: The reliability of the vectors, from 0 (nothing changes) to 1.
     """
     import numpy as np  # noqa: PLC0415 - see above
 
@@ -98,18 +99,21 @@ def lifted(
 
 
 RRF_K = 60
-"""Of Cormack, Clarke & Büttcher (2009): how little the first place is worth more than the next ones."""
+"""The constant k of Cormack, Clarke & Büttcher (2009): the larger, the smaller the advantage of the first ranks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """What one search found, and what its scores mean.
+    """The results of one search and the range of its scores.
 
     Args:
-        scores: What was found and how well, the best first where there are no scores.
-        weight: What the ranking counts among others, from 0 on.
-        floor: The score that stands for no match at all; `None`: the lowest one found, because worse ones were not.
-        ideal: The score that stands for a perfect match (1 for a cosine); `None`: the highest one found.
+        scores: The score of each result by key, best first if there are no scores.
+        weight: The weight of the ranking among others, 0 or more.
+        floor: The score of no match at all; if `None`, the lowest score found, because worse matches were not found.
+        ideal: The score of a perfect match (1 for a cosine); if `None`, the highest score found.
+
+    Raises:
+        InvalidInputError: A value is not a finite number, or the weight is negative.
     """
 
     scores: Mapping[str, float | None]
@@ -130,24 +134,24 @@ class Ranking:
                 raise InvalidInputError(f"scores[{key!r}]", score, "a finite number, or None")
 
     def relative(self) -> dict[str, float]:
-        """Each score between floor (0) and ideal (1).
+        """Return each score relative to the floor (0) and the ideal (1).
 
-        Of several with scores, one without is worth 0. If none has a score, places are: from 1 for the first in equal
-        steps towards 0. Where floor and ideal are the same, everything found is worth 1.
+        A result without a score gets 0 if others have one. If none has a score, the ranks are used: 1 for the first,
+        falling in equal steps towards 0. If floor and ideal are equal, every score becomes 1.
         """
         known = [score for score in self.scores.values() if score is not None]
         if not known:
             return {key: 1 - place / len(self.scores) for place, key in enumerate(self.scores)}
         floor = min(known) if self.floor is None else self.floor
         ideal = max(known) if self.ideal is None else self.ideal
-        span = ideal / 2 - floor / 2  # halved: the distance of the largest floats is no float
+        span = ideal / 2 - floor / 2  # halved: the difference of the largest floats overflows
         return {
             key: 0.0 if score is None else min(1.0, max(0.0, (score / 2 - floor / 2) / span)) if span > 0 else 1.0
             for key, score in self.scores.items()
         }
 
     def places(self) -> dict[str, int]:
-        """The place of each, from 1 on; equal scores share the better one, and what has no score comes behind."""
+        """Return the rank of each result, from 1; equal scores share the better rank, missing scores come last."""
         known = sorted((score for score in self.scores.values() if score is not None), reverse=True)
         if not known:
             return {key: place for place, key in enumerate(self.scores, 1)}
@@ -159,29 +163,31 @@ class Ranking:
 
 
 def fused_scores(rankings: Sequence[Ranking]) -> dict[str, float]:
-    """The weighted mean of relative scores, between 0 and 1; where a ranking has not found something, 0 counts.
+    """Return the weighted mean of relative scores, between 0 and 1; a key that a ranking lacks counts as 0 there.
 
-    A convex combination, which keeps what ranks throw away: how much better the best is (Bruch, Gai & Ingber 2023, "An
-    Analysis of Fusion Functions for Hybrid Retrieval"). Cosines are not stretched to their best one but measured
-    against 1: an embedder that does not know the language finds everything about equally far, and then its order counts
-    for little. (On Korean with an English embedder nDCG@10 is .947 so, .742 when stretched, .354 by reciprocal ranks;
-    words alone have .949. On English with the same embedder, all three are above words alone.)
+    This convex combination keeps the differences between scores, which ranks discard (Bruch, Gai & Ingber 2023, "An
+    Analysis of Fusion Functions for Hybrid Retrieval"). Cosines are measured against 1 instead of their maximum: an
+    embedder that does not know the language places all texts at about the same distance, so that its order then counts
+    for little. (On Korean with an English embedder, nDCG@10 is .947; .742 if scaled to the maximum, .354 by reciprocal
+    ranks, .949 by words alone. On English with the same embedder, all three are above words alone.)
 
     Raises:
-        InvalidInputError: The sum of the weights is no float.
+        InvalidInputError: The sum of the weights overflows a float.
     """
     weight = _total_weight(rankings)
     return _sums([(ranking.weight / weight, ranking.relative()) for ranking in rankings]) if weight else {}
 
 
 def reciprocal_ranks(rankings: Sequence[Ranking], *, k: float = RRF_K) -> dict[str, float]:
-    """Weighted reciprocal rank fusion: the sum of weight / (k + place) (Cormack, Clarke & Büttcher 2009).
+    """Return the scores of weighted reciprocal rank fusion: the sum of weight / (k + rank).
+
+    See Cormack, Clarke & Büttcher (2009).
 
     Raises:
-        InvalidInputError: k is negative or not finite, or the sum of the weights is no float.
+        InvalidInputError: k is negative or not finite, or the sum of the weights overflows a float.
     """
     _check_from_zero("k", k)
-    _total_weight(rankings)  # no score is larger
+    _total_weight(rankings)  # an upper bound of every score
     return _sums(
         [(ranking.weight, {key: 1 / (k + place) for key, place in ranking.places().items()}) for ranking in rankings]
     )
@@ -203,12 +209,12 @@ def _check_from_zero(name: str, value: float) -> None:
 def _is_finite(value: float) -> bool:
     try:
         return math.isfinite(value)
-    except (TypeError, OverflowError):  # text, for one, or an int that no float is as large as
+    except (TypeError, OverflowError):  # text, for example, or an int that overflows a float
         return False
 
 
 def _sums(parts: Sequence[tuple[float, Mapping[str, float]]]) -> dict[str, float]:
-    """The sum for each key, rounded once: the same in whatever order the parts come."""
+    """Sum the weighted scores of each key, rounding once, so that the order of the parts does not matter."""
     keys = {key for _, part in parts for key in part}
     return {key: math.fsum(weight * part[key] for weight, part in parts if key in part) for key in sorted(keys)}
 
@@ -219,21 +225,21 @@ def score_fusion(
     weights: Mapping[str, float] | None = None,
     top_k: int | None = None,
 ) -> list[ScoredDocument]:
-    """One ranking by the weighted mean of scores, each ranking's between its worst (0) and its best (1).
+    """Fuse rankings by the weighted mean of scores, after scaling each ranking from its worst (0) to its best (1).
 
-    - Each document comes once, with `score` and with `score_parts` that name what each ranking gave it. Within a
-      ranking an id names one document; in two rankings, ids are the same document if their texts are the same (two
-      stores may both count from 1). Without an id it is text and source that count.
-    - Scores may be missing: beside scores `None` is the worst, and documents that all have none count by their places.
-    - The result is the same in whatever order rankings and scored documents come; the inputs stay as they are.
+    - Returns each document once, with its `score` and with `score_parts` that hold its score in each ranking. Within a
+      ranking, an id identifies a document; across rankings, id and text together do (two stores may both count from
+      1). Documents without an id are identified by text and source.
+    - Scores may be missing: `None` counts as the worst score, or by rank if no document of the ranking has a score.
+    - The result does not depend on the order of rankings and scored documents; the inputs are not changed.
 
     Args:
-        rankings: What each search found, under its name.
-        weights: What a ranking counts, by its name; 1 if it is not named.
-        top_k: How many documents at most.
+        rankings: The results of each search, by the search's name.
+        weights: The weight of each ranking, by name; 1 for a ranking not listed.
+        top_k: The maximum number of documents; all if `None`.
 
     Raises:
-        InvalidInputError: These are no rankings, or a weight is negative, not finite or of no ranking.
+        InvalidInputError: `rankings` is invalid, or a weight is negative, not finite or for an unknown ranking.
     """
     found = _found(rankings, weights)
     return _fused(found, fused_scores([ranking for ranking, _ in found.values()]), top_k)
@@ -246,36 +252,43 @@ def reciprocal_rank_fusion(
     k: float = RRF_K,
     top_k: int | None = None,
 ) -> list[ScoredDocument]:
-    """One ranking by places alone, for scores that can't be compared: see `reciprocal_ranks`.
+    """Fuse rankings by ranks alone, for scores that can't be compared (RRF: Cormack, Clarke & Büttcher 2009).
 
-    Guarantees and arguments are those of `score_fusion`; documents with equal scores share a place.
+    The guarantees are those of `score_fusion`; documents with equal scores share a rank.
+
+    Args:
+        rankings: The results of each search, by the search's name.
+        weights: The weight of each ranking, by name; 1 for a ranking not listed.
+        k: The constant in weight / (k + rank), 0 or more.
+        top_k: The maximum number of documents; all if `None`.
 
     Raises:
-        InvalidInputError: As `score_fusion`, or k is negative.
+        InvalidInputError: As for `score_fusion`, or k is negative or not finite.
     """
     found = _found(rankings, weights)
     return _fused(found, reciprocal_ranks([ranking for ranking, _ in found.values()], k=k), top_k)
 
 
 def raw_score_fusion(rankings: Mapping[str, Sequence[ScoredDocument]]) -> list[ScoredDocument]:
-    """One ranking of several whose scores are on one scale, as those of the scopes of one index: best first.
+    """Merge rankings with comparable scores, such as several scopes of one index, best first.
 
-    Each document comes once, as in `score_fusion`, with the best of its scores.
+    Returns each document once, as `score_fusion` does, with its best score.
 
     Raises:
-        InvalidInputError: These are no rankings.
+        InvalidInputError: `rankings` is invalid.
     """
     distinct = _within_each(rankings)
     return _best_first(_distinct([one for documents in distinct.values() for one in documents], key=_identity))
 
 
 def deduplicated(documents: Sequence[ScoredDocument]) -> list[ScoredDocument]:
-    """Each document once, by its id (without one, by its text and source), with the best of its scores; best first.
+    """Return each document once with its best score, best first.
 
-    Documents without a score come last, in the order given.
+    - Documents are identified by id, or by text and source if they have none.
+    - Documents without a score come last, in the order given.
 
     Raises:
-        InvalidInputError: These are no documents with scores.
+        InvalidInputError: `documents` holds anything other than scored documents.
     """
     return _best_first(_distinct(checked_documents("documents", documents)))
 
@@ -289,7 +302,7 @@ def _best_first(distinct: Mapping[str, ScoredDocument]) -> list[ScoredDocument]:
 def _found(
     rankings: Mapping[str, Sequence[ScoredDocument]], weights: Mapping[str, float] | None
 ) -> dict[str, tuple[Ranking, dict[str, ScoredDocument]]]:
-    """Each ranking with its documents by key, in the order of the names."""
+    """Return each ranking with its documents by key, ordered by name."""
     within = _within_each(rankings)
     if weights is not None and not isinstance(weights, Mapping):
         raise InvalidInputError("weights", weights, "numbers by the rankings' names, or None")
@@ -326,17 +339,17 @@ def _with_parts(
 
 
 def _key(document: Document) -> str:
-    """What tells a document from the others of its source."""
+    """Return the key that identifies a document within its source."""
     return document.id if document.id is not None else f"\x00{document.source or ''}\x00{document.text}"
 
 
 def _identity(document: Document) -> str:
-    """What tells a document from those of all sources."""
+    """Return the key that identifies a document across all sources."""
     return _key(document) if document.id is None else f"{document.id}\x00{document.text}"
 
 
 def _within_each(rankings: Mapping[str, Sequence[ScoredDocument]]) -> dict[str, Collection[ScoredDocument]]:
-    """Each document of each ranking once, in the order of the names."""
+    """Return each ranking's distinct documents, ordered by the rankings' names."""
     if not isinstance(rankings, Mapping) or not all(isinstance(name, str) for name in rankings):
         raise InvalidInputError("rankings", rankings, "documents with scores by each ranking's name")
     return {
@@ -347,7 +360,7 @@ def _within_each(rankings: Mapping[str, Sequence[ScoredDocument]]) -> dict[str, 
 def _distinct(
     documents: Sequence[ScoredDocument], *, key: Callable[[Document], str] = _key
 ) -> dict[str, ScoredDocument]:
-    """The best version of each document by its key, in the order in which the documents first came."""
+    """Return the best version of each document by key, in order of first occurrence."""
     distinct: dict[str, ScoredDocument] = {}
     for scored in documents:
         name = key(scored.document)
@@ -357,5 +370,5 @@ def _distinct(
 
 
 def _precedence(scored: ScoredDocument) -> tuple[float, str]:
-    """The better score first; of versions with the same score, always the same one."""
+    """Return a sort key: the score, with a deterministic order among equal scores."""
     return -math.inf if scored.score is None else scored.score, repr(scored)

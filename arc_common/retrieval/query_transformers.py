@@ -1,4 +1,4 @@
-"""Query transformers: from the question that was asked to what is searched for."""
+"""Query transformers: turn the user's question into search queries."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 class HyDEQueryTransformer:
-    """Searches for the question, and for what an answer to it might look like (HyDE, Gao et al. 2022).
+    """Adds a hypothetical answer to the question as a second query (HyDE, Gao et al. 2022).
 
-    - A model writes the answer; it need not be true, since real passages are found by it, and only they are shown.
-    - The question alone is searched for when the model fails, refuses or says nothing. Counted as `hyde.fallbacks`,
-      besides what `GuardedChatModel` counts under `hyde`.
-    - One model call for a question; none for an empty one.
+    - A model writes the answer. The answer need not be true: it only serves to find real passages and is never shown.
+    - Returns the question alone if the model fails, refuses or returns nothing. This is counted as `hyde.fallbacks`,
+      in addition to the counts of `GuardedChatModel` under `hyde`.
+    - Makes one model call per question, none for an empty one.
 
     Args:
         chat_model: The model. A `GuardedChatModel` is used as it is, so that several users share its breaker.
@@ -42,7 +42,7 @@ class HyDEQueryTransformer:
         self._model = _guarded(chat_model, "hyde", settings, self._observer)
 
     def transform(self, query: str, *, history: Sequence[Message] = ()) -> list[str]:  # noqa: ARG002 - the protocol's
-        """The question and a hypothetical answer, or the question alone (see `QueryTransformer`)."""
+        """Return the question and a hypothetical answer, or the question alone (see `QueryTransformer`)."""
         if _is_blank(query):
             return [query]
         try:
@@ -58,14 +58,14 @@ class HyDEQueryTransformer:
 class ConversationAwareQueryTransformer:
     """Has a model rewrite a follow-up question so that it stands alone.
 
-    - The model is not asked without a conversation, nor for a question that stands alone (see `is_standalone`).
-    - It sees the last turns, as data.
-    - The question as it is is searched for when the model fails, refuses or writes no question. Counted as
-      `standalone.fallbacks`, besides what `GuardedChatModel` counts under `standalone`.
+    - Does not call the model without a conversation or for a question that stands alone (see `is_standalone`).
+    - Passes the last turns to the model as data.
+    - Returns the question unchanged if the model fails, refuses or writes no question. This is counted as
+      `standalone.fallbacks`, in addition to the counts of `GuardedChatModel` under `standalone`.
 
     Args:
         chat_model: The model. A `GuardedChatModel` is used as it is, so that several users share its breaker.
-        max_history_turns: The last turns that it sees.
+        max_history_turns: The number of most recent turns passed to the model.
         settings: The settings (`model_calls`).
         observer: Receives counts.
     """
@@ -83,7 +83,7 @@ class ConversationAwareQueryTransformer:
         self._model = _guarded(chat_model, "standalone", settings, self._observer)
 
     def transform(self, query: str, *, history: Sequence[Message] = ()) -> list[str]:
-        """The question that stands alone (see `QueryTransformer`)."""
+        """Return the standalone question (see `QueryTransformer`)."""
         said = last_turns(_messages(history), self._turns)
         if _is_blank(query) or not said or is_standalone(query):
             return [query]
@@ -99,16 +99,19 @@ class ConversationAwareQueryTransformer:
 
 
 class RuleBasedConversationTransformer:
-    """Adds to a follow-up question the topic words that it leaves out, without a model.
+    """Adds the missing topic words to a follow-up question, without a model.
 
-    - What it leans on is found by rules (see `is_standalone` and `topic_words`), for English and Korean, and for the
-      commonest forms of Chinese and Japanese.
-    - A question that stands alone, and one without a conversation, is searched for as it is.
-    - Same question, same conversation, same words; microseconds to a few milliseconds.
+    - Finds them by rules (see `is_standalone` and `topic_words`) for English and Korean, and for the commonest forms
+      of Chinese and Japanese.
+    - Returns a question unchanged if it stands alone or has no conversation before it.
+    - Deterministic; takes microseconds to a few milliseconds.
 
     Args:
-        max_history_turns: The last turns that are looked at.
-        max_words: Words added at most.
+        max_history_turns: The number of most recent turns to search for topic words.
+        max_words: The maximum number of words added.
+
+    Raises:
+        InvalidInputError: An argument is not a whole number in its range.
     """
 
     def __init__(self, *, max_history_turns: int = 5, max_words: int = 8) -> None:
@@ -118,7 +121,7 @@ class RuleBasedConversationTransformer:
         self._words = max_words
 
     def transform(self, query: str, *, history: Sequence[Message] = ()) -> list[str]:
-        """The question with the words that it leaves out (see `QueryTransformer`)."""
+        """Return the question with its missing topic words (see `QueryTransformer`)."""
         said = last_turns(_messages(history), self._turns)
         if _is_blank(query) or not said or is_standalone(query):
             return [query]
