@@ -1,4 +1,4 @@
-"""An embedder whose failures cost vectors and nothing else."""
+"""Wraps an embedder so that its failures only cost vectors."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ _log = logging.getLogger("arc.retrieval")
 
 
 class GuardedEmbedder:
-    """Makes vectors of length 1; what it can't make is counted, logged and left out."""
+    """Makes vectors of length 1; counts, logs and omits those that it can't make."""
 
     def __init__(self, embedder: Embedder, observer: Observer) -> None:
         if not isinstance(embedder, Embedder):
@@ -28,11 +28,11 @@ class GuardedEmbedder:
 
     @property
     def name(self) -> str:
-        """The embedder's."""
+        """The embedder's name."""
         return self._embedder.name
 
     def accepts(self, stored: tuple[str, int] | None) -> bool:
-        """Return whether the stored vectors are of the same embedder, by its name; log a warning if not."""
+        """Return whether the stored vectors are from the embedder of this name; log a warning if not."""
         if stored is None or stored[0] == self.name:
             return True
         _log.warning(
@@ -42,13 +42,13 @@ class GuardedEmbedder:
         return False
 
     def check(self, stored: tuple[str, int] | None) -> None:
-        """Refuse to work beside the stored vectors of another embedder."""
+        """Raise `InvalidInputError` if the stored vectors are from another embedder."""
         if stored is not None and stored[0] != self.name:
             expected = f"{stored[0]!r}, which made the stored vectors (`re_embed` replaces them)"
             raise InvalidInputError("embedder", self.name, expected)
 
     def of_query(self, text: str, dimension: int | None = None) -> "NDArray[np.float32] | None":
-        """Embed a question; `None` if that fails or gives another dimension."""
+        """Embed a query; return `None` if that fails or gives another dimension."""
         made = self._vectors([text], embed=self._embed_queries, dimension=dimension)
         return None if made is None else made[0]
 
@@ -76,7 +76,7 @@ class GuardedEmbedder:
     def _vectors(
         self, texts: Sequence[str], *, embed: Callable[[Sequence[str]], list[list[float]]], dimension: int | None
     ) -> "list[NDArray[np.float32] | None] | None":
-        """Embed texts, with `None` for one without a usable vector (models may give NaN); `None` if it failed."""
+        """Embed texts; return `None` for each unusable vector (models may give NaN), or for the call if it failed."""
         try:
             made = list(embed(texts))
             if len(made) != len(texts):

@@ -1,4 +1,4 @@
-"""HybridIndex: texts of one scope and kind, found by their words, by their meaning, or by both."""
+"""HybridIndex: finds texts of one scope and kind by their words, by their vectors, or by both."""
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -39,12 +39,12 @@ SearchMode = Literal["hybrid", "lexical", "dense"]
 
 
 def checked_ids(ids: object) -> list[str]:
-    """Several texts."""
+    """Return the ids as a list if they are a collection of strings."""
     return checked_items("ids", ids, str, expected="a collection of ids")
 
 
 def checked_weights(weights: Mapping[str, float] | None) -> dict[str, float]:
-    """What each part counts, 1 by default."""
+    """Return the weight of each part, 1 by default."""
     checked = {"bm25": 1.0, "vector": 1.0}
     for name, weight in (weights or {}).items():
         if name not in checked:
@@ -58,7 +58,7 @@ def checked_weights(weights: Mapping[str, float] | None) -> dict[str, float]:
 
 
 def check_search(query: object, top_k: object, threshold: object, mode: object) -> None:
-    """See that a search can be made so."""
+    """Refuse invalid arguments of a search."""
     if not isinstance(query, str):
         raise InvalidInputError("query", query, "text")
     if isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1:
@@ -70,37 +70,38 @@ def check_search(query: object, top_k: object, threshold: object, mode: object) 
 
 
 _CANDIDATES = 100
-"""Of each part, at least: with 50, 100 and 200 the fused order was as good (nDCG@10 within .003)."""
+"""The least number of candidates from each part: 50, 100 and 200 gave equally good fused orders (nDCG@10 within
+.003)."""
 
 _ANSWERED = 0.5
-"""Of the query's terms, by weight, that the best text by words must have to be worth 1: one word in common by chance
-outweighs no vector. Beside 0.25 nDCG@10 of one-line descriptions, which share few words with what is asked, is .366 and
-not .349; of paragraphs in three languages and of abstracts it is within .001."""
+"""The share of the full score that the best text by words must reach to be worth 1, so that one chance word in common
+outweighs no vector. Compared with 0.25, nDCG@10 is .366 instead of .349 for one-line descriptions, which share few
+words with queries, and within .001 for paragraphs in three languages and for abstracts."""
 
 _BY_WORDS_ONLY = "no vector for the query: searched by words only"
 _NO_THRESHOLD_MET = "no vector for the query: nothing can meet the threshold"
 _OTHER_EMBEDDER = "the stored vectors are of another embedder: their texts were searched by words only"
 
 _CHARACTER = 0.5
-"""What a Han character of a document weighs beside the pairs that it is part of. With 0, ½ and 1 the nDCG@10 of Chinese
-paragraphs is .964, .970 and .971 by words; fused with the vectors of two embedders .964, .969 and .969, .965, .968 and
-.968."""
+"""The weight of a document's Han character relative to the pairs that contain it. With 0, ½ and 1, nDCG@10 of Chinese
+paragraphs is .964, .970 and .971 by words; fused with the vectors of two embedders, it is .964, .969 and .969 for one
+and .965, .968 and .968 for the other."""
 
 _MOST = 2**62
-"""Texts that a store can be asked for: SQL knows no such number as may be given."""
+"""The maximum number of texts requested from a store: a larger one may overflow SQL's integers."""
 
 _BATCH = 64
 _MAX_TERMS = 256
-"""Of a query. A pasted page asks for no more than its first 256 different terms."""
+"""The maximum number of distinct terms of a query: of a pasted page, only the first 256 are searched for."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """What became of texts that were added.
+    """The result of adding texts.
 
     Args:
-        ids: Their ids, in the order given.
-        unembedded: How many are found by their words only, until `HybridIndex.embed_pending`.
+        ids: The texts' ids, in the order given.
+        unembedded: The number of texts that are found by words only, until `HybridIndex.embed_pending` runs.
     """
 
     ids: tuple[str, ...]
@@ -109,12 +110,12 @@ class WriteResult:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What a search found.
+    """The result of a search.
 
     Args:
-        documents: The best first. A score is between 0 and 1 in the mode "hybrid", else the part's own; `score_parts`
-            has "bm25" and "vector" (a cosine) where that part found it.
-        notes: What the search had to do without, in words.
+        documents: The documents found, best first. A score is between 0 and 1 in mode "hybrid", otherwise the part's
+            own; `score_parts` holds "bm25" and "vector" (a cosine) if that part found the document.
+        notes: Messages for readers about parts of the search that were not possible.
     """
 
     documents: tuple[ScoredDocument, ...] = ()
@@ -122,29 +123,31 @@ class SearchResult:
 
 
 class HybridIndex:
-    """Texts of one scope and kind, on any `IndexStore`.
+    """Stores and finds texts of one scope and kind, on any `IndexStore`.
 
-    - Ranking is arc's own BM25 over the scope's statistics, fused with cosines: the same on every store. Cosines count
-      as far as the words bear them out (see `credibility`), words as far as they answer the query. Where both found
-      documents, one that is near a better one is lifted towards it (see `lifted`), which is in none of its parts.
-    - Documents are found by each Han character, too: a query of one finds what contains it.
-    - A failing embedder loses nothing: what is added is stored without vectors, what is searched is searched by words,
-      and both are counted ("index.embedder_errors"), logged and said.
-    - Thread-safe if embedder and store are. Making one does no I/O.
+    - Ranks by arc's own BM25 over the scope's statistics, fused with cosines, identically on every store. Cosines are
+      weighted by their agreement with the words (see `credibility`), words by how much of the query they answer. If
+      both parts found documents, a document near a better one is lifted towards it (see `lifted`); the lift appears in
+      none of its score parts.
+    - Documents are also indexed by single Han characters, so that a query of one character finds them.
+    - A failing embedder loses nothing: texts are stored without vectors and searched by words, and the failure is
+      counted ("index.embedder_errors"), logged and reported.
+    - Thread-safe if the embedder and the store are. The constructor does no I/O.
 
     Args:
-        store: Where the entries are kept.
-        scope: Whose they are; nothing else is seen.
-        kind: Of what they are.
-        embedder: Makes vectors; without one, texts are found by their words.
-        bm25: The formula for words.
-        weights: What each part counts when both are asked: "bm25" and "vector", 1 each by default.
-        drop_stop_words: Whether a query's stop words and question words are left out.
-        batch_size: How many texts the embedder gets at once.
+        store: The store of the entries.
+        scope: The scope of the entries; no other is accessed.
+        kind: The kind of the entries.
+        embedder: Makes vectors; without one, texts are found by words only.
+        bm25: The formula for scores by words.
+        weights: The weights of the parts "bm25" and "vector" when both are used; 1 each by default.
+        drop_stop_words: Whether to drop a query's stop words and question words.
+        batch_size: The number of texts that the embedder receives at once.
         observer: Receives counts.
 
     Raises:
-        InvalidInputError: The kind is unknown, or a weight is of another part or negative.
+        InvalidInputError: The kind is unknown, the batch size is below 1, or a weight is negative, not finite or for an
+            unknown part, or both weights are zero.
     """
 
     def __init__(
@@ -175,17 +178,23 @@ class HybridIndex:
         self._batch_size = batch_size
 
     def add(self, items: Sequence[Document | IndexEntry]) -> WriteResult:
-        """Store texts, each in the place of the one with its id.
+        """Store texts; each replaces the one with its id.
 
-        - A document without an id gets one that its text and source determine: added again, it is the same one.
-        - An entry may have its own terms and its own vector; for one without, terms are analysed and a vector is made.
-        - Nothing is written if one of the items can't be stored.
-        - If the stored vectors are of another embedder or dimension than this index's, texts are stored without vectors
-          and found by their words until `re_embed`. A warning says so.
+        - A document without an id gets one derived from its text and source; added again, it gets the same id.
+        - An entry may bring its own terms and vector; otherwise its text is analysed and embedded.
+        - Writes nothing if one of the items can't be stored.
+        - If the stored vectors are from another embedder or have another dimension, texts are stored without vectors
+          and found by words until `re_embed`. A warning is logged.
+
+        Args:
+            items: The documents or entries.
+
+        Returns:
+            The ids, and the number of texts stored without a vector.
 
         Raises:
-            InvalidInputError: An item can't be stored, or its vector is of another embedder or dimension than the
-                stored ones or those of other items.
+            InvalidInputError: An item can't be stored, or its vector's embedder or dimension differs from that of the
+                stored vectors or of other items.
         """
         given: list[Document | IndexEntry] = checked_items(
             "items", items, (Document, IndexEntry), expected="Documents or IndexEntries"
@@ -195,7 +204,8 @@ class HybridIndex:
     def replace(self, documents: Iterable[tuple[str | None, Sequence[Document | IndexEntry]]]) -> WriteResult:
         """Store documents in parts; each replaces the document stored under its id, whole or in chunks.
 
-        One step stores the parts of a document and removes the parts that they replace. Otherwise this is as `add`.
+        One step stores the parts of a document and removes the parts that they replace. Everything else is as for
+        `add`.
 
         Args:
             documents: Each document's id and parts. With `None` as the id, the parts replace only entries with their
@@ -220,7 +230,9 @@ class HybridIndex:
                 if embedder is not None:
                     made, works = embedder.of_entries(batch, embedding)
                     embedding = embedding or one_embedding(made, None)
-                    embedder = embedder if works else None  # one that hangs should not be asked a thousand times
+                    embedder = (
+                        embedder if works else None
+                    )  # an embedder that hangs should not be called a thousand times
                     batch = made
                 step += [with_terms(entry, self._kind) for entry in batch]
             self._store.put(self._scope, self._kind, step, removed=names)
@@ -228,12 +240,12 @@ class HybridIndex:
         return WriteResult(tuple(entry.id for entry in entries), unembedded)
 
     def embed_pending(self) -> int:
-        """Make vectors for the texts that have none yet; how many got one. Stops when the embedder fails.
+        """Make vectors for the texts without one; return the number made. Stops when the embedder fails.
 
-        A text that was changed meanwhile keeps what it has now.
+        A text that changes meanwhile does not receive the vector of its old version.
 
         Raises:
-            InvalidInputError: The stored vectors are of another embedder.
+            InvalidInputError: The stored vectors are from another embedder.
         """
         embedder = self._checked_embedder()
         done, after = 0, None
@@ -246,43 +258,43 @@ class HybridIndex:
         return done
 
     def re_embed(self) -> int:
-        """Forget all vectors and make new ones, after a change of the embedder; how many were made.
+        """Replace all vectors after a change of the embedder; return the number of vectors made.
 
-        Until it is done, texts without a vector are found by their words.
+        Until it has finished, texts without a vector are found by words only.
         """
         self._store.detach(self._scope, self._kind)
         return self.embed_pending()
 
     def delete(self, ids: Collection[str]) -> int:
-        """Remove texts, documents with their chunks, and return how many there were."""
+        """Remove texts, including a document's chunks; return the number removed."""
         return self._store.remove(self._scope, self._kind, checked_ids(ids))
 
     def get(self, ids: Sequence[str]) -> list[Document]:
-        """Those of the texts that are there, in the order of the ids."""
+        """Return the stored texts with these ids, in the order of the ids."""
         return [document_of(entry) for entry in self._store.fetch(self._scope, self._kind, checked_ids(ids))]
 
     def count(self, *, filters: Mapping[str, Any] | Filter | None = None) -> int:
-        """How many texts there are."""
+        """Return the number of texts whose metadata match `filters`."""
         return self._store.count(self._scope, self._kind, filters=parse_filter(filters))
 
     @property
     def document_count(self) -> int:
-        """How many texts there are, as `TermStatistics` asks: an index tells a `BM25Reranker` what is rare in it."""
+        """The number of texts, as in `TermStatistics`, so that an index can be the statistics of a `BM25Reranker`."""
         return self.count()
 
     @property
     def average_length(self) -> float:
-        """The terms of a text, on average; 0 where there is none."""
+        """The average number of terms in a text; 0 if there are no texts."""
         held = self._statistics(())
         return held.total_length / held.count if held.count else 0.0
 
     def document_frequencies(self, terms: Sequence[str]) -> list[int]:
-        """In how many texts each of the terms occurs, in their order; terms are those of `arc_common.text.analyze`."""
+        """Return the number of texts that contain each term, in their order; terms are `arc_common.text.analyze`'s."""
         counts = dict(zip(dict.fromkeys(terms), self._statistics(terms).document_frequencies.tolist(), strict=True))
         return [int(counts[term]) for term in terms]
 
     def vectors(self, ids: Collection[str]) -> "dict[str, NDArray[np.float32]]":
-        """The vectors of those of the texts that have one, by id."""
+        """Return the vectors of the texts with these ids, by id, omitting texts without one."""
         return self._store.vectors(self._scope, self._kind, checked_ids(ids))
 
     def search(
@@ -295,7 +307,7 @@ class HybridIndex:
         mode: SearchMode = "hybrid",
         vector: Sequence[float] | None = None,
     ) -> list[ScoredDocument]:
-        """The documents that `find` finds."""
+        """Return the documents that `find` finds; its arguments and errors apply."""
         found = self.find(query, top_k=top_k, filters=filters, threshold=threshold, mode=mode, vector=vector)
         return list(found.documents)
 
@@ -310,25 +322,29 @@ class HybridIndex:
         vector: Sequence[float] | None = None,
         cosines: bool = False,
     ) -> SearchResult:
-        """The texts that answer a query best, best first; of equal ones, the smaller id first.
+        """Return the texts that answer a query best, best first; ties go to the smaller id.
+
+        If the stored vectors are from another embedder or have another dimension, the search proceeds as if the
+        embedder had failed.
 
         Args:
-            query: What is asked. An empty one finds nothing, unless there is a vector.
-            top_k: How many at most, however large: more than there are is all of them. Above 100, more is looked at by
-                either part, which may change the order of the first.
-            filters: Only texts whose metadata match: a plain dictionary (see `parse_filter`) or a `Filter`.
-            threshold: The least cosine (−1 to 1) with which a text counts as found by its vector; with both parts
-                asked, what is found by its words stays. 0.7 is usual for vectors alone.
-            mode: "lexical" asks for words only, "dense" for vectors only, "hybrid" for both. Where the embedder fails,
-                "dense" finds by words too, unless there is a threshold, which words can't meet.
-            vector: The query's vector, if it is known; the embedder is not asked.
-            cosines: Whether what was found by its words, and is not among the nearest, gets its "vector" too. What has
-                none then was never embedded.
+            query: The query. An empty one finds nothing unless `vector` is given.
+            top_k: The maximum number of texts, however large. Above 100, both parts consider more candidates, which may
+                change the order of the first texts.
+            filters: Return only texts whose metadata match: a plain dictionary (see `parse_filter`) or a `Filter`.
+            threshold: The least cosine (−1 to 1) with which a text counts as found by its vector; in mode "hybrid",
+                texts found by words stay. 0.7 is usual for vectors alone.
+            mode: "lexical" searches by words only, "dense" by vectors only, "hybrid" by both. If the embedder fails,
+                "dense" searches by words, unless there is a threshold, which words can't meet.
+            vector: The query's vector, if known; the embedder is then not called.
+            cosines: Whether to also add the score part "vector" to texts that were found by words but are not among the
+                nearest. A text without that part then has no vector.
 
-        If the stored vectors are of another embedder or dimension, the search is as if the embedder had failed.
+        Returns:
+            The documents, and notes on parts of the search that were not possible.
 
         Raises:
-            InvalidInputError: A value is not acceptable, or `vector` can't be compared with the stored vectors.
+            InvalidInputError: An argument is invalid, or `vector` can't be compared with the stored vectors.
         """
         asked = parse_filter(filters)
         check_search(query, top_k, threshold, mode)
@@ -363,7 +379,7 @@ class HybridIndex:
             rankings["bm25"] = words
             if near and words.weight:
                 vectors = rankings["vector"]
-                # as evidence falls with what is answered, agreement falls with its root (Spearman 1904)
+                # evidence falls with the share answered, agreement with its square root (Spearman 1904)
                 credible = credibility(near, words.scores, answered=math.sqrt(answered))
                 rankings["vector"] = replace(vectors, weight=vectors.weight * credible)
         documents = self._documents(rankings, top_k, limit=limit, fuse=mode == "hybrid")
@@ -380,18 +396,21 @@ class HybridIndex:
         filters: Mapping[str, Any] | Filter | None = None,
         cosines: bool = False,
     ) -> list[SearchResult]:
-        """What `find` finds in this index and others as if they were one: for each of them what of it is its own.
+        """Search this index and others as if they were one, and return each index's share of the result.
 
-        Scores are on one scale, by the statistics of all scopes: a text with half of the question's words scores less
-        than a full match, even as the best of its scope. Embedder, weights and formula are this index's; notes come
-        with its own documents. Where vectors are of another embedder, only words are used.
+        - Scores are on one scale, by the statistics of all scopes: a text with half of the query's words scores less
+          than a full match, even if it is the best of its scope.
+        - Embedder, weights and formula are this index's. Where vectors are from another embedder, only words are used.
 
         Args:
-            others: Further scopes.
+            others: The indexes of further scopes.
             query: As in `find`.
-            top_k: How many at most, of all together.
+            top_k: The maximum number of texts in all results together.
             filters: As in `find`.
             cosines: As in `find`.
+
+        Returns:
+            A result for this index, which holds the notes, and one for each of the others, in their order.
 
         Raises:
             InvalidInputError: As for `find`.
@@ -414,12 +433,12 @@ class HybridIndex:
         return [SearchResult(tuple(own), found.notes if not place else ()) for place, own in enumerate(documents)]
 
     def _statistics(self, terms: Sequence[str]) -> LexicalCandidates:
-        """Those of scope and kind, without any candidate."""
+        """Return the statistics of scope and kind, without candidates."""
         different = dict.fromkeys(terms, 1.0)
         return self._store.lexical(self._scope, self._kind, different, ids=(), limit=0)
 
     def _matching(self, query: str, filters: Filter | None, limit: int) -> tuple[Ranking, float]:
-        """What is found by words, and how much of the query the best of it answers."""
+        """Return the ranking by words and the share of the query that its best text answers."""
         terms = dict.fromkeys(analyze_query(query, drop_stop_words=self._drop_stop_words), 1.0)
         if self._kind == "document":
             terms |= {one: _CHARACTER for one in han_characters(" ".join(terms)) if one not in terms}
@@ -434,7 +453,7 @@ class HybridIndex:
         if not best:
             return Ranking({}, weight=weight), 0.0
         highest, full = max(best.values()), self._bm25.full_score(found, weights)
-        # What has none of the terms scores 0; when more than the limit have one, the rest is as good as the last.
+        # Texts without any term score 0; if more than `limit` have one, the rest score at most as much as the last.
         floor = min(best.values()) if len(best) == limit else 0.0
         return Ranking(best, weight=weight, floor=floor, ideal=max(highest, _ANSWERED * full)), min(1.0, highest / full)
 
@@ -461,10 +480,10 @@ class HybridIndex:
         ]
 
     def _lifted(self, scores: Mapping[str, float], parts: Mapping[str, Ranking], limit: int) -> Mapping[str, float]:
-        """The best of the documents' scores, lifted by what is near each, if both words and vectors found some.
+        """Return the best documents' scores, lifted by near documents if both words and vectors found some.
 
-        A message's neighbours are those before and after it, and what is near a memory is another fact: they are left.
-        However many are wanted, the best hundred are compared: more would take time and memory by their square.
+        Other kinds are not lifted: a message's context is the messages around it, and a text near a memory is another
+        fact. At most the best hundred are compared, because time and memory grow with their square.
         """
         if self._kind != "document" or len(parts) < 2:
             return scores
@@ -476,7 +495,7 @@ class HybridIndex:
     def _with_cosines(
         self, documents: list[ScoredDocument], vector: "NDArray[np.float32]", *, embedder: str
     ) -> list[ScoredDocument]:
-        """The documents with the cosine of each that has a vector."""
+        """Return the documents, adding the cosine of each that has a vector but lacks the part "vector"."""
         missing = [found.document.id or "" for found in documents if "vector" not in found.score_parts]
         if not missing:
             return documents
@@ -490,7 +509,7 @@ class HybridIndex:
         ]
 
     def _checked_embedder(self) -> GuardedEmbedder | None:
-        """Checked before anything is embedded: the store would refuse the vectors when all of them are paid for."""
+        """Check the embedder before it is called: the store would refuse its vectors only after they are paid for."""
         if self._embedder is not None:
             self._embedder.check(self._store.embedding(self._scope, self._kind))
         return self._embedder

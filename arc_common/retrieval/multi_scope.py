@@ -1,4 +1,4 @@
-"""Several scopes of an index, read as if they were one."""
+"""Reads several scopes of an index as if they were one."""
 
 from collections.abc import Collection, Mapping, Sequence
 from copy import copy
@@ -15,20 +15,20 @@ if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must n
     from numpy.typing import NDArray
 
 _SAME = 0.2
-"""How differently a term may weigh beside the rarest one, in a scope and in all of them, without its being asked again.
-In scopes of thousands with words of their own, all of the ten best were among the candidates with .05, .1, .2 and .3,
-.987 to 1 of them without asking again; of scopes that share their words, one in a hundred is asked twice."""
+"""The largest difference between a term's relative idf in one scope and in all scopes that needs no second query. In
+scopes of thousands of texts with their own words, .05, .1, .2 and .3 each kept all of the ten best among the candidates
+(.987 to 1 of them without a second query); of scopes with shared words, one in a hundred is queried twice."""
 
 
 @dataclass(frozen=True, slots=True)
 class MultiScopeReader:
-    """An `IndexReader` of several scopes as if they were one, with the statistics of all of them.
+    """An `IndexReader` that reads several scopes as if they were one, with the statistics of all of them.
 
-    - An entry's id is its scope's place and its own (see `apart`).
-    - Where a scope has more candidates than are wanted, those are chosen that are best by how rare terms are in all of
-      the scopes: a term that most of a user's notes have may be what the others lack.
-    - The scope that a method is called with is left aside: those given here are meant.
-    - Vectors are read of the `embedded` scopes alone: those of `stored`, an embedder and its dimension.
+    - An entry's joint id consists of its scope's position and its own id (see `apart`).
+    - If a scope has more candidates than wanted, the best by the idf of all scopes are chosen: a term that is common in
+      one user's notes may be rare in the others'.
+    - The scope passed to a method is ignored in favour of the scopes in `parts`.
+    - Vectors are read from the `embedded` scopes only, whose embedder and dimension are `stored`.
     """
 
     parts: Sequence[tuple[IndexReader, Scope]]
@@ -37,7 +37,7 @@ class MultiScopeReader:
 
     @staticmethod
     def apart(joint_id: str) -> tuple[int, str]:
-        """The place of the scope, and the entry's id there."""
+        """Split a joint id into the scope's position and the entry's id there."""
         place, _, entry_id = joint_id.partition(" ")
         return int(place), entry_id
 
@@ -145,7 +145,7 @@ class MultiScopeReader:
         return [_under(one, entries[one]) for one in ids if one in entries]
 
     def _named(self, ids: Collection[str] | None) -> dict[int, list[str]]:
-        """The ids in each of the scopes."""
+        """Group joint ids by scope."""
         named: dict[int, list[str]] = {place: [] for place in range(len(self.parts))}
         for one in ids or ():
             place, entry_id = self.apart(one)
@@ -154,12 +154,12 @@ class MultiScopeReader:
 
 
 def _differ(own: "NDArray[np.float64]", joint: "NDArray[np.float64]") -> bool:
-    """Whether terms weigh so differently beside each other that other candidates may come first."""
+    """Return whether relative idfs differ so much that other candidates may rank first."""
     return len(own) > 1 and bool(abs(own / own.max() - joint / joint.max()).max() > _SAME)
 
 
 def _under(joint_id: str, entry: IndexEntry) -> IndexEntry:
-    """The entry under its joint id, which may be longer than one that can be stored: `replace` would refuse it."""
+    """Return the entry under its joint id, which may exceed the length that `replace` would accept."""
     joint = copy(entry)
     object.__setattr__(joint, "id", joint_id)
     return joint

@@ -1,4 +1,4 @@
-"""A question's words against texts that are read in windows: one measure for every index of what was said."""
+"""Scores a question's words against texts read in windows: one measure for all indexes of messages."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -19,24 +19,24 @@ _BM25 = BM25(k1=1.5, b=0.75, smoothing=0)
 """Okapi's usual constants, measured with benchmarks/session_recall.py: others gained less than two points."""
 _STOP_WORD_WEIGHT = 0.15
 _MOST_ALTERNATIVES = 2
-"""Of the words that may stand for one of the question's, so many count in a text: all of them favour long texts."""
+"""The maximum number of alternatives for one word that count in a text: counting all would favour long texts."""
 _SIMILAR = 84.0
-"""Per cent of characters in common (normalised Indel similarity) from which a word is taken for another, mistyped."""
+"""The least normalised Indel similarity, in per cent, at which a word is taken for a misspelling of another."""
 _MOST_SIMILAR = 3
 _SHORTEST_SIMILAR = 5
 _MISTYPED_WEIGHT = 0.5
 _SPEAKERS = re.compile(
     r"\b(?:user|assistant)s?\b(?:['’]s)?|(?:사용자|어시스턴트)[가-힣]?|用户|助手|ユーザー", re.IGNORECASE
 )
-"""Questions about a conversation name who spoke; the conversation itself seldom does."""
+"""Names of speakers, which questions about a conversation contain but the conversation itself seldom does."""
 
 Likely = Sequence[tuple[Alternative, ...]]
-"""For each word of a question, what may stand in its place."""
+"""For each word of a question, the alternatives that may replace it."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueryTerms:
-    """A question taken apart: what each term weighs, the terms that ask for something, and what may stand for each."""
+    """A parsed question: the weight of each term, its content terms, and alternatives for its words."""
 
     weights: Mapping[str, float]
     terms: tuple[str, ...]
@@ -44,7 +44,7 @@ class QueryTerms:
 
     @classmethod
     def of(cls, question: str, *, kin: bool = True) -> "QueryTerms":
-        """Take a question apart, with what may stand for its words or without."""
+        """Parse a question, with alternatives for its words if `kin` is true."""
         about = _SPEAKERS.sub(" ", question)
         every = analyze(about)
         if not every:
@@ -54,11 +54,11 @@ class QueryTerms:
         return cls(weights, tuple(terms), alternatives(about) if kin else ())
 
     def mistyped(self, known: Collection[str]) -> Likely:
-        """For each term that is not known, the known ones that it may be a misspelling of."""
+        """Return, for each term that is not known, the known terms of which it may be a misspelling."""
         return [_similar(term, known) for term in self.terms]
 
     def sought(self) -> dict[str, float]:
-        """Return the terms by which texts are found, with weights; no stop words, unless there is nothing else."""
+        """Return the weighted terms to search for, without stop words unless there are no other terms."""
         found = dict.fromkeys(self.terms, 1.0)
         for words in self.alternatives:
             for word in words:
@@ -69,10 +69,10 @@ class QueryTerms:
     def scores(
         self, found: LexicalCandidates, columns: Sequence[str], likely: Likely
     ) -> "tuple[NDArray[np.float64], NDArray[np.bool_]]":
-        """Score each candidate, and tell whether anything but a stop word is in it; `columns` are its terms.
+        """Return each candidate's score and whether it contains more than stop words; `columns` are its terms.
 
-        - Words that an answer may use instead of the question's count a little, at most two for each word, and stop
-          words only among texts that match otherwise.
+        - Alternatives that an answer may use instead of a word count a little, at most two for each word. Stop words
+          only affect the order of texts that match otherwise.
         - Scores are positive, however common a term is.
         """
         import numpy as np  # noqa: PLC0415 - see above
@@ -97,9 +97,9 @@ class QueryTerms:
         return scores, matches
 
     def ideal(self, found: LexicalCandidates, columns: Sequence[str]) -> float:
-        """Score a text that has each word of the question once or twice; a word that no text has, as if one had it.
+        """Return the score of a text that has each term once or twice; an absent term counts as if one text had it.
 
-        By it the scores of two indexes can be compared: their best texts may be good ones or poor ones.
+        It makes the scores of two indexes comparable, since the best texts of an index may be good or poor.
         """
         import numpy as np  # noqa: PLC0415 - see above
 
@@ -108,14 +108,14 @@ class QueryTerms:
 
 
 def terms_of(likely: Likely) -> Iterable[str]:
-    """All terms of what may stand in a word's place."""
+    """Return all terms of the alternatives."""
     return (term for words in likely for word in words for term in word.terms)
 
 
 def _scores_by_terms(
     found: LexicalCandidates, columns: Sequence[str], likely: Likely
 ) -> "dict[tuple[str, ...], NDArray[np.float64]]":
-    """Score the candidates by each term, and by terms that may stand in a word's place if all of them are there."""
+    """Score the candidates by each term and by each alternative of several terms whose terms are all known."""
     import numpy as np  # noqa: PLC0415 - see above
 
     place = {term: i for i, term in enumerate(columns)}
@@ -133,7 +133,7 @@ def _scores_by_terms(
 
 
 def _similar(term: str, known: Collection[str]) -> tuple[Alternative, ...]:
-    """The known terms that a term may be a misspelling of, if it is none of them."""
+    """Return the known terms of which an unknown term may be a misspelling."""
     if term in known or len(term) < _SHORTEST_SIMILAR or not term.isalpha():
         return ()
     alike = [other for other in known if other[0] == term[0]]

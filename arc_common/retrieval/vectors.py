@@ -1,4 +1,4 @@
-"""Vectors in memory, searched by their cosine with another: exactly, by one product with all of them."""
+"""Vectors in memory, searched exactly by cosine with one product over all of them."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,33 +6,29 @@ from numpy.typing import NDArray
 from arc_common.ranking import cosines
 
 _BLOCK_BYTES = 24 * 2**20
-"""Of a full block. One matrix that grows in place would be simpler, but it loses the large memory pages that numpy asks
-for when it allocates: a product then takes 1.4 times as long as with a matrix made at once; by blocks 1.03 times."""
+"""The size of a full block. One matrix that grows in place would be simpler but loses the large memory pages that numpy
+requests at allocation: a product then takes 1.4 times as long as with a matrix allocated at once; with blocks, 1.03."""
 
 _FIRST_ROWS = 16
 
 _AT_ONCE = 4096
-"""Rows whose cosines are worked out at once."""
+"""The number of rows whose cosines are computed at once."""
 
 _ROUNDING = 1e-5
-"""Far above that of a float32 product of unit vectors: rows so close to the last place may belong before it."""
+"""A tolerance far above the rounding error of float32 products of unit vectors: rows this close may change order."""
 
 _STRETCH = 128
-"""Scores in a row whose highest is found at once."""
+"""The number of consecutive scores whose maximum is found at once."""
 
 _FEW = 0.1
-"""Of the rows. So few are faster copied and multiplied than picked from the product with all of them."""
+"""The share of rows up to which copying and multiplying them is faster than picking them from the full product."""
 
 
 class VectorTable:
-    """Rows of unit vectors of one dimension. Not thread-safe.
+    """A table of unit vectors of one dimension. Not thread-safe.
 
-    - Vectors lie in blocks, of which only the last one grows: room for more is small beside what is there.
-    - A search costs one float32 product with all vectors, or with those allowed if they are few.
-
-    Args:
-        embedder: The name of the embedder that made the vectors.
-        dimension: Theirs.
+    - Vectors are stored in blocks, of which only the last one grows, so that spare capacity stays small.
+    - A search costs one float32 product with all vectors, or with the allowed ones if they are few.
     """
 
     def __init__(self, embedder: str, dimension: int) -> None:
@@ -43,11 +39,11 @@ class VectorTable:
         self._there = np.zeros(_FIRST_ROWS, dtype=np.bool_)
         self._size = 0
         self._count = 0
-        # Used again by each search: what numpy allocates anew costs a page fault for every 4 KB.
+        # Reused by each search: a new allocation costs a page fault for every 4 KB.
         self._scores = np.empty(0, dtype=np.float32)
 
     def put(self, row: int, vector: NDArray[np.float32]) -> None:
-        """Let a row have this vector (float32, of length 1)."""
+        """Store a row's vector (float32, of length 1)."""
         block, place = divmod(row, self._full)
         while block >= len(self._blocks) or place >= len(self._blocks[block]):
             self._grow()
@@ -60,7 +56,7 @@ class VectorTable:
         self._size = max(self._size, row + 1)
 
     def remove(self, row: int) -> None:
-        """Forget a row's vector, if it has one."""
+        """Remove a row's vector if it has one."""
         if row < self._size and self._there[row]:
             self._there[row] = False
             self._count -= 1
@@ -68,13 +64,7 @@ class VectorTable:
     def best(
         self, vector: NDArray[np.float32], limit: int, *, allowed: NDArray[np.bool_] | None
     ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        """The rows nearest to a vector and their cosines: all rows, or the `limit` best with those about as near.
-
-        Args:
-            vector: Float32 of shape (dimension,) and length 1.
-            limit: How many rows are wanted, at least one.
-            allowed: Whether each row may be among them: of shape (n,); rows from n on may not. `None` for all.
-        """
+        """Return at least the `limit` nearest allowed rows (near ties too, or all rows) and their cosines."""
         if allowed is None and self._count == self._size:
             rows, scores = None, self._product(vector)
         else:
@@ -126,10 +116,9 @@ class VectorTable:
 
 
 def _highest(scores: NDArray[np.float32], limit: int) -> NDArray[np.intp]:
-    """The places of the `limit` highest scores and of those about as high, ascending.
+    """Return the positions of the `limit` highest scores and near ties, ascending.
 
-    The highest score of each of many stretches is found at the speed of memory; the `limit` best of these are a bound
-    that few of all scores reach.
+    The maxima of stretches are found at memory speed; the `limit`-th best of them is a bound that few scores reach.
     """
     whole = len(scores) // _STRETCH * _STRETCH
     tops = scores[:whole].reshape(-1, _STRETCH).max(axis=1)
