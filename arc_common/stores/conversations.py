@@ -105,7 +105,7 @@ class SqlAppend:
         wanted: Mapping[str, Any],
         now: int,
     ) -> list[StoredMessage] | None:
-        """Look, then store new messages by one statement that gives them their places; `None` if it can't be so."""
+        """Store new messages with one statement that assigns their places; return `None` if a lock is needed."""
         look = look_from_rows(self._database.read((self._look_up, wanted)))
         if look is not None:
             _check_owner(key, look)
@@ -129,9 +129,9 @@ class SqlAppend:
         return plan_append(messages, existing=existing, next_seq=first).results
 
     def _lock(self, transaction: Transaction, key: SessionKey, wanted: Mapping[str, Any], now: int) -> Look:
-        """The session under its lock, made if need be, and those of the messages that it has."""
+        """Lock the session, creating it if it does not exist; return it with the given messages that it holds."""
         look = None
-        if self._database.dialect == "sqlite":  # one writer at a time: what it reads is locked
+        if self._database.dialect == "sqlite":  # SQLite has one writer at a time, so its reads are locked
             look = look_from_rows(transaction.run((self._look_up, wanted))[0])
         if look is None:
             new = _new_session(key, now)
@@ -144,7 +144,7 @@ class SqlAppend:
         return look
 
     def _undo(self, transaction: Transaction, key: SessionKey, look: Look, plan: AppendPlan) -> list[Call]:
-        """What a plan's revisions undo, under the lock."""
+        """Return the calls that undo what was derived from revised messages; requires the lock."""
         if not plan.revised:
             return []
         changed = edited(plan.revised)
@@ -197,7 +197,7 @@ def _new_session(key: SessionKey, now: int) -> dict[str, Any]:
 
 
 def _change(plan: AppendPlan, inserts: list[dict[str, Any]]) -> dict[str, Any]:
-    """How an append changes a session's sums."""
+    """Return the changes of an append to a session's sums."""
     return {
         "more_seq": len(inserts),
         "more_messages": len(inserts),
@@ -226,22 +226,23 @@ _EVERY_ROW = 2**62
 class SqlStore:
     """A `ConversationStore` on SQLite or PostgreSQL.
 
-    - Messages get their place inside the transaction, from a counter in the session's locked row: writers in any
-      number of processes lose, duplicate and reorder nothing.
-    - An append is one transaction: one fsync, and on PostgreSQL two round trips (one if all messages are known as they
-      are; more for revisions, and when another writer comes in between).
-    - What is removed goes with the memories that rest on it alone, in one transaction.
-    - A read is one statement that reads as many rows as it returns; the tail by tokens reads at most twice as many.
-    - Tables are made at first use, under a lock (unless `auto_migrate` is off).
-    - It survives `os.fork`: both sides go on, each with connections of its own.
+    - Messages get their `seq` inside the transaction, from a counter in the session's locked row: any number of
+      processes may write without losing, duplicating or reordering messages.
+    - An append is one transaction: one fsync, and on PostgreSQL two round trips (one if all messages are already stored
+      unchanged; more for revisions, or if another writer interferes).
+    - Messages are removed together with the memories derived from them alone, in one transaction.
+    - A read is one statement that reads as many rows as it returns; `tail` with `max_tokens` takes several statements
+      and reads at most twice as many rows plus 32.
+    - Tables are created at first use, under a lock (unless `auto_migrate` is off).
+    - Safe across `os.fork`: parent and child both continue, each with its own connections.
 
     Args:
-        url: A SQLAlchemy address or an `Engine`. An engine of yours is used as it is and not closed.
-        clock: Gives the time with zone; the system's by default.
-        auto_migrate: Whether to bring the tables up to date at first use.
-        options: How the database is connected to and treated.
-        max_sessions: The most sessions that a SQLite database holds. A new one beyond it deletes the one written
-            longest ago, with all that was made from it; the log says so once. `None` keeps all.
+        url: A SQLAlchemy address or an `Engine`. An engine passed in is used as it is and not closed.
+        clock: Returns the time with zone; the system's time by default.
+        auto_migrate: Whether to create or upgrade the tables at first use.
+        options: The settings of the database and its connections.
+        max_sessions: The maximum number of sessions kept. A new session beyond it deletes the session written longest
+            ago, with everything derived from it; the first deletion is logged. `None` keeps all.
 
     Raises:
         ConfigurationError: The address is not one of SQLite or PostgreSQL.
@@ -273,7 +274,7 @@ class SqlStore:
 
     @property
     def engine(self) -> Engine:
-        """The SQLAlchemy engine behind it."""
+        """The store's SQLAlchemy engine."""
         return self._database.engine
 
     @property
@@ -288,7 +289,7 @@ class SqlStore:
 
     @property
     def index(self) -> "SqlIndexStore":
-        """The index of texts, in the same database. What it has of a session goes with the session."""
+        """The search index, in the same database. Deleting a session also deletes its entries."""
         if self._index is None:
             from arc_common.stores.search_index.store import SqlIndexStore  # noqa: PLC0415 - numpy takes a tenth of a second
 
@@ -414,7 +415,7 @@ class SqlStore:
         return len(removed)
 
     def _without(self, removed: list[Row], place: Mapping[str, Any], *, edits: int) -> list[Call]:
-        """The calls that take removed rows (their tokens and tool calls) from a session's sums."""
+        """Return the calls that subtract removed rows (their tokens and tool calls) from a session's sums."""
         change = {
             **place,
             "more_seq": 0,
@@ -472,7 +473,7 @@ class SqlStore:
         self._database.close()
 
     def _make_room(self, transaction: Transaction, key: SessionKey) -> list[Call]:
-        """Delete the sessions written longest ago, beyond the number that may stay beside a new one."""
+        """Return the calls that delete the sessions written longest ago, to make room for a new one."""
         if self._max_sessions is None:
             return []
         stale = {**scope(key), "kept_others": self._max_sessions - 1}
@@ -487,7 +488,7 @@ class SqlStore:
         return [call for row in rows for call in self._deletion(transaction, SessionKey(*row))]
 
     def _deletion(self, transaction: Transaction, key: SessionKey) -> list[Call]:
-        """Return the calls that delete a locked session, with all that was made from it."""
+        """Return the calls that delete a locked session and everything derived from it."""
         place = scope(key)
         return [
             (self._sql.remove_all_messages, place),
@@ -498,7 +499,7 @@ class SqlStore:
         ]
 
     def _derived(self, transaction: Transaction, key: SessionKey) -> list[Call]:
-        """Removes what memories and the index have of a session."""
+        """Return the calls that remove a session's memories and index entries."""
         calls = self._memories.forgetting(transaction, key, None)[1]
         return [
             *calls,
@@ -507,10 +508,10 @@ class SqlStore:
 
     @contextmanager
     def _locked(self, key: SessionKey) -> Iterator[tuple[Transaction, dict[str, Any], int]]:
-        """Lock a session: its transaction, its parameters (none if it isn't there), and how far it is summarised."""
+        """Lock a session; yield the transaction, the session's parameters (empty if missing) and summarized `seq`."""
         place = scope(key)
         with self._database.transaction() as transaction:
-            # two statements: on PostgreSQL one would see the branch as it was before it waited for the lock
+            # Two statements: on PostgreSQL, a single one would see the branch as it was before waiting for the lock.
             found, branch = transaction.run(
                 (self._sql.lock_session, {**place, "now": to_microseconds(self._clock())}),
                 (self._sql.summarized, place),
@@ -520,7 +521,7 @@ class SqlStore:
             yield transaction, place if found else {}, branch[0][0] if branch else 0
 
     def _check_owner(self, key: SessionKey) -> None:
-        """Tell an empty session from somebody else's."""
+        """Raise `SessionNotFoundError` if the session belongs to another user."""
         owner = self._database.read((self._sql.owner, scope(key)))
         if owner and owner[0][0] != key.user_id:
             raise SessionNotFoundError(key.session_id)

@@ -63,7 +63,7 @@ class SqlMemories:
         if not found:
             return MemoryUpdates(0, (), is_whole=True)
         version, purged = found[0]
-        if version < after:  # made anew after the clock was set back
+        if version < after:  # the scope was recreated after the clock was set back
             return self.updates(scope)
         return MemoryUpdates(version, tuple(map(outline_from_row, rows)), is_whole=purged > after)
 
@@ -169,7 +169,7 @@ class SqlMemories:
     def forgetting(
         self, transaction: Transaction, key: SessionKey, ids: Sequence[str] | None
     ) -> tuple[Forgotten, list[Call]]:
-        """What forgetting a session, or some of its messages, does, and the calls that do it in a transaction."""
+        """Return the effect of forgetting a session or some of its messages, and the calls that carry it out."""
         removed: list[tuple[Scope, str]] = []
         renewed: list[tuple[Scope, str]] = []
         calls: list[Call] = []
@@ -206,7 +206,7 @@ class SqlMemories:
         return [key for key in keys if scope.session_id in (None, key.session_id)]
 
     def _indexing(self, scope: Scope, change: IndexChange | None) -> "AbstractContextManager[EntriesChange | None]":
-        """What changes the index with a commit."""
+        """Return a context with the change to the index that accompanies a commit, if any."""
         if change is None:
             return nullcontext()
         return self._index().beside(scope, "memory", change.put, removed=change.removed)
@@ -220,7 +220,7 @@ class SqlMemories:
     def _forget_in(
         self, transaction: Transaction, key: SessionKey, scope_id: bytes, ids: Sequence[str] | None, *, is_own: bool
     ) -> tuple[list[str], list[Memory], list[Call]]:
-        """What goes in one scope, what is new to the index, and the calls that make it so."""
+        """Return the removed ids of one scope, the memories new to the index, and the calls that make the change."""
         place = {"scope": scope_id, "caller_id": key.caller_id}
         (rows,) = transaction.run(self._concerned(key, scope_id, ids, is_own=is_own))
         lost = loss(map(memory_from_row, rows), key, ids, is_own=is_own)
@@ -245,7 +245,7 @@ class SqlMemories:
         return gone, [memory for memory in changed.values() if memory.id in anew and memory.holds], calls
 
     def _concerned(self, key: SessionKey, scope_id: bytes, ids: Sequence[str] | None, *, is_own: bool) -> Call:
-        """Reads the memories of a scope that may lose something with the session, or with some of its messages."""
+        """Return the call that reads a scope's memories that forgetting a session or its messages may affect."""
         place = {"scope": scope_id, "caller_id": key.caller_id}
         if is_own and ids is None:
             return self._sql.of_scope, place

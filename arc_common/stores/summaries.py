@@ -44,7 +44,7 @@ from arc_common.stores.validation import checked_limit, checked_place
 
 
 class SummaryEdits:
-    """Finds what is to be undone; its calls are run by whoever holds the session's row lock."""
+    """Builds the calls that undo summaries after edits; the holder of the session's row lock runs them."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -53,7 +53,7 @@ class SummaryEdits:
     def after(
         self, transaction: Transaction, place: Mapping[str, Any], changed: Changed, *, summarized: int
     ) -> list[Call]:
-        """The calls that undo what was made from messages that were edited or removed."""
+        """Return the calls that undo everything derived from edited or removed messages."""
         if min(changed.places) > summarized:
             return []
         return self.undo(place, changed, self._touched(transaction, place, changed))
@@ -78,7 +78,7 @@ class SummaryEdits:
         return Touched(tuple(changed.places), tuple(leaves), spans, tuple(row[0] for row in read_from), view)
 
     def undo(self, place: Mapping[str, Any], changed: Changed, found: Touched) -> list[Call]:
-        """The calls that undo what rests on changed messages, if all of that has been found."""
+        """Return the calls that undo the given results of changed messages."""
         calls: list[Call] = []
         if found.leaves or found.higher:
             these = {**place, "leaves": self._database.many(found.leaves)}
@@ -98,13 +98,13 @@ class SummaryEdits:
         return calls
 
     def clear(self, place: Mapping[str, Any]) -> Iterator[Call]:
-        """The calls that remove all segments, facts and the view."""
+        """Yield the calls that remove all segments, facts and views and reset the session's state."""
         yield from self.delete(place)
         yield self._sql.reset, place
         yield self._sql.change_ledger, place
 
     def delete(self, place: Mapping[str, Any]) -> Iterator[Call]:
-        """The calls that remove all segments, facts and views, before the session's row goes."""
+        """Yield the calls that remove all segments, facts and views, before the session's row is deleted."""
         yield self._sql.drop_all_views, place
         yield self._sql.drop_all_segments, place
         yield self._sql.drop_all_facts, place
@@ -247,7 +247,7 @@ class SqlSummaries:
     def _ledger(
         self, place: Mapping[str, Any], commit: Commit, known: Mapping[str, KnownFact], *, redone: bool
     ) -> Iterator[Call]:
-        """What changes the ledger for a leaf, in order."""
+        """Yield the calls that change the ledger for a leaf, in order."""
         rows = fact_rows(commit, known)
         if redone:
             yield self._sql.drop_facts, {**place, "leaves": self._database.many([commit.segment.start])}
@@ -322,7 +322,7 @@ class SqlSummaries:
             rows = self._rows(key, self._sql.facts_of_keys, keys=names)
         else:
             rows = self._rows(key, self._sql.facts_of_keys_without, keys=names, leaf=without)
-        if saying is not None:  # most of what there may be is not even read
+        if saying is not None:  # avoids decoding most rows
             said = set(map(folded, saying))
             rows = [row for row in rows if may_concern(row, said)]
         if without is None:

@@ -1,4 +1,4 @@
-"""What storing a segment and changing a message mean for summaries and facts, decided without a database. Pure."""
+"""Decides how stored segments and changed messages affect summaries and facts. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ class Changed:
 
 
 def edited(revised: Sequence[StoredMessage]) -> Changed:
-    """New revisions as a change."""
+    """Return new revisions as a change."""
     return Changed(
         tuple(stored.seq for stored in revised), tuple(stored.message.id or "" for stored in revised), removed=False
     )
@@ -42,7 +42,7 @@ class KnownFact:
 
 @dataclass(frozen=True, slots=True)
 class FactRow:
-    """A fact in its slot, or a tombstone: what the slot held has ended."""
+    """A fact in its slot, or a tombstone, which ends the slot's previous fact."""
 
     slot: bytes
     fact: Fact | None = None
@@ -50,7 +50,7 @@ class FactRow:
 
 
 def fact_rows(commit: Commit, known: Mapping[str, KnownFact]) -> list[FactRow]:
-    """The rows of a leaf, in order."""
+    """Return the fact rows of a leaf, in order."""
     start = commit.segment.start
     own = {fact.id: place for place, fact in enumerate(commit.facts)}
     ended: dict[str, list[bytes]] = {}
@@ -85,7 +85,7 @@ def fact_rows(commit: Commit, known: Mapping[str, KnownFact]) -> list[FactRow]:
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """What rests on some messages."""
+    """The results derived from some messages."""
 
     places: tuple[int, ...]
     leaves: tuple[int, ...]
@@ -95,7 +95,7 @@ class Touched:
 
 
 def may_store(new: Segment, overlapping: Iterable[Segment]) -> bool:
-    """Whether a segment may take its place among those of its level."""
+    """Return whether a segment may be stored beside the overlapping ones of its level."""
     for old in overlapping:
         if old.start != new.start or old.end > new.end or _RANK[new.made_by] < _RANK[old.made_by]:
             return False
@@ -107,12 +107,12 @@ def may_store(new: Segment, overlapping: Iterable[Segment]) -> bool:
 
 
 def rests_on(view: View, *, places: Iterable[int], fact_ids: Iterable[str]) -> bool:
-    """Whether what a view shows was made from one of these messages or leaves, or is one of these facts."""
+    """Return whether a view shows one of these facts or content from one of these messages or leaves."""
     return any(place <= view.boundary for place in places) or not set(fact_ids).isdisjoint(view.fact_ids)
 
 
 def without_text(view: View, changed: Changed) -> View:
-    """The view when a text behind it has changed: the boundary stays, what was said is gone."""
+    """Return the view as stale, without its texts but with its boundary, after a source has changed."""
     gone = sum(place <= view.boundary for place in changed.places) if changed.removed else 0
     return replace(
         view,
@@ -128,7 +128,7 @@ def without_text(view: View, changed: Changed) -> View:
 
 
 def checked_commit(commit: Commit) -> None:
-    """Refuse what is not a finished segment with facts of its own."""
+    """Refuse anything other than a finished segment with its own facts."""
     segment = commit.segment
     for name, number, least in (
         ("level", segment.level, 0),
@@ -173,14 +173,14 @@ def _checked_fact(fact: Fact, leaf: Segment) -> None:
 
 
 def checked_fact_ids(ids: Sequence[str]) -> list[str]:
-    """The ids as a list, if each could be a fact's."""
+    """Return the ids as a list if each is a valid fact id."""
     if isinstance(ids, str):
         raise InvalidInputError("ids", ids, "a sequence of ids")
     return [check_identifier("fact.id", fact_id) for fact_id in ids]
 
 
 def checked_view(view: View) -> None:
-    """Refuse a view that could not have been adopted."""
+    """Refuse an invalid view."""
     checked_limit("view.version", view.version, least=1)
     checked_limit("view.boundary", view.boundary)
     checked_limit("view.covered", view.covered)
@@ -191,12 +191,12 @@ def checked_view(view: View) -> None:
 
 
 def checked_lease(owner: str, seconds: float) -> None:
-    """Refuse an owner without a name and a lease of no length."""
+    """Refuse an invalid owner or duration of a lease."""
     check_identifier("owner", owner)
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= _LONGEST_LEASE:
         raise InvalidInputError("seconds", seconds, f"a number of seconds above 0, at most {_LONGEST_LEASE:,.0f}")
 
 
 def epoch_of(incarnation: int, edits: int) -> int:
-    """A session's epoch: other for each edit, and for a session of the same name that was made anew."""
+    """Return a session's epoch, which differs after each edit and for a new session with the same id."""
     return (incarnation << 32) + edits
