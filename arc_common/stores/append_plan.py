@@ -1,4 +1,4 @@
-"""What an append does, decided without a database. Pure."""
+"""Decides what an append writes. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ _WIDTH = len(LOCKED_COLUMNS)
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A session and those of the messages asked for that it has."""
+    """A session and the requested messages that it holds."""
 
     user_id: str | None
     next_seq: int
@@ -46,7 +46,7 @@ def look_from_rows(rows: Sequence[Row]) -> Look | None:
 
 @cache
 def look_up_for(dialect_name: str) -> Statement:
-    """A session's row beside each of the messages asked for (beside nothing, if none is there)."""
+    """Return the statement that reads a session's row with each of the requested messages (or with NULLs if none)."""
     return compiler_for(dialect_name)(_look_up(dialect_name))
 
 
@@ -69,7 +69,7 @@ def _look_up(dialect_name: str) -> Executable:
 
 @dataclass(frozen=True, slots=True)
 class AppendPlan:
-    """The rows to write, and how the session's sums change."""
+    """The rows to write and the changes to the session's sums."""
 
     results: list[StoredMessage]
     inserted: list[StoredMessage]

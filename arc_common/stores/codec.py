@@ -1,4 +1,4 @@
-"""Keys, and the opaque content of rows. Pure."""
+"""Keys and the serialised bodies of rows. Pure."""
 
 import hashlib
 from secrets import randbits
@@ -9,32 +9,32 @@ from arc_common.protocols.search_index import Scope
 from arc_common.serialization import dumps, loads
 
 MAIN_BRANCH = 0
-"""The branch that every conversation begins with."""
+"""The initial branch of every conversation."""
 
 
 def row_key(*parts: str) -> bytes:
-    """The key of a row: 16 bytes of sha256 over its parts, each behind its length."""
+    """Return a row's key: 16 bytes of sha256 over its length-prefixed parts."""
     encoded = [part.encode() for part in parts]
     return hashlib.sha256(b"".join(len(part).to_bytes(4) + part for part in encoded)).digest()[:16]
 
 
 def conversation_key(key: SessionKey) -> bytes:
-    """The key of a conversation's rows."""
+    """Return the key of a conversation's rows."""
     return row_key(key.caller_id, key.session_id)
 
 
 def scope_key(scope: Scope, kind: str) -> bytes:
-    """The key of what a scope holds of a kind."""
+    """Return the key of a scope and kind."""
     return row_key(scope.caller_id, scope.user_id or "", scope.session_id or "", kind)
 
 
 def new_incarnation() -> int:
-    """A random number that tells a conversation from an earlier one of the same name."""
+    """Return a random number that distinguishes a conversation from an earlier one with the same id."""
     return randbits(62)
 
 
 def to_body(value: Any, *, field: str) -> str:
-    """The content of a row: what no statement compares or sorts by."""
+    """Serialise the content of a row that no statement compares or sorts by."""
     return dumps(value, field=field)
 
 

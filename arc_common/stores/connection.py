@@ -1,4 +1,4 @@
-"""From an address to a pooled SQLAlchemy engine. Connects to nothing."""
+"""Creates a pooled SQLAlchemy engine from an address, and runs statements on it."""
 
 import json
 import math
@@ -24,7 +24,7 @@ _MEMORY_NAMES = (None, "", ":memory:")
 
 
 def connect(url: str | URL | Engine, options: SqlOptions | None = None) -> tuple[Engine, bool]:
-    """An engine for the address, and whether it is ours to close."""
+    """Return an engine for the address and whether the caller must close it; open no connection."""
     if isinstance(url, Engine):
         _check(url.url, url.dialect.name, url.dialect.driver)
         return url, False
@@ -50,7 +50,7 @@ def connect(url: str | URL | Engine, options: SqlOptions | None = None) -> tuple
 
 
 def _open_sqlite(_dialect: Any, record: Any, arguments: list[Any], options: dict[str, Any]) -> sqlite3.Connection:
-    """Open a file; as immutable if it is read-only and SQLite can't create its log beside it."""
+    """Open a file, as immutable if it is read-only and SQLite can't create its log beside it."""
     connection: sqlite3.Connection = sqlite3.connect(*arguments, **options)
     try:
         connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
@@ -66,7 +66,7 @@ def _open_sqlite(_dialect: Any, record: Any, arguments: list[Any], options: dict
 
 
 def driver_for(engine: Engine, options: SqlOptions) -> Driver:
-    """What runs statements on the engine's connections."""
+    """Return the driver for the engine's database."""
     return SqliteDriver(engine, options) if engine.dialect.name == "sqlite" else PostgresDriver(engine)
 
 
@@ -101,7 +101,7 @@ def _pool(address: URL, options: SqlOptions) -> dict[str, Any]:
 
 
 class Database:
-    """Runs statements, after the tables have been made or brought up to date at first use."""
+    """Runs statements; creates or upgrades the tables at first use."""
 
     def __init__(self, url: str | Engine, *, auto_migrate: bool, options: SqlOptions) -> None:
         self.engine, self._owned = connect(url, options)
@@ -117,7 +117,7 @@ class Database:
         return self.engine.dialect.name
 
     def many(self, values: Sequence[Any]) -> Any:
-        """Any number of values as one parameter."""
+        """Return any number of values as one parameter."""
         return json.dumps(values) if self.dialect == "sqlite" else list(values)
 
     def read(self, call: Call) -> list[Row]:
@@ -160,7 +160,7 @@ class Database:
                 yield transaction
 
     def close(self) -> None:
-        """Close the connections, and the engine if it is our own."""
+        """Close the connections, and the engine if this object created it."""
         self._driver.close()
         if self._owned:
             self.engine.dispose()
@@ -177,7 +177,7 @@ class Database:
 
 
 def scope(key: SessionKey) -> dict[str, Any]:
-    """The parameters that name a conversation's branch and whose it is."""
+    """Return the parameters that identify a conversation's branch and its owner."""
     return {
         "conversation": conversation_key(key),
         "branch": MAIN_BRANCH,

@@ -241,8 +241,9 @@ class SqlStore:
         clock: Returns the time with zone; the system's time by default.
         auto_migrate: Whether to create or upgrade the tables at first use.
         options: The settings of the database and its connections.
-        max_sessions: The maximum number of sessions kept. A new session beyond it deletes the session written longest
-            ago, with everything derived from it; the first deletion is logged. `None` keeps all.
+        max_sessions: The maximum number of sessions that a SQLite database keeps. A new one beyond it
+            deletes the session written longest ago, with everything derived from it; the first deletion is logged.
+            `None` keeps all.
 
     Raises:
         ConfigurationError: The address is not one of SQLite or PostgreSQL.

@@ -64,17 +64,17 @@ _PART_FIELDS = ("text", "url", "data", "mime_type", "name")
 
 
 def to_microseconds(moment: datetime) -> int:
-    """A moment as microseconds since 1970."""
+    """Convert a time to microseconds since 1970."""
     return (moment - _EPOCH) // _MICROSECOND
 
 
 def from_microseconds(value: int) -> datetime:
-    """The moment in UTC."""
+    """Convert microseconds since 1970 to a time in UTC."""
     return _EPOCH + timedelta(microseconds=value)
 
 
 def message_row(counted: CountedMessage | StoredMessage) -> dict[str, Any]:
-    """The columns of a message that has an id and a time, apart from its place."""
+    """Return the columns of a message with an id and a time, without its place."""
     message = counted.message
     if message.origin is not None:
         _check_origin(message.origin)
@@ -104,7 +104,7 @@ def _check_origin(origin: Origin) -> None:
 
 
 def _body(message: Message) -> dict[str, Any]:
-    """What the other columns don't say."""
+    """Return the parts of a message that have no column of their own."""
     content = message.content
     body: dict[str, Any] = {"content": content}
     if content is not None and not isinstance(content, str):
@@ -186,12 +186,12 @@ def conversation_from_row(row: Sequence[Any]) -> Conversation:
 LOCKED_COLUMNS = (
     conversations.c.user_id, conversations.c.next_seq, branches.c.message_count, branches.c.summarized_seq,
 )  # fmt: skip
-"""What a look at a session reads, in this order."""
+"""The columns of a `Look`, in order."""
 
 _WRITTEN = tuple(column.name for column in messages.columns if column.name not in ("channel", "trust"))
 
 REVISED_COLUMNS = ("revision", "role", "body", "tokens", "counter", "tool_calls")
-"""What a new revision writes; its id, place and time stay."""
+"""The columns that a new revision writes; id, place and time stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +235,7 @@ class Statements:
 
 @cache
 def statements_for(dialect_name: str) -> Statements:
-    """The statements for `sqlite` or `postgresql` (through psycopg)."""
+    """Return the statements for `sqlite` or `postgresql` (through psycopg)."""
     compiled = compiler_for(dialect_name)
     built = {name: compiled(statement) for name, statement in _statements(dialect_name).items()}
     if dialect_name == "sqlite":
@@ -244,7 +244,7 @@ def statements_for(dialect_name: str) -> Statements:
 
 
 def compiler_for(dialect_name: str) -> Callable[[Executable], Statement]:
-    """What turns a statement into the text that one driver takes."""
+    """Return a function that compiles statements to SQL for one driver."""
     dialect: Dialect
     if dialect_name == "sqlite":
         dialect = sqlite.dialect(paramstyle="named")
@@ -314,7 +314,7 @@ def _statements(dialect_name: str) -> dict[str, Executable]:
 
 
 def same_session() -> tuple[ColumnElement[bool], ...]:
-    """The conversation that the parameters name, whoever's it is."""
+    """Return the conditions for the parameters' conversation, without checking its user."""
     return (
         conversations.c.conversation == bindparam("conversation"),
         conversations.c.caller_id == bindparam("caller_id"),
@@ -322,17 +322,17 @@ def same_session() -> tuple[ColumnElement[bool], ...]:
 
 
 def same_user() -> ColumnElement[bool]:
-    """It is this user's."""
+    """Return the condition that the conversation belongs to this user."""
     return conversations.c.user_id.is_not_distinct_from(bindparam("user_id", type_=Text))
 
 
 def session_row() -> ScalarSelect[Any]:
-    """The key of the conversation that the parameters name, if it is there and this user's."""
+    """Select the key of the parameters' conversation if it belongs to this user."""
     return select(conversations.c.conversation).where(*same_session(), same_user()).scalar_subquery()
 
 
 def in_session(table: Any, mine: ScalarSelect[Any] | None = None) -> tuple[ColumnElement[bool], ...]:
-    """The rows of the branch that the parameters name, if it is this user's."""
+    """Return the conditions for rows of the parameters' branch if it belongs to this user."""
     return (
         table.c.conversation == (session_row() if mine is None else mine),
         table.c.branch == bindparam("branch"),
@@ -341,7 +341,7 @@ def in_session(table: Any, mine: ScalarSelect[Any] | None = None) -> tuple[Colum
 
 
 def inside(table: Any) -> tuple[ColumnElement[bool], ...]:
-    """The rows of the branch that the parameters name; whose it is, has been checked under the lock."""
+    """Return the conditions for rows of the parameters' branch, whose owner was checked under the lock."""
     return (
         table.c.conversation == bindparam("conversation"),
         table.c.branch == bindparam("branch"),
@@ -350,12 +350,12 @@ def inside(table: Any) -> tuple[ColumnElement[bool], ...]:
 
 
 def select_messages() -> Any:
-    """All that `stored_from_row` reads."""
+    """Select the columns that `stored_from_row` reads."""
     return select(*(messages.c[name] for name in MESSAGE_COLUMNS))
 
 
 def one_of(column: ColumnElement[Any], name: str, kind: Any, dialect_name: str) -> ColumnElement[bool]:
-    """One parameter for any number of values, so that the statement stays the same: JSON text or an array."""
+    """Compare a column with one parameter of any number of values (JSON or an array), for a constant statement."""
     if dialect_name == "sqlite":
         values = func.json_each(bindparam(name)).table_valued("value")
         return column.in_(select(values.c.value))
@@ -391,7 +391,7 @@ def _first_branch(now: Any) -> dict[str, Any]:
 
 
 def _append_first() -> Executable:
-    """The same for a session that is not there yet; nothing happens if it is."""
+    """Append to a new session in one statement; do nothing if it exists."""
     now = bindparam("now", type_=BigInteger)
     new = (
         postgresql.insert(conversations)
@@ -418,15 +418,15 @@ def _append_first() -> Executable:
 
 
 def _append_new() -> Executable:
-    """Give places to new messages, store them and add them to the sums, in one statement."""
+    """Assign places to new messages, store them and update the sums, in one statement."""
     locked = _update_session(same_user()).returning(conversations.c.next_seq).cte("locked")
-    # an EXISTS is evaluated once, before the row is read: so the conversation's lock is taken first
+    # An EXISTS is evaluated once, before the row is read, so that the conversation's lock is taken first.
     counted = _update_branch(head=select(locked.c.next_seq - 1)).where(exists(select(locked.c.next_seq))).cte("counted")
     return _insert_given(locked).add_cte(counted)
 
 
 def _insert_given(locked: Any) -> Insert:
-    """Insert the rows that come as one JSON text, each with its `place` among them, if there is a locked row."""
+    """Insert rows given as one JSON text, each with its relative `place`, if there is a locked row."""
     fixed = ("conversation", "branch", "seq", "caller_id")
     names = [name for name in _WRITTEN if name not in fixed]
     given: Any = (
@@ -459,7 +459,7 @@ def _update_session(*which: ColumnElement[bool]) -> Update:
 
 
 def _update_branch(*leaving: ColumnElement[bool], head: Any = None) -> Update:
-    """Add to the branch's sums, less those of the messages that are about to leave."""
+    """Update the branch's sums, subtracting those of messages about to be removed."""
     newest = select(conversations.c.next_seq - 1).where(*same_session()) if head is None else head
 
     def changed(name: str, more: str, what: ColumnElement[int]) -> ColumnElement[int]:
@@ -481,7 +481,7 @@ def _update_branch(*leaving: ColumnElement[bool], head: Any = None) -> Update:
 
 
 def _oldest_turns() -> tuple[ColumnElement[bool], ...]:
-    """The whole turns at the old end that hold at least `excess` messages; system messages stay."""
+    """Return conditions for the oldest whole turns with at least `excess` messages; system messages stay."""
     from_user = messages.c.role == "user"
     leaves = messages.c.role != "system"
     last_in_excess = (
@@ -502,7 +502,7 @@ def _oldest_turns() -> tuple[ColumnElement[bool], ...]:
 
 
 def _stale_sessions() -> Executable:
-    """Select all sessions but those written last, of any caller; a session just created counts as one of the latter."""
+    """Select all sessions, of any caller, except the most recently written; a new session counts as one of these."""
     return (
         select(conversations.c.session_id, conversations.c.caller_id, conversations.c.user_id)
         .where(conversations.c.conversation != bindparam("conversation"))

@@ -35,7 +35,7 @@ class SqlOptions:
 
 
 def send_vectors(connection: Any) -> None:
-    """Let a psycopg connection send pgvector's `Vector` in binary form."""
+    """Make a psycopg connection send pgvector's `Vector` in binary form."""
     from pgvector import Vector  # noqa: PLC0415 - an optional dependency
     from pgvector.psycopg.vector import VectorBinaryDumper  # noqa: PLC0415
 
@@ -44,52 +44,52 @@ def send_vectors(connection: Any) -> None:
 
 Row = Sequence[Any]
 Call = tuple[Statement, Mapping[str, Any] | Iterable[Mapping[str, Any]]]
-"""A statement with its parameters; with several sets of them, it runs once for each and returns no rows."""
+"""A statement and its parameters; with several sets of them, it runs once for each and returns no rows."""
 
 
 _IDLE = 8
-"""The most idle connections that are kept for a SQLite file."""
+"""The maximum number of idle connections kept for a SQLite file."""
 
 FROZEN = "arc_frozen"
 """The key in a connection's `info` that marks one opened as immutable: it does not see later writes."""
 
 
 class Transaction(Protocol):
-    """An open transaction. Leaving it without `commit` takes everything back."""
+    """An open transaction. Leaving it without `commit` rolls it back."""
 
     def run(self, *calls: Call) -> list[list[Row]]:
-        """Run the calls in one round trip; the rows of each."""
+        """Run the calls in one round trip; return the rows of each."""
 
     def commit(self, *calls: Call) -> None:
         """Run the last calls and commit, in one round trip."""
 
 
 class Driver(Protocol):
-    """Runs statements on one kind of database. Driver errors leave as errors of arc's own tree."""
+    """Runs statements on one kind of database. Raises driver errors as subclasses of `StoreError`."""
 
     def read(self, call: Call) -> list[Row]:
         """Run one reading statement, in one round trip."""
 
     def snapshot(self, *calls: Call) -> list[list[Row]]:
-        """Run reading statements that all see the same moment, in one round trip; the rows of each."""
+        """Run reading statements on one snapshot, in one round trip; return the rows of each."""
 
     def write(self, call: Call) -> list[Row] | None:
-        """Run one writing statement, durable in one round trip; `None` if another writer was in its way."""
+        """Run one writing statement, durable in one round trip; `None` if another writer interfered."""
 
     def transaction(self) -> AbstractContextManager[Transaction]:
         """Begin a writing transaction."""
 
     def reading(self) -> AbstractContextManager[Transaction]:
-        """Begin a reading transaction, all of which sees one moment."""
+        """Begin a reading transaction on one snapshot."""
 
     def close(self) -> None:
-        """Close connections of its own."""
+        """Close the driver's own connections."""
 
     def before_fork(self) -> None:
-        """Give up, in the parent, what must not be there at a fork; nothing is under way."""
+        """Release, in the parent, resources that must not exist at a fork; no operation is running."""
 
     def in_child(self) -> None:
-        """Give up, in a fork's child, what belongs to the parent."""
+        """Release, in a fork's child, resources that belong to the parent."""
 
 
 _WRITING = "BEGIN IMMEDIATE"
@@ -106,28 +106,28 @@ class SqliteDriver:
         self._writing = RLock()
 
     def read(self, call: Call) -> list[Row]:
-        """Run one reading statement; alone it is its own snapshot."""
+        """Run one reading statement, which is its own snapshot."""
         with self._begin(None) as connection:
             return connection.run(call)[0]
 
     def snapshot(self, *calls: Call) -> list[list[Row]]:
-        """Read in one transaction; its first statement fixes the moment."""
+        """Read in one transaction; its first statement fixes the snapshot."""
         with self.reading() as transaction:
             return transaction.run(*calls)
 
     def write(self, call: Call) -> list[Row] | None:
-        """Run one writing statement; others are waited for."""
+        """Run one writing statement after waiting for other writers."""
         with self.transaction() as transaction:
             (rows,) = transaction.run(call)
             transaction.commit()
         return rows
 
     def transaction(self) -> AbstractContextManager[Transaction]:
-        """Begin IMMEDIATE."""
+        """Begin a transaction with BEGIN IMMEDIATE."""
         return self._begin(_WRITING)
 
     def reading(self) -> AbstractContextManager[Transaction]:
-        """Begin; the first statement fixes the moment."""
+        """Begin a transaction whose first statement fixes the snapshot."""
         return self._begin("BEGIN")
 
     def _begin(self, begin: str | None) -> "_SqliteTransaction":
@@ -158,7 +158,7 @@ class SqliteDriver:
                 pooled.close()
 
     def translated(self, failure: Exception) -> StoreError:
-        """Return a driver's error as one of arc's."""
+        """Convert a driver's error to one of arc's."""
         return _translated(failure, self._engine, unavailable=_sqlite_unavailable(failure))
 
     def close(self) -> None:
@@ -173,7 +173,7 @@ class SqliteDriver:
             self._engine.dispose()
 
     def in_child(self) -> None:
-        """Nothing: a database in memory is the child's own copy, and no file is open."""
+        """Do nothing: a database in memory is the child's own copy, and no file is open."""
 
 
 class _SqliteTransaction:
@@ -256,12 +256,12 @@ class _InTurn(_SqliteTransaction):
 
 
 def _sqlite_unavailable(failure: Exception) -> bool:
-    """Locked, full, unreadable, or no database at all; not a broken constraint or statement."""
+    """Return whether the database is locked, full, unreadable or invalid; not for a constraint or statement error."""
     return isinstance(failure, sqlite3.OperationalError) or type(failure) is sqlite3.DatabaseError
 
 
 def _configure_sqlite(connection: sqlite3.Connection, options: SqlOptions) -> None:
-    """Durable at each commit, readers beside a writer, and no deleted text left in free pages (by default)."""
+    """Configure durable commits, concurrent readers and, by default, erasure of deleted text from free pages."""
     connection.execute(f"PRAGMA busy_timeout = {round(options.busy_timeout_seconds * 1000)}")
     connection.execute(f"PRAGMA synchronous = {'FULL' if options.synchronous == 'full' else 'NORMAL'}")
     connection.execute(f"PRAGMA secure_delete = {'ON' if options.secure_delete else 'OFF'}")
@@ -271,7 +271,7 @@ def _configure_sqlite(connection: sqlite3.Connection, options: SqlOptions) -> No
 
 
 def _switch_to_wal(connection: sqlite3.Connection, patience: float) -> None:
-    """Only a file's first connection does it; those who come at the same moment are refused without waiting."""
+    """Switch to WAL, retrying: connections that do so at the same moment are refused without waiting."""
     deadline = monotonic() + patience
     while True:
         try:
@@ -312,7 +312,7 @@ class PostgresDriver:
             return rows
 
     def snapshot(self, *calls: Call) -> list[list[Row]]:
-        """Read in one transaction, sent as one."""
+        """Read in one transaction, sent in one pipeline."""
         checkout = self._connection()
         with checkout as connection:
             try:
@@ -329,7 +329,7 @@ class PostgresDriver:
                 raise
 
     def write(self, call: Call) -> list[Row] | None:
-        """Run one writing statement; `None` if another writer has stored the same, or a strict isolation refuses."""
+        """Run one writing statement; `None` on a unique violation or serialisation failure."""
         try:
             return self.read(call)
         except StoreError as error:
@@ -360,7 +360,7 @@ class PostgresDriver:
 
 
 class _PostgresCheckout:
-    """The same for PostgreSQL: the connection commits by itself while it is out."""
+    """Checks out a PostgreSQL connection, which is in autocommit mode meanwhile."""
 
     __slots__ = ("_before", "_connection", "_engine", "_error", "_pooled", "_unavailable", "is_fit")
 
@@ -443,7 +443,7 @@ class _PostgresTransaction:
         with self._connection.pipeline():
             self._begin()
             cursors = [self._send(*call) for call in calls]
-        # fetched behind the pipeline: inside it, the first fetch would be a round trip of its own
+        # Fetch after the pipeline: inside it, the first fetch would be a separate round trip.
         return [[] if cursor is None or cursor.description is None else cursor.fetchall() for cursor in cursors]
 
     def commit(self, *calls: Call) -> None:
@@ -471,7 +471,7 @@ class _PostgresTransaction:
 
 
 def _once(pooled: PoolProxiedConnection, configure: Callable[[], None]) -> None:
-    """Run something once for each connection of the pool."""
+    """Call `configure` once for each connection of the pool."""
     if "arc" not in pooled.info:
         configure()
         pooled.info["arc"] = True

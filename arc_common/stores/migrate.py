@@ -1,4 +1,4 @@
-"""Brings a database's tables to the revision that this version needs."""
+"""Upgrades a database's tables to the revision that this version needs."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ _VERSION = (
 
 
 def ensure_schema(engine: Engine, *, auto_migrate: bool = True) -> None:
-    """Check the tables' revision with one statement, and upgrade if need be and allowed."""
+    """Check the tables' revision with one query and upgrade them if needed and allowed."""
     revision = current_revision(engine)
     if revision == HEAD:
         return
@@ -38,7 +38,7 @@ def ensure_schema(engine: Engine, *, auto_migrate: bool = True) -> None:
 
 
 def current_revision(engine: Engine) -> str | None:
-    """The revision that the tables are at; `None` before the first."""
+    """Return the revision of the tables; `None` if there are no tables yet."""
     try:
         with engine.connect() as connection:
             return _revision(connection)
@@ -91,7 +91,7 @@ def _set_busy_timeout(connection: Connection) -> None:
 
 
 def create_tables(connection: Connection) -> None:
-    """Make all tables in an empty database: the body of the first migration."""
+    """Create all tables in an empty database: the body of the first migration."""
     dialect_name = connection.dialect.name
     if dialect_name == "postgresql" and not _has_pgvector(connection):
         for statement in _statements(dialect_name):
@@ -100,7 +100,7 @@ def create_tables(connection: Connection) -> None:
     for statement in _statements(dialect_name):
         connection.exec_driver_sql(statement)
     if dialect_name == "postgresql":
-        # In the row itself as far as a page holds it: fetching it from elsewhere takes longer than comparing it.
+        # Store vectors in the row if a page holds them: fetching one from TOAST takes longer than comparing it.
         connection.exec_driver_sql(f"ALTER TABLE {VECTORS} ALTER COLUMN vector SET STORAGE MAIN")
 
 

@@ -70,20 +70,20 @@ OUTLINE_COLUMNS = ("level", "start_seq", "end_seq", "tokens", "made_by", "parts"
 FACT_COLUMNS = (
     "fact_id", "body", "category", "sources", "importance", "leaf_start", "made_by", "valid_from", "status",
 )  # fmt: skip
-"""The columns that `fact_from_row` reads, in its order; behind them comes what stands in the fact's place."""
+"""The columns that `fact_from_row` reads, in its order; after them comes the id of the fact's successor."""
 
 _BODY, _MADE_BY = FACT_COLUMNS.index("body"), FACT_COLUMNS.index("made_by")
 
 _UNGROUNDED = "ungrounded"
 
 EMPTY_SEGMENT = {"narrative": '""', "tokens": 0, "made_by": "", "sources": "[]"}
-"""What the row of a leaf that has to be written again holds; it has no time."""
+"""The columns of a leaf that must be written again; it has no time."""
 
 _MAKERS: dict[str, Maker | None] = {"": None, "model": "model", "rules": "rules"}
 
 
 def segment_row(segment: Segment, *, now: datetime) -> dict[str, Any]:
-    """The columns of a segment; without a time of its own, it was written now."""
+    """Return the columns of a segment, with `now` as its time if it has none."""
     return {
         "level": segment.level,
         "start_seq": segment.start,
@@ -121,7 +121,7 @@ def outline_from_row(row: Sequence[Any]) -> SegmentOutline:
 
 
 def fact_row(row: FactRow, place: int, leaf: Segment) -> dict[str, Any]:
-    """The columns of a fact or tombstone of a leaf."""
+    """Return the columns of a fact or tombstone of a leaf."""
     at = {"leaf_seq": leaf.end, "leaf_start": leaf.start, "place": place, "slot": row.slot}
     fact = row.fact
     if fact is None:
@@ -149,7 +149,7 @@ _TOMBSTONE = {
 
 
 def fact_from_row(row: Sequence[Any]) -> Fact:
-    """Read a row of `FACT_COLUMNS`, and the id of what stands in the fact's place: "" for nothing."""
+    """Read a row of `FACT_COLUMNS` and the id of the fact's successor ("" if it ended without one)."""
     fact_id, body, category, sources, importance, leaf_start, made_by, valid_from, status, heir = row
     key, value = from_body(body)
     return Fact(
@@ -169,22 +169,22 @@ def fact_from_row(row: Sequence[Any]) -> Fact:
 
 
 def folded(text: str) -> str:
-    """A key or value as it is compared: case and space folded."""
+    """Fold case and whitespace of a key or value for comparison."""
     return " ".join(text.casefold().split())
 
 
 def folded_key(key: str) -> str:
-    """A name for all keys that are equal after folding case and space: short and storable, whatever the key."""
+    """Return a short, storable name shared by all keys that are equal after folding case and whitespace."""
     return hashlib.blake2b(folded(key).encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
 def may_concern(row: Sequence[Any], said: Collection[str]) -> bool:
-    """Whether a row of `FACT_COLUMNS` is a model's fact, or says one of these folded values."""
+    """Return whether a row of `FACT_COLUMNS` is a model's fact or has one of these folded values."""
     return row[_MADE_BY] != "rules" or folded(from_body(row[_BODY])[1]) in said
 
 
 def view_text(view: View) -> str:
-    """A view as JSON."""
+    """Return a view as JSON."""
     return to_body(
         {
             "version": view.version,
@@ -213,7 +213,7 @@ def view_from_text(text: str) -> View:
 
 
 InSession = Callable[[Any], tuple[ColumnElement[bool], ...]]
-"""Says of a table's rows that they are the session's."""
+"""Returns the conditions that a table's rows belong to the session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +272,7 @@ class SummaryStatements:
 
 @cache
 def summary_statements_for(dialect_name: str) -> SummaryStatements:
-    """The statements for `sqlite` or `postgresql` (through psycopg)."""
+    """Return the statements for `sqlite` or `postgresql` (through psycopg)."""
     compiled = compiler_for(dialect_name)
     every = {**_reading(dialect_name), **_leasing(), **_storing(dialect_name), **_changing(dialect_name), **_erasing()}
     return SummaryStatements(**{name: compiled(statement) for name, statement in every.items()})
@@ -305,7 +305,7 @@ def _reading(dialect_name: str) -> Mapping[str, Executable]:
         "cover": _segments(*in_session(summaries), IS_UNCOVERED).order_by(summaries.c.start_seq),
         "segments": select(*(summaries.c[name] for name in OUTLINE_COLUMNS)).where(*in_session(summaries)),
         "parts": _segments(*in_session(summaries), *_within()).order_by(summaries.c.start_seq),
-        # the sum keeps SQLite from walking the levels instead, and sorting
+        # the sum keeps SQLite from scanning by level and sorting
         "unfinished": _segments(*in_session(summaries), IS_UNFINISHED, summaries.c.level + 0 < 2, message_in_it)
         .order_by(summaries.c.made_by, summaries.c.start_seq, summaries.c.level)
         .limit(_row_limit()),
@@ -399,12 +399,12 @@ _KEPT_VIEWS = 8
 
 
 def _view() -> Select[Any]:
-    """What is adopted: the newest view."""
+    """Select the adopted view, which is the newest."""
     return select(views.c.body).where(*inside(views)).order_by(views.c.at_seq.desc()).limit(1)
 
 
 def _nth_view(number: int) -> Any:
-    """Where a view was adopted, counted from the newest."""
+    """Select the place at which the n-th newest view was adopted."""
     others = views.alias("others")
     return (
         select(others.c.at_seq)
@@ -459,7 +459,7 @@ def _erasing() -> Mapping[str, Executable]:
 
 
 def leaves_over(changed: FromClause, place: ColumnElement[int], of_session: InSession) -> Select[Any]:
-    """The leaves over some messages, by where they begin."""
+    """Select the starts of the leaves that cover some messages."""
     nearest = summaries.alias("nearest")
     begin = (
         select(func.max(nearest.c.start_seq))
@@ -475,12 +475,12 @@ def leaves_over(changed: FromClause, place: ColumnElement[int], of_session: InSe
 
 
 def leaves_citing(least: Any, cites: ColumnElement[bool], of_session: InSession) -> Select[Any]:
-    """The leaves behind the place `least` from which facts were read whose sources fit `cites`."""
+    """Select the leaves after the place `least` with facts whose sources match `cites`."""
     return select(facts.c.leaf_start).distinct().where(*of_session(facts), facts.c.leaf_start > least, cites)
 
 
 def higher_over(leaf: ColumnElement[int], of_session: InSession) -> Select[Any]:
-    """The level, start and end of each block and era over the leaves that begin at the places in a column."""
+    """Select level, start and end of each block and era above the leaves that start at a column's places."""
     return select(summaries.c.level, summaries.c.start_seq, summaries.c.end_seq).where(
         *of_session(summaries),
         summaries.c.level > 0,
@@ -506,7 +506,7 @@ def _facts(*conditions: Any) -> Any:
 
 
 def _in_order(of_facts: Any) -> Any:
-    """The most important first, then the newest."""
+    """Order facts by importance, then newest first."""
     return of_facts.order_by(
         facts.c.importance.desc(), facts.c.valid_from.desc(), facts.c.leaf_start.desc(), facts.c.fact_id.desc()
     )
@@ -517,7 +517,7 @@ _FACT_WRITTEN = tuple(column.name for column in facts.columns if column.name not
 
 
 def _later() -> tuple[Select[Any], Any]:
-    """The rows of a fact's slot behind it, and their table."""
+    """Select the later rows of a fact's slot; return the selection and its table."""
     later = facts.alias("later")
     return select(later.c.slot).where(
         later.c.conversation == facts.c.conversation,
@@ -529,7 +529,7 @@ def _later() -> tuple[Select[Any], Any]:
 
 
 def _holds(*, without: Any = None) -> tuple[ColumnElement[bool], ...]:
-    """The fact is grounded, and the newest of its slot; apart from a leaf's rows, if one is given."""
+    """Return the conditions that a fact is grounded and newest in its slot, disregarding a leaf's rows if given."""
     rows, later = _later()
     if without is not None:
         rows = rows.where(later.c.leaf_start != without)
@@ -537,14 +537,14 @@ def _holds(*, without: Any = None) -> tuple[ColumnElement[bool], ...]:
 
 
 def _in_its_place() -> Any:
-    """The id of the fact that stands in a fact's place: "" if nothing does, NULL if it holds."""
+    """Select the id of a fact's successor: "" if it ended without one, NULL if it is valid."""
     rows, later = _later()
     named = rows.with_only_columns(func.coalesce(later.c.fact_id, later.c.heir, ""))
     return named.order_by(later.c.leaf_seq, later.c.place).limit(1).correlate(facts).scalar_subquery()
 
 
 def _taken_slots(dialect_name: str) -> Any:
-    """Read the other slots that facts took when they came."""
+    """Select the other slots that facts took when they were stored."""
     taken = facts.alias("taken")
     beside = and_(
         taken.c.conversation == facts.c.conversation,
@@ -564,14 +564,14 @@ def _row_limit() -> Any:
 
 
 def _numbers(name: str, dialect_name: str) -> Any:
-    """A parameter of many numbers as a table."""
+    """Return a parameter of many numbers as a table."""
     if dialect_name == "sqlite":
         return func.json_each(bindparam(name)).table_valued("value")
     return func.unnest(bindparam(name, type_=ARRAY(BigInteger))).table_valued("value").render_derived()
 
 
 def _cites(dialect_name: str) -> ColumnElement[bool]:
-    """One of a fact's sources is among the ids."""
+    """Return the condition that one of a fact's sources is among the ids."""
     if dialect_name == "sqlite":
         source = func.json_each(facts.c.sources).table_valued("value", name="source")
         given = func.json_each(bindparam("message_ids")).table_valued("value", name="given")

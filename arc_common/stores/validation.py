@@ -1,4 +1,4 @@
-"""What every store checks before it does anything, and the cursor that they share. Pure."""
+"""Argument checks and the page cursor shared by all stores. Pure."""
 
 import base64
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ _KEY_LENGTH = 16
 
 
 def checked_limit(field: str, value: int | None, *, least: int = 0) -> None:
-    """Refuse what is not a whole number of at least `least`, or `None`."""
+    """Refuse a value that is neither a whole number of at least `least` nor `None`."""
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
@@ -26,20 +26,20 @@ def checked_limit(field: str, value: int | None, *, least: int = 0) -> None:
 
 
 def checked_place(field: str, value: int | None) -> None:
-    """Refuse what is not a whole number or `None`; places before the first and behind the last are fine."""
+    """Refuse a value that is neither a whole number nor `None`; places outside the session are accepted."""
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or abs(value) > _END):
         raise InvalidInputError(field, value, "a message's seq, or None")
 
 
 def checked_ids(message_ids: Sequence[str]) -> list[str]:
-    """The ids as a list, if each could be a message's."""
+    """Return the ids as a list if each is a valid message id."""
     if isinstance(message_ids, str) or not isinstance(message_ids, Iterable):
         raise InvalidInputError("message_ids", message_ids, "a sequence of ids")
     return [check_identifier("message_ids", message_id) for message_id in message_ids]
 
 
 def checked_places(places: Sequence[int]) -> list[int]:
-    """The places as a list, if each could be a message's."""
+    """Return the distinct places as a list if each is a valid `seq`."""
     for place in places:
         if place is None:
             raise InvalidInputError("places", place, "messages' seqs")
@@ -48,7 +48,7 @@ def checked_places(places: Sequence[int]) -> list[int]:
 
 
 def checked_scope(caller_id: str, user_id: str | None, limit: int) -> None:
-    """Refuse a listing that names no caller, or no number of conversations."""
+    """Refuse an invalid caller, user or limit of a listing."""
     check_identifier("caller_id", caller_id)
     if user_id is not None:
         check_identifier("user_id", user_id)
@@ -58,7 +58,7 @@ def checked_scope(caller_id: str, user_id: str | None, limit: int) -> None:
 
 
 def checked_counts(messages: Sequence[CountedMessage]) -> dict[int, dict[str, Any]]:
-    """The messages' rows apart from their places, by the `id()` of each message."""
+    """Return the messages' rows without their places, by the `id()` of each message."""
     roles: dict[str, Role] = {}
     rows: dict[int, dict[str, Any]] = {}
     for counted in messages:
@@ -80,12 +80,12 @@ def checked_counts(messages: Sequence[CountedMessage]) -> dict[int, dict[str, An
 
 
 def page_token(created_at: datetime, key: bytes) -> str:
-    """The cursor that continues behind this conversation."""
+    """Return the cursor that continues after this conversation."""
     return base64.urlsafe_b64encode(f"{to_microseconds(created_at)}:{key.hex()}".encode()).decode()
 
 
 def page_position(cursor: str | None) -> tuple[int, bytes]:
-    """The place that a cursor names; without one, the newest end."""
+    """Return the position of a cursor, or the newest end without one."""
     if cursor is None:
         return _END, b""
     try:

@@ -1,4 +1,4 @@
-"""Alembic's entry: runs the revisions on the connection (and in the transaction) that `migrate.py` hands in."""
+"""Alembic's entry point: runs the revisions on the connection and in the transaction of `migrate.py`."""
 
 from alembic import context
 

@@ -9,5 +9,5 @@ down_revision = None
 
 
 def upgrade() -> None:
-    """Make them in an empty database."""
+    """Create all tables in an empty database."""
     create_tables(op.get_bind())
