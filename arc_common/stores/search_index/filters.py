@@ -1,4 +1,4 @@
-"""A metadata filter in terms of what the index knows: labels, and values that have an order. Pure."""
+"""Translates metadata filters to the index's labels and ordered values. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,16 +9,16 @@ from typing import Any, TypeAlias
 from arc_common.filters import AllOf, AnyOf, Comparison, Condition, Exists, Filter, Not, OneOf, Scalar
 
 _BYTES = 8
-"""Of a token: among a million terms, two share one with a probability of 3 in 100 million."""
+"""The size of a token: among a million terms, two share one with a probability of 3 in 100 million."""
 
 
 def new_salt() -> bytes:
-    """The salt of a new scope."""
+    """Return the salt of a new scope."""
     return token_bytes(16)
 
 
 class Tokens:
-    """Makes a scope's tokens, each once: what is stored together shares most of its terms."""
+    """Makes a scope's tokens, caching each: entries stored together share most of their terms."""
 
     __slots__ = ("_made", "_salt")
 
@@ -27,7 +27,7 @@ class Tokens:
         self._made: dict[str, bytes] = {}
 
     def of(self, term: str) -> bytes:
-        """A term's token."""
+        """Return a term's token."""
         token = self._made.get(term)
         if token is None:
             spelt = term.encode(errors="surrogatepass")  # no entry has half a character, but a query may
@@ -35,15 +35,15 @@ class Tokens:
         return token
 
     def key(self, key: str) -> bytes:
-        """The label of entries whose metadata have the key, with another value than null."""
+        """Return the label of entries whose metadata have a value other than null under the key."""
         return self.of(f"\0{key}")  # no term has a NUL character
 
     def value(self, key: str, value: Scalar) -> bytes:
-        """The label of entries whose metadata have the value under the key, by itself or in a list."""
+        """Return the label of entries whose metadata have the value under the key, alone or in a list."""
         return self.of(f"\0{key}\0{_canonical(value)}")
 
     def labels(self, metadata: Mapping[str, Any]) -> list[bytes]:
-        """All labels of metadata, each once."""
+        """Return all labels of metadata, each once."""
         labels: dict[bytes, None] = {}
         for key, held in metadata.items():
             if held is not None:
@@ -55,17 +55,17 @@ class Tokens:
 
 
 def number_of(token: bytes) -> int:
-    """A token as a whole number of 64 bits."""
+    """Return a token as a signed 64-bit integer."""
     return int.from_bytes(token, "big", signed=True)
 
 
 def canonical_number(number: float) -> str:
-    """The number as JSON; equal numbers have the same text, as `1` and `1.0`."""
+    """Return the number as JSON; equal numbers, such as `1` and `1.0`, have the same text."""
     return str(int(number)) if isinstance(number, int) or number.is_integer() else repr(number)
 
 
 def _canonical(value: Scalar) -> str:
-    """Text that two values share only if a filter takes them for equal."""
+    """Return a text that two values share only if a filter treats them as equal."""
     if isinstance(value, str):
         return f"s{value}"
     if value is None or isinstance(value, bool):
@@ -74,7 +74,7 @@ def _canonical(value: Scalar) -> str:
 
 
 SIGNS: Mapping[Comparison, str] = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
-"""The orders in SQL."""
+"""The SQL operators of the order comparisons."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ Wanted: TypeAlias = HasLabel | Ordered | All | Either | Neither
 
 
 def wanted_for(filters: Filter, tokens: Tokens) -> Wanted:
-    """What the filter asks for in a scope."""
+    """Translate a filter for a scope's labels."""
     match filters:
         case Condition(key, "eq", value):
             return _one_of(key, (value,), tokens)

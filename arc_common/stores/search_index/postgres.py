@@ -55,11 +55,11 @@ _SECONDS = 60.0
 """A search trusts its knowledge of scopes and filters so long. Stale knowledge costs time and loses no result."""
 
 _LEARNED = 4096
-"""The index remembers so many scopes, graphs and shares, then forgets them all."""
+"""The number of cached scopes, graphs and shares at which the cache is cleared."""
 
 
 class PostgresIndex:
-    """The part of `SqlIndexStore` that only PostgreSQL has."""
+    """The PostgreSQL-specific part of `SqlIndexStore`."""
 
     def __init__(self, database: Database, *, bm25: BM25, graph_from: int, ef_search: int) -> None:
         self._database = database
@@ -305,7 +305,7 @@ class PostgresIndex:
         return self._database.snapshot((statement(setting), {}), call)[1]
 
     def count(self, key: Mapping[str, str], filters: Filter) -> int:
-        """Return how many entries match."""
+        """Return the number of entries that match."""
 
         def calls(held: Held) -> list[Call]:
             condition = _condition(filters, Tokens(held.salt), _ENTRIES)

@@ -1,4 +1,4 @@
-"""Entries of the index as rows and back, and what changes of a scope's statistics with them. Pure."""
+"""Converts index entries to rows and back, and updates a scope's statistics. Pure."""
 
 import json
 import math
@@ -18,7 +18,7 @@ from arc_common.stores.search_index.statements import SCOPE_COLUMNS
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a scope and kind hold: a row of `SCOPE_COLUMNS`."""
+    """The statistics of a scope and kind: a row of `SCOPE_COLUMNS`."""
 
     id: int
     salt: bytes
@@ -32,22 +32,22 @@ class Held:
 
     @property
     def embedding(self) -> tuple[str, int] | None:
-        """Embedder and dimension of the vectors."""
+        """The embedder and dimension of the vectors."""
         return None if self.embedder is None or self.dimension is None else (self.embedder, self.dimension)
 
     @property
     def mean_length(self) -> float:
-        """Of an entry."""
+        """The mean length of an entry."""
         return self.total_length / self.entries if self.entries else 0.0
 
     def row(self) -> dict[str, Any]:
-        """Its columns, apart from those that never change."""
+        """Return the columns, except those that never change."""
         return {name: getattr(self, name) for name in SCOPE_COLUMNS if name not in ("id", "salt")}
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """An entry that is stored."""
+    """A stored entry."""
 
     id: int
     length: float
@@ -56,7 +56,7 @@ class Known:
 
 
 def scope_key(scope: Scope, kind: EntryKind) -> dict[str, str]:
-    """The parameters that name a scope and kind."""
+    """Return the parameters that identify a scope and kind."""
     return {
         "caller_id": scope.caller_id,
         "session_id": scope.session_id or "",
@@ -66,14 +66,14 @@ def scope_key(scope: Scope, kind: EntryKind) -> dict[str, str]:
 
 
 def checked_ids(ids: Collection[str]) -> list[str]:
-    """Each of the ids once, in their order; without those that nothing can be stored under."""
+    """Return each id once, in order, omitting ids that can't be stored."""
     if isinstance(ids, str):
         raise InvalidInputError("ids", ids, "a collection of ids")
     return [entry_id for entry_id in dict.fromkeys(ids) if _could_be_stored(entry_id)]
 
 
 def checked_vectors(embedding: tuple[str, int] | None, entries: Iterable[IndexEntry]) -> tuple[str, int] | None:
-    """Embedder and dimension of what is stored and of the entries."""
+    """Return the embedder and dimension of stored and given vectors; refuse different ones."""
     for entry in entries:
         if entry.vector is not None and entry.embedder is not None:
             if embedding is None:
@@ -90,7 +90,7 @@ def changed(
     removed: Iterable[float] = (),
     vectors: int = 0,
 ) -> Held:
-    """What the scope holds after a change."""
+    """Return the scope's statistics after a change."""
     more, fewer = list(added), list(removed)
     entries = held.entries + len(more) - len(fewer)
     total = math.fsum([held.total_length, *more, *(-length for length in fewer)])
@@ -108,7 +108,7 @@ def changed(
 
 
 def entry_row(entry: IndexEntry, row_id: int, held: Held) -> dict[str, Any]:
-    """What every database stores to search an entry; the place comes with it."""
+    """Return the columns that every database stores to search an entry, without scope and caller."""
     return {
         "id": row_id,
         "entry_id": entry.id,
@@ -119,7 +119,7 @@ def entry_row(entry: IndexEntry, row_id: int, held: Held) -> dict[str, Any]:
 
 
 def text_row(entry: IndexEntry, row_id: int) -> dict[str, Any]:
-    """What showing an entry needs beside it."""
+    """Return the columns that hold an entry's text, source and terms."""
     terms = {term: float(frequency) for term, frequency in entry.terms.items()}
     return {"id": row_id, "text": entry.text, "source": entry.source, "terms": _json(terms)}
 
@@ -142,7 +142,7 @@ def whole_entry(row: Sequence[Any], vector: NDArray[np.float32] | None, embedder
 
 
 def value_rows(entry: IndexEntry, row_id: int, tokens: Tokens) -> list[dict[str, Any]]:
-    """The metadata that have an order, each as a row; the place comes with it."""
+    """Return a row for each ordered metadata value, without scope and caller."""
     rows: list[dict[str, Any]] = []
     for key, held in entry.metadata.items():
         ordered = [one for one in (held if isinstance(held, list) else (held,)) if _has_order(one)]
@@ -165,7 +165,7 @@ def value_rows(entry: IndexEntry, row_id: int, tokens: Tokens) -> list[dict[str,
 def candidates(
     held: Held | None, found: Sequence[tuple[str, float, Sequence[float]]], holders: Sequence[int]
 ) -> LexicalCandidates:
-    """What was found, with the statistics of the scope."""
+    """Return the candidates found, with the statistics of the scope."""
     frequencies = np.array([row[2] for row in found], dtype=np.float64).reshape(len(found), len(holders))
     return LexicalCandidates(
         ids=tuple(row[0] for row in found),

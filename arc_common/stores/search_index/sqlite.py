@@ -1,4 +1,4 @@
-"""How SQLite keeps and finds entries: words and labels by FTS5, vectors by numpy."""
+"""Stores and finds entries in SQLite: words and labels by FTS5, vectors by numpy."""
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ _PAGE = 256
 
 
 class SqliteIndex:
-    """The part of `SqlIndexStore` that only SQLite has."""
+    """The SQLite-specific part of `SqlIndexStore`."""
 
     def __init__(self, database: Database, *, bm25: BM25, cache_bytes: int) -> None:
         self._database = database
@@ -42,42 +42,42 @@ class SqliteIndex:
     # Keeping
 
     def before_vectors(self) -> None:
-        """Nothing: vectors are bytes."""
+        """Do nothing: vectors are stored as bytes."""
 
     def after_vectors(self, held: Held) -> None:
-        """Nothing: they need no index."""
+        """Do nothing: vectors need no index."""
 
     def entry_columns(self, entry: IndexEntry, tokens: Tokens) -> dict[str, Any]:  # noqa: ARG002 - PostgreSQL has some
-        """What is stored of an entry beside the columns that all databases have: nothing."""
+        """Return no columns beyond those that all databases have."""
         return {}
 
     def vector_columns(self, entry: IndexEntry, tokens: Tokens) -> dict[str, Any]:  # noqa: ARG002 - PostgreSQL has more
-        """What is stored of a vector."""
+        """Return a vector's columns."""
         return {"vector": np.ascontiguousarray(entry.vector, dtype="<f4").tobytes()}
 
     def value_columns(self, row: dict[str, Any]) -> dict[str, Any]:
-        """What is stored of a value: SQLite compares whole numbers and floats exactly."""
+        """Return a value's columns unchanged: SQLite compares integers and floats exactly."""
         return row
 
     def read_vector(self, stored: bytes) -> NDArray[np.float32]:
-        """A vector as it was given."""
+        """Read a stored vector."""
         return np.frombuffer(stored, dtype="<f4").astype(np.float32)
 
     def unpacked(self, stored: bytes) -> NDArray[np.float32]:
-        """The same: bytes are what is stored."""
+        """Read a stored vector."""
         return self.read_vector(stored)
 
     def has_vectors(self) -> bool:
-        """Always: they need no extension."""
+        """Return `True`: vectors need no extension."""
         return True
 
     def known(self, row: Row) -> Known:
-        """Read what is known of a stored entry, behind its id."""
+        """Read the columns of a stored entry after its id."""
         row_id, length, has_vector = row
         return Known(row_id, length, bool(has_vector))
 
     def new_rows(self, reserved: Sequence[Row], count: int) -> Iterable[int]:
-        """Numbers for new rows: behind the last one ever used, since this is the only writer."""
+        """Return the numbers after the last one ever used; there is no other writer."""
         last = reserved[0][0] if reserved else 0
         return range(last + 1, last + 1 + count)
 
@@ -88,7 +88,7 @@ class SqliteIndex:
         stored: Sequence[tuple[int, IndexEntry]],
         gone: Collection[Known],
     ) -> Iterator[Call]:
-        """The calls that take away the words of entries that go or are replaced, and store those of others."""
+        """Yield the calls that delete the words of removed or replaced entries and store those of new ones."""
         if gone:
             yield self._sql.drop_words, {"rows": json.dumps([known.id for known in gone])}
         if stored:
@@ -98,7 +98,7 @@ class SqliteIndex:
             )
 
     def close(self) -> None:
-        """Forget what is kept in memory."""
+        """Clear the cache."""
         self._copies.clear()
 
     # Finding
@@ -157,12 +157,12 @@ class SqliteIndex:
             return [(found[at], float(similarities[at])) for at in best_places(found, similarities, limit)]
 
     def count(self, key: Mapping[str, str], filters: Filter) -> int:
-        """How many entries match."""
+        """Return the number of entries that match."""
         with self._reader(key) as reader:
             return 0 if reader is None else int(reader.matching(filters).sum())
 
     def scan(self, key: Mapping[str, str], filters: Filter, *, unembedded: bool, after: str, limit: int) -> list[Row]:
-        """The first rows by id whose metadata match."""
+        """Return the first rows by id whose metadata match."""
         statement = self._common.scan_unembedded if unembedded else self._common.scan
         test = matcher(filters)
         kept: list[Row] = []
@@ -176,7 +176,7 @@ class SqliteIndex:
 
     @contextmanager
     def _reader(self, key: Mapping[str, str]) -> Iterator[SqliteReader | None]:
-        """A reader of the scope; `None` if it has no entries."""
+        """Yield a reader of the scope; `None` if it has no entries."""
         with self._copies.of(tuple(key.values())) as copy, self._database.reading() as transaction:
             ((*found,),) = transaction.run((self._common.scope, key))
             held = Held(*found[0]) if found else None
@@ -186,7 +186,7 @@ class SqliteIndex:
 def _by_pages(
     reader: SqliteReader, vector: NDArray[np.float32], allowed: NDArray[np.bool_] | None, limit: int
 ) -> list[tuple[str, float]]:
-    """The nearest, with no more than a page of vectors in memory."""
+    """Return the nearest entries, with at most one page of vectors in memory."""
     best: list[tuple[str, float]] = []
     for rows, names, vectors in reader.pages():
         places = reader.copy.places(np.array(rows, dtype=np.int64))

@@ -35,7 +35,7 @@ from arc_common.stores.search_index.sqlite_statements import (
 )
 
 _MASKS = 8
-"""Filters whose answers are kept until an entry changes."""
+"""The number of filters whose results are cached until an entry changes."""
 
 _SMALL = 2**20
 """Bytes. Smaller copies are counted as if they had these: so many there may be at most."""
@@ -61,22 +61,22 @@ class ScopeCopy:
 
     @property
     def is_hollow(self) -> bool:
-        """Whether most of its places are empty, because their rows are gone."""
+        """Whether most places are empty because their rows were removed."""
         return len(self.rows) > 2 * self.count + 1000
 
     @property
     def count(self) -> int:
-        """How many entries there are."""
+        """The number of entries."""
         return int(np.count_nonzero(self.there))
 
     @property
     def size(self) -> int:
-        """About how many bytes it takes."""
+        """The approximate size in bytes."""
         vectors = 0 if self.vectors is None else len(self.rows) * self.vectors.dimension * 4
         return max(_SMALL, len(self.rows) * (17 + len(self._masks)) + vectors)
 
     def take(self, rows: NDArray[np.int64], lengths: NDArray[np.float64]) -> None:
-        """Take rows that are new or have changed."""
+        """Add new or changed rows."""
         if not len(rows):
             return
         order = np.argsort(rows)
@@ -89,7 +89,7 @@ class ScopeCopy:
         self.there = np.concatenate([self.there, np.ones(int(new.sum()), dtype=np.bool_)])
 
     def keep_only(self, rows: NDArray[np.int64]) -> None:
-        """Forget the rows that are not among these."""
+        """Remove the rows that are not among these."""
         there = np.zeros(len(self.rows), dtype=np.bool_)
         there[self.places(rows)] = True
         for place in np.flatnonzero(self.there & ~there).tolist():
@@ -98,40 +98,40 @@ class ScopeCopy:
         self.there = there
 
     def places(self, rows: NDArray[np.int64]) -> NDArray[np.intp]:
-        """Where rows are that it has."""
+        """Return the places of rows that the copy holds."""
         return np.searchsorted(self.rows, rows)
 
     def found(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """Where rows are, and whether each of them is there at all."""
+        """Return the places of rows and whether the copy holds each."""
         if not len(self.rows):
             return np.zeros(len(rows), dtype=np.intp), np.zeros(len(rows), dtype=np.bool_)
         places = np.minimum(self.places(rows), len(self.rows) - 1)
         return places, (self.rows[places] == rows) & self.there[places]
 
     def mask(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether each place has one of the rows."""
+        """Return whether each place holds one of the rows."""
         places, there = self.found(rows)
         mask = np.zeros(len(self.rows), dtype=np.bool_)
         mask[places[there]] = True
         return mask
 
     def remembered(self, name: str) -> NDArray[np.bool_] | None:
-        """A filter's answer, if it was asked since the last change."""
+        """Return a filter's result if it was cached since the last change."""
         return self._masks.get(name)
 
     def remember(self, name: str, mask: NDArray[np.bool_]) -> None:
-        """Keep a filter's answer."""
+        """Cache a filter's result."""
         self._masks[name] = mask
         if len(self._masks) > _MASKS:
             self._masks.popitem(last=False)
 
     def forget_masks(self) -> None:
-        """Give up the filters' answers, because something has changed."""
+        """Discard the filters' results after a change."""
         self._masks.clear()
 
 
 class Copies:
-    """The copies of the scopes that were searched last, for as many bytes as allowed."""
+    """Caches copies of the scopes searched last, up to a size in bytes."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
@@ -139,12 +139,12 @@ class Copies:
 
     @property
     def most_bytes(self) -> int:
-        """How much they may take."""
+        """The maximum size of all copies in bytes."""
         return self._most_bytes
 
     @contextmanager
     def of(self, key: tuple[str, ...]) -> Iterator[ScopeCopy]:
-        """The copy of a scope, for one thread."""
+        """Yield the copy of a scope to one thread at a time."""
         with self._lock:
             copy = self._copies.pop(key, None) or ScopeCopy()
             self._copies[key] = copy
@@ -163,7 +163,7 @@ class Copies:
                 total -= self._sizes.pop(oldest, 0)
 
     def clear(self) -> None:
-        """Forget all."""
+        """Discard all copies."""
         self._reset()
 
     def _reset(self) -> None:
@@ -173,17 +173,17 @@ class Copies:
 
 
 _PAGE = 4096
-"""Rows of vectors read at once."""
+"""The number of vectors read at once."""
 
 _MOST_WORDS = 500
-"""In one FTS5 query."""
+"""The maximum number of words in one FTS5 query."""
 
 Page = tuple[list[int], list[str], list[bytes]]
 """Rows of entries that have a vector, their ids and the vectors."""
 
 
 class SqliteReader:
-    """Reads one scope in one transaction, all of which sees one moment."""
+    """Reads one scope in one transaction, on one snapshot."""
 
     def __init__(self, transaction: Transaction, copy: ScopeCopy, held: Held, *, caller_id: str) -> None:
         self._transaction = transaction
@@ -195,14 +195,14 @@ class SqliteReader:
         self._refresh()
 
     def postings(self, terms: Collection[str]) -> dict[str, Posting]:
-        """The entries that have each of the terms, in one statement."""
+        """Return the entries that contain each term, with one statement."""
         tokens = json.dumps([self._tokens.of(term).hex() for term in terms])
         ((*found,),) = self._transaction.run((self._sql.postings, {"tokens": tokens}))
         by_place = {place: posted(plain, forms) for place, plain, forms in found}
         return {term: self._posting(*by_place[place]) for place, term in enumerate(terms)}
 
     def allowed(self, filters: Filter | None, ids: Collection[str] | None) -> NDArray[np.bool_] | None:
-        """Whether each place passes; `None` if all do."""
+        """Return whether each place passes; `None` if all do."""
         mask = None if filters is None else self.matching(filters)
         if ids is not None:
             parameters = {**self._place, "ids": json.dumps(list(ids))}
@@ -212,7 +212,7 @@ class SqliteReader:
         return mask
 
     def matching(self, filters: Filter) -> NDArray[np.bool_]:
-        """Whether each place matches a filter."""
+        """Return whether each place matches a filter."""
         name = repr(filters)  # not the filter itself: Python takes 1 and True for the same key
         mask = self.copy.remembered(name)
         if mask is None:
@@ -221,7 +221,7 @@ class SqliteReader:
         return mask
 
     def refresh_vectors(self) -> VectorTable:
-        """The vectors, with what has changed since they were used last."""
+        """Return the vectors, updated with all changes since their last use."""
         copy, held = self.copy, self.held
         if held.embedder is None or held.dimension is None:
             raise LookupError("the scope has no vectors")
@@ -238,7 +238,7 @@ class SqliteReader:
         return copy.vectors
 
     def pages(self) -> Iterator[Page]:
-        """All vectors, a page at a time."""
+        """Yield all vectors, one page at a time."""
         for page in self._pages(0):
             there = [row for row in page if row[3] is not None]
             yield [row[1] for row in there], [row[2] for row in there], [row[3] for row in there]
@@ -252,7 +252,7 @@ class SqliteReader:
         return [row for (row,) in first]
 
     def shown(self, rows: Sequence[int]) -> list[tuple[str, float]]:
-        """The ids and the lengths of rows."""
+        """Return the ids and lengths of rows."""
         ((*found,),) = self._transaction.run((self._sql.names, {**self._place, "rows": json.dumps(list(rows))}))
         by_row = {row: (name, length) for row, name, length in found}
         return [by_row[row] for row in rows]
@@ -309,7 +309,7 @@ class SqliteReader:
                 return ~self._answer(part)
 
     def _having(self, words: Sequence[str]) -> NDArray[np.bool_]:
-        """Whether each place has one of the words."""
+        """Return whether each place has one of the words."""
         mask = np.zeros(len(self.copy.rows), dtype=np.bool_)
         for start in range(0, len(words), _MOST_WORDS):
             query = " OR ".join(words[start : start + _MOST_WORDS])

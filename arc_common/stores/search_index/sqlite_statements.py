@@ -16,7 +16,7 @@ from arc_common.stores.conversations_statements import Statement, compiler_for
 from arc_common.stores.search_index.filters import SIGNS, Tokens
 
 _ROUNDING = 1e-9
-"""Relative, far above that of a sum of scores."""
+"""A relative tolerance far above the rounding error of a sum of scores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +28,13 @@ class Posting:
 
 
 def words_of(entry: IndexEntry, tokens: Tokens) -> str:
-    """An entry's row in the FTS5 table."""
+    """Return an entry's row in the FTS5 table."""
     terms = (tokens.of(term).hex() + _suffix(float(frequency)) for term, frequency in entry.terms.items())
     return " ".join([*terms, *(label.hex() for label in tokens.labels(entry.metadata))])
 
 
 def posted(plain: str | None, forms: str | None) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The rows of entries that have a token and how often each has it: int64 and float64 of shape (m,)."""
+    """Return the rows of entries with a token and its frequency in each: int64 and float64 of shape (m,)."""
     once = _numbers(plain or "")
     if forms is None:
         return once, np.ones(len(once))
@@ -53,7 +53,7 @@ def scores_of(
     count: int,
     mean: float,
 ) -> NDArray[np.float64]:
-    """What the entries score, but for rounding: float64 of shape (n,); zero for those without any of the terms."""
+    """Return the entries' scores, up to rounding: float64 of shape (n,), zero without any of the terms."""
     norms = bm25.norms(lengths, mean=mean)
     scores = np.zeros(len(lengths))
     rarities = inverse_document_frequencies(np.array([len(posting.places) for posting in postings.values()]), count)
@@ -66,7 +66,7 @@ def scores_of(
 def best_by(
     scores: NDArray[np.float64], limit: int, allowed: NDArray[np.bool_] | None
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The places of those that are surely among the `limit` best, and of those that may be, since they score alike."""
+    """Return the places that are surely among the `limit` best, and those that may be because of ties."""
     found = np.flatnonzero(scores if allowed is None else scores * allowed)
     if len(found) <= limit:
         return found, found[:0]
@@ -77,7 +77,7 @@ def best_by(
 
 
 def frequencies_at(places: NDArray[np.intp], postings: Sequence[Posting], count: int) -> NDArray[np.float64]:
-    """How often each of the terms occurs in each of some entries: float64 of shape (places, terms)."""
+    """Return the frequency of each term in each of some entries: float64 of shape (places, terms)."""
     table = np.zeros((len(places), len(postings)))
     often = np.zeros(count)
     for column, posting in enumerate(postings):
@@ -92,14 +92,14 @@ def _numbers(joined: str) -> NDArray[np.int64]:
 
 
 def _frequency(suffix: str) -> float:
-    """How often an entry with a form has the term, by what stands behind the token."""
+    """Read a term's frequency from the suffix of its token."""
     if suffix[1] == "f":
         return float(struct.unpack(">d", bytes.fromhex(suffix[2:]))[0])
     return float(suffix[1:])
 
 
 def _suffix(frequency: float) -> str:
-    """Letters and digits only, an "x" first; nothing for what most terms have."""
+    """Encode a frequency as "x" with letters and digits, or as nothing for the usual frequency of 1."""
     if frequency == 1:
         return ""
     if frequency.is_integer() and frequency < 2**53:
@@ -109,7 +109,7 @@ def _suffix(frequency: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SqliteIndexStatements:
-    """The statements, named by what they do. Many numbers come back as one text: in a fifth of the time of rows."""
+    """The statements, named by what they do. Many numbers are returned as one text, in a fifth of the time of rows."""
 
     changes: Statement
     rows: Statement
@@ -132,7 +132,7 @@ def sqlite_index_statements() -> SqliteIndexStatements:
 
 @cache
 def comparing_statement(comparison: Comparison, *, text_value: bool) -> Statement:
-    """The rows of entries that have a value under a key which compares so with another."""
+    """Return the statement for rows of entries with a value under a key that satisfies a comparison."""
     template = _TEXTS if text_value else _NUMBERS
     sign = SIGNS[comparison]
     return compiler_for("sqlite")(text(template.format(sign=sign, loosely=sign.rstrip("=") + "=")))

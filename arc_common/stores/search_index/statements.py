@@ -73,7 +73,7 @@ class IndexStatements:
 
 @cache
 def index_statements_for(dialect_name: str) -> IndexStatements:
-    """The statements for `sqlite` or `postgresql` (through psycopg)."""
+    """Return the statements for `sqlite` or `postgresql` (through psycopg)."""
     compiled = compiler_for(dialect_name)
     tables = index_tables(dialect_name)
     every = {**_reading(tables, dialect_name), **_changing(tables, dialect_name)}
@@ -88,13 +88,13 @@ def index_statements_for(dialect_name: str) -> IndexStatements:
 
 
 def session_index_calls(dialect_name: str, *, caller_id: str, session_id: str) -> list[Call]:
-    """The calls that remove all that the index has of a session."""
+    """Return the calls that remove a session's entries from the index."""
     place = {"caller_id": caller_id, "session_id": session_id}
     return [(statement, place) for statement in index_statements_for(dialect_name).erase_session]
 
 
 def whole_entries(tables: IndexTables, *conditions: ColumnElement[bool] | TextClause) -> Select[Any]:
-    """All that there is of a scope's entries: id, text, source, metadata, terms, vector and embedder; in order."""
+    """Select id, text, source, metadata, terms, vector and embedder of a scope's entries, in order of id."""
     entries, texts, vectors, scopes = tables.entries, tables.texts, tables.vectors, tables.scopes
     vector = cast(vectors.c.vector, Text) if tables.terms is not None else vectors.c.vector
     return (
@@ -203,7 +203,7 @@ _RESERVE = {
     "sqlite": "SELECT seq FROM sqlite_sequence WHERE name = 'arc_index_entries' AND :count > 0",
     "postgresql": "SELECT nextval(pg_get_serial_sequence('arc_index_entries', 'id')) FROM generate_series(1, :count)",
 }
-"""On SQLite the last number that was used, on PostgreSQL new ones."""
+"""On SQLite, the last number used; on PostgreSQL, new ones."""
 
 
 def _same_scope(tables: IndexTables) -> tuple[ColumnElement[bool], ...]:

@@ -62,7 +62,7 @@ class EntriesChange:
         self.removed = 0
         """The number of stored entries that are removed, known once they are read."""
         self.after: Held | None = None
-        """What the scope holds behind the change, once that is known."""
+        """The scope's statistics after the change, once known."""
 
     @property
     def reading(self) -> list[Call]:
@@ -87,7 +87,7 @@ class EntriesChange:
         ]
 
     def writing(self, rows: Sequence[list[Row]]) -> list[Call]:
-        """The calls that make the change, by what was read."""
+        """Return the calls that make the change, given the rows read."""
         if not rows or not rows[0]:
             return []
         held = Held(*rows[0][0])
@@ -123,7 +123,7 @@ class EntriesChange:
         ]
 
     def _removals(self, place: Mapping[str, Any], known: Mapping[str, Known], gone: Sequence[Known]) -> list[Call]:
-        """The calls that remove entries, and of others what they will not have any more."""
+        """Return the calls that remove entries and the obsolete values and vectors of others."""
         lose = [one for name, one in known.items() if one.has_vector and not self._has_vector(name)]
         table_rows = (
             (self._sql.drop_values, known.values()),
@@ -185,10 +185,10 @@ _CACHE_BYTES = 2**30
 """1 GiB: 700,000 vectors of 384 numbers."""
 
 _GRAPH_FROM = 5_000
-"""To compare so many vectors takes PostgreSQL about 6 ms, a walk 1 to 2."""
+"""Comparing this number of vectors takes PostgreSQL about 6 ms; walking the graph takes 1 to 2 ms."""
 
 _EF_SEARCH = 120
-"""Of 100,000 sentences a walk so wide found .993 of the ten nearest for questions about them, .97 for others."""
+"""Of 100,000 sentences, a walk of this width found .993 of the ten nearest for questions about them, .97 for others."""
 
 
 class SqlIndexStore:
@@ -196,14 +196,14 @@ class SqlIndexStore:
 
     - A change is one transaction under the lock of its scope's row: statistics stay exact, whatever the number of
       processes, and changes of different scopes don't wait for each other.
-    - A lexical search is exact on SQLite and PostgreSQL, and so is a dense one on SQLite. On PostgreSQL a dense search
-      is exact unless more than some thousand vectors pass (`graph_from`).
-    - Words and metadata are kept as tokens under a salt of the scope's own beside the readable text, and go with it.
+    - Lexical search is exact on both databases, and so is dense search on SQLite. On PostgreSQL, dense search
+      is exact unless several thousand vectors pass the filter (`graph_from`).
+    - Words and metadata are stored as tokens under the scope's own salt, and removed together with the readable text.
 
     Args:
-        database: Where the tables are.
-        bm25: The formula that candidates are found by; the one that scores them.
-        cache_bytes: On SQLite, how much of vectors and lengths is kept in memory, over all scopes.
+        database: The database of the tables.
+        bm25: The formula by which candidates are found, which should be the one that scores them.
+        cache_bytes: On SQLite, the maximum size in bytes of cached vectors and lengths, over all scopes.
         graph_from: On PostgreSQL, up to so many vectors are compared; a scope with more of them gets their dimension
             pgvector's HNSW graph, which is walked where more pass a filter.
         ef_search: How many vectors a walk of the graph keeps in sight: 1 to 1,000. It is wider where the nearest that
@@ -252,7 +252,7 @@ class SqlIndexStore:
     def beside(
         self, scope: Scope, kind: EntryKind, entries: Sequence[IndexEntry] = (), *, removed: Collection[str] = ()
     ) -> Iterator[EntriesChange]:
-        """Gives a change of entries to be made in a transaction on the same database; the block ends behind that."""
+        """Yield a change of entries for the caller to make in a transaction; the block must end after its commit."""
         has_vectors = any(entry.vector is not None for entry in entries)
         if has_vectors:
             self._finder.before_vectors()
