@@ -11,7 +11,7 @@ from arc_common.filters import Condition, Not
 from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.stores.conversations import SqlStore
 from arc_common.stores.drivers import SqlOptions
-from arc_common.testing.search_index_search_contract import an_entry
+from arc_common.testing.search_index_contract import an_entry
 from tests.arc_common.stores.probes import Wire, wire
 from tests.databases import new_database, sqlite_url
 from tests.servers import PostgresServer

@@ -13,7 +13,7 @@ from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Condition
 from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.stores.conversations import SqlStore
-from arc_common.testing.search_index_search_contract import an_entry, matching
+from arc_common.testing.search_index_contract import an_entry, matching
 from tests.arc_common.stores.index_worker import SHARED, WORDS
 from tests.arc_common.stores.workers import ROOT
 

@@ -10,7 +10,7 @@ from arc_common.protocols import SessionKey
 from arc_common.protocols.search_index import EntryKind, IndexEntry, Scope
 from arc_common.stores.conversations import SqlStore
 from arc_common.testing.conversation_store_contract import counted
-from arc_common.testing.search_index_search_contract import an_entry
+from arc_common.testing.search_index_contract import an_entry
 
 KEY = SessionKey("session", caller_id="caller", user_id="user")
 OWN = Scope("caller", "user", "session")

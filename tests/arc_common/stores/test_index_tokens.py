@@ -17,7 +17,7 @@ from arc_common.stores.search_index.filters import (
     number_of,
     wanted_for,
 )
-from arc_common.testing.search_index_filter_contract import filters, metadata
+from arc_common.testing.search_index_contract import filters, metadata
 
 TOKENS = Tokens(b"salt")
 

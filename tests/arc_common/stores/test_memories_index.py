@@ -10,7 +10,7 @@ from arc_common.protocols.memories import IndexChange, MemoryChange
 from arc_common.protocols.search_index import Scope
 from arc_common.stores.conversations import SqlStore
 from arc_common.testing.memory_store_contract import a_memory
-from arc_common.testing.search_index_search_contract import an_entry
+from arc_common.testing.search_index_contract import an_entry
 
 SCOPE = Scope("caller", "user")
 

@@ -17,7 +17,7 @@ from arc_common.protocols.summaries import Commit
 from arc_common.stores import SqlIndexStore, SqlStore
 from arc_common.testing.conversation_store_contract import counted
 from arc_common.testing.memory_store_contract import a_memory
-from arc_common.testing.search_index_search_contract import an_entry
+from arc_common.testing.search_index_contract import an_entry
 from arc_common.testing.summary_store_contract import a_fact, a_leaf
 
 OLD = SessionKey("old", user_id="ann")
