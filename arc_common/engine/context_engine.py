@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from arc_common.memory.long_term.contradictions import Contradictions
     from arc_common.memory.summaries.service import HierarchicalMemory
     from arc_common.protocols import QueryTransformer, Reranker
-    from arc_common.protocols.store import Store
+    from arc_common.protocols.conversations import Store
     from arc_common.rag import RagPipeline
     from arc_common.settings import ArcSettings
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from arc_common.memory.long_term.service import LongTermMemory
     from arc_common.memory.recall.service import SessionRecall
     from arc_common.memory.summaries.service import HierarchicalMemory
+    from arc_common.protocols.conversations import Store
     from arc_common.protocols.search_index import IndexStore, Scope
-    from arc_common.protocols.store import Store
     from arc_common.rag import RagPipeline
     from arc_common.settings import ArcSettings
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from arc_common.memories import Memory, MemoryOutline, MemoryStatus, MemoryType
-from arc_common.protocols import SessionKey
+from arc_common.protocols.conversations import SessionKey
 from arc_common.protocols.search_index import IndexEntry, IndexStore, Scope
 from arc_common.text import analyze
 

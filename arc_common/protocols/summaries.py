@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 
 from arc_common.facts import Fact
 from arc_common.messages import Message, Role
-from arc_common.protocols import SessionKey, StoredMessage
+from arc_common.protocols.conversations import SessionKey, StoredMessage
 
 __all__ = [
     "Commit",

@@ -12,7 +12,7 @@ from arc_common.exceptions import InvalidInputError, SessionNotFoundError
 from arc_common.facts import Fact, FactCategory
 from arc_common.messages import Role
 from arc_common.protocols import ConversationStore, SessionKey, StoredMessage
-from arc_common.protocols.store import Store
+from arc_common.protocols.conversations import Store
 from arc_common.protocols.summaries import Commit, Outline, Segment, SegmentOutline, SessionState, SummaryStore, View
 from arc_common.testing.conversation_store_contract import START, counted, ids
 

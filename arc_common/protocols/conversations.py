@@ -1,0 +1,179 @@
+"""The protocol of stores for conversations, and the values that it exchanges."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Protocol
+
+from arc_common.messages import Message, check_identifier
+
+if TYPE_CHECKING:
+    from arc_common.protocols.memories import MemoryStore
+    from arc_common.protocols.search_index import IndexStore
+    from arc_common.protocols.summaries import SummaryStore
+
+
+@dataclass(frozen=True, slots=True)
+class SessionKey:
+    """Identifies a conversation and its owner; every read and write of a store requires one.
+
+    A session id belongs to its caller: two callers may use the same id for different conversations. Within a caller,
+    the first write binds the conversation to its user; a key with another user finds nothing.
+    """
+
+    session_id: str
+    caller_id: str = "default"
+    user_id: str | None = None
+    account_id: str | None = None
+
+    def __post_init__(self) -> None:
+        check_identifier("session_id", self.session_id)
+        check_identifier("caller_id", self.caller_id)
+        for name in ("user_id", "account_id"):
+            value = getattr(self, name)
+            if value is not None:
+                check_identifier(name, value)
+
+
+@dataclass(frozen=True, slots=True)
+class CountedMessage:
+    """A message ready to be stored (it has an id and a time), with its token count by the counter named `counter`."""
+
+    message: Message
+    tokens: int
+    counter: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """A message as the store holds it.
+
+    Args:
+        message: The message, with its id and time.
+        seq: Its position in the session: larger is later. Unique and never reused, but not always consecutive.
+        tokens: Its token count, taken by the counter named `counter` when the message was stored.
+        counter: The name of the token counter.
+        revision: 1 at first; increases by one each time other content is stored under the same id.
+        edited: Whether the append that returned this value created the revision; always false for a message that was
+            read.
+    """
+
+    message: Message
+    seq: int
+    tokens: int
+    counter: str
+    revision: int = 1
+    edited: bool = field(default=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """The record of a session. Counts and sums cover the messages stored now; times are UTC."""
+
+    key: SessionKey
+    created_at: datetime
+    updated_at: datetime
+    last_message_at: datetime | None
+    message_count: int
+    tool_calls_count: int
+    total_tokens: int
+    status: str
+    metadata: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationPage:
+    """A page of conversations, newest first, and the cursor of the next page (`None` on the last page)."""
+
+    conversations: tuple[Conversation, ...]
+    next_cursor: str | None
+
+
+class ConversationStore(Protocol):
+    """Stores conversations. Thread-safe; every method is atomic, and durable when it returns.
+
+    A method that takes a session's key accesses only that session. It raises `SessionNotFoundError` if the caller's
+    conversation belongs to another user, and treats a conversation that does not exist as empty.
+    """
+
+    def append(
+        self, key: SessionKey, messages: Sequence[CountedMessage], *, max_messages: int | None = None
+    ) -> list[StoredMessage]:
+        """Append messages to a conversation, and create the conversation if it does not exist.
+
+        - Idempotent: a message whose id is already stored with the same content is left as it is; with other content,
+          it becomes a new revision at its old position.
+        - Stores all of the messages or none, in the order of the calls, across processes.
+        - With `max_messages`, removes the oldest whole turns until no more messages than that are left; the newest
+          turn always stays.
+
+        Returns:
+            Each message as it is stored now, in the order given (a message given twice is returned twice).
+        """
+
+    def tail(
+        self,
+        key: SessionKey,
+        *,
+        limit: int | None = None,
+        max_tokens: int | None = None,
+        before: int | None = None,
+        after: int | None = None,
+    ) -> list[StoredMessage]:
+        """Return the newest messages, oldest first.
+
+        Reads as many rows as it returns (with `max_tokens`, at most twice as many plus 32), however long the
+        conversation is.
+
+        Args:
+            key: The session.
+            limit: The maximum number of messages.
+            max_tokens: The maximum sum of their stored token counts.
+            before: Return only messages with a smaller `seq`.
+            after: Return only messages with a larger `seq`.
+        """
+
+    def head(self, key: SessionKey, *, limit: int) -> list[StoredMessage]:
+        """Return the oldest `limit` messages, oldest first. Reads as many rows as it returns."""
+
+    def find(self, key: SessionKey, message_ids: Sequence[str]) -> list[StoredMessage]:
+        """Return the messages with these ids that are stored, oldest first."""
+
+    def at(self, key: SessionKey, places: Sequence[int]) -> list[StoredMessage]:
+        """Return the messages with these `seq`s that are stored, oldest first, each once."""
+
+    def remove(self, key: SessionKey, message_ids: Sequence[str]) -> int:
+        """Remove single messages and the memories derived from them alone; return the number of messages removed."""
+
+    def conversation(self, key: SessionKey) -> Conversation | None:
+        """Return the session's record, or `None` if nothing was ever stored or the session was deleted."""
+
+    def clear(self, key: SessionKey) -> int:
+        """Remove all messages and everything derived from them, but keep the session; return the number of messages."""
+
+    def delete(self, key: SessionKey) -> bool:
+        """Remove the session, its content and everything derived from it; return whether it existed."""
+
+    def conversations(
+        self, caller_id: str, *, user_id: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> ConversationPage:
+        """Return a page of a caller's conversations, or of one user's with `user_id`, newest first by creation."""
+
+    def close(self) -> None:
+        """Release the store's resources. Safe to call twice."""
+
+
+class Store(ConversationStore, Protocol):
+    """A conversation store that also keeps summaries, long-term memories and the search index."""
+
+    @property
+    def summaries(self) -> "SummaryStore":
+        """The summaries and facts of its conversations."""
+
+    @property
+    def memories(self) -> "MemoryStore":
+        """The long-term memories."""
+
+    @property
+    def index(self) -> "IndexStore":
+        """The search index. Deleting a session also deletes its entries."""
