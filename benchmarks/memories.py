@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from arc_common import ArcSettings
 from arc_common.memories import ProposedMemory
-from arc_common.memory.long_term.storage import MemoryKeeper
+from arc_common.memory.long_term.service import MemoryKeeper
 from arc_common.observability import SilentObserver
 from arc_common.protocols.memories import MemoryChange
 from arc_common.protocols.search_index import IndexEntry, Scope

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from arc_common.engine.documents import DocumentIndex
     from arc_common.engine.memories import Memories
     from arc_common.memory.long_term.contradictions import Contradictions
-    from arc_common.memory.summaries.service import HierarchicalMemory
+    from arc_common.memory.summaries.background import HierarchicalMemory
     from arc_common.protocols import QueryTransformer, Reranker
     from arc_common.protocols.conversations import Store
     from arc_common.rag import RagPipeline
@@ -373,7 +373,7 @@ def _open_store(
 
 def _hierarchy(runtime: Runtime, model: ChatModel | None) -> "HierarchicalMemory":
     """Build the summary service."""
-    from arc_common.memory.summaries.service import HierarchicalMemory  # noqa: PLC0415 - 0.1 s that only an opened engine pays
+    from arc_common.memory.summaries.background import HierarchicalMemory  # noqa: PLC0415 - 0.1 s that only an opened engine pays
     from arc_common.memory.summaries.summarizers import ModelSummarizer  # noqa: PLC0415 - the same
     from arc_common.memory.summaries.writer import SummaryWriter  # noqa: PLC0415 - the same
 

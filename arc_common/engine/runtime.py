@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from arc_common.memory.long_term.contradictions import Contradictions
     from arc_common.memory.long_term.service import LongTermMemory
     from arc_common.memory.recall.service import SessionRecall
-    from arc_common.memory.summaries.service import HierarchicalMemory
+    from arc_common.memory.summaries.background import HierarchicalMemory
     from arc_common.protocols.conversations import Store
     from arc_common.protocols.search_index import IndexStore, Scope
     from arc_common.rag import RagPipeline

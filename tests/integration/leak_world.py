@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from arc_common import ArcSettings, ContextEngine, Document, Message
 from arc_common.engine.memories import Memories
 from arc_common.memories import ProposedMemory
-from arc_common.memory.long_term.storage import MemoryKeeper
+from arc_common.memory.long_term.service import MemoryKeeper
 
 __all__ = [
     "PARTIES",

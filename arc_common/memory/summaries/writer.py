@@ -17,8 +17,8 @@ from arc_common.memory.facts.extraction import extract_facts
 from arc_common.memory.facts.fidelity import invents, is_grounded, is_revoked, missing_facts, without_inventions
 from arc_common.memory.facts.ledger import merged, related
 from arc_common.memory.long_term.contradictions import Contradictions
-from arc_common.memory.summaries.adoption import Plan, next_block, next_era, next_leaf
 from arc_common.memory.summaries.summarizers import RuleBasedSummarizer, SegmentSummary, Summarizer
+from arc_common.memory.summaries.trigger import Plan, next_block, next_era, next_leaf
 from arc_common.messages import Message, content_of
 from arc_common.observability import Observer
 from arc_common.protocols import ConversationStore, SessionKey, StoredMessage, TokenCounter

@@ -11,7 +11,7 @@ from arc_common import InvalidInputError
 from arc_common.exceptions import StoreError
 from arc_common.memories import ProposedMemory
 from arc_common.memory.long_term.policy import Outcome
-from arc_common.memory.long_term.storage import MemoryKeeper
+from arc_common.memory.long_term.service import MemoryKeeper
 from arc_common.protocols import SessionKey
 from arc_common.protocols.search_index import Scope
 from arc_common.settings import ArcSettings

@@ -11,7 +11,7 @@ from sqlalchemy import create_engine
 from arc_common import ArcSettings
 from arc_common.memories import ProposedMemory
 from arc_common.memory.long_term.policy import Outcome
-from arc_common.memory.long_term.storage import MemoryKeeper
+from arc_common.memory.long_term.service import MemoryKeeper
 from arc_common.observability import SilentObserver
 from arc_common.protocols.search_index import Scope
 from arc_common.stores.conversations import SqlStore

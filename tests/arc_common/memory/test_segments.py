@@ -9,16 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arc_common.memory.summaries.adoption import (
+from arc_common.memory.summaries.adoption import boundary_after, shown_narratives
+from arc_common.memory.summaries.trigger import (
     BLOCK_LEAVES,
     ERA_BLOCKS,
     Plan,
-    boundary_after,
     first_to_stay,
     next_block,
     next_era,
     next_leaf,
-    shown_narratives,
 )
 from arc_common.messages import Role
 from arc_common.protocols.summaries import Outline, Segment

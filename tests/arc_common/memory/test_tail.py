@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from arc_common.exceptions import SessionNotFoundError
-from arc_common.memory.summaries.tail import TailReader
+from arc_common.memory.summaries.reader import TailReader
 from arc_common.messages import Message, Role, ToolCall
 from arc_common.protocols import CountedMessage, SessionKey
 from arc_common.protocols.summaries import SessionState

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from arc_common.context import Costs, HistoryRoom
-from arc_common.memory.summaries.service import HierarchicalMemory
+from arc_common.memory.summaries.background import HierarchicalMemory
 from arc_common.memory.summaries.writer import SummaryWriter
 from arc_common.messages import Role
 from arc_common.protocols import SessionKey

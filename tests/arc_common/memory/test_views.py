@@ -1,6 +1,6 @@
 """Views that turns adopted: one for all turns, stored behind them, gone with an edit."""
 
-from arc_common.memory.summaries.tail import AdoptedViews
+from arc_common.memory.summaries.adoption import AdoptedViews
 from arc_common.protocols import SessionKey
 from arc_common.stores import SqlStore
 from arc_common.testing.conversation_store_contract import counted
