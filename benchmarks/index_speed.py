@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from arc_common.documents import best_places
 from arc_common.protocols.search_index import IndexEntry, Scope
-from arc_common.ranking import best_places
 from arc_common.retrieval import BM25
 from arc_common.stores import SqlIndexStore
 

@@ -4,12 +4,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from langchain_arc.chains import with_arc_memory
+from langchain_arc.context import ArcContext
 from langchain_arc.engine import open_engine
-from langchain_arc.fitting import fit_messages
 from langchain_arc.memory import ArcChatMessageHistory
 from langchain_arc.messages import from_arc, to_arc
 from langchain_arc.models import ArcChatModel, LangChainChatModel, LangChainEmbedder
-from langchain_arc.runnables import ArcContext
+from langchain_arc.token_limit import fit_messages
 
 if TYPE_CHECKING:
     from langchain_arc.middleware import ArcMemoryMiddleware

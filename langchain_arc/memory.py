@@ -8,8 +8,7 @@ from arc_common.messages import Message
 from arc_common.tokens.selection import check_limits
 from langchain_arc.engine import checked_engine
 from langchain_arc.messages import from_arc
-from langchain_arc.replays import new_messages, taken_meanwhile
-from langchain_arc.stored_messages import ids_of, stored_batch
+from langchain_arc.stored_messages import ids_of, new_messages, stored_batch, taken_meanwhile
 
 try:
     from langchain_core.chat_history import BaseChatMessageHistory

@@ -3,20 +3,31 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
+from arc_common.context import ContextWindow
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.engine.session import Session
 from arc_common.exceptions import InvalidInputError, MissingDependencyError, StoreError
+from arc_common.messages import Message, Role
+from arc_common.protocols import TokenCounter
 from arc_common.tokens.budget import TokenBudget
-from langchain_arc.agent_requests import budget_of, fitted, parts_of, shown
-from langchain_arc.agent_sessions import save_state, window_until
+from arc_common.tokens.calibration import corrected
+from arc_common.tokens.message_tokens import schema_tokens, tools_tokens
 from langchain_arc.engine import checked_engine
-from langchain_arc.states import split_instructions
+from langchain_arc.messages import from_arc
+from langchain_arc.stored_messages import behind, names_of, said, split_instructions, stored_form, unsaved
+from langchain_arc.token_limit import fitted_to
 
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
-    from langchain_core.messages import BaseMessage, ToolMessage
+    from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.messages import BaseMessage, SystemMessage, ToolMessage
+    from langchain_core.tools import BaseTool
+    from langchain_core.utils.function_calling import convert_to_openai_tool
     from langgraph.config import get_config
     from langgraph.runtime import Runtime
 except ImportError as error:
@@ -218,3 +229,162 @@ def _of_state(messages: Sequence[BaseMessage], state: Mapping[str, Any]) -> list
 
 def _named(value: Named, runtime: Runtime[Any] | None) -> str | None:
     return value(runtime) if callable(value) else value  # type: ignore[arg-type]  # outside of a graph there is none
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The parts of a request that a model sees."""
+
+    instructions: SystemMessage | None
+    messages: list[BaseMessage]
+    tools: list[Mapping[str, Any]]
+    response_format: Mapping[str, Any] | None
+
+
+def parts_of(request: ModelRequest[Any]) -> Parts:
+    """Split a request into its parts."""
+    others, messages = split_instructions(request.messages)
+    own = [request.system_message] if request.system_message else []
+    instructions = [message for message in (*own, *others) if _says_something(message)]
+    tools: list[Mapping[str, Any]] = [
+        convert_to_openai_tool(tool) if isinstance(tool, BaseTool) else tool for tool in request.tools
+    ]
+    strategy: Any = request.response_format
+    response_format = None
+    if isinstance(strategy, ProviderStrategy):
+        response_format = strategy.to_model_kwargs()["response_format"]
+    elif strategy is not None:
+        if not isinstance(strategy, ToolStrategy):  # both strategies show the model the same schema
+            strategy = ToolStrategy(getattr(strategy, "schema", strategy))
+        tools += [_answer_tool(spec.name, spec.description, spec.json_schema) for spec in strategy.schema_specs]
+    return Parts(_joined(instructions), messages, tools, response_format)
+
+
+def budget_of(model: BaseChatModel, default: TokenBudget) -> TokenBudget:
+    """Return the budget, or a smaller one if the model's profile states a lower input limit."""
+    most = (getattr(model, "profile", None) or {}).get("max_input_tokens")
+    if isinstance(most, bool) or not isinstance(most, int) or not 0 < most < default.context_window:
+        return default
+    return TokenBudget(most, sections=default.sections, relative_error=default.relative_error)
+
+
+def shown(request: ModelRequest[Any], parts: Parts, messages: Sequence[Message]) -> ModelRequest[Any]:
+    """Return the request with these messages; the system text goes around the agent's own content blocks."""
+    system = messages[0] if messages and messages[0].role is Role.SYSTEM else None
+    rest: list[Any] = [from_arc(message) for message in (messages[1:] if system else messages)]
+    return request.override(system_message=_system(parts.instructions, system), messages=rest)
+
+
+def fitted(
+    request: ModelRequest[Any], parts: Parts, *, budget: TokenBudget, counter: TokenCounter
+) -> ModelRequest[Any]:
+    """Return the request with as many of its own messages as fit; its instructions stay unchanged."""
+    schemas = tools_tokens(counter, parts.tools) + schema_tokens(counter, parts.response_format)
+    room = max(budget.counted_by(counter).input_tokens - corrected(counter, schemas), 0)
+    first = [parts.instructions] if parts.instructions else []
+    kept: list[Any] = fitted_to(room, [*first, *parts.messages], counter=counter)
+    return request.override(system_message=parts.instructions, messages=kept[len(first) :])
+
+
+def _system(instructions: SystemMessage | None, system: Message | None) -> SystemMessage | None:
+    """Put arc's text around the agent's instructions; their blocks stay unchanged, cache marks included."""
+    if system is None:
+        return instructions
+    if instructions is None:
+        return SystemMessage(system.text)
+    if isinstance(instructions.content, str):
+        return instructions.model_copy(update={"content": system.text})
+    before, _, after = system.text.partition(instructions.text)
+    content = [*_text_block(before.strip()), *instructions.content, *_text_block(after.strip())]
+    return instructions.model_copy(update={"content": content})
+
+
+def _says_something(message: SystemMessage) -> bool:
+    """Return whether a system message has more than blank text, which providers refuse."""
+    blocks = message.content if isinstance(message.content, list) else ()
+    return bool(message.text.strip()) or any(isinstance(it, dict) and it.get("type") != "text" for it in blocks)
+
+
+def _joined(messages: Sequence[SystemMessage]) -> SystemMessage | None:
+    if len(messages) < 2:
+        return messages[0] if messages else None
+    texts = [message.content for message in messages if isinstance(message.content, str)]
+    if len(texts) == len(messages):
+        return messages[0].model_copy(update={"content": "\n\n".join(texts)})
+    blocks: list[str | dict[str, Any]] = []
+    for message in messages:
+        blocks += _text_block(message.content) if isinstance(message.content, str) else message.content
+    return messages[0].model_copy(update={"content": blocks})
+
+
+def _answer_tool(name: str, description: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": schema}}
+
+
+def _text_block(text: str) -> list[str | dict[str, Any]]:
+    return [{"type": "text", "text": text}] if text else []
+
+
+_CHUNK = 32
+"""Number of newest messages looked up first; older ones are looked up only if none of these is stored."""
+
+_LOOK_BACK = 256
+"""Number of messages before the newest one that are fitted when other writers have appended after it."""
+
+
+def save_state(session: Session, messages: Sequence[BaseMessage], answer: Sequence[BaseMessage] = ()) -> str | None:
+    """Store the state's new messages and the model's answer; return the newest message's stored id."""
+    own = said(messages)
+    state, names, stored = _looked_up(session, own, [message.id for message in answer if message.id])
+    converted = [stored_form(message) for message in state]
+    newest = next((name for name in (names[-1] if names else ()) if name in stored), None)
+    new = unsaved(converted, names, stored)
+    if new is None:
+        tail = session.messages(limit=len(converted)) if converted else []
+        new, newest = behind(tail, converted, names)
+    answers = [stored_form(message) for message in answer]
+    new += [replace(message, id=None) if message.id in stored else message for message in answers]
+    kept = session.append(new) if new else []
+    return kept[-1].id if kept and (newest is None or answer) else newest
+
+
+def window_until(
+    newest: str,
+    session: Session,
+    *,
+    system_prompt: str | None,
+    tools: Sequence[Mapping[str, Any]],
+    response_format: Mapping[str, Any] | None,
+    budget: TokenBudget,
+) -> ContextWindow | None:
+    """Return the request's window, ending with the state's newest message; `None` without a user message."""
+    context = partial(
+        session.context, system_prompt=system_prompt, tools=tools, response_format=response_format, budget=budget
+    )
+    try:
+        window = context()
+    except InvalidInputError as error:
+        if error.field != "query":  # the messages read of a very long turn don't reach back to its question
+            raise
+    else:
+        if window.messages and window.messages[-1].id == newest:
+            return window
+    history = [*session.messages(limit=_LOOK_BACK, before=newest), *session.find([newest])]
+    if not any(message.role is Role.USER for message in history):
+        return None
+    return context(history=history)
+
+
+def _looked_up(
+    session: Session, messages: Sequence[BaseMessage], also: Sequence[str]
+) -> tuple[Sequence[BaseMessage], list[tuple[str, ...]], dict[str, Message]]:
+    """Return the messages back to a stored one, the ids each may have, and the stored messages by id."""
+    size = _CHUNK
+    while True:
+        state = messages[-size:]
+        names = names_of(state)
+        known = session.find([*(name for own in names for name in own), *also])
+        stored = {message.id: message for message in known if message.id}
+        if size >= len(messages) or any(name in stored for own in names for name in own):
+            return state, names, stored
+        size *= 4

@@ -1,17 +1,25 @@
-"""Prepares LangChain's messages for the store: whole, with the usage that the provider reported."""
+"""Prepares LangChain's messages for the store, and finds those that a session does not hold yet."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+from uuid import NAMESPACE_OID, uuid5
 
 from arc_common.documents import checked_items
 from arc_common.exceptions import MissingDependencyError
 from arc_common.memory.conversation import USAGE
-from arc_common.messages import Message
-from langchain_arc.messages import to_arc
+from arc_common.messages import ARC_MARK, Message, Role, same_content
+from langchain_arc.messages import from_arc, to_arc
 
 try:
-    from langchain_core.messages import AIMessage, BaseMessage, BaseMessageChunk, message_chunk_to_message
+    from langchain_core.messages import (
+        AIMessage,
+        BaseMessage,
+        BaseMessageChunk,
+        SystemMessage,
+        ToolMessage,
+        message_chunk_to_message,
+    )
 except ImportError as error:
     raise MissingDependencyError("langchain_arc", package="langchain-core", extra="langchain") from error
 
@@ -42,3 +50,125 @@ def _usage_of(message: BaseMessage) -> dict[str, int]:
     details = reported.get("output_token_details") or {}
     usage = {"output_tokens": reported.get("output_tokens"), "reasoning_tokens": details.get("reasoning")}
     return {name: tokens for name, tokens in usage.items() if isinstance(tokens, int)}
+
+
+_ANSWERING = (Role.ASSISTANT, Role.TOOL)
+
+
+def new_messages(batch: Sequence[Message], known: Mapping[str, Message | None]) -> list[Message]:
+    """Return the messages of a batch that are to be stored, in their order."""
+    messages = _without_doubled_input(batch, known)
+    end = 1 + max((i for i, it in enumerate(messages) if it.role is Role.USER and it.id in known), default=-1)
+    while end < len(messages) and messages[end].id in known:
+        end += 1
+    fresh = [it for it in messages[:end] if it.id is None or it.id not in known or _edited(it, known[it.id])]
+    taken = set(known)
+    for message in messages[end:]:
+        fresh.append(replace(message, id=None) if message.id in taken and message.role in _ANSWERING else message)
+        if message.id is not None:
+            taken.add(message.id)
+    return fresh
+
+
+def taken_meanwhile(given: Sequence[Message], stored: Sequence[Message], known: Collection[str]) -> list[Message]:
+    """Return, without their ids, the answers not stored because another run just stored the same id."""
+    now = next((kept.created_at for message, kept in zip(given, stored, strict=True) if message.id is None), None)
+    return [
+        replace(message, id=None)
+        for message, kept in zip(given, stored, strict=True)
+        if now is not None and kept.created_at != now and message.id not in known and message.role in _ANSWERING
+    ]
+
+
+def _edited(message: Message, stored: Message | None) -> bool:
+    return stored is not None and not _is_stored_as(message, stored)
+
+
+def _without_doubled_input(batch: Sequence[Message], known: Collection[str]) -> list[Message]:
+    again = next((i for i in range(1, len(batch)) if batch[i].id not in known and _same(batch[0], batch[i])), 0)
+    length = 0
+    while length < again and again + length < len(batch) and _same(batch[length], batch[again + length]):
+        length += 1
+    between = batch[length:again]
+    if batch and batch[0].id is None and not all(_from_state(message, known) for message in between):
+        return list(batch)
+    return list(batch[length:])
+
+
+def _same(one: Message, later: Message) -> bool:
+    """Return whether both are the same message; the earlier one may not have had its id yet."""
+    if one.id is None:
+        return later.id is not None and same_content(one, later)
+    return one.id == later.id
+
+
+def _from_state(message: Message, known: Collection[str]) -> bool:
+    """Return whether a message can precede the input in a graph's state; an unknown answer can't."""
+    return message.id in known or (message.id is not None and message.role not in _ANSWERING)
+
+
+_SUMMARY_SOURCE = "summarization"
+"""The value of `additional_kwargs["lc_source"]` on summaries that `SummarizationMiddleware` puts in the state."""
+
+
+def split_instructions(messages: Sequence[BaseMessage]) -> tuple[list[SystemMessage], list[BaseMessage]]:
+    """Return the system messages at the start, and the messages after them."""
+    first = next((i for i, it in enumerate(messages) if not isinstance(it, SystemMessage)), len(messages))
+    return [it for it in messages[:first] if isinstance(it, SystemMessage)], list(messages[first:])
+
+
+def said(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Return the messages without arc's own and without the summaries of LangChain's middleware."""
+    return [
+        message
+        for message in messages
+        if ARC_MARK not in message.additional_kwargs and message.additional_kwargs.get("lc_source") != _SUMMARY_SOURCE
+    ]
+
+
+def names_of(messages: Sequence[BaseMessage]) -> list[tuple[str, ...]]:
+    """Return the ids under which each message may be stored, starting with the one that it gets first."""
+    names: list[tuple[str, ...]] = []
+    caller: str | None = None
+    for message in messages:
+        names_ = [message.id] if message.id else []
+        if isinstance(message, AIMessage):
+            caller = message.id
+        if isinstance(message, ToolMessage) and caller is not None:
+            names_.append(f"result_{uuid5(NAMESPACE_OID, f'{caller} {message.tool_call_id}').hex}")
+        names.append(tuple(names_))
+    return names
+
+
+def unsaved(
+    state: Sequence[Message], names: Sequence[tuple[str, ...]], stored: Mapping[str, Message]
+) -> list[Message] | None:
+    """Return the messages after the last stored one, and earlier ones edited since; `None` if none is stored."""
+    places = [next((name for name in names_ if name in stored), None) for names_ in names]
+    last = max((i for i, name in enumerate(places) if name is not None), default=None)
+    if last is None:
+        return None
+    edited = [
+        replace(message, id=name)
+        for message, name in zip(state[: last + 1], places, strict=False)
+        if name is not None and not _is_stored_as(message, stored[name])
+    ]
+    return [*edited, *_named(state[last + 1 :], names[last + 1 :])]
+
+
+def behind(
+    tail: Sequence[Message], state: Sequence[Message], names: Sequence[tuple[str, ...]]
+) -> tuple[list[Message], str | None]:
+    """Return the messages after those that the session ends with, matched by content, and the last stored id."""
+    longest = min(len(tail), len(state))
+    length = next((n for n in range(longest, 0, -1) if all(map(_is_stored_as, state[:n], tail[-n:]))), 0)
+    return _named(state[length:], names[length:]), tail[-1].id if length and length == len(state) else None
+
+
+def _named(state: Sequence[Message], names: Sequence[tuple[str, ...]]) -> list[Message]:
+    return [replace(it, id=own[0]) if own and it.id is None else it for it, own in zip(state, names, strict=True)]
+
+
+def _is_stored_as(message: Message, stored: Message) -> bool:
+    """Return whether both say the same, as they are or after a round trip of the stored one through LangChain."""
+    return same_content(message, stored) or same_content(message, to_arc(from_arc(stored)))

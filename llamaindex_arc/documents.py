@@ -9,8 +9,7 @@ from pydantic_core import to_jsonable_python
 
 from arc_common.documents import Document
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
-from arc_common.objects import OBJECTS
-from arc_common.serialization import dumps, loads
+from arc_common.serialization import OBJECTS, dumps, loads
 
 try:
     from llama_index.core.schema import (

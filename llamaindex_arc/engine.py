@@ -3,7 +3,10 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import cached_property
+from threading import Lock
 from typing import TYPE_CHECKING
+from uuid import uuid4
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.engine.runtime import SaveErrorHandler
@@ -116,3 +119,22 @@ def _embedder(embed_model: BaseEmbedding | Embedder) -> Embedder:
     if isinstance(embed_model, BaseEmbedding) or not isinstance(embed_model, Embedder):
         return LlamaIndexEmbedder(embed_model)
     return embed_model
+
+
+_lock = Lock()
+_names: "WeakKeyDictionary[ContextEngine, str]" = WeakKeyDictionary()
+_engines: "WeakValueDictionary[str, ContextEngine]" = WeakValueDictionary()
+
+
+def name_of(engine: ContextEngine) -> str:
+    """Return a name unique to the engine while it lives, in this process and in those forked from it."""
+    with _lock:
+        name = _names.setdefault(engine, uuid4().hex)
+        _engines[name] = engine
+        return name
+
+
+def engine_named(name: object) -> ContextEngine | None:
+    """Return the engine of that name, possibly closed; `None` if it does not live in this process."""
+    with _lock:
+        return _engines.get(name) if isinstance(name, str) else None

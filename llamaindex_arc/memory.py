@@ -23,11 +23,11 @@ from arc_common.messages import Message, Role
 from arc_common.tokens.budget import usable_tokens
 from arc_common.tokens.message_tokens import message_tokens
 from llamaindex_arc.chat_store import ArcChatStore
+from llamaindex_arc.engine import engine_named, name_of
 from llamaindex_arc.messages import from_arc, to_arc
-from llamaindex_arc.open_engines import engine_named, name_of
+from llamaindex_arc.models import CounterAsTokenizer, TokenizerAsCounter
 from llamaindex_arc.placement import PLACEMENT_TOKENS, FactsRole, shown, without_memory
 from llamaindex_arc.rows import as_row, from_row
-from llamaindex_arc.tokenizers import CounterAsTokenizer, TokenizerAsCounter
 
 try:
     from llama_index.core.base.llms.types import ChatMessage

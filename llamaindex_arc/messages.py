@@ -11,9 +11,8 @@ from typing import Any
 
 from arc_common.exceptions import InvalidInputError, MissingDependencyError
 from arc_common.messages import ARC_MARK, ContentPart, Message, Origin, Role, ToolCall
-from arc_common.objects import OBJECTS
 from arc_common.prompts import holds_memory
-from arc_common.serialization import dumps, loads
+from arc_common.serialization import OBJECTS, dumps, loads
 from arc_common.tokens.selection import renamed_ids
 
 try:
@@ -28,7 +27,7 @@ try:
 except ImportError as error:
     raise MissingDependencyError("llamaindex_arc", package="llama-index-core", extra="llamaindex") from error
 
-from llamaindex_arc.content import block_of, fresh, parts_of, text_of, without_none
+from llamaindex_arc.content_blocks import block_of, fresh, parts_of, text_of, without_none
 
 FORMAT = "llamaindex"
 

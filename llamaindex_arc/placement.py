@@ -1,5 +1,6 @@
 """Places facts and summary in the messages of a memory, and recognises them when they are handed back."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Literal
@@ -10,7 +11,14 @@ from arc_common.documents import checked_items
 from arc_common.messages import Message, Role
 from arc_common.prompts import MEMORY_HEADING, holds_memory, parse_fences
 from llamaindex_arc.messages import from_arc
-from llamaindex_arc.template_fields import without_fields
+
+_FIELD = re.compile(r"\{(?=[^\W\d][\w.]*\})")
+
+
+def without_fields(text: str) -> str:
+    """Put a space after the opening brace of each template field (`{ name}`), so that no value is inserted."""
+    return _FIELD.sub("{ ", text)
+
 
 FactsRole = Literal["system", "user"]
 

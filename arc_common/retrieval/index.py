@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from arc_common.documents import Document, ScoredDocument, checked_items
+from arc_common.documents import Document, ScoredDocument, best_places, checked_items
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import Filter, parse_filter
 from arc_common.observability import Observer, SilentObserver
@@ -22,7 +22,6 @@ from arc_common.protocols.search_index import (
     Scope,
     unit_vector,
 )
-from arc_common.ranking import best_places
 from arc_common.retrieval.bm25 import BM25
 from arc_common.retrieval.embedding import GuardedEmbedder
 from arc_common.retrieval.entries import document_of, entry_of, one_embedding, with_terms

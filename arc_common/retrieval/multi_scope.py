@@ -5,9 +5,9 @@ from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from arc_common.documents import best_places
 from arc_common.filters import Filter
 from arc_common.protocols.search_index import EntryKind, IndexEntry, IndexReader, LexicalCandidates, Scope
-from arc_common.ranking import best_places
 from arc_common.retrieval.bm25 import inverse_document_frequencies
 
 if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must not cost

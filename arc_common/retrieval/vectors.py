@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from arc_common.ranking import cosines
+from arc_common.documents import cosines
 
 _BLOCK_BYTES = 24 * 2**20
 """The size of a full block. One matrix that grows in place would be simpler but loses the large memory pages that numpy

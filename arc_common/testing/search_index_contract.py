@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from arc_common.documents import best_places
 from arc_common.exceptions import InvalidInputError
 from arc_common.filters import AllOf, AnyOf, Condition, Exists, Filter, Not, OneOf, matches, parse_filter
 from arc_common.protocols.search_index import EntryKind, IndexEntry, IndexStore, LexicalCandidates, Scope, unit_vector
-from arc_common.ranking import best_places
 from arc_common.retrieval.bm25 import BM25
 from arc_common.retrieval.index import HybridIndex
 from arc_common.text import analyze

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arc_common.ranking import best_places, cosines
+from arc_common.documents import best_places, cosines
 
 scored = st.dictionaries(st.text("abcé한", min_size=1, max_size=3), st.sampled_from([0.0, 0.5, 1.0, 2.0]), max_size=20)
 

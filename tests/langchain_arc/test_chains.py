@@ -10,7 +10,7 @@ from langchain_core.runnables import Runnable, RunnableLambda
 
 from arc_common import ArcSettings, BudgetExceededError, ContextEngine, HeuristicTokenCounter
 from langchain_arc import with_arc_memory
-from langchain_arc.fitting import arc_tokens
+from langchain_arc.token_limit import arc_tokens
 
 WINDOW = 1_000
 CONFIG: Any = {"configurable": {"session_id": "s"}}

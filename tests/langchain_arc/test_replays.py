@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from arc_common import Message
 from arc_common.messages import Role, same_content
-from langchain_arc.replays import new_messages, taken_meanwhile
+from langchain_arc.stored_messages import new_messages, taken_meanwhile
 
 
 def user(text: str, message_id: str | None = None) -> Message:

@@ -21,7 +21,7 @@ from arc_common.exceptions import ConfigurationError, InvalidInputError
 from arc_common.messages import Role
 from arc_common.settings import ArcSettings, SummarySettings
 from llamaindex_arc import ArcChatMemoryBuffer, ArcLLM, open_engine
-from llamaindex_arc.template_fields import without_fields
+from llamaindex_arc.placement import without_fields
 from tests.databases import sqlite_url
 from tests.llamaindex_arc.helpers import (
     Numbered,

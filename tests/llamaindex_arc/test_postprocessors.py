@@ -20,7 +20,7 @@ from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, Te
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.tokens.counters import HeuristicTokenCounter, TiktokenCounter
-from llamaindex_arc.postprocessors import ArcTokenBudgetPostprocessor
+from llamaindex_arc.reranker import ArcTokenBudgetPostprocessor
 
 
 class WordCounter:

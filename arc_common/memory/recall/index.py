@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 from cachetools import LRUCache
 
 from arc_common.concurrency import give_way
+from arc_common.documents import best_places
 from arc_common.exceptions import InvalidInputError, SessionNotFoundError
 from arc_common.messages import Message, Role
 from arc_common.observability import Observer
 from arc_common.protocols import ConversationStore, Embedder, SessionKey, StoredMessage
 from arc_common.protocols.search_index import IndexEntry, IndexStore, LexicalCandidates, Scope, unit_vector
-from arc_common.ranking import best_places
 from arc_common.retrieval.embedding import GuardedEmbedder
 from arc_common.retrieval.query_terms import QueryTerms, terms_of
 from arc_common.text import analyze

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from arc_common.documents import best_places, cosines
 from arc_common.filters import Filter, matcher
 from arc_common.protocols.search_index import IndexEntry, LexicalCandidates
-from arc_common.ranking import best_places, cosines
 from arc_common.retrieval.bm25 import BM25
 from arc_common.stores.connection import Database
 from arc_common.stores.drivers import Call, Row

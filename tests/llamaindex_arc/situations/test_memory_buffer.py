@@ -27,7 +27,7 @@ from llama_index.core.utils import get_tokenizer
 
 from arc_common.tokens.budget import usable_tokens
 from llamaindex_arc import ArcChatMemoryBuffer, ArcChatStore, to_arc
-from llamaindex_arc.tokenizers import CounterAsTokenizer
+from llamaindex_arc.models import CounterAsTokenizer
 from tests.llamaindex_arc.helpers import assistant, calling, result, said, user
 
 Q1, A1 = user("first message"), assistant("first answer")

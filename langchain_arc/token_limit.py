@@ -23,7 +23,7 @@ from arc_common.tokens.selection import (
     select_window,
     with_distinct_call_ids,
 )
-from langchain_arc.content import block_of
+from langchain_arc.content_blocks import block_of
 from langchain_arc.messages import to_arc, with_ids_of
 
 try:
