@@ -99,7 +99,7 @@ def test_every_field_of_a_budget_is_shown_above() -> None:
     }
     assert {field.name for field in dataclasses.fields(TokenBudget)} == {
         "context_window", "output_reserve", "sections",
-        "relative_error",  # tests/arc_common/tokens/test_filled_requests.py
+        "relative_error",  # tests/integration/test_filled_requests.py
     }  # fmt: skip
 
 

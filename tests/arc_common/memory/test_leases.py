@@ -14,8 +14,8 @@ from arc_common.protocols import SessionKey
 from arc_common.stores.conversations import SqlStore
 from arc_common.testing import ReplyingChatModel, SlowChatModel
 from tests.arc_common.memory.summarising import LONG, settings_with, turn
-from tests.arc_common.stores.workers import ROOT
 from tests.databases import sqlite_url
+from tests.support.processes import ROOT
 
 KEY = SessionKey("shared", user_id="user")
 

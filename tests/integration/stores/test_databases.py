@@ -1,0 +1,434 @@
+"""Migrations, engines of the user's own, and what goes wrong with a database."""
+
+import asyncio
+import os
+import re
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+import pgvector.sqlalchemy  # noqa: F401 - lets SQLAlchemy know pgvector's type
+import psycopg
+import pytest
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from sqlalchemy import Engine, create_engine, inspect, text
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.orm import Session
+
+from arc_common.exceptions import ConfigurationError, StoreError, StoreUnavailableError
+from arc_common.protocols import SessionKey
+from arc_common.stores import migrate
+from arc_common.stores.connection import connect
+from arc_common.stores.conversations import SqlStore
+from arc_common.stores.drivers import SqliteDriver
+from arc_common.stores.migrate import current_revision, upgrade
+from arc_common.stores.schema import HEAD, VERSION_TABLE, WORDS, index_tables, metadata
+from arc_common.testing.conversation_store_contract import counted, ids
+from tests.databases import new_database
+from tests.servers import PostgresServer, free_port
+from tests.support import processes as workers
+from tests.support.processes import Helper
+
+KEY = SessionKey("session")
+
+
+def reading_and_writing(store: SqlStore) -> list[Callable[[], object]]:
+    """A call of each kind."""
+    return [partial(store.tail, KEY), partial(store.append, KEY, [counted("new")])]
+
+
+# Migrations
+
+
+def test_migrations_make_the_tables_that_the_code_knows(empty_database: str) -> None:
+    """Alembic finds no difference between a database at first use and the schema; upgrading again changes nothing."""
+    engine = create_engine(empty_database)
+    upgrade(engine)
+    upgrade(engine)
+    assert current_revision(engine) == HEAD
+    with engine.connect() as connection:
+        tables = index_tables(engine.dialect.name).metadata
+        options = {
+            "version_table": VERSION_TABLE,
+            "compare_type": True,
+            "compare_server_default": True,
+            "include_name": lambda name, kind, _: not (kind == "table" and name.startswith(WORDS)),
+        }
+        context = MigrationContext.configure(connection, opts=options)
+        assert compare_metadata(context, [metadata, tables]) == []
+    engine.dispose()
+
+
+INDEXES = {
+    "sqlite": "SELECT sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL",
+    "postgresql": "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public'",
+}
+
+
+def test_alembic_makes_the_same(empty_database: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """`alembic upgrade head` leaves the tables, columns and indexes that the first use makes without it."""
+
+    def shape(url: str, make: Callable[[Engine], None]) -> set[str]:
+        engine, _ = connect(url)
+        make(engine)
+        assert current_revision(engine) == HEAD
+        found = inspect(engine)
+        columns = {f"{name} {column}" for name in found.get_table_names() for column in found.get_columns(name)}
+        with engine.connect() as connection:
+            indexes = set(connection.exec_driver_sql(INDEXES[engine.dialect.name]).scalars())
+        engine.dispose()
+        return columns | indexes
+
+    if empty_database.startswith("sqlite"):
+        other = f"sqlite:///{tmp_path / 'other.db'}"
+        assert shape("sqlite://", upgrade) ^ shape(other, upgrade) == set()
+    else:
+        other = new_database(request.getfixturevalue("postgres"), tables=False)
+    assert shape(empty_database, upgrade_by_alembic) ^ shape(other, upgrade) == set()
+
+
+def upgrade_by_alembic(engine: Engine) -> None:
+    """What somebody's own deployment runs."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrate.__file__).parent / "migrations"))
+    config.set_main_option("path_separator", "os")
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+
+def test_no_migration_unless_allowed(empty_database: str) -> None:
+    """With `auto_migrate` off, an empty database is an error that says what to run, and stays empty."""
+    store = SqlStore(empty_database, auto_migrate=False)
+    for call in reading_and_writing(store):
+        with pytest.raises(ConfigurationError, match="arc db upgrade"):
+            call()
+    assert inspect(store.engine).get_table_names() == []
+    upgrade(store.engine)
+    assert len(store.append(KEY, [counted("a")])) == 1
+    store.close()
+
+
+@pytest.mark.parametrize("revision", ["9999", "not a number"])
+def test_a_newer_database_is_left_alone(sql_store: SqlStore, revision: str) -> None:
+    """Tables of a version that this one does not know are neither read nor changed."""
+    sql_store.append(KEY, [counted("a")])
+    with sql_store.engine.begin() as connection:
+        connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = :new"), {"new": revision})
+    later = SqlStore(sql_store.engine)
+    with pytest.raises(ConfigurationError, match=revision):
+        later.append(KEY, [counted("b")])
+    assert current_revision(sql_store.engine) == revision
+    assert ids(sql_store.tail(KEY)) == ["a"]
+
+
+def test_a_migration_that_fails_leaves_nothing(empty_database: str) -> None:
+    """A migration that breaks off half-way takes back what it did; the next one succeeds."""
+    engine = create_engine(empty_database)
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TABLE arc_messages (something INTEGER)"))
+    with pytest.raises(StoreUnavailableError):
+        upgrade(engine)
+    assert inspect(engine).get_table_names() == ["arc_messages"]
+    with engine.begin() as connection:
+        connection.execute(text("DROP TABLE arc_messages"))
+    upgrade(engine)
+    assert current_revision(engine) == HEAD
+    engine.dispose()
+
+
+# An engine of the user's own
+
+
+def test_an_engine_of_the_users_own_keeps_its_ways(database: str) -> None:
+    """Sessions on the same engine commit and roll back as ever, before and after, and closing leaves it open."""
+    engine = create_engine(database, pool_size=1, max_overflow=0)
+    store = SqlStore(engine)
+    assert store.engine is engine
+    with Session(engine) as session:
+        session.execute(text("CREATE TABLE mine (x INTEGER)"))
+        session.commit()
+    for number in range(3):
+        store.append(KEY, [counted(f"m{number}")])
+        with Session(engine) as session:
+            session.execute(text("INSERT INTO mine VALUES (1)"))
+            session.commit()
+            session.execute(text("INSERT INTO mine VALUES (2)"))
+            session.rollback()
+            session.execute(text("INSERT INTO mine VALUES (3)"))
+    pool = engine.pool
+    store.close()
+    assert engine.pool is pool
+    with Session(engine) as session:
+        assert session.execute(text("SELECT x FROM mine")).scalars().all() == [1, 1, 1]
+    assert ids(SqlStore(engine).tail(KEY)) == ["m0", "m1", "m2"]
+    engine.dispose()
+
+
+def test_a_strict_engine_of_the_users_own(postgres_database: Callable[[], str]) -> None:
+    """Where everything is SERIALIZABLE, the store still locks and waits by itself, and changes nothing for others."""
+    engine = create_engine(
+        postgres_database(),
+        isolation_level="SERIALIZABLE",
+        connect_args={"options": "-c default_transaction_isolation=serializable"},
+    )
+    store = SqlStore(engine)
+
+    def write(writer: int) -> None:
+        for number in range(10):
+            store.append(KEY, [counted(f"{writer}-{number}")], max_messages=1_000 if writer % 2 else None)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(4)))
+    assert len(store.tail(KEY)) == 40
+    with engine.connect() as connection:
+        assert connection.execute(text("SHOW transaction_isolation")).scalar() == "serializable"
+    engine.dispose()
+
+
+def test_closing_twice_and_using_again(sql_store: SqlStore) -> None:
+    """Closing gives back the connections; it may be repeated."""
+    sql_store.append(KEY, [counted("a")])
+    sql_store.close()
+    sql_store.close()
+    if sql_store.engine.dialect.name == "sqlite":  # the last connection to a file takes its log away
+        assert not Path(f"{sql_store.engine.url.database}-wal").exists()
+    else:
+        assert sql_store.engine.pool.checkedin() == 0  # type: ignore[attr-defined]  # a queue counts
+
+
+# Settings of each connection
+
+
+def test_every_connection_is_durable_and_secure(tmp_path: Path) -> None:
+    """Also those that a pool makes later: WAL, a sync at each commit, no deleted text left, patience with others."""
+    store = SqlStore(f"sqlite:///{tmp_path / 'arc.db'}")
+    store.append(KEY, [counted("a")])
+    driver = SqliteDriver(store.engine)
+    with closing(driver.connect()) as one, closing(driver.connect()) as two:
+        for pooled in (one, two):
+            connection = pooled.driver_connection
+            assert isinstance(connection, sqlite3.Connection)
+            found = [
+                connection.execute(f"PRAGMA {name}").fetchone()[0]
+                for name in ("journal_mode", "synchronous", "secure_delete", "busy_timeout")
+            ]
+            assert found == ["wal", 2, 1, 30_000]
+        assert one.driver_connection is not two.driver_connection
+    store.close()
+
+
+@pytest.mark.parametrize("how", ["remove", "clear", "delete", "cap", "revision"])
+def test_deleted_text_is_not_in_the_file(tmp_path: Path, how: str) -> None:
+    """After a checkpoint, text that was removed is in no page of the file."""
+    path = tmp_path / "arc.db"
+    store = SqlStore(f"sqlite:///{path}")
+    secret = "the secret of the golden goose"
+    store.append(KEY, [counted(f"m{n}", f"{secret} {n} " * 50) for n in range(40)])
+    removals: dict[str, Callable[[], object]] = {
+        "remove": lambda: store.remove(KEY, [f"m{n}" for n in range(40)]),
+        "clear": lambda: store.clear(KEY),
+        "delete": lambda: store.delete(KEY),
+        "cap": lambda: store.append(KEY, [counted("new")], max_messages=1),
+        "revision": lambda: store.append(KEY, [counted(f"m{n}", "nothing") for n in range(40)]),
+    }
+    removals[how]()
+    with sqlite3.connect(path) as other:
+        other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    other.close()
+    assert secret.encode() not in path.read_bytes()
+    store.close()
+    assert [one.name for one in tmp_path.iterdir()] == ["arc.db"]
+
+
+# What goes wrong
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda folder: folder,
+        lambda folder: folder / "missing" / "arc.db",
+        lambda folder: _garbage(folder / "garbage.db"),
+        lambda folder: _garbage(folder / "short.db", b"x" * 10),
+        lambda folder: _truncated(folder / "cut.db"),
+    ],
+    ids=["a folder", "in a missing folder", "garbage", "too short", "cut off"],
+)
+def test_a_file_that_is_no_database(tmp_path: Path, make: Callable[[Path], Path]) -> None:
+    """One clear error that names the file, for reading and writing, and nothing is changed."""
+    path = make(tmp_path)
+    before = path.read_bytes() if path.is_file() else None
+    store = SqlStore(f"sqlite:///{path}")
+    for call in reading_and_writing(store):
+        with pytest.raises(StoreUnavailableError) as caught:
+            call()
+        assert path.name in str(caught.value)
+        assert caught.value.__cause__ is not None
+    store.close()
+    assert (path.read_bytes() if path.is_file() else None) == before
+
+
+def _garbage(path: Path, content: bytes = b"this is no database" * 500) -> Path:
+    path.write_bytes(content)
+    return path
+
+
+def _truncated(path: Path) -> Path:
+    store = SqlStore(f"sqlite:///{path}")
+    store.append(KEY, [counted(f"m{n}", "x" * 1000) for n in range(100)])
+    store.close()
+    path.write_bytes(path.read_bytes()[:10_000])
+    return path
+
+
+@pytest.mark.parametrize("mode", [0o444, 0o000], ids=["read only", "nothing"])
+def test_a_file_without_permission(helper: Helper, tmp_path: Path, mode: int) -> None:
+    """An ordinary user who may not write gets an error of ours; reading takes that too, or a folder for the log."""
+    path = tmp_path / "arc.db"
+    store = SqlStore(f"sqlite:///{path}")
+    store.append(KEY, [counted("a")])
+    store.close()
+    before = path.read_bytes()
+    path.chmod(mode)
+    for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
+        if folder.stat().st_uid == os.geteuid():
+            folder.chmod(0o755)
+    ((read, write),) = helper.run(workers.unprivileged, tmp_path, [{"url": f"sqlite:///{path}"}])
+    clear = r"StoreUnavailableError: .*\w+"
+    assert re.match(clear, write)
+    assert re.match(clear, read) or (mode == 0o444 and read == "fine")
+    path.chmod(0o644)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "", "nonsense", "mysql://u:secret@h/d", "postgresql+asyncpg://u:secret@h/d", "sqlite+aiosqlite:///x.db",
+        "redis://h", "postgresql+psycopg://u:secret@h:port/d", 5, None, b"sqlite://",
+        "postgresql+psycopg2://u:secret@h/d",
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_wrong_address(url: object) -> None:
+    """What is no address of ours is refused before anything is opened, with what is allowed and no password."""
+    with pytest.raises(ConfigurationError, match="sqlite") as caught:
+        SqlStore(url)  # type: ignore[arg-type]  # that is the point
+    assert "secret" not in str(caught.value)
+
+
+def test_an_unreachable_server() -> None:
+    """A server that isn't there is one clear error, each time, and the password is not in it."""
+    store = SqlStore(f"postgresql+psycopg://arc:secret@127.0.0.1:{free_port()}/arc")
+    for call in reading_and_writing(store):
+        with pytest.raises(StoreUnavailableError, match=r"127\.0\.0\.1") as caught:
+            call()
+        assert "secret" not in str(caught.value)
+        assert isinstance(caught.value.__cause__, OperationalError)
+    store.close()
+
+
+def test_a_wrong_password(postgres: PostgresServer) -> None:
+    """A server that refuses us says so; the password stays out of the message."""
+    store = SqlStore(f"postgresql+psycopg://nobody_here:secret@127.0.0.1:{postgres.port}/postgres")
+    with pytest.raises(StoreUnavailableError, match="nobody_here") as caught:
+        store.tail(KEY)
+    assert "secret" not in str(caught.value)
+    store.close()
+
+
+def test_connections_that_the_server_ended(postgres: PostgresServer, postgres_database: Callable[[], str]) -> None:
+    """One call fails, clearly and without a silent retry; the next works, though all pooled connections are gone."""
+    url = postgres_database()
+    store = SqlStore(url)
+    store.append(KEY, [counted("a")])
+    pooled = [store.engine.raw_connection() for _ in range(4)]
+    for one in pooled:
+        one.close()
+    kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
+    with psycopg.connect(postgres.dsn(), autocommit=True) as admin:
+        for number, call in enumerate(reading_and_writing(store)):
+            assert len(admin.execute(kill, [url.rpartition("/")[2]]).fetchall()) == (1 if number else 4)
+            with pytest.raises(StoreUnavailableError):
+                call()
+            assert ids(store.tail(KEY)) == ["a"]
+    store.append(KEY, [counted("b")])
+    assert ids(store.tail(KEY)) == ["a", "b"]
+    store.close()
+
+
+def test_a_locked_file_is_waited_for(tmp_path: Path) -> None:
+    """A writer waits for another's transaction instead of failing."""
+    store = SqlStore(f"sqlite:///{tmp_path / 'arc.db'}")
+    store.append(KEY, [counted("a")])
+    other = sqlite3.connect(tmp_path / "arc.db", isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+
+    async def both() -> None:
+        writing = asyncio.create_task(asyncio.to_thread(store.append, KEY, [counted("b")]))
+        await asyncio.sleep(0.2)
+        assert not writing.done()
+        other.execute("COMMIT")
+        await writing
+
+    asyncio.run(both())
+    assert ids(store.tail(KEY)) == ["a", "b"]
+    other.close()
+    store.close()
+
+
+def test_the_first_connection_waits_to_switch_to_a_log(tmp_path: Path) -> None:
+    """While another process uses a file without a write-ahead log, the switch is refused at once; it is tried again."""
+    store = SqlStore(f"sqlite:///{tmp_path / 'arc.db'}")
+    upgrade(store.engine)
+    other = sqlite3.connect(tmp_path / "arc.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(store.tail, KEY)
+        assert not wait([reading], timeout=0.2).done
+        other.execute("COMMIT")
+        other.close()
+        assert reading.result(10) == []
+    store.close()
+
+
+def test_a_failed_append_leaves_the_connection_usable(sql_store: SqlStore) -> None:
+    """A statement that the database refuses rolls the whole append back."""
+    sql_store.append(KEY, [counted("a")])
+    with sql_store.engine.begin() as connection:
+        connection.execute(text("ALTER TABLE arc_branches RENAME COLUMN total_tokens TO renamed"))
+    with pytest.raises(Exception, match="total_tokens"):
+        sql_store.append(KEY, [counted("b")])
+    with sql_store.engine.begin() as connection:
+        connection.execute(text("ALTER TABLE arc_branches RENAME COLUMN renamed TO total_tokens"))
+    assert ids(sql_store.tail(KEY)) == ["a"]
+    sql_store.append(KEY, [counted("b")])
+    assert ids(sql_store.tail(KEY)) == ["a", "b"]
+
+
+def test_statements_that_the_server_refused_are_not_missed_later(postgres_database: Callable[[], str]) -> None:
+    """What came behind a refused statement counts as prepared to psycopg, but is not; arc takes another connection.
+
+    A statement is prepared at its sixth use, so a refusal comes after each number of uses.
+    """
+    store = SqlStore(postgres_database())
+    store.append(KEY, [counted("first")])
+    with store.engine.begin() as connection:
+        connection.exec_driver_sql("ALTER TABLE arc_messages ADD CHECK (body NOT LIKE '%%refused%%')")
+    for uses in range(9):
+        with pytest.raises(StoreError, match="refused"):
+            store.append(KEY, [counted(f"bad{uses}", "refused")], max_messages=100)
+        with pytest.raises(StoreError, match="refused"):
+            store.append(KEY, [counted("first", "refused")])
+        store.append(KEY, [counted(f"good{uses}")], max_messages=100)
+        store.append(KEY, [counted("first", f"text {uses}")])
+        store.remove(KEY, [f"good{uses}"])
+    assert ids(store.tail(KEY)) == ["first"]
+    store.close()

@@ -1,0 +1,228 @@
+"""What every strategy guarantees, whatever the conversation."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, note
+from hypothesis import strategies as st
+
+from arc_common.exceptions import InvalidInputError
+from arc_common.messages import Message, Role, exchanges_of
+from arc_common.tokens.compression import Chain, Compression, strategy
+from arc_common.tokens.selection import NO_USER, ORPHANED, UNANSWERED
+from tests.support.broken_conversations import conversations, cost
+
+
+def shorten(messages: list[Message]) -> str:
+    return " ".join(message.text[:10] for message in messages)
+
+
+DROPPING = {
+    "rolling_window": strategy("rolling_window"),
+    "rolling_window_2": strategy("rolling_window", max_turns=2),
+    "token_pruning": strategy("token_pruning"),
+    "score_pruning": strategy("score_pruning"),
+    "summarize": strategy("summarize", summarize=shorten),
+    "chain": Chain(
+        [strategy("clear_tool_results"), strategy("truncate", max_characters=60), strategy("token_pruning")]
+    ),
+}
+DROPPING_SOME = {
+    "drop_tool_results": strategy("drop_tool_results"),
+    "drop_all_tool_results": strategy("drop_tool_results", keep_last=0),
+    "prune_system": strategy("prune_system", min_characters=20),
+}
+SHORTENING = {
+    "clear_tool_results": strategy("clear_tool_results"),
+    "clear_all_tool_results": strategy("clear_tool_results", keep_last=0),
+    "truncate": strategy("truncate", max_characters=60),
+    "chain_of_both": Chain([strategy("clear_tool_results"), strategy("truncate", max_characters=60)]),
+}
+EVERY = DROPPING | DROPPING_SOME | SHORTENING
+
+every = pytest.mark.parametrize("name", EVERY)
+budgets = st.integers(0, 400)
+
+
+def leading(messages: list[Message]) -> list[Message]:
+    return messages[: next((i for i, m in enumerate(messages) if m.role is not Role.SYSTEM), len(messages))]
+
+
+def newest_user(messages: list[Message]) -> list[Message]:
+    return [message for message in messages if message.role is Role.USER][-1:]
+
+
+def compressed(name: str, messages: list[Message], budget: int) -> Compression:
+    return EVERY[name].compress(messages, max_tokens=budget, count=cost)
+
+
+def results(names: Iterable[str], messages: list[Message], budget: int) -> Iterator[tuple[str, Compression]]:
+    """What each strategy makes of the conversation; a failure says which one it was."""
+    for name in names:
+        note(f"strategy: {name}")
+        yield name, compressed(name, messages, budget)
+
+
+@given(conversations(), budgets)
+def test_every_message_is_accounted_for_once(messages, budget):
+    """What is not kept as it is was changed or dropped, never two of these; inputs stay as they are."""
+    before = [replace(message) for message in messages]
+    for _, result in results(EVERY, messages, budget):
+        assert messages == before
+        assert result.tokens == sum(map(cost, result.messages))
+        ids = {id(message) for message in messages}
+        untouched = Counter(message.id for message in result.messages if id(message) in ids)
+        gone = Counter(item.message.id for item in result.dropped) + Counter(item.message.id for item in result.changed)
+        assert untouched + gone == Counter(message.id for message in messages)
+        assert all(id(item.message) in ids for item in (*result.dropped, *result.changed))
+        made = {id(change.replacement) for change in result.changed}
+        new = [message for message in result.messages if id(message) not in ids]
+        assert made <= {id(message) for message in new}
+        assert all(id(message) in made or message.made_by_arc for message in new)
+
+
+@given(conversations(), st.integers(0, 3))
+def test_what_fits_is_returned_as_it_is(messages, to_spare):
+    """Also when a provider would refuse it: that is the window's to say."""
+    for _, result in results(EVERY, messages, sum(map(cost, messages)) + to_spare):
+        assert [id(message) for message in result.messages] == [id(message) for message in messages]
+        assert not result.dropped
+        assert not result.changed
+
+
+@given(conversations(), budgets)
+def test_given_back_in_it_comes_out_the_same(messages, budget):
+    """Idempotent and deterministic."""
+    for name, result in results(EVERY, messages, budget):
+        assert compressed(name, messages, budget) == result
+        again = compressed(name, list(result.messages), budget)
+        assert again.messages == result.messages
+        assert not again.dropped
+
+
+@given(conversations(), budgets)
+def test_each_message_is_counted_once(messages, budget):
+    """Counting may be expensive."""
+    counted: list[Message] = []
+
+    def count(message: Message) -> int:
+        counted.append(message)  # keeps it alive, so that its id() stays its own
+        return cost(message)
+
+    for name, strategy_ in EVERY.items():
+        note(f"strategy: {name}")
+        counted.clear()
+        strategy_.compress(messages, max_tokens=budget, count=count)
+        calls = Counter(map(id, counted))
+        assert all(calls[id(message)] == 1 for message in messages)
+
+
+@given(conversations(), budgets)
+def test_the_system_prompt_and_the_newest_user_message_stay_whole(messages, budget):
+    """They are kept and counted, whatever the budget."""
+    for _, result in results(EVERY, messages, budget):
+        kept = list(result.messages)
+        ids = {id(message) for message in kept}
+        assert {id(message) for message in newest_user(messages)} <= ids
+        if kept and kept[0].made_by_arc:
+            assert all(message.text in kept[0].text for message in leading(messages))
+        else:
+            prompt = leading(messages)
+            assert [id(message) for message in kept[: len(prompt)]] == [id(message) for message in prompt]
+
+
+@given(conversations(), budgets)
+def test_what_is_left_is_a_request_that_a_provider_accepts(messages, budget):
+    """The user comes first, pairs are whole and stand together, and calls without results are at the very end."""
+    for _, result in results(DROPPING | DROPPING_SOME, messages, budget):
+        if not result.dropped:
+            continue
+        body = list(result.messages)[len(leading(list(result.messages))) :]
+        assert not body or body[0].role is Role.USER
+        exchanges, orphans = exchanges_of(body)
+        assert not orphans
+        assert [message for exchange in exchanges for message in exchange.messages] == body
+        complete = [exchange.complete for exchange in exchanges]
+        assert complete == sorted(complete, reverse=True)
+
+
+@given(conversations(), budgets)
+def test_no_exchange_is_split(messages, budget):
+    """Call and results are dropped together or not at all."""
+    for _, result in results(EVERY, messages, budget):
+        dropped = {item.message.id for item in result.dropped}
+        for exchange in exchanges_of(messages)[0]:
+            assert len({message.id in dropped for message in exchange.messages}) == 1
+
+
+@given(conversations(), budgets)
+def test_order_is_the_conversations(messages, budget):
+    """Results stand at their calls; everything else where it stood."""
+    for _, result in results(EVERY, messages, budget):
+        kept = [message.id for message in result.messages if message.id]
+        whole = [message.id for message in messages]
+        ordered = [message.id for exchange in exchanges_of(messages)[0] for message in exchange.messages]
+        assert kept in ([i for i in whole if i in kept], [i for i in ordered if i in kept])
+
+
+@given(conversations(), budgets)
+def test_the_budget_holds(messages, budget):
+    """Unless what must stay exceeds it alone."""
+    for _, result in results(DROPPING, messages, budget):
+        exchanges, _ = exchanges_of(messages)
+        last_complete = max((i for i, exchange in enumerate(exchanges) if exchange.complete), default=-1)
+        still_open = [message for exchange in exchanges[last_complete + 1 :] for message in exchange.messages]
+        must = sum(map(cost, [*leading(messages), *newest_user(messages), *still_open]))
+        assert result.tokens <= max(budget, must)
+
+
+@given(conversations(), budgets)
+def test_what_is_not_enough_is_still_less(messages, budget):
+    """Strategies that only shorten, or drop one kind, never cost more than before, and stop once it fits."""
+    for _, result in results(DROPPING_SOME | SHORTENING, messages, budget):
+        assert result.tokens <= sum(map(cost, messages))
+        for change in result.changed:
+            assert change.tokens_after < change.tokens_before
+
+
+@given(conversations(), budgets)
+def test_a_changed_message_keeps_who_it_is_and_loses_its_foreign_form(messages, budget):
+    """`origin` says the whole text; an adapter must not send it."""
+    for _, result in results(SHORTENING, messages, budget):
+        assert not result.dropped
+        assert len(result.messages) == len(messages)
+        for change in result.changed:
+            old, new = change.message, change.replacement
+            assert new.origin is None
+            assert replace(new, content=old.content, origin=old.origin) == old
+
+
+@given(conversations(), budgets)
+def test_reasons_are_true(messages, budget):
+    """A result without a call is said to be one, a call without a result too, and an opening."""
+    for _, result in results(DROPPING | DROPPING_SOME, messages, budget):
+        exchanges, orphans = exchanges_of(messages)
+        unanswered = {message.id for exchange in exchanges if not exchange.complete for message in exchange.messages}
+        first_user = next((i for i, message in enumerate(messages) if message.role is Role.USER), len(messages))
+        opening = {message.id for exchange in exchanges_of(messages[:first_user])[0] for message in exchange.messages}
+        for item in result.dropped:
+            name = item.message.id
+            assert (item.reason == ORPHANED) == (name in {message.id for message in orphans})
+            assert item.reason != UNANSWERED or name in unanswered
+            assert item.reason != NO_USER or name in opening or item.message.role is Role.TOOL
+
+
+@every
+@pytest.mark.parametrize("value", [-1, 1.5, True, None, "3"])
+def test_wrong_budgets_are_refused(name, value):
+    """A budget is a whole number of at least 0."""
+    with pytest.raises(InvalidInputError, match="max_tokens"):
+        EVERY[name].compress([], max_tokens=value, count=cost)
+
+
+@every
+def test_nothing_stays_nothing(name):
+    """An empty conversation fits any budget."""
+    assert compressed(name, [], 0).messages == ()

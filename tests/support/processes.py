@@ -1,0 +1,381 @@
+"""Processes that write to a store, forked from one warm helper: 5 ms each instead of a Python start.
+
+Run as a module it is the helper: it has everything imported and one thread, reads jobs from its standard input as
+JSON lines, forks a process for each, and answers with its id.
+"""
+
+import importlib
+import importlib.util
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any
+
+import psycopg
+import sqlalchemy
+
+from arc_common import ArcSettings, ContextEngine, Document
+from arc_common.exceptions import ArcError
+from arc_common.messages import Message, Role
+from arc_common.protocols import CountedMessage, SessionKey
+from arc_common.protocols.summaries import Commit, Segment
+from arc_common.stores.conversations import SqlStore
+from tests.servers import NOBODY, postgres_server
+
+ROOT = Path(__file__).parents[2]
+
+SQLALCHEMY = str(Path(sqlalchemy.__file__).parent)
+SMALL_CHUNKS = ArcSettings(rag={"chunk_size": 12, "chunk_overlap": 0}, embeddings={"batch_size": 4})
+"""Chunks of one sentence each, in batches of four."""
+
+
+class Helper:
+    """Starts jobs in processes of their own."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._requests: IO[str] = process.stdin
+        self._answers: IO[str] = process.stdout
+
+    def start(self, job: Callable[..., None], log: Path, **arguments: Any) -> int:
+        """Fork a process that runs the job; `log` gets what it reports."""
+        return int(self._ask({"job": job.__name__, "log": str(log), "arguments": arguments}))
+
+    def wait(self, pid: int) -> int:
+        """Wait until the process has ended; how."""
+        return os.waitstatus_to_exitcode(int(self._ask({"wait": pid})))
+
+    def run(self, job: Callable[..., None], folder: Path, each: list[dict[str, Any]]) -> list[list[str]]:
+        """Run the job once for each of the arguments, all at once; what each one reported."""
+        logs = [folder / f"{job.__name__}-{number}.log" for number in range(len(each))]
+        pids = [self.start(job, log, **arguments) for log, arguments in zip(logs, each, strict=True)]
+        codes = [self.wait(pid) for pid in pids]
+        assert codes == [0] * len(each), "\n".join(log.read_text()[-2000:] for log in logs)
+        return [log.read_text().splitlines() for log in logs]
+
+    def _ask(self, request: dict[str, Any]) -> str:
+        self._requests.write(json.dumps(request) + "\n")
+        self._requests.flush()
+        return self._answers.readline()
+
+
+@contextmanager
+def helper() -> Iterator[Helper]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.support.processes"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT,
+    )  # fmt: skip
+    with process:
+        yield Helper(process)
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+def append(report: Callable[[str], None], *, url: str, name: str, count: int, at: float = 0.0) -> None:
+    """Append messages one by one to the session `shared`, and report each id once the store has returned."""
+    store = SqlStore(url)
+    key = SessionKey("shared")
+    time.sleep(max(0.0, at - time.time()))
+    for number in range(count):
+        message = Message(Role.USER, f"{name} says {number}", id=f"{name}-{number}", created_at=datetime.now(UTC))
+        store.append(key, [CountedMessage(message, 7, "test/1")])
+        report(f"{name}-{number}")
+    store.close()
+
+
+def compete(report: Callable[[str], None], *, url: str, count: int, rounds: int, folder: str, together: int) -> None:
+    """Append by arc and by hand in turns, each turn in step with the other processes; when each began and ended."""
+    with ExitStack() as stack:
+        kinds = {name: stack.enter_context(make(url)) for name, make in contestants().items()}
+        for turn in range(-2, rounds * 2):  # two to warm up
+            kind = sorted(kinds)[(turn + turn // 2) % 2]
+            Path(folder, f"{turn} {os.getpid()}").touch()
+            deadline = time.monotonic() + 60
+            while len(list(Path(folder).glob(f"{turn} *"))) < together:
+                assert time.monotonic() < deadline, "the others did not come"
+                time.sleep(0.005)
+            begin = time.time()
+            for number in range(count):
+                kinds[kind](f"{os.getpid()}-{turn}-{number}")
+            if turn >= 0:
+                report(f"{turn // 2} {kind} {begin} {time.time()}")
+
+
+def contestants() -> dict[str, Callable[[str], AbstractContextManager[Callable[[str], object]]]]:
+    """What `benchmarks/append_throughput.py` compares: `arc`, and the `loop` written by hand."""
+    spec = importlib.util.spec_from_file_location("append_throughput", ROOT / "benchmarks" / "append_throughput.py")
+    assert spec is not None
+    assert spec.loader is not None
+    benchmark = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(benchmark)
+    return {"arc": benchmark.arc, "loop": benchmark.loop}
+
+
+def revise(report: Callable[[str], None], *, url: str, name: str, count: int, at: float = 0.0) -> None:
+    """Revise the messages m1 … m8 of the session `shared`, one or two at a time, each time with a text of its own."""
+    store = SqlStore(url)
+    chance = random.Random(name)
+    time.sleep(max(0.0, at - time.time()))
+    done = 0
+    while done < count:
+        which = chance.sample(range(1, 9), min(2, count - done) if chance.random() < 0.3 else 1)
+        given = [
+            CountedMessage(
+                Message(Role.USER, f"{name} {done} {n}", id=f"m{n}", created_at=datetime.now(UTC)),
+                chance.randint(1, 9),
+                "test/1",
+            )
+            for n in which
+        ]
+        store.append(SessionKey("shared"), given)
+        done += len(given)
+    report("done")
+    store.close()
+
+
+def edit_and_die(report: Callable[[str], None], *, url: str, text: str) -> None:
+    """Give the message `m` of Ann's session `s` another text, and be killed before anything is done about it."""
+    message = Message(Role.USER, text, id="m", created_at=datetime.now(UTC))
+    SqlStore(url).append(SessionKey("s", "default", "ann"), [CountedMessage(message, 1, "test/1")])
+    report("stored")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def replace_and_die(report: Callable[[str], None], *, url: str, text: str, at: int) -> None:
+    """Replace the document `d` by this text, in chunks, and be killed just before the statement number `at`."""
+    with ContextEngine.open(url, settings=SMALL_CHUNKS) as engine:
+        engine.documents.count()
+        left = at
+
+        def count_down(frame: Any, event: str, called: Any) -> None:
+            nonlocal left
+            if event == "c_call":
+                name = getattr(called, "__name__", "")
+            elif event == "call" and not frame.f_code.co_filename.startswith(SQLALCHEMY):
+                name = frame.f_code.co_name  # the driver's; SQLAlchemy's comes just before one of those
+            else:
+                return
+            if name in ("execute", "executemany"):
+                left -= 1
+                if not left:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        sys.setprofile(count_down)
+        engine.documents.add(Document(text, id="d"), chunk=True)
+        sys.setprofile(None)
+        report("added")
+
+
+def replace(report: Callable[[str], None], *, url: str, name: str, count: int, at: float = 0.0) -> None:
+    """Replace the document `d` in turns by a long and a short one, in chunks, and delete it now and then."""
+    with ContextEngine.open(url, settings=SMALL_CHUNKS) as engine:
+        engine.documents.count()
+        time.sleep(max(0.0, at - time.time()))
+        for number in range(count):
+            text = f"Version {name}-{number} is what is said here. " * (9 if number % 2 else 5)
+            engine.documents.add(Document(text, id="d"), chunk=True)
+            if number % 5 == 4:
+                engine.documents.delete(["d"])
+        report("done")
+
+
+def summarise(report: Callable[[str], None], *, url: str, stop: str) -> None:
+    """Write leaves and a block over m1 … m8 that say what the messages said, again and again; how many were taken."""
+    store = SqlStore(url)
+    key = SessionKey("shared")
+    taken = 0
+    while not Path(stop).exists():
+        for level, start, end in ((0, 1, 4), (0, 5, 8), (1, 1, 8)):
+            state = store.summaries.state(key, limit=100)
+            texts = [stored.message.text for stored in state.messages[start - 1 : end]]
+            segment = Segment(level, start, end, "|".join(texts), 1, "model", created_at=datetime.now(UTC))
+            taken += store.summaries.commit(key, Commit(segment), lease=None, epoch=state.epoch)
+    report(str(taken))
+    store.close()
+
+
+def first_use(report: Callable[[str], None], *, url: str, at: float = 0.0) -> None:
+    """Open a database that nobody has opened before."""
+    store = SqlStore(url)
+    time.sleep(max(0.0, at - time.time()))
+    assert store.conversation(SessionKey("nothing")) is None
+    report("opened")
+    store.close()
+
+
+def _say(store: SqlStore, *names: str) -> None:
+    for name in names:
+        message = Message(Role.USER, name, id=name, created_at=datetime.now(UTC))
+        store.append(SessionKey("shared"), [CountedMessage(message, 7, "test/1")])
+
+
+def fork(report: Callable[[str], None], *, url: str) -> None:
+    """Use one store on both sides of a fork; the parent closes it first."""
+    store = SqlStore(url)
+    _say(store, "before")
+    ready, closed = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        _say(store, "child 1")
+        os.write(ready[1], b".")
+        os.read(closed[0], 1)
+        _say(store, "child 2")
+        os._exit(0)
+    os.read(ready[0], 1)
+    _say(store, "parent")
+    store.close()
+    os.write(closed[1], b".")
+    report(f"child ended {os.waitpid(child, 0)[1]}")
+    report(", ".join(stored.message.text for stored in store.tail(SessionKey("shared"))))
+    store.close()
+
+
+def fork_while_writing(report: Callable[[str], None], *, url: str, forks: int) -> None:
+    """Fork again and again while another thread writes; each child writes too."""
+    store = SqlStore(url)
+    _say(store, "first")
+    stop = threading.Event()
+
+    def write() -> None:
+        number = 0
+        while not stop.is_set():
+            _say(store, f"thread {number}")
+            report(f"thread {number}")
+            number += 1
+            time.sleep(0.005)  # SQLite queues nobody: a thread that never rests keeps the others out
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    for number in range(forks):
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)  # a child that waits for a thread it does not have must not wait forever
+            _say(store, f"child {number}")
+            report(f"child {number}")
+            os._exit(0)
+        status = os.waitpid(child, 0)[1]
+        assert status == 0, f"child {number} ended with {status}"
+    stop.set()
+    writer.join()
+    store.close()
+
+
+def unprivileged(report: Callable[[str], None], *, url: str) -> None:
+    """Read and write as an ordinary user; report what that raises."""
+    _become_ordinary()
+    store = SqlStore(url)
+    for call in (lambda: store.tail(SessionKey("shared")), lambda: _say(store, "new")):
+        try:
+            call()
+        except ArcError as error:
+            report(f"{type(error).__name__}: {error}")
+        else:
+            report("fine")
+
+
+def read_all(report: Callable[[str], None], *, url: str, again: str) -> None:
+    """As an ordinary user, read all that there is of Ann's session `s`, then write; report what each of that gives.
+
+    Read the messages once more as soon as the file `again` is there.
+    """
+    with ContextEngine.open("sqlite://", settings=ArcSettings()) as engine:
+        engine.documents.add("imports what an ordinary user may not read")
+        for call in _calls(engine):
+            call()
+    _become_ordinary()
+    with ContextEngine.open(url, settings=ArcSettings()) as engine:
+        for call in _calls(engine):
+            try:
+                report(repr(call()))
+            except ArcError as error:
+                report(f"{type(error).__name__}: {error}")
+        report("read")
+        deadline = time.monotonic() + 60
+        while not Path(again).exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        report(repr(_calls(engine)[0]()))
+
+
+def _calls(engine: ContextEngine) -> list[Callable[[], object]]:
+    session = engine.session("s", user_id="ann")
+    return [
+        lambda: [message.text for message in session.messages()],
+        lambda: [one.message.text for one in session.recall("locker code")],
+        lambda: session.context("Where is the locker?").messages[-1].text,
+        lambda: [one.memory.text for one in engine.memories(user_id="ann").search("bees")],
+        lambda: [one.document.id for one in engine.documents.search("warranty")],
+        session.facts,
+        lambda: session.append([Message(Role.USER, "new")]),
+        lambda: engine.documents.add("new"),
+    ]
+
+
+def serve_postgres(report: Callable[[str], None], *, packages: str) -> None:
+    """Start a server as an ordinary user, from packages that such a user may read; whether it answers, and its user."""
+    sys.path.insert(0, packages)
+    _become_ordinary()
+    with postgres_server() as server, psycopg.connect(server.dsn()) as connection:
+        report(f"{connection.execute('SELECT 40 + 2').fetchall()} {Path(f'/proc/{server.pid}').stat().st_uid}")
+
+
+def _become_ordinary() -> None:
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+
+
+_JOBS: dict[str, Callable[..., None]] = {
+    job.__name__: job
+    for job in (
+        append, compete, revise, edit_and_die, replace_and_die, replace, summarise, first_use, fork, fork_while_writing,
+        unprivileged, read_all, serve_postgres,
+    )
+}  # fmt: skip
+
+
+def _run(request: dict[str, Any]) -> None:
+    log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    try:
+        _JOBS[request["job"]](lambda text: os.write(log, f"{text}\n".encode()), **request["arguments"])
+    except BaseException:  # noqa: BLE001 - the process ends here, and its log says why
+        os.write(log, traceback.format_exc().encode())
+        os._exit(1)
+    os._exit(0)
+
+
+def _serve() -> None:
+    for name in (
+        "alembic.context",
+        "alembic.command",
+        "psycopg",
+        "arc_common.stores.search_index.store",
+        "arc_common.engine.context_engine",
+    ):
+        importlib.import_module(name)
+    ContextEngine.open("sqlite://").close()  # imports what only an open engine needs
+    for line in sys.stdin:
+        request = json.loads(line)
+        if "wait" in request:
+            answer = os.waitpid(request["wait"], 0)[1]
+        else:
+            answer = os.fork()
+            if answer == 0:
+                _run(request)
+        sys.stdout.write(f"{answer}\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    _serve()

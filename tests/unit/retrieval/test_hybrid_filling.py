@@ -1,0 +1,166 @@
+"""HybridIndex: what it stores, and what becomes of it when the embedder fails."""
+
+import logging
+from collections.abc import Sequence
+
+import pytest
+
+from arc_common.documents import Document
+from arc_common.exceptions import InvalidInputError
+from arc_common.protocols.search_index import IndexEntry, Scope
+from arc_common.retrieval import HybridIndex
+from arc_common.stores import SqlIndexStore
+from arc_common.testing import CountingObserver
+from tests.support.animals import DOCUMENTS, WordEmbedder, ids
+
+
+def test_adding_again_replaces(index: HybridIndex) -> None:
+    """By id; a document without one has the id that its text and source give it."""
+    first = index.add([Document("same text"), Document("same text", source="s"), Document("same text")])
+    assert first.ids[0] == first.ids[2] != first.ids[1]
+    assert index.add([Document("same text")]).ids == first.ids[:1]
+    assert index.count() == len(DOCUMENTS) + 2
+    index.add([Document("The bird sings.", "cat")])
+    assert index.search("sleeps") == []
+    assert ids(index.search("bird")) == ["cat"]
+    assert index.delete(["cat", "cat", "unknown"]) == 1
+    assert index.get(["cat", "dog"]) == [DOCUMENTS[2]]
+
+
+def test_an_entry_may_bring_its_own_terms_and_vector(index: HybridIndex, embedder: WordEmbedder) -> None:
+    """Neighbours' terms, with the weight they are given; the embedder is not asked for what is there."""
+    embedder.asked.clear()
+    index.add([IndexEntry("m", "Yes.", {"neighbour": 0.35}, vector=[1, 0, 0], embedder="words")])  # type: ignore[arg-type]
+    assert embedder.asked == []
+    assert ids(index.search("neighbour", mode="lexical")) == ["m"]
+    assert list(index.vectors(["m", "nothing"])) == ["m"]
+
+
+def test_the_embedder_is_asked_in_batches(embedder: WordEmbedder, index: HybridIndex) -> None:
+    """And never for texts of nothing, for which some services refuse a whole batch."""
+    assert [len(texts) for texts in embedder.asked] == [4, 2]
+    embedder.asked.clear()
+    index.add([Document(" \n", "blank")])
+    assert embedder.asked == []
+
+
+def test_a_text_that_gets_no_usable_vector_is_found_by_its_words(
+    index: HybridIndex, observer: CountingObserver
+) -> None:
+    """A model that answers NaN has said nothing of this one text."""
+    assert observer.counts == {"index.unusable_vectors": 1}
+    assert ids(index.search("kind", mode="lexical")) == ["nothing"]
+    assert "nothing" not in ids(index.search("cat", mode="dense"))
+    found = index.find("kind")
+    assert ids(found.documents) == ["nothing"]
+    assert found.notes == ("no vector for the query: searched by words only",)
+
+
+def test_what_is_added_while_the_embedder_fails_is_embedded_later(
+    index: HybridIndex, embedder: WordEmbedder, observer: CountingObserver, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing is lost, a failing service is asked once and not for each batch, and later the vectors come."""
+    embedder.fails = True
+    embedder.asked.clear()
+    more = [Document(f"cat number {n}", f"new{n}") for n in range(10)]
+    with caplog.at_level(logging.WARNING):
+        added = index.add([*more, Document(" ", "blank")])
+    assert added.unembedded == 11
+    assert len(embedder.asked) == 1
+    assert observer.counts["index.embedder_errors"] == 1
+    assert "ConnectionError" in caplog.text
+    assert ids(index.search("number 7", mode="lexical"))[0] == "new7"
+    assert index.embed_pending() == 0
+    embedder.fails = False
+    assert index.embed_pending() == 10
+    assert index.embed_pending() == 0
+    assert "new7" in ids(index.search("cat", mode="dense", top_k=20))
+
+
+def test_an_embedder_that_answers_too_little_has_failed(embedder: WordEmbedder) -> None:
+    """Vectors are never given to other texts."""
+    embedder.embed = lambda texts: [[1.0, 0.0]]  # type: ignore[method-assign]
+    index = HybridIndex(SqlIndexStore.open(), embedder=embedder)
+    assert index.add([Document("a", "a"), Document("b", "b")]).unembedded == 2
+
+
+def test_two_embedders_are_never_mixed() -> None:
+    """What another made is searched by its words, what is added has no vector yet; `re_embed` changes over."""
+    store = SqlIndexStore.open()
+    HybridIndex(store, embedder=WordEmbedder("old")).add(DOCUMENTS)
+    new = WordEmbedder("new")
+    index = HybridIndex(store, embedder=new)
+    for ask in (lambda: index.search("cat", vector=[1.0, 0.0, 0.0]), index.embed_pending):
+        with pytest.raises(InvalidInputError, match=r"embedder: got 'new', expected 'old'.*re_embed"):
+            ask()
+    assert index.add([Document("a dog", "late")]).unembedded == 1
+    for mode in ("hybrid", "dense"):
+        found = index.find("dog", mode=mode)  # type: ignore[arg-type]
+        assert {tuple(one.score_parts) for one in found.documents} == {("bm25",)}
+        assert ["another embedder" in note for note in found.notes] == [True]
+    assert index.find("dog", mode="dense", threshold=0.5).documents == ()
+    assert new.asked == []
+    assert index.re_embed() == 6
+    assert ids(index.search("kitten", mode="dense", top_k=1)) == ["cat"]
+
+
+def test_scopes_and_kinds_see_their_own_only() -> None:
+    """The same id in three places."""
+    store = SqlIndexStore.open()
+    places = [
+        HybridIndex(store),
+        HybridIndex(store, scope=Scope("default", "user")),
+        HybridIndex(store, kind="memory"),
+    ]
+    for n, place in enumerate(places):
+        place.add([Document(f"common text {n}", "same")])
+    for n, place in enumerate(places):
+        assert [one.document.text for one in place.search("common text")] == [f"common text {n}"]
+
+
+def test_nothing_is_written_if_one_can_t_be(index: HybridIndex) -> None:
+    """Whichever it is."""
+    for wrong in (Document("a\x00b"), Document("a", "x" * 256), Document("a", metadata={"a": object()}), "text"):
+        with pytest.raises(InvalidInputError):
+            index.add([Document("a bird", "bird"), wrong])  # type: ignore[list-item]
+    assert index.search("bird") == []
+    assert index.count() == len(DOCUMENTS)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        IndexEntry("w", "w", vector=[1, 0], embedder="words"),
+        IndexEntry("w", "w", vector=[1, 0, 0], embedder="other"),
+    ],
+    ids=["dimension", "embedder"],
+)
+@pytest.mark.parametrize("is_empty", [True, False], ids=["empty", "filled"])
+@pytest.mark.parametrize("embeds", [True, False], ids=["embedding", "plain"])
+def test_nothing_is_written_if_a_vector_can_t_be(wrong: IndexEntry, *, is_empty: bool, embeds: bool) -> None:
+    """However many items come before it."""
+    store, embedder = SqlIndexStore.open(), WordEmbedder()
+    held = [] if is_empty else [IndexEntry("held", "a cat", vector=[1, 0, 0], embedder="words")]
+    HybridIndex(store).add(held)
+    right = [IndexEntry(f"r{n}", "a dog", vector=[0, 1, 0], embedder="words") for n in range(4)]
+    index = HybridIndex(store, embedder=embedder if embeds else None, batch_size=2)
+    with pytest.raises(InvalidInputError):
+        index.add([*right, Document("a bird"), wrong])
+    assert index.count() == len(held)
+    assert embedder.asked == []
+
+
+def test_vectors_of_another_dimension_are_left_out() -> None:
+    """An embedder's that changes it: the texts are stored, and found by their words."""
+
+    class Growing:
+        name = "growing"
+        dimension = 1
+
+        def embed(self, texts: Sequence[str]) -> list[list[float]]:
+            self.dimension += 1
+            return [[1.0] * self.dimension for _ in texts]
+
+    index = HybridIndex(SqlIndexStore.open(), embedder=Growing(), batch_size=2)
+    assert index.add([Document(f"text {n}") for n in range(5)]).unembedded == 3
+    assert len(index.search("text", mode="lexical")) == index.count() == 5

@@ -1,0 +1,420 @@
+"""HybridIndex: what it finds, also when the embedder fails."""
+
+import random
+import tracemalloc
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arc_common.documents import Document
+from arc_common.exceptions import InvalidInputError
+from arc_common.protocols.search_index import EntryKind, Scope
+from arc_common.retrieval import HybridIndex, SearchResult
+from arc_common.stores import SqlIndexStore
+from arc_common.testing import CountingObserver
+from arc_common.text import analyze
+from tests.support.animals import DOCUMENTS, WordEmbedder, ids
+
+WORDS = ["cat", "dog", "car", "고양이"]
+
+
+def test_words_vectors_or_both_are_asked(index: HybridIndex) -> None:
+    """By words the word, by vectors what is like it, by both all of it; the parts of a score say which."""
+    lexical = index.search("cats", mode="lexical")
+    assert ids(lexical) == ["cat"]
+    assert dict(lexical[0].score_parts) == {"bm25": lexical[0].score}
+    dense = index.search("a cat", mode="dense", top_k=3)
+    assert ids(dense) == ["cat", "kitten", "ko"]
+    assert dense[0].score == pytest.approx(1)
+    assert dict(dense[0].score_parts) == {"vector": dense[0].score}
+    hybrid = index.search("a cat", top_k=3)
+    assert ids(hybrid) == ["cat", "kitten", "ko"]
+    assert set(hybrid[0].score_parts) == {"bm25", "vector"}
+    assert set(hybrid[1].score_parts) == {"vector"}
+    assert hybrid[0].score == pytest.approx(1)
+    assert hybrid[0].document == DOCUMENTS[0]
+
+
+def test_filters_and_top_k_restrict(index: HybridIndex) -> None:
+    """Plain dictionaries, in each mode."""
+    for mode in ("hybrid", "dense"):
+        assert ids(index.search("cat", filters={"year": {"$gte": 2024}}, mode=mode, top_k=1)) == ["kitten"]  # type: ignore[arg-type]
+    assert index.search("cat", filters={"year": {"$gte": 2024}}, mode="lexical") == []
+    assert ids(index.search("cat", filters={"tags": "pet"})) == ["cat"]
+    assert index.count(filters={"year": 2024}) == 2
+    with pytest.raises(InvalidInputError, match=r"\$near"):
+        index.search("cat", filters={"year": {"$near": 1}})
+
+
+def test_each_document_found_may_have_its_cosine(index: HybridIndex) -> None:
+    """Also one that words have found and that is not among the nearest; one that was never embedded has none."""
+    index.add([Document(f"cat {n}", f"n{n}") for n in range(150)] + [Document("zebra dog", "far")])
+    found = index.find("cat zebra nothing", cosines=True).documents
+    parts = {one.document.id: one.score_parts for one in found}
+    assert set(parts["far"]) == {"bm25", "vector"}
+    assert parts["far"]["vector"] < 0.3
+    assert set(parts["nothing"]) == {"bm25"}
+    plain = index.find("cat zebra nothing").documents
+    assert [(one.document.id, one.score) for one in plain] == [(one.document.id, one.score) for one in found]
+    assert set({one.document.id: one.score_parts for one in plain}["far"]) == {"bm25"}
+
+
+def test_words_meet_no_threshold_for_vectors(index: HybridIndex, embedder: WordEmbedder) -> None:
+    """Where the embedder is down and only vectors are asked for, with a threshold, nothing is found, and it is said."""
+    embedder.fails = True
+    found = index.find("cat", mode="dense", threshold=0.7)
+    assert found == SearchResult(notes=("no vector for the query: nothing can meet the threshold",))
+    assert ids(index.search("cat", mode="dense")) == ["cat"]
+    assert ids(index.search("cat", threshold=0.7)) == ["cat"]
+
+
+@pytest.mark.parametrize(("query", "expected"), [("茶", ["tea", "pot"]), ("龙", ["tea"]), ("茶叶", ["tea", "pot"])])
+def test_documents_are_found_by_one_han_character(query: str, expected: list[str]) -> None:
+    """Whatever stands beside it; of two that contain it, the one that says it more often comes first."""
+    index = HybridIndex(SqlIndexStore.open())
+    index.add(
+        [Document("西湖的龙井茶是绿茶。", "tea"), Document("他买了茶壶", "pot"), Document("咖啡很好喝", "coffee")]
+    )
+    assert ids(index.search(query)) == expected
+
+
+def test_a_threshold_is_off_until_it_is_given(index: HybridIndex) -> None:
+    """It is one for vectors: what is found by its words stays."""
+    assert len(index.search("cat", mode="dense")) == 5
+    assert ids(index.search("cat", mode="dense", threshold=0.9)) == ["cat", "kitten", "ko"]
+    assert index.search("cat dog car", mode="dense", threshold=1.0) == []
+    assert ids(index.search("dog sleeps", threshold=0.99)) == ["dog", "cat"]
+
+
+def test_a_search_while_the_embedder_fails_is_one_by_words(
+    index: HybridIndex, embedder: WordEmbedder, observer: CountingObserver
+) -> None:
+    """It says so, and counts."""
+    embedder.fails = True
+    for mode in ("hybrid", "dense"):
+        found = index.find("cat", mode=mode)  # type: ignore[arg-type]
+        assert ids(found.documents) == ["cat"]
+        assert found.notes == ("no vector for the query: searched by words only",)
+    assert observer.counts["index.embedder_errors"] == 2
+    assert index.find("cat", mode="lexical").notes == ()
+
+
+def test_a_vector_can_be_asked_with(index: HybridIndex, embedder: WordEmbedder) -> None:
+    """The embedder is left alone; a vector that is none, or of another dimension, is refused."""
+    embedder.asked.clear()
+    assert ids(index.search("", vector=[0, 1, 0], top_k=1, mode="dense")) == ["dog"]
+    assert ids(index.search("truck", vector=[0, 1, 0], top_k=2)) == ["truck", "dog"]
+    assert embedder.asked == []
+    for wrong in ([float("nan"), 1, 1], [0, 0, 0], [1, 2], []):
+        with pytest.raises(InvalidInputError, match="vector"):
+            index.search("cat", vector=wrong)
+
+
+@pytest.mark.parametrize(
+    "query", ["", "   ", "\n\t", "!?", "…", "NEAR(", '"', "*", "\x00", "\ud800", "🎉", "a" * 100_000]
+)
+def test_any_query_is_answered(index: HybridIndex, query: str) -> None:
+    """With nothing, where it asks nothing."""
+    assert index.search(query, mode="lexical") == []
+    assert HybridIndex(SqlIndexStore.open()).search(query) == []
+
+
+def test_an_enormous_query_is_cut(index: HybridIndex) -> None:
+    """A pasted page asks for its beginning."""
+    page = "cat " + " ".join(f"word{n}" for n in range(50_000))
+    assert ids(index.search(page, mode="lexical")) == ["cat"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"top_k": 0}, "top_k"),
+        ({"top_k": 1.5}, "top_k"),
+        ({"threshold": 2}, "threshold"),
+        ({"threshold": float("nan")}, "threshold"),
+        ({"mode": "fuzzy"}, "mode"),
+        ({"mode": ["dense"]}, "mode"),
+        ({"filters": "year = 1"}, "filters"),
+    ],
+    ids=repr,
+)
+def test_bad_options_are_refused(index: HybridIndex, options: dict[str, Any], message: str) -> None:
+    """By name."""
+    with pytest.raises(InvalidInputError, match=message):
+        index.search("cat", **options)
+
+
+def test_bad_arguments_are_refused() -> None:
+    """When the index is made, when it is filled, and when it is asked for what it can't do."""
+    store = SqlIndexStore.open()
+    for options in (
+        {"kind": "thing"},
+        {"weights": {"words": 1}},
+        {"weights": {"bm25": -1}},
+        {"weights": {"bm25": "1"}},
+        {"batch_size": 0},
+        {"batch_size": "x"},
+        {"embedder": "minilm"},
+    ):
+        with pytest.raises(InvalidInputError):
+            HybridIndex(store, **options)
+    index = HybridIndex(store)
+    for call, name in ((index.add, "items"), (index.delete, "ids"), (index.get, "ids"), (index.vectors, "ids")):
+        for wrong in (None, 5, "a", {"a": 1}, [{}]):
+            with pytest.raises(InvalidInputError, match=name):
+                call(wrong)
+    with pytest.raises(InvalidInputError, match="above zero"):
+        HybridIndex(store, weights={"bm25": 0, "vector": 0})
+    with pytest.raises(InvalidInputError, match="embedder"):
+        HybridIndex(store).search("cat", mode="dense")
+    with pytest.raises(InvalidInputError, match="query"):
+        HybridIndex(store).search(None)  # type: ignore[arg-type]
+
+
+def test_an_index_tells_how_common_terms_are(index: HybridIndex) -> None:
+    """In its scope, for a reranker that judges by all of it."""
+    assert index.document_count == len(DOCUMENTS)
+    assert index.document_frequencies(["cat", "day", "zebra", "cat"]) == [1, 1, 0, 1]
+    texts = [one.text for one in DOCUMENTS]
+    assert index.average_length == pytest.approx(sum(len(analyze(text)) for text in texts) / len(texts))
+    empty = HybridIndex(SqlIndexStore.open())
+    assert (empty.document_count, empty.average_length, empty.document_frequencies(["cat"])) == (0, 0.0, [0])
+    assert empty.document_frequencies([]) == []
+
+
+def test_weights_say_what_each_part_counts(embedder: WordEmbedder) -> None:
+    """One without weight is not asked for its opinion."""
+    store = SqlIndexStore.open()
+    HybridIndex(store, embedder=embedder).add(DOCUMENTS)
+    query = "puppy car"
+    by_words = HybridIndex(store, embedder=embedder, weights={"vector": 0}).search(query)
+    assert ids(by_words) == ids(HybridIndex(store).search(query, mode="lexical"))
+    by_vectors = HybridIndex(store, embedder=embedder, weights={"bm25": 0}).search(query)
+    assert ids(by_vectors) == ids(HybridIndex(store, embedder=embedder).search(query, mode="dense"))
+
+
+class GuessingEmbedder:
+    """A vector that has nothing to do with what the text says: it can't read."""
+
+    name = "guessing"
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        chances = [random.Random(text) for text in texts]
+        return [[chance.gauss(0, 1) for _ in range(8)] for chance in chances]
+
+
+@pytest.mark.parametrize("more", ["", " unheard unseen unknown"], ids=["answered", "answered in part"])
+def test_an_embedder_that_can_t_read_changes_little(more: str) -> None:
+    """A text that has most of what a query asks for stays before those that have a part of it, in nine of ten cases."""
+    kept = 0
+    for seed in range(5):
+        texts = {f"{n:03}": f"topic{n % 60} subject{7 * n % 45} filler{seed}{n}" for n in range(600)}
+        index = HybridIndex(SqlIndexStore.open(), embedder=GuessingEmbedder())
+        index.add([Document(text, name) for name, text in texts.items()])
+        for n in range(0, 600, 20):
+            query = f"topic{n % 60} subject{7 * n % 45}{more}"
+            by_words = index.search(query, top_k=1, mode="lexical")[0].score
+            kept += index.search(query, top_k=1)[0].score_parts.get("bm25") == pytest.approx(by_words)
+    assert kept >= 135
+
+
+class Told:
+    """Vectors as they are given."""
+
+    name = "told"
+
+    def __init__(self, vectors: dict[str, list[float]]) -> None:
+        self.vectors = vectors
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        return [self.vectors[text] for text in texts]
+
+
+NEIGHBOURS = {
+    "apple recipe": [0.8, 0.6, 0.0],
+    "apple tart and sweet recipe": [0.8, 0.55, 0.2],
+    "apple phone and sweet recipe": [0.8, -0.55, 0.2],
+    "river boat": [0.0, -1.0, 0.0],
+    "river bank": [0.1, -1.0, 0.0],
+}
+ASKED = [1.0, 0.0, 0.0]
+
+
+def _among_neighbours(*, kind: EntryKind = "document", weights: dict[str, float] | None = None) -> HybridIndex:
+    index = HybridIndex(SqlIndexStore.open(), embedder=Told(NEIGHBOURS), kind=kind, weights=weights)
+    index.add([Document(text, text) for text in NEIGHBOURS])
+    return index
+
+
+def _gap(index: HybridIndex) -> float:
+    """How much better the text near the best one is than one that answers as well by words and by its vector."""
+    found = index.search("apple recipe", vector=ASKED)
+    assert found[0].document.id == "apple recipe"
+    scores = {one.document.id: one.score or 0.0 for one in found}
+    return scores["apple tart and sweet recipe"] - scores["apple phone and sweet recipe"]
+
+
+@pytest.mark.parametrize(("kind", "is_lifted"), [("document", True), ("message", False), ("memory", False)])
+def test_documents_near_a_better_one_are_lifted(kind: EntryKind, *, is_lifted: bool) -> None:
+    """Of two that answer equally well, the one near the best leads."""
+    assert (_gap(_among_neighbours(kind=kind)) > 0.01) == is_lifted
+
+
+def test_what_only_one_part_found_is_not_lifted() -> None:
+    """The order is its own, with its scores."""
+    assert _gap(_among_neighbours(weights={"vector": 0})) == pytest.approx(0)
+    by_vectors = _among_neighbours(weights={"bm25": 0}).search("apple recipe", vector=ASKED)
+    assert ids(by_vectors) == ids(_among_neighbours().search("apple recipe", vector=ASKED, mode="dense"))
+    assert by_vectors == _among_neighbours().search("?", vector=ASKED)
+
+
+def test_neighbours_count_as_far_as_vectors_do() -> None:
+    """A part of little weight brings little of them."""
+    assert 0 < _gap(_among_neighbours(weights={"vector": 0.01})) < 0.001
+
+
+def test_what_is_first_by_words_and_by_vectors_is_first_by_both() -> None:
+    """Also where what is near it answers nothing, and the second is near nothing."""
+
+    def at(places: dict[int, float]) -> list[float]:
+        return [places.get(place, 0.0) for place in range(10)]
+
+    right, rival = "return policy laptop", "return policy laptop phone"
+    vectors = {right: at({0: 1, 1: 0.25}), rival: at({0: 0.91, 1: -0.2, 2: 0.37})}
+    vectors |= {f"keyboard cleaning step {n}": at({0: 0.05, 1: 0.25, 4 + n: 0.3}) for n in range(5)}
+    index = HybridIndex(SqlIndexStore.open(), embedder=Told(vectors))
+    index.add([Document(text, text) for text in vectors])
+    assert ids(index.search(right, vector=at({0: 1})))[:2] == [right, rival]
+
+
+def test_all_there_is_can_be_asked_for() -> None:
+    """Whatever it is, it is not all compared with each other."""
+    rng = random.Random(1)
+    texts = {f"alpha w{n}": [rng.gauss(0, 1) for _ in range(4)] for n in range(3_000)}
+    index = HybridIndex(SqlIndexStore.open(), embedder=Told(texts))
+    index.add([Document(text, text) for text in texts])
+    tracemalloc.start()
+    assert len(index.search("alpha", vector=[1, 0, 0, 0], top_k=10_000)) == 3_000
+    assert tracemalloc.get_traced_memory()[1] < 40_000_000
+    tracemalloc.stop()
+
+
+def test_words_that_answer_less_than_half_count_in_proportion() -> None:
+    """A text with two of five words is no perfect match for having the most: one that means it comes first."""
+    texts = {
+        "whiskered tabby": [0.0, 1.0, 0.0],
+        "a kitten purrs": [1.0, 0.0, 0.0],
+        "lorries on the road": [0.1, 0.0, 1.0],
+        "a boat at sea": [0.0, 0.1, 1.0],
+    }
+    index = HybridIndex(SqlIndexStore.open(), embedder=Told(texts))
+    index.add([Document(text, text) for text in texts])
+    found = index.search("whiskered tabby feline slumbering peacefully", vector=[1, 0, 0])
+    assert ids(found)[:2] == ["a kitten purrs", "whiskered tabby"]
+
+
+def test_one_word_in_common_does_not_outweigh_a_vector(embedder: WordEmbedder) -> None:
+    """A text that has next to nothing of what is asked is no perfect match for being the only one that has any."""
+    index = HybridIndex(SqlIndexStore.open(), embedder=embedder)
+    others = [Document(f"A truck in lane {n}.", f"truck{n}") for n in range(20)]
+    index.add([Document("A kitten purrs softly.", "kitten"), Document("The dog barks at dawn.", "dawn"), *others])
+    found = index.search("whiskered feline cat companion slumbering peacefully until dawn")
+    assert ids(found)[0] == "kitten"
+    assert found[1].document.id == "dawn"
+
+
+@given(
+    texts=st.lists(st.lists(st.sampled_from(WORDS), max_size=4).map(" ".join), max_size=8), query=st.sampled_from(WORDS)
+)
+def test_the_same_documents_in_another_order_give_the_same(texts: list[str], query: str) -> None:
+    """Scores, parts and order."""
+    documents = [Document(text, f"d{n}") for n, text in enumerate(texts)]
+    found = []
+    for order in (documents, documents[::-1]):
+        index = HybridIndex(SqlIndexStore.open(), embedder=WordEmbedder())
+        index.add(order)
+        found.append(index.search(query))
+    assert found[0] == found[1]
+
+
+class Counting:
+    """An embedder by the first letters, that counts its questions."""
+
+    name = "counting"
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        self.texts += texts
+        return [[1.0 + ord(text[0]) % 7, 1.0 + len(text) % 5, 1.0 + len(text.split())] for text in texts]
+
+
+@given(
+    st.lists(st.tuples(st.lists(st.sampled_from(WORDS), min_size=1, max_size=4), st.integers(0, 2)), max_size=12),
+    st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join),
+    st.booleans(),
+)
+def test_scopes_beside_each_other_are_searched_as_one(
+    texts: list[tuple[list[str], int]], query: str, has_embedder: bool
+) -> None:
+    """With the scores, parts and documents that one scope with all of it gives; each scope gets its own."""
+    embedder = Counting() if has_embedder else None
+    whole = HybridIndex(SqlIndexStore.open(), embedder=embedder)
+    store = SqlIndexStore.open()
+    parts = [HybridIndex(store, scope=Scope(f"c{n}"), embedder=embedder) for n in range(3)]
+    for number, (words, place) in enumerate(texts):
+        document = Document(" ".join(words), f"{place} {number:02}", "a source", {"n": number})
+        whole.add([document])
+        parts[place].add([document])
+    found = parts[0].find_beside(parts[1:], query, top_k=5, filters={"n": {"$gte": 1}}, cosines=True)
+    expected = whole.find(query, top_k=5, filters={"n": {"$gte": 1}}, cosines=True).documents
+    for place, own in enumerate(found):
+        wanted = [one for one in expected if one.document.id.startswith(f"{place} ")]  # type: ignore[union-attr]
+        assert [one.document for one in own.documents] == [one.document for one in wanted]
+        for one, other in zip(own.documents, wanted, strict=True):
+            assert one.score == pytest.approx(other.score)
+            assert one.score_parts == pytest.approx(other.score_parts)
+
+
+def test_scopes_beside_each_other_ask_the_embedder_once() -> None:
+    """Of embedders that differ, none is taken for the other."""
+    store, embedder = SqlIndexStore.open(), Counting()
+    parts = [HybridIndex(store, scope=Scope(name), embedder=embedder) for name in ("one", "two")]
+    for part in parts:
+        part.add([Document("cat", "1"), Document("dog", "2")])
+    embedder.texts.clear()
+    found = parts[0].find_beside(parts[1:], "cat")
+    assert embedder.texts == ["cat"]
+    assert [ids(part.documents) for part in found] == [["1", "2"], ["1", "2"]]
+    other = HybridIndex(store, scope=Scope("three"), embedder=WordEmbedder())
+    other.add([Document("cat", "1")])
+    for first, second in ((parts[0], other), (other, parts[0])):
+        own, by_words = first.find_beside([second], "cat")
+        assert set(own.documents[0].score_parts) == {"bm25", "vector"}
+        assert [set(one.score_parts) for one in by_words.documents] == [{"bm25"}]
+        assert "another embedder" in own.notes[0]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_the_candidates_of_a_scope_are_chosen_by_what_is_rare_in_all(first: int) -> None:
+    """Most of a user's notes are of the fee, which nobody else's are: it is what they have to say."""
+    store = SqlIndexStore.open()
+    parts = [HybridIndex(store, scope=Scope(name)) for name in ("all", "own")]
+    parts[0].add([Document(f"the berth number {n}", f"berth {n}") for n in range(1_000)])
+    parts[1].add([Document("berth berth berth", f"note {n}") for n in range(200)])
+    parts[1].add([Document(f"the fee of month {n} was paid by card", f"fee {n}") for n in range(300)])
+    found = parts[first].find_beside([parts[1 - first]], "berth fee", top_k=5)
+    assert [one.document.id[:3] for one in found[1 - first].documents] == ["fee"] * 5  # type: ignore[index]
+
+
+def test_scopes_beside_each_other_may_have_ids_as_long_as_ids_get() -> None:
+    """They come back as they are."""
+    store, long = SqlIndexStore.open(), "x" * 255
+    parts = [HybridIndex(store, scope=Scope(name)) for name in ("one", "two")]
+    for part in parts:
+        part.add([Document("cat", long)])
+    assert [ids(part.documents) for part in parts[0].find_beside(parts[1:], "cat")] == [[long], [long]]

@@ -1,0 +1,287 @@
+"""What each strategy does that the others don't; for summaries, see `test_summarize`."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from arc_common.exceptions import InvalidInputError
+from arc_common.messages import Message, Role, ToolCall, exchanges_of
+from arc_common.tokens.compression import (
+    STRATEGIES,
+    Chain,
+    ClearToolResults,
+    Compression,
+    DropToolResults,
+    PruneSystem,
+    RollingWindow,
+    ScorePruning,
+    TokenPruning,
+    Truncate,
+    strategy,
+)
+from arc_common.tokens.selection import OLDER, Dropped
+from tests.support.named_messages import agent, characters, chat, failing, ids, one_each
+
+
+def test_a_rolling_window_keeps_whole_turns():
+    """What does not fit whole goes, and so does everything before it."""
+    messages = chat("system", "user", "assistant", "user", "assistant", "user")
+    result = RollingWindow().compress(messages, max_tokens=3, count=one_each)
+    assert ids(result) == ["0", "5"]
+    assert [(item.message.id, item.reason) for item in result.dropped] == [(str(i), OLDER) for i in range(1, 5)]
+
+
+def test_a_rolling_window_of_turns():
+    """The limit of turns acts only where anything has to go."""
+    messages = chat(*["user", "assistant"] * 4)
+    assert ids(RollingWindow(max_turns=2).compress(messages, max_tokens=7, count=one_each)) == ["4", "5", "6", "7"]
+    assert len(RollingWindow(max_turns=2).compress(messages, max_tokens=8, count=one_each).messages) == 8
+
+
+def test_token_pruning_fills_the_budget_with_the_newest_exchanges_of_an_older_turn():
+    """Where a rolling window would leave room."""
+    messages = agent(2)
+    assert ids(RollingWindow().compress(messages, max_tokens=6, count=one_each)) == ["u1", "c1", "r1", "a1"]
+    assert ids(TokenPruning().compress(messages, max_tokens=6, count=one_each)) == ["u0", "a0", "u1", "c1", "r1", "a1"]
+
+
+@pytest.mark.parametrize("kept", [RollingWindow(), TokenPruning(), ScorePruning()], ids=lambda kept: kept.name)
+def test_calls_still_open_at_the_end_stay(kept):
+    """Their results come next; a request without them would make the results orphans."""
+    messages = [*agent(3), Message("user", "go", id="u"), Message("assistant", tool_calls=(ToolCall("t"),), id="open")]
+    assert ids(kept.compress(messages, max_tokens=2, count=one_each)) == ["u", "open"]
+    assert ids(kept.compress(messages, max_tokens=0, count=one_each)) == ["u", "open"], "also when there is no room"
+
+
+@pytest.mark.parametrize("kept", [RollingWindow(), TokenPruning()], ids=lambda kept: kept.name)
+def test_there_are_no_gaps(kept):
+    """Behind what does not fit, nothing older comes back, neither within a turn nor between turns."""
+    turns = [Message("user", "old", id="old"), Message("user", "x" * 90, id="large"), Message("user", "new", id="new")]
+    assert ids(kept.compress(turns, max_tokens=50, count=characters)) == ["new"]
+    loop = [Message("user", "old", id="old"), Message("user", "go", id="go")]
+    loop += [Message("assistant", text, id=text[:1]) for text in ("a", "b" * 90, "c")]
+    assert ids(kept.compress(loop, max_tokens=50, count=characters)) == ["go", "c"]
+
+
+def test_scores():
+    """The long (0.5) go first, then what is neither user nor assistant (0.7), then answers (0.9), then questions."""
+    messages = [
+        Message("user", "long " * 300, id="long"),
+        Message("assistant", "to the long one", id="answer"),
+        Message("user", "one", id="u1"),
+        Message("system", "signed in", id="s"),
+        Message("assistant", "one", id="a1"),
+        Message("user", "two", id="u2"),
+        Message("assistant", "two", id="a2"),
+        Message("user", "three", id="u3"),
+    ]
+    kept = [ids(ScorePruning().compress(messages, max_tokens=n, count=one_each)) for n in range(7, 0, -1)]
+    assert kept == [
+        ["long", "u1", "s", "a1", "u2", "a2", "u3"],
+        ["u1", "s", "a1", "u2", "a2", "u3"],
+        ["u1", "a1", "u2", "a2", "u3"],
+        ["u1", "u2", "a2", "u3"],
+        ["u1", "u2", "u3"],
+        ["u2", "u3"],
+        ["u3"],
+    ]
+
+
+@pytest.mark.parametrize(("role", "score"), [("user", 1.0), ("assistant", 0.9), ("system", 0.7)])
+def test_the_score_of_an_exchange(role, score):
+    """By who opens it; 0.5 above 1,000 characters, whoever that is."""
+    (short,), _ = exchanges_of([Message(role, "x" * 1_000)])
+    (long,), _ = exchanges_of([Message(role, "x" * 1_001)])
+    assert (ScorePruning().score(short), ScorePruning().score(long)) == (score, 0.5)
+
+
+def test_an_answer_to_a_long_question_counts_as_little_as_the_question():
+    """So the newest long question keeps its answer, where there is room for both."""
+    long = "long " * 300
+    messages = [
+        Message(role, text, id=str(i)) for i, (role, text) in enumerate([("user", long), ("assistant", "a")] * 2)
+    ]
+    messages.append(Message("user", "now", id="now"))
+    assert ids(ScorePruning().compress(messages, max_tokens=4, count=one_each)) == ["0", "2", "3", "now"]
+
+
+def test_the_newest_exchange_comes_before_any_score():
+    """An agent must see the result that it has just asked for, however long it is."""
+    messages = [*chat(*["user", "assistant"] * 3), *agent(1, result="x" * 2_000)[:3]]
+    assert ids(ScorePruning().compress(messages, max_tokens=3, count=one_each)) == ["u0", "c0", "r0"]
+
+
+def test_scores_can_be_set():
+    """Answers before questions is not possible: an answer never stays without its question."""
+    strategy_ = ScorePruning(user=0.1, assistant=1.0, long=0.0, other=0.0, long_characters=10)
+    assert ids(strategy_.compress(chat("user", "assistant", "user"), max_tokens=2, count=one_each)) == ["0", "2"]
+
+
+def test_tool_results_are_cleared_oldest_first():
+    """The pair stays; the newest exchange with tools keeps its result."""
+    messages = agent(3, result="x" * 1_240)
+    result = ClearToolResults().compress(messages, max_tokens=0, count=characters)
+    assert [message.text for message in result.messages if message.role is Role.TOOL] == [
+        "[cleared: 1,240 tokens]",
+        "[cleared: 1,240 tokens]",
+        "x" * 1_240,
+    ]
+    cleared = result.messages[2]
+    assert (cleared.id, cleared.name, cleared.tool_call_id, cleared.origin) == ("r0", "look_up", "call0", None)
+    assert [(c.message.id, c.reason, c.tokens_before, c.tokens_after) for c in result.changed] == [
+        ("r0", "tool result cleared", 1_240, 23),
+        ("r1", "tool result cleared", 1_240, 23),
+    ]
+    enough = ClearToolResults().compress(messages, max_tokens=2_700, count=characters)
+    assert [c.message.id for c in enough.changed] == ["r0"]
+
+
+def test_how_many_results_stay():
+    """The newest `keep_last` exchanges with tools, for clearing and dropping alike."""
+    for keep_last, left in [(0, 0), (1, 1), (2, 2), (9, 3)]:
+        cleared = ClearToolResults(keep_last=keep_last).compress(agent(3), max_tokens=0, count=characters)
+        assert sum(message.text == "r" * 100 for message in cleared.messages) == left
+        dropped = DropToolResults(keep_last=keep_last).compress(agent(3), max_tokens=0, count=one_each)
+        assert sum(message.role is Role.TOOL for message in dropped.messages) == left
+
+
+def test_tool_pairs_are_dropped_together():
+    """Question and answer stay."""
+    result = DropToolResults().compress(agent(2), max_tokens=6, count=one_each)
+    assert ids(result) == ["u0", "a0", "u1", "c1", "r1", "a1"]
+    assert [(item.message.id, item.reason) for item in result.dropped] == [
+        ("c0", "older tool call"),
+        ("r0", "older tool call"),
+    ]
+
+
+def test_open_tool_calls_are_not_dropped():
+    """However few tool exchanges are to stay."""
+    messages = [*agent(1), Message("user", "go", id="u"), Message("assistant", tool_calls=(ToolCall("t"),), id="open")]
+    result = DropToolResults(keep_last=0).compress(messages, max_tokens=0, count=one_each)
+    assert ids(result) == ["u0", "a0", "u", "open"]
+
+
+def test_long_messages_are_truncated_oldest_first():
+    """Not the newest user message, not a leading system message, and no more than needed."""
+    long = "word " * 2_000
+    messages = [Message(role, long, id=str(i)) for i, role in enumerate(["system", "user", "assistant", "user"])]
+    result = Truncate().compress(messages, max_tokens=0, count=characters)
+    assert [len(message.text) for message in result.messages] == [10_000, 4_999, 4_999, 10_000]
+    assert result.messages[1].text.endswith("word... [truncated]")
+    enough = Truncate().compress(messages, max_tokens=36_000, count=characters)
+    assert [c.message.id for c in enough.changed] == ["1"]
+
+
+def test_a_message_of_5000_characters_is_not_truncated():
+    """One of 5,001 is, down to 5,000 with its marker."""
+    messages = [Message("assistant", "x" * characters_, id=str(characters_)) for characters_ in (5_000, 5_001)]
+    result = Truncate().compress(messages, max_tokens=0, count=characters)
+    assert [item.message.id for item in result.changed] == ["5001"]
+    assert [len(message.text) for message in result.messages] == [5_000, 5_000]
+
+
+def test_only_long_system_messages_in_the_middle_are_pruned():
+    """200 characters or more; the leading ones and short ones stay."""
+    messages = [
+        Message("system", "s" * 500, id="prompt"),
+        Message("user", "u", id="u0"),
+        Message("system", "s" * 200, id="long"),
+        Message("system", "s" * 199, id="short"),
+        Message("assistant", "a" * 500, id="a0"),
+        Message("user", "u", id="u1"),
+    ]
+    result = PruneSystem().compress(messages, max_tokens=0, count=characters)
+    assert ids(result) == ["prompt", "u0", "short", "a0", "u1"]
+    two = [*messages[:3], *messages[1:]]
+    assert [item.message.id for item in PruneSystem().compress(two, max_tokens=1_500, count=characters).dropped] == [
+        "long"
+    ]
+
+
+def test_a_chain_goes_no_further_than_it_must():
+    """The gentlest first."""
+    messages = agent(3, result="x" * 1_000)
+    chain = Chain([ClearToolResults(), RollingWindow()])
+    assert not chain.compress(messages, max_tokens=2_200, count=characters).dropped
+    assert not chain.compress(messages, max_tokens=9_000, count=characters).changed
+
+
+class Everything:
+    """A strategy of somebody's own, which drops everything whenever it is asked."""
+
+    name = "everything"
+
+    def compress(self, messages: Sequence[Message], *, max_tokens: int, count: object) -> Compression:
+        return Compression((), 0, tuple(Dropped(message, "because") for message in messages))
+
+
+def test_a_chain_asks_no_strategy_once_it_fits():
+    """Whatever a strategy of somebody's own would do."""
+    messages = agent(3, result="x" * 1_000)
+    chain = Chain([ClearToolResults(), Everything()])
+    assert len(chain.compress(messages, max_tokens=2_200, count=characters).messages) == 12
+    assert [item.message for item in chain.compress(messages, max_tokens=9, count=characters).dropped] == messages
+
+
+def test_a_chain_names_originals():
+    """What was cleared and then dropped is dropped; what was truncated and then cleared changed once."""
+    messages = agent(3, result="x " * 500)
+    chain = Chain([Truncate(max_characters=500), ClearToolResults(), RollingWindow(max_turns=2)])
+    result = chain.compress(messages, max_tokens=570, count=characters)
+    assert [item.message for item in result.dropped] == messages[:4]
+    assert [(c.message, c.reason, c.tokens_before, c.tokens_after) for c in result.changed] == [
+        (messages[6], "truncated, tool result cleared", 1_000, 21),
+        (messages[10], "truncated", 1_000, 500),
+    ]
+    assert all(any(c.replacement is message for message in result.messages) for c in result.changed)
+
+
+def test_strategies_have_names():
+    """Those that settings use."""
+    assert list(STRATEGIES) == [
+        "rolling_window",
+        "token_pruning",
+        "score_pruning",
+        "clear_tool_results",
+        "drop_tool_results",
+        "truncate",
+        "prune_system",
+        "summarize",
+    ]
+    for name in STRATEGIES:
+        made = strategy(name, **({"summarize": failing} if name == "summarize" else {}))
+        assert made.name == name
+    assert strategy("clear_tool_results", keep_last=3) == ClearToolResults(keep_last=3)
+
+
+def test_wrong_names_and_settings_are_refused():
+    """With what would have been accepted."""
+    cases = [
+        ("middle_out", {}, "rolling_window, token_pruning"),
+        (None, {}, "rolling_window, token_pruning"),
+        ([], {}, "rolling_window, token_pruning"),
+        ("truncate", {"characters": 5}, "max_characters"),
+        ("token_pruning", {"x": 5}, "no options"),
+        ("summarize", {}, "summarize.summarize"),
+        ("summarize", {"summarize": "text"}, "a function"),
+        ("summarize", {"summarize": failing, "keep_last": 0}, "keep_last"),
+        ("summarize", {"summarize": failing, "keep_tokens": -1}, "keep_tokens"),
+        ("truncate", {"max_characters": 3}, "max_characters"),
+        ("score_pruning", {"user": float("nan")}, "user"),
+        ("score_pruning", {"long": "1"}, "long"),
+        ("score_pruning", {"long_characters": -1}, "long_characters"),
+        ("rolling_window", {"max_turns": 0}, "max_turns"),
+        ("clear_tool_results", {"keep_last": -1}, "keep_last"),
+        ("drop_tool_results", {"keep_last": True}, "keep_last"),
+        ("prune_system", {"min_characters": 1.0}, "min_characters"),
+    ]
+    for name, settings, says in cases:
+        with pytest.raises(InvalidInputError, match=says):
+            strategy(name, **settings)
+
+
+def test_a_chain_takes_strategies():
+    """Their names are not enough: `strategy(name)` makes them."""
+    with pytest.raises(InvalidInputError, match="strategies"):
+        Chain(["truncate"])
