@@ -5,7 +5,7 @@ from typing import Any
 
 from arc_common.messages import Message
 from arc_common.protocols import CountedMessage
-from arc_common.stores.conversations_statements import MESSAGE_COLUMNS, message_row, stored_from_row
+from arc_common.stores.codec import MESSAGE_COLUMNS, message_row, stored_from_row
 
 
 def as_row(message: Message) -> dict[str, Any]:

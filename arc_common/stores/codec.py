@@ -1,12 +1,18 @@
-"""Keys and the serialised bodies of rows. Pure."""
+"""Keys, argument checks, and values as columns and back. Pure."""
 
+import base64
 import hashlib
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
 from secrets import randbits
 from typing import Any
 
-from arc_common.protocols import SessionKey
+from arc_common.exceptions import InvalidInputError
+from arc_common.messages import ContentPart, Message, Origin, Role, ToolCall, check_identifier
+from arc_common.protocols import Conversation, CountedMessage, SessionKey, StoredMessage
 from arc_common.protocols.search_index import Scope
 from arc_common.serialization import dumps, loads
+from arc_common.stores.schema import branches, conversations
 
 MAIN_BRANCH = 0
 """The initial branch of every conversation."""
@@ -41,3 +47,245 @@ def to_body(value: Any, *, field: str) -> str:
 def from_body(body: str) -> Any:
     """Read what `to_body` wrote."""
     return loads(body)
+
+
+MESSAGE_COLUMNS = ("message_id", "role", "body", "created_at", "seq", "tokens", "counter", "revision")
+"""The columns that `stored_from_row` reads, in its order."""
+
+
+CONVERSATION_COLUMNS = (
+    *(conversations.c[name] for name in (
+        "session_id", "caller_id", "user_id", "account_id", "created_at", "updated_at", "last_message_at",
+    )),
+    *(branches.c[name] for name in ("message_count", "tool_calls_count", "total_tokens")),
+    conversations.c.status,
+    conversations.c.body,
+)  # fmt: skip
+"""The columns that `conversation_from_row` reads, in its order."""
+
+
+ORIGIN_FORMAT_LENGTH = 32
+"""Characters in the name of a foreign format."""
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+_MICROSECOND = timedelta(microseconds=1)
+
+
+_FIRST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
+
+
+_LAST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
+
+
+_PART_FIELDS = ("text", "url", "data", "mime_type", "name")
+
+
+def to_microseconds(moment: datetime) -> int:
+    """Convert a time to microseconds since 1970."""
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def from_microseconds(value: int) -> datetime:
+    """Convert microseconds since 1970 to a time in UTC."""
+    return _EPOCH + timedelta(microseconds=value)
+
+
+def message_row(counted: CountedMessage | StoredMessage) -> dict[str, Any]:
+    """Return the columns of a message with an id and a time, without its place."""
+    message = counted.message
+    if message.origin is not None:
+        _check_origin(message.origin)
+    return {
+        "message_id": message.id,
+        "role": message.role.value,
+        "body": to_body(_body(message), field="message"),
+        "tokens": counted.tokens,
+        "counter": counted.counter,
+        "tool_calls": len(message.tool_calls),
+        "created_at": _stored_time(message.created_at) if message.created_at else None,
+    }
+
+
+def _stored_time(moment: datetime) -> int:
+    microseconds = to_microseconds(moment)
+    if not _FIRST <= microseconds <= _LAST:
+        raise InvalidInputError("message.created_at", moment, "a time that lies in the years 1 to 9999 in UTC")
+    return microseconds
+
+
+def _check_origin(origin: Origin) -> None:
+    if not 0 < len(origin.format) <= ORIGIN_FORMAT_LENGTH or not _storable(origin.format):
+        raise InvalidInputError("message.origin.format", origin.format, f"1 to {ORIGIN_FORMAT_LENGTH} characters")
+    if not _storable(origin.json):
+        raise InvalidInputError("message.origin.json", origin.json, "text without NUL and lone surrogates")
+
+
+def _body(message: Message) -> dict[str, Any]:
+    """Return the parts of a message that have no column of their own."""
+    content = message.content
+    body: dict[str, Any] = {"content": content}
+    if content is not None and not isinstance(content, str):
+        body["content"] = [_part_to_json(part) for part in content]
+    if message.tool_calls:
+        body["tool_calls"] = [
+            {
+                "name": call.name,
+                "arguments": call.arguments if isinstance(call.arguments, str) else dict(call.arguments),
+                "id": call.id,
+            }
+            for call in message.tool_calls
+        ]
+    if message.tool_call_id is not None:
+        body["tool_call_id"] = message.tool_call_id
+    if message.name is not None:
+        body["name"] = message.name
+    if message.metadata:
+        body["metadata"] = dict(message.metadata)
+    if message.origin is not None:
+        body["origin"] = [message.origin.format, message.origin.json]
+    return body
+
+
+def _storable(text: str) -> bool:
+    if "\x00" in text:
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _part_to_json(part: ContentPart) -> dict[str, Any]:
+    plain: dict[str, Any] = {"type": part.type}
+    for name in _PART_FIELDS:
+        value = getattr(part, name)
+        if value is not None:
+            plain[name] = value
+    if part.extra:
+        plain["extra"] = dict(part.extra)
+    return plain
+
+
+def stored_from_row(row: Sequence[Any]) -> StoredMessage:
+    """Read a row of `MESSAGE_COLUMNS`."""
+    message_id, role, body, created_at, seq, tokens, counter, revision = row
+    message = Message(role, id=message_id, created_at=from_microseconds(created_at), **_fields(from_body(body)))
+    return StoredMessage(message, seq, tokens, counter, revision)
+
+
+def _fields(body: dict[str, Any]) -> dict[str, Any]:
+    if isinstance(body["content"], list):
+        body["content"] = tuple(ContentPart(**part) for part in body["content"])
+    if "tool_calls" in body:
+        body["tool_calls"] = tuple(ToolCall(**call) for call in body["tool_calls"])
+    if "origin" in body:
+        body["origin"] = Origin(*body["origin"])
+    return body
+
+
+def conversation_from_row(row: Sequence[Any]) -> Conversation:
+    """Read a row of `CONVERSATION_COLUMNS`."""
+    names, (created_at, updated_at, last_at, count, calls, tokens, status, more) = row[:4], row[4:]
+    return Conversation(
+        key=SessionKey(*names),
+        created_at=from_microseconds(created_at),
+        updated_at=from_microseconds(updated_at),
+        last_message_at=None if last_at is None else from_microseconds(last_at),
+        message_count=count,
+        tool_calls_count=calls,
+        total_tokens=tokens,
+        status=status,
+        metadata=from_body(more) if more else {},
+    )
+
+
+_END = 2**62
+_COUNTER_LENGTH = 64
+_KEY_LENGTH = 16
+
+
+def checked_limit(field: str, value: int | None, *, least: int = 0) -> None:
+    """Refuse a value that is neither a whole number of at least `least` nor `None`."""
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InvalidInputError(field, value, f"a whole number of at least {least}, or None")
+    if value > _END:
+        raise InvalidInputError(field, value, f"at most {_END}")
+
+
+def checked_place(field: str, value: int | None) -> None:
+    """Refuse a value that is neither a whole number nor `None`; places outside the session are accepted."""
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or abs(value) > _END):
+        raise InvalidInputError(field, value, "a message's seq, or None")
+
+
+def checked_ids(message_ids: Sequence[str]) -> list[str]:
+    """Return the ids as a list if each is a valid message id."""
+    if isinstance(message_ids, str) or not isinstance(message_ids, Iterable):
+        raise InvalidInputError("message_ids", message_ids, "a sequence of ids")
+    return [check_identifier("message_ids", message_id) for message_id in message_ids]
+
+
+def checked_places(places: Sequence[int]) -> list[int]:
+    """Return the distinct places as a list if each is a valid `seq`."""
+    for place in places:
+        if place is None:
+            raise InvalidInputError("places", place, "messages' seqs")
+        checked_place("places", place)
+    return list(dict.fromkeys(places))
+
+
+def checked_scope(caller_id: str, user_id: str | None, limit: int) -> None:
+    """Refuse an invalid caller, user or limit of a listing."""
+    check_identifier("caller_id", caller_id)
+    if user_id is not None:
+        check_identifier("user_id", user_id)
+    if limit is None:
+        raise InvalidInputError("limit", None, "a whole number of at least 1")
+    checked_limit("limit", limit, least=1)
+
+
+def checked_counts(messages: Sequence[CountedMessage]) -> dict[int, dict[str, Any]]:
+    """Return the messages' rows without their places, by the `id()` of each message."""
+    roles: dict[str, Role] = {}
+    rows: dict[int, dict[str, Any]] = {}
+    for counted in messages:
+        if not isinstance(counted, CountedMessage) or not isinstance(counted.message, Message):
+            raise InvalidInputError("messages", counted, "a CountedMessage")
+        message = counted.message
+        if message.id is None or message.created_at is None:
+            raise InvalidInputError("message", message, "an id and a time, which a session gives")
+        if counted.tokens is None:
+            raise InvalidInputError("message.tokens", None, "a whole number")
+        checked_limit("message.tokens", counted.tokens)
+        if len(check_identifier("message.counter", counted.counter)) > _COUNTER_LENGTH:
+            raise InvalidInputError("message.counter", counted.counter, f"at most {_COUNTER_LENGTH} characters")
+        if roles.setdefault(message.id, message.role) is not message.role:
+            one, other = roles[message.id].value, message.role.value
+            raise InvalidInputError("message.id", message.id, f"an id of its own: {one} and {other} message share it")
+        rows.setdefault(id(message), message_row(counted))
+    return rows
+
+
+def page_token(created_at: datetime, key: bytes) -> str:
+    """Return the cursor that continues after this conversation."""
+    return base64.urlsafe_b64encode(f"{to_microseconds(created_at)}:{key.hex()}".encode()).decode()
+
+
+def page_position(cursor: str | None) -> tuple[int, bytes]:
+    """Return the position of a cursor, or the newest end without one."""
+    if cursor is None:
+        return _END, b""
+    try:
+        created_at, _, key = base64.b64decode(cursor.encode(), b"-_", validate=True).decode().partition(":")
+        position = int(created_at), bytes.fromhex(key)
+    except (ValueError, AttributeError) as error:
+        raise InvalidInputError("cursor", cursor, "a cursor that an earlier page returned") from error
+    if abs(position[0]) > _END or len(position[1]) != _KEY_LENGTH:
+        raise InvalidInputError("cursor", cursor, "a cursor that an earlier page returned")
+    return position

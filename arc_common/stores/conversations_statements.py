@@ -1,8 +1,7 @@
 """Every SQL statement of the conversation store, built with SQLAlchemy Core and compiled once per database."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
@@ -34,154 +33,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Dialect
 
-from arc_common.exceptions import InvalidInputError
-from arc_common.messages import ContentPart, Message, Origin, ToolCall
-from arc_common.protocols import Conversation, CountedMessage, SessionKey, StoredMessage
-from arc_common.stores.codec import from_body, to_body
+from arc_common.stores.codec import CONVERSATION_COLUMNS, MESSAGE_COLUMNS
 from arc_common.stores.schema import branches, conversations, messages
-
-MESSAGE_COLUMNS = ("message_id", "role", "body", "created_at", "seq", "tokens", "counter", "revision")
-"""The columns that `stored_from_row` reads, in its order."""
-
-CONVERSATION_COLUMNS = (
-    *(conversations.c[name] for name in (
-        "session_id", "caller_id", "user_id", "account_id", "created_at", "updated_at", "last_message_at",
-    )),
-    *(branches.c[name] for name in ("message_count", "tool_calls_count", "total_tokens")),
-    conversations.c.status,
-    conversations.c.body,
-)  # fmt: skip
-"""The columns that `conversation_from_row` reads, in its order."""
-
-ORIGIN_FORMAT_LENGTH = 32
-"""Characters in the name of a foreign format."""
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
-_FIRST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
-_LAST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
-_PART_FIELDS = ("text", "url", "data", "mime_type", "name")
-
-
-def to_microseconds(moment: datetime) -> int:
-    """Convert a time to microseconds since 1970."""
-    return (moment - _EPOCH) // _MICROSECOND
-
-
-def from_microseconds(value: int) -> datetime:
-    """Convert microseconds since 1970 to a time in UTC."""
-    return _EPOCH + timedelta(microseconds=value)
-
-
-def message_row(counted: CountedMessage | StoredMessage) -> dict[str, Any]:
-    """Return the columns of a message with an id and a time, without its place."""
-    message = counted.message
-    if message.origin is not None:
-        _check_origin(message.origin)
-    return {
-        "message_id": message.id,
-        "role": message.role.value,
-        "body": to_body(_body(message), field="message"),
-        "tokens": counted.tokens,
-        "counter": counted.counter,
-        "tool_calls": len(message.tool_calls),
-        "created_at": _stored_time(message.created_at) if message.created_at else None,
-    }
-
-
-def _stored_time(moment: datetime) -> int:
-    microseconds = to_microseconds(moment)
-    if not _FIRST <= microseconds <= _LAST:
-        raise InvalidInputError("message.created_at", moment, "a time that lies in the years 1 to 9999 in UTC")
-    return microseconds
-
-
-def _check_origin(origin: Origin) -> None:
-    if not 0 < len(origin.format) <= ORIGIN_FORMAT_LENGTH or not _storable(origin.format):
-        raise InvalidInputError("message.origin.format", origin.format, f"1 to {ORIGIN_FORMAT_LENGTH} characters")
-    if not _storable(origin.json):
-        raise InvalidInputError("message.origin.json", origin.json, "text without NUL and lone surrogates")
-
-
-def _body(message: Message) -> dict[str, Any]:
-    """Return the parts of a message that have no column of their own."""
-    content = message.content
-    body: dict[str, Any] = {"content": content}
-    if content is not None and not isinstance(content, str):
-        body["content"] = [_part_to_json(part) for part in content]
-    if message.tool_calls:
-        body["tool_calls"] = [
-            {
-                "name": call.name,
-                "arguments": call.arguments if isinstance(call.arguments, str) else dict(call.arguments),
-                "id": call.id,
-            }
-            for call in message.tool_calls
-        ]
-    if message.tool_call_id is not None:
-        body["tool_call_id"] = message.tool_call_id
-    if message.name is not None:
-        body["name"] = message.name
-    if message.metadata:
-        body["metadata"] = dict(message.metadata)
-    if message.origin is not None:
-        body["origin"] = [message.origin.format, message.origin.json]
-    return body
-
-
-def _storable(text: str) -> bool:
-    if "\x00" in text:
-        return False
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _part_to_json(part: ContentPart) -> dict[str, Any]:
-    plain: dict[str, Any] = {"type": part.type}
-    for name in _PART_FIELDS:
-        value = getattr(part, name)
-        if value is not None:
-            plain[name] = value
-    if part.extra:
-        plain["extra"] = dict(part.extra)
-    return plain
-
-
-def stored_from_row(row: Sequence[Any]) -> StoredMessage:
-    """Read a row of `MESSAGE_COLUMNS`."""
-    message_id, role, body, created_at, seq, tokens, counter, revision = row
-    message = Message(role, id=message_id, created_at=from_microseconds(created_at), **_fields(from_body(body)))
-    return StoredMessage(message, seq, tokens, counter, revision)
-
-
-def _fields(body: dict[str, Any]) -> dict[str, Any]:
-    if isinstance(body["content"], list):
-        body["content"] = tuple(ContentPart(**part) for part in body["content"])
-    if "tool_calls" in body:
-        body["tool_calls"] = tuple(ToolCall(**call) for call in body["tool_calls"])
-    if "origin" in body:
-        body["origin"] = Origin(*body["origin"])
-    return body
-
-
-def conversation_from_row(row: Sequence[Any]) -> Conversation:
-    """Read a row of `CONVERSATION_COLUMNS`."""
-    names, (created_at, updated_at, last_at, count, calls, tokens, status, more) = row[:4], row[4:]
-    return Conversation(
-        key=SessionKey(*names),
-        created_at=from_microseconds(created_at),
-        updated_at=from_microseconds(updated_at),
-        last_message_at=None if last_at is None else from_microseconds(last_at),
-        message_count=count,
-        tool_calls_count=calls,
-        total_tokens=tokens,
-        status=status,
-        metadata=from_body(more) if more else {},
-    )
-
 
 LOCKED_COLUMNS = (
     conversations.c.user_id, conversations.c.next_seq, branches.c.message_count, branches.c.summarized_seq,
@@ -530,3 +383,26 @@ def _conversations(*of_user: ColumnElement[bool]) -> Executable:
         .limit(bindparam("row_limit", type_=BigInteger))
     )
     return page
+
+
+@cache
+def look_up_for(dialect_name: str) -> Statement:
+    """Return the statement that reads a session's row with each of the requested messages (or with NULLs if none)."""
+    return compiler_for(dialect_name)(_look_up(dialect_name))
+
+
+def _look_up(dialect_name: str) -> Executable:
+    of_branch = and_(
+        branches.c.conversation == conversations.c.conversation,
+        branches.c.branch == bindparam("branch"),
+        branches.c.caller_id == conversations.c.caller_id,
+    )
+    theirs = and_(
+        messages.c.conversation == branches.c.conversation,
+        messages.c.branch == branches.c.branch,
+        messages.c.caller_id == branches.c.caller_id,
+        one_of(messages.c.message_id, "message_ids", Text, dialect_name),
+    )
+    columns = (*LOCKED_COLUMNS, *(messages.c[name] for name in MESSAGE_COLUMNS))
+    found = conversations.join(branches, of_branch).outerjoin(messages, theirs)
+    return select(*columns).select_from(found).where(*same_session())

@@ -10,10 +10,16 @@ from arc_common.memories import Memory, MemoryStatus, MemoryType
 from arc_common.protocols import SessionKey
 from arc_common.protocols.memories import Forgotten, IndexChange, MemoryChange, MemoryUpdates, memory_entry
 from arc_common.protocols.search_index import IndexStore, Scope
-from arc_common.stores.codec import MAIN_BRANCH, conversation_key
+from arc_common.stores.codec import (
+    MAIN_BRANCH,
+    checked_ids,
+    checked_limit,
+    checked_place,
+    conversation_key,
+    to_microseconds,
+)
 from arc_common.stores.connection import Database
 from arc_common.stores.connection import scope as session_scope
-from arc_common.stores.conversations_statements import to_microseconds
 from arc_common.stores.drivers import Call, Transaction
 from arc_common.stores.memories_statements import (
     checked_change,
@@ -28,7 +34,6 @@ from arc_common.stores.memories_statements import (
     outline_from_row,
     source_rows,
 )
-from arc_common.stores.validation import checked_ids, checked_limit, checked_place
 
 if TYPE_CHECKING:
     from arc_common.stores.search_index.store import EntriesChange, SqlIndexStore

@@ -30,16 +30,16 @@ from arc_common.messages import check_identifier
 from arc_common.protocols import SessionKey
 from arc_common.protocols.memories import MemoryChange
 from arc_common.protocols.search_index import Scope
-from arc_common.stores.codec import MAIN_BRANCH, from_body, row_key, scope_key, to_body
-from arc_common.stores.conversations_statements import (
-    Statement,
-    compiler_for,
+from arc_common.stores.codec import (
+    MAIN_BRANCH,
+    from_body,
     from_microseconds,
-    in_session,
-    inside,
-    one_of,
+    row_key,
+    scope_key,
+    to_body,
     to_microseconds,
 )
+from arc_common.stores.conversations_statements import Statement, compiler_for, in_session, inside, one_of
 from arc_common.stores.schema import branches, conversations, messages, record_sources, records, scopes
 
 MEMORY = "memory"

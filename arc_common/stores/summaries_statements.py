@@ -33,18 +33,16 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from arc_common.facts import Fact, FactCategory
 from arc_common.protocols.summaries import Maker, Segment, SegmentOutline, View
-from arc_common.stores.codec import from_body, to_body
+from arc_common.stores.codec import from_body, from_microseconds, to_body, to_microseconds
 from arc_common.stores.conversations_statements import (
     Statement,
     compiler_for,
-    from_microseconds,
     in_session,
     inside,
     one_of,
     same_session,
     same_user,
     select_messages,
-    to_microseconds,
 )
 from arc_common.stores.schema import (
     IS_FACT,
@@ -57,7 +55,6 @@ from arc_common.stores.schema import (
     summaries,
     views,
 )
-from arc_common.stores.summaries_plan import FactRow
 
 SEGMENT_COLUMNS = (
     "level", "start_seq", "end_seq", "narrative", "tokens", "made_by", "sources", "parts", "created_at",
@@ -118,6 +115,15 @@ def outline_from_row(row: Sequence[Any]) -> SegmentOutline:
     level, start, end, tokens, made_by, parts, covered, created_at = row
     written = None if created_at is None else from_microseconds(created_at)
     return SegmentOutline(level, start, end, tokens, _MAKERS[made_by], parts, bool(covered), written)
+
+
+@dataclass(frozen=True, slots=True)
+class FactRow:
+    """A fact in its slot, or a tombstone, which ends the slot's previous fact."""
+
+    slot: bytes
+    fact: Fact | None = None
+    heir: str | None = None
 
 
 def fact_row(row: FactRow, place: int, leaf: Segment) -> dict[str, Any]:

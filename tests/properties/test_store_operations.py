@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from arc_common.exceptions import InvalidInputError, SessionNotFoundError
 from arc_common.messages import ContentPart, Message, Origin, Role, ToolCall
 from arc_common.protocols import ConversationStore, CountedMessage, SessionKey, StoredMessage
+from arc_common.stores.codec import MESSAGE_COLUMNS, message_row, stored_from_row
 from arc_common.stores.conversations import SqlStore
-from arc_common.stores.conversations_statements import MESSAGE_COLUMNS, message_row, stored_from_row
 from tests.databases import sqlite_url
 
 texts = st.text(max_size=8) | st.sampled_from(["", "\x00", "a\x00b", "\ud800", "\ud83d\ude00", "안녕", "🎉", "__arc__"])

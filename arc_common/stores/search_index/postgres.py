@@ -18,6 +18,7 @@ from arc_common.protocols.search_index import IndexEntry, LexicalCandidates
 from arc_common.retrieval.bm25 import BM25
 from arc_common.stores.connection import Database
 from arc_common.stores.drivers import Call, Row
+from arc_common.stores.search_index.entries import Held, Known, candidates, check_comparable, index_statements_for
 from arc_common.stores.search_index.filters import Tokens, canonical_number, number_of, wanted_for
 from arc_common.stores.search_index.postgres_statements import (
     PostgresCondition,
@@ -32,8 +33,6 @@ from arc_common.stores.search_index.postgres_statements import (
     statement,
     walk_width,
 )
-from arc_common.stores.search_index.rows import Held, Known, candidates, check_comparable
-from arc_common.stores.search_index.statements import index_statements_for
 
 _log = logging.getLogger("arc.stores")
 

@@ -11,6 +11,7 @@ from sqlalchemy import text
 
 from arc_common.stores.conversations_statements import Statement, compiler_for
 from arc_common.stores.schema import PREFIX, index_tables
+from arc_common.stores.search_index.entries import whole_entries
 from arc_common.stores.search_index.filters import (
     SIGNS,
     All,
@@ -22,7 +23,6 @@ from arc_common.stores.search_index.filters import (
     canonical_number,
     number_of,
 )
-from arc_common.stores.search_index.statements import whole_entries
 
 _COMPARING = """EXISTS (
     SELECT 1 FROM arc_index_values AS asked

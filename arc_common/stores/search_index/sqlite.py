@@ -14,17 +14,17 @@ from arc_common.protocols.search_index import IndexEntry, LexicalCandidates
 from arc_common.retrieval.bm25 import BM25
 from arc_common.stores.connection import Database
 from arc_common.stores.drivers import Call, Row
+from arc_common.stores.search_index.entries import Held, Known, candidates, check_comparable, index_statements_for
 from arc_common.stores.search_index.filters import Tokens
-from arc_common.stores.search_index.rows import Held, Known, candidates, check_comparable
-from arc_common.stores.search_index.sqlite_reader import Copies, SqliteReader
-from arc_common.stores.search_index.sqlite_statements import (
+from arc_common.stores.search_index.sqlite_reader import (
+    Copies,
+    SqliteReader,
     best_by,
     frequencies_at,
     scores_of,
     sqlite_index_statements,
     words_of,
 )
-from arc_common.stores.search_index.statements import index_statements_for
 
 _PAGE = 256
 

@@ -12,24 +12,24 @@ from numpy.typing import NDArray
 from arc_common.filters import Filter
 from arc_common.protocols.search_index import DOCUMENT_ID, EntryKind, IndexEntry, LexicalCandidates, Scope, chunk_prefix
 from arc_common.retrieval.bm25 import BM25
+from arc_common.stores.codec import checked_limit
 from arc_common.stores.connection import Database
 from arc_common.stores.drivers import Call, Row, SqlOptions
-from arc_common.stores.search_index.filters import Tokens, new_salt
-from arc_common.stores.search_index.rows import (
+from arc_common.stores.search_index.entries import (
     Held,
     Known,
     changed,
     checked_ids,
     checked_vectors,
     entry_row,
+    index_statements_for,
     scope_key,
     shown_entry,
     text_row,
     value_rows,
     whole_entry,
 )
-from arc_common.stores.search_index.statements import index_statements_for
-from arc_common.stores.validation import checked_limit
+from arc_common.stores.search_index.filters import Tokens, new_salt
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

@@ -12,9 +12,8 @@ import pytest
 from sqlalchemy import create_engine
 
 from arc_common.protocols import SessionKey
-from arc_common.stores.append_plan import look_up_for
 from arc_common.stores.conversations import SqlStore
-from arc_common.stores.conversations_statements import statements_for
+from arc_common.stores.conversations_statements import look_up_for, statements_for
 from arc_common.testing.conversation_store_contract import counted
 from tests.databases import new_database, sqlite_url
 from tests.servers import PostgresServer

@@ -8,14 +8,7 @@ from hypothesis import strategies as st
 from arc_common.protocols.search_index import IndexEntry
 from arc_common.retrieval.bm25 import BM25
 from arc_common.stores.search_index.filters import Tokens
-from arc_common.stores.search_index.sqlite_statements import (
-    Posting,
-    best_by,
-    frequencies_at,
-    posted,
-    scores_of,
-    words_of,
-)
+from arc_common.stores.search_index.sqlite_reader import Posting, best_by, frequencies_at, posted, scores_of, words_of
 
 TOKENS = Tokens(b"salt")
 WIDTH = len(TOKENS.of("any term").hex())
