@@ -25,7 +25,7 @@ from rich.table import Table
 from arc_common import CalibratedTokenCounter, Message, ToolCall
 from arc_common.memory.summaries.summarizers import RuleBasedSummarizer
 from arc_common.tokens.compression import Chain, Compression, CompressionStrategy, Summarize, strategy
-from arc_common.tokens.message_tokens import message_tokens, message_tokens_batch
+from arc_common.tokens.counters import message_tokens, message_tokens_batch
 
 SUMMARY_TOKENS = 400
 

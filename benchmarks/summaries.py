@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from arc_common import ArcSettings, CalibratedTokenCounter, ContextEngine, Message, Role, TokenBudget
-from arc_common.tokens.message_tokens import message_tokens_batch
+from arc_common.tokens.counters import message_tokens_batch
 
 WORDS = [
     start + middle + end for start in "bdfgklmnprstv" for middle in "aeiou" for end in ("ba", "ken", "lor", "mi", "nas")

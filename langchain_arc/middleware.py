@@ -15,7 +15,7 @@ from arc_common.messages import Message, Role
 from arc_common.protocols import TokenCounter
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.calibration import corrected
-from arc_common.tokens.message_tokens import schema_tokens, tools_tokens
+from arc_common.tokens.counters import schema_tokens, tools_tokens
 from langchain_arc.engine import checked_engine
 from langchain_arc.messages import from_arc
 from langchain_arc.stored_messages import behind, names_of, said, split_instructions, stored_form, unsaved

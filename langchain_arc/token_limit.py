@@ -13,9 +13,8 @@ from arc_common.messages import Message, Role
 from arc_common.protocols import TokenCounter
 from arc_common.tokens.budget import usable_tokens
 from arc_common.tokens.calibration import corrected
-from arc_common.tokens.compression.shortening import shortened
-from arc_common.tokens.counters import default_token_counter
-from arc_common.tokens.message_tokens import REQUEST_OVERHEAD, message_tokens_batch
+from arc_common.tokens.compression.truncation import shortened
+from arc_common.tokens.counters import REQUEST_OVERHEAD, default_token_counter, message_tokens_batch
 from arc_common.tokens.selection import (
     check_limits,
     current_turn,

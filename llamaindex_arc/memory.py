@@ -21,7 +21,7 @@ from arc_common.exceptions import (
 )
 from arc_common.messages import Message, Role
 from arc_common.tokens.budget import usable_tokens
-from arc_common.tokens.message_tokens import message_tokens
+from arc_common.tokens.counters import message_tokens
 from llamaindex_arc.chat_store import ArcChatStore
 from llamaindex_arc.engine import engine_named, name_of
 from llamaindex_arc.messages import from_arc, to_arc

@@ -2,10 +2,10 @@
 
 from arc_common.context.allocation import HistoryRoom, history_room
 from arc_common.context.builder import build_context_window
-from arc_common.context.context_window import ContextWindow
 from arc_common.context.draft import NO_LAYERS, NOTHING, Layers, RecalledLine
 from arc_common.context.receipt import (
     NEAREST,
+    ContextWindow,
     Item,
     LeftOut,
     MessageItems,

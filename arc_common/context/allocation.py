@@ -10,7 +10,7 @@ from arc_common.context.request import Costs, Request, plain
 from arc_common.messages import Exchange, Message
 from arc_common.protocols.summaries import View
 from arc_common.tokens.budget import TokenBudget
-from arc_common.tokens.message_tokens import REQUEST_OVERHEAD
+from arc_common.tokens.counters import REQUEST_OVERHEAD
 
 _FRAMING = 16
 """The most tokens expected around an item in its block."""

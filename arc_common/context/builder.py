@@ -5,15 +5,23 @@ from dataclasses import replace
 from typing import Any
 
 from arc_common.context.allocation import Sharing, wishes
-from arc_common.context.context_window import ContextWindow
 from arc_common.context.draft import NO_LAYERS, NOTHING, Draft, Layers, RecalledKind, RecalledLine, fact_items
-from arc_common.context.receipt import Item, LeftOut, MessageItems, Omission, Section, receipt_of, with_parts_of
+from arc_common.context.receipt import (
+    ContextWindow,
+    Item,
+    LeftOut,
+    MessageItems,
+    Omission,
+    Section,
+    receipt_of,
+    with_parts_of,
+)
 from arc_common.context.request import Costs, Request, plain
 from arc_common.documents import Document, ScoredDocument
 from arc_common.exceptions import BudgetExceededError, InvalidInputError
 from arc_common.messages import Exchange, Message, Role
-from arc_common.tokens.compression.shortening import shortened
-from arc_common.tokens.message_tokens import REQUEST_OVERHEAD
+from arc_common.tokens.compression.truncation import shortened
+from arc_common.tokens.counters import REQUEST_OVERHEAD
 from arc_common.tokens.selection import (
     OLDER,
     Changed,

@@ -1,10 +1,10 @@
-"""Helpers shared by the displays of a context window: names, shares, and texts made safe and short."""
+"""Renders a context window as HTML; its helpers also serve the terminal."""
 
 import json
 from collections.abc import Mapping, Sequence
+from html import escape
 
-from arc_common.context.context_window import ContextWindow
-from arc_common.context.receipt import Item, LeftOut, Omission, Section, receipt_of
+from arc_common.context.receipt import ContextWindow, Item, LeftOut, Omission, Section, receipt_of
 from arc_common.messages import Message, Role
 
 TITLES = {
@@ -143,3 +143,188 @@ def said(item: Item, message: Message | None = None) -> str:
 
 def _arguments(arguments: Mapping[str, object] | str) -> str:
     return arguments if isinstance(arguments, str) else json.dumps(dict(arguments), ensure_ascii=False, default=str)
+
+
+COLORS = {
+    "system": "#6272d9",
+    "tools": "#957442",
+    "facts": "#0f8b8d",
+    "summary": "#b84fa5",
+    "history": "#36894f",
+    "user_message": "#c27000",
+    "recalled": "#2e86c1",
+    "documents": "#cb513d",
+    "current_turn": "#7a8500",
+}
+"""A colour per section, with a contrast of at least 3 on the light and dark backgrounds (WCAG 2.2, 1.4.11)."""
+
+_LIGHT = "--ink:#1f2328;--dim:#57606a;--line:#d5d9e0;--free:#e4e8ee;--paper:#ffffff;color-scheme:light"
+_DARK = "--ink:#e6e9ee;--dim:#9da7b5;--line:#3a414c;--free:#272d35;--paper:#15181d;color-scheme:dark"
+
+_LIGHT_PAGES = ('[data-jp-theme-light="true"]', '[data-theme="light"]', ".vscode-light", ".vscode-high-contrast-light")
+_DARK_PAGES = ('[data-jp-theme-light="false"]', '[data-theme="dark"]', ".vscode-dark", ".vscode-high-contrast")
+"""The selectors by which JupyterLab, documentation themes and VS Code mark a scheme other than the system's.
+
+VS Code gives `vscode-high-contrast` to its light variant too, so the light rules come last.
+"""
+
+
+def _inside(pages: tuple[str, ...]) -> str:
+    return ",".join(f"{page} .arc-window" for page in pages)
+
+
+_OF_SECTIONS = "".join(f".arc-window .arc-of-{name}{{--own:{color}}}" for name, color in COLORS.items())
+
+STYLE = f"""
+.arc-window{{{_LIGHT}}}
+@media (prefers-color-scheme:dark){{.arc-window{{{_DARK}}}}}
+{_inside(_DARK_PAGES)}{{{_DARK}}}
+{_inside(_LIGHT_PAGES)}{{{_LIGHT}}}
+{_OF_SECTIONS}
+.arc-window{{--own:#7c8490;color:var(--ink);background:var(--paper);border:1px solid var(--line);border-radius:8px;
+padding:12px 14px 10px;max-width:960px;box-sizing:border-box;text-align:left;
+font:14px/1.45 system-ui,-apple-system,"Segoe UI",sans-serif}}
+.arc-window .arc-head{{display:flex;justify-content:space-between;gap:2px 12px;flex-wrap:wrap;margin-bottom:8px}}
+.arc-window .arc-dim{{color:var(--dim)}}
+.arc-window .arc-small{{font-size:12px;margin:6px 0 2px}}
+.arc-window .arc-bar{{display:flex;gap:1px;height:18px;border-radius:4px;overflow:hidden;background:var(--free);
+forced-color-adjust:none}}
+.arc-window .arc-bar span{{display:block;min-width:3px;background:var(--own)}}
+.arc-window .arc-bar+details{{margin-top:10px}}
+.arc-window details{{border-top:1px solid var(--line)}}
+.arc-window summary{{cursor:pointer;padding:4px 0;display:flex;flex-wrap:wrap;gap:0 8px;align-items:baseline}}
+.arc-window summary::-webkit-details-marker{{display:none}}
+.arc-window summary::before{{content:"▸";color:var(--dim);width:.8em;flex:none}}
+.arc-window details[open]>summary::before{{content:"▾"}}
+.arc-window .arc-key{{width:10px;height:10px;border-radius:2px;flex:none;background:var(--own);
+forced-color-adjust:none}}
+.arc-window .arc-omissions .arc-key,.arc-window .arc-notes .arc-key{{background:none;border:1px solid var(--dim);
+box-sizing:border-box}}
+.arc-window .arc-tokens{{margin-left:auto;font-variant-numeric:tabular-nums;white-space:nowrap}}
+.arc-window .arc-nothing{{border-top:1px solid var(--line);padding:4px 0}}
+.arc-window .arc-item{{margin:4px 0 8px 1.4em;padding-left:8px;border-left:3px solid var(--own);
+overflow-wrap:anywhere}}
+.arc-window pre{{margin:2px 0 0;padding:0;white-space:pre-wrap;overflow-wrap:anywhere;background:none;color:inherit;
+border:0;font:13px/1.45 ui-monospace,Menlo,Consolas,monospace;max-height:20em;overflow:auto}}
+.arc-window .arc-scroll{{margin:2px 0 8px 1.4em;overflow-x:auto}}
+.arc-window table{{border-collapse:collapse;margin:0;width:100%;font-size:13px;color:inherit;border:0}}
+.arc-window .arc-scroll thead,.arc-window .arc-scroll tr{{background:none!important;border:0}}
+.arc-window .arc-scroll table th,.arc-window .arc-scroll table td{{text-align:left;padding:2px 14px 2px 0;
+vertical-align:top;border:0;color:inherit;overflow-wrap:anywhere;white-space:normal;max-width:none}}
+.arc-window .arc-scroll table th{{color:var(--dim);font-weight:normal}}
+.arc-window .arc-scroll table .arc-number{{text-align:right;padding-right:0;font-variant-numeric:tabular-nums;
+white-space:nowrap}}
+"""
+
+
+_MOST_ITEMS = 200
+_ITEM_CHARACTERS = 4_000
+_SECTION_CHARACTERS = 60_000
+_ROWS = 200
+_NOTE_CHARACTERS = 1_000
+_ENLARGED_BELOW = 0.5
+
+
+def render_html(window: ContextWindow) -> str:
+    """Return an HTML fragment with the budget as a bar, expandable sections, and the omissions with their reasons."""
+    receipt = window.receipt
+    sections = shown_sections(window)
+    limit = max(receipt.input_tokens, window.total_tokens, 1)
+    tokens = f"{window.total_tokens:,} of {receipt.input_tokens:,} tokens"
+    used = f"{share_used(window)} used"
+    free = filter(None, [f"{free_tokens(window):,} free", error_note(window)])
+    details = " · ".join([used, *free, counted(len(window.messages), "message")])
+    bars = _bar(sections, limit, label=f"{tokens}, {used}")
+    if 0 < window.total_tokens < _ENLARGED_BELOW * limit:
+        bars += '<div class="arc-dim arc-small">enlarged: what is used</div>'
+        bars += _bar(sections, window.total_tokens, label="what is used, enlarged")
+    messages = messages_by_item(window)
+    parts = [
+        f"<style>{STYLE}</style>",
+        '<div class="arc-window"><div class="arc-head">',
+        f'<strong>{tokens}</strong><span class="arc-dim">{details}</span></div>',
+        bars,
+        *(_section(section, messages) for section in sections),
+        _omissions(window),
+        _notes(window),
+        "</div>",
+    ]
+    return "".join(parts)
+
+
+def _bar(sections: list[Section], whole: int, *, label: str) -> str:
+    segments = "".join(
+        f'<span class="{_class(section)}" style="width:{100 * section.tokens / whole:.3f}%" '
+        f'title="{escape(title(section))}: {section.tokens:,} tokens"></span>'
+        for section in sections
+        if section.tokens
+    )
+    return f'<div class="arc-bar" role="img" aria-label="{label}">{segments}</div>'
+
+
+def _class(section: Section) -> str:
+    return f"arc-of-{section.name}" if section.name in COLORS else "arc-of-other"
+
+
+def _section(section: Section, messages: Mapping[int, Message]) -> str:
+    shown, others = shown_items(section, _MOST_ITEMS)
+    texts = [said(item, messages.get(id(item))) for item in shown]
+    most = min(even_share(list(map(len, texts)), _SECTION_CHARACTERS), _ITEM_CHARACTERS)
+    items = "".join(
+        _item(item, messages.get(id(item)), excerpt(text, most)) for item, text in zip(shown, texts, strict=True)
+    )
+    more = f'<div class="arc-item arc-dim">{others:,} more, not shown here</div>' if others else ""
+    return (
+        f'<details class="{_class(section)}"><summary><span class="arc-key"></span>'
+        f"<span>{escape(title(section))}</span> "
+        f'<span class="arc-dim">{counted(len(section.items), "item")}</span>'
+        f'<span class="arc-tokens">{section.tokens:,} <span class="arc-dim">of {section.limit:,}</span></span>'
+        f"</summary>{items + more if best_first(section) else more + items}</details>"
+    )
+
+
+def _item(item: Item, message: Message | None, text: str) -> str:
+    tokens = "" if item.tokens is None else f" · {counted(item.tokens, 'token')}"
+    body = f'<pre dir="auto">{escape(text)}</pre>' if text else ""
+    return (
+        f'<div class="arc-item"><span class="arc-dim"><bdi>{escape(about(item, message))}</bdi>{tokens}</span>'
+        f"{body}</div>"
+    )
+
+
+def _omissions(window: ContextWindow) -> str:
+    count, tokens = left_out(window)
+    if not count:
+        return '<div class="arc-nothing arc-dim">nothing left out</div>'
+    others = rest(window, named=_ROWS)
+    rows = "".join(map(_omission, window.receipt.nearest[:_ROWS]))
+    rows += "".join(
+        f"<tr><td>{left.count:,} more</td><td>{escape(excerpt(reason, _NOTE_CHARACTERS))}</td>"
+        f'<td class="arc-number">{left.tokens:,}</td></tr>'
+        for reason, left in list(others.items())[:_ROWS]
+    )
+    return (
+        '<details class="arc-omissions"><summary><span class="arc-key"></span><span>left out or shortened</span> '
+        f'<span class="arc-dim">{counted(count, "item")}</span><span class="arc-tokens">{tokens:,}</span>'
+        '</summary><div class="arc-scroll"><table><thead><tr><th>what</th><th>why</th>'
+        f'<th class="arc-number">tokens</th></tr></thead><tbody>{rows}</tbody></table></div></details>'
+    )
+
+
+def _omission(omission: Omission) -> str:
+    reason = excerpt(omission.reason, _NOTE_CHARACTERS)
+    return (
+        f"<tr><td><bdi>{escape(about(omission))}</bdi></td><td>{escape(reason)}</td>"
+        f'<td class="arc-number">{omission.tokens:,}</td></tr>'
+    )
+
+
+def _notes(window: ContextWindow) -> str:
+    notes = window.receipt.notes[:_ROWS]
+    if not notes:
+        return ""
+    lines = "".join(
+        f'<div class="arc-item" dir="auto">{escape(excerpt(note, _NOTE_CHARACTERS))}</div>' for note in notes
+    )
+    head = '<summary><span class="arc-key"></span><span>notes</span></summary>'
+    return f'<details class="arc-notes" open>{head}{lines}</details>'

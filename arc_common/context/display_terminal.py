@@ -10,8 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from arc_common.context import display
-from arc_common.context.context_window import ContextWindow
-from arc_common.context.receipt import Item, Section
+from arc_common.context.receipt import ContextWindow, Item, Section
 from arc_common.messages import Message
 
 _STYLES = {

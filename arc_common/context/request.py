@@ -13,7 +13,7 @@ from arc_common.protocols import TokenCounter
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.calibration import Correction
 from arc_common.tokens.compression import CompressionStrategy
-from arc_common.tokens.message_tokens import message_tokens, schema_tokens, tools_tokens
+from arc_common.tokens.counters import message_tokens, schema_tokens, tools_tokens
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from arc_common.context.receipt import (
 from arc_common.context.request import Costs
 from arc_common.exceptions import BudgetExceededError
 from arc_common.messages import Message, Role
-from arc_common.tokens.compression.shortening import shortened
+from arc_common.tokens.compression.truncation import shortened
 from arc_common.tokens.selection import (
     EMPTY,
     OLDER,

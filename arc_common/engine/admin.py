@@ -13,7 +13,7 @@ from arc_common.messages import Role
 from arc_common.protocols import Conversation, ConversationPage, SessionKey, StoredMessage
 from arc_common.protocols.summaries import ConversationSummary, View
 from arc_common.tokens.budget import TokenBudget
-from arc_common.tokens.message_tokens import message_tokens_batch
+from arc_common.tokens.counters import message_tokens_batch
 from arc_common.tokens.selection import says_something
 
 NOT_STORED = "replayed from what is stored: without the application's own system prompt, tools and documents"

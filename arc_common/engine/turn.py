@@ -33,7 +33,7 @@ from arc_common.prompts.memories import render_memory_line
 from arc_common.protocols import SessionKey, StoredMessage
 from arc_common.rag import RagContext
 from arc_common.tokens.budget import usable_tokens
-from arc_common.tokens.message_tokens import message_tokens_batch
+from arc_common.tokens.counters import message_tokens_batch
 from arc_common.tokens.selection import current_turn
 
 if TYPE_CHECKING:

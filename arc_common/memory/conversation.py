@@ -13,7 +13,7 @@ from arc_common.exceptions import InvalidInputError
 from arc_common.messages import Message, Role, exchanges_of
 from arc_common.protocols import ConversationStore, CountedMessage, SessionKey, StoredMessage, TokenCounter
 from arc_common.tokens.calibration import Correcting, corrected
-from arc_common.tokens.message_tokens import message_tokens_batch
+from arc_common.tokens.counters import message_tokens_batch
 from arc_common.tokens.selection import says_something
 
 _CUT_SHORT = (GeneratorExit, KeyboardInterrupt, asyncio.CancelledError)

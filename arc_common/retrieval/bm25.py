@@ -1,18 +1,18 @@
-"""BM25: scores a text's terms against a query's, with the statistics of all texts in scope. Pure.
-
-Follows Robertson & Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), in Lucene's form: the
-inverse document frequency is never negative, and the constant factor (k1 + 1), which changes no ranking, is omitted.
-"""
+"""BM25, and the scores of a question's words in texts read in windows. Pure."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+from rapidfuzz import fuzz, process
 
 from arc_common.exceptions import InvalidInputError
 from arc_common.protocols.search_index import LexicalCandidates
+from arc_common.text import Alternative, alternatives, analyze, analyze_query, is_general
 
-if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must not cost
+if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
@@ -103,3 +103,129 @@ def _saturated(frequencies: "NDArray[np.float64]", norms: "NDArray[np.float64]")
 
     saturated = np.zeros(len(norms))  # an absent term adds 0, even at k1 = 0
     return np.divide(frequencies, frequencies + norms, out=saturated, where=frequencies > 0)
+
+
+_BM25 = BM25(k1=1.5, b=0.75, smoothing=0)
+"""Okapi's usual constants, measured with benchmarks/session_recall.py: others gained less than two points."""
+_STOP_WORD_WEIGHT = 0.15
+_MOST_ALTERNATIVES = 2
+"""The maximum number of alternatives for one word that count in a text: counting all would favour long texts."""
+_SIMILAR = 84.0
+"""The least normalised Indel similarity, in per cent, at which a word is taken for a misspelling of another."""
+_MOST_SIMILAR = 3
+_SHORTEST_SIMILAR = 5
+_MISTYPED_WEIGHT = 0.5
+_SPEAKERS = re.compile(
+    r"\b(?:user|assistant)s?\b(?:['’]s)?|(?:사용자|어시스턴트)[가-힣]?|用户|助手|ユーザー", re.IGNORECASE
+)
+"""Names of speakers, which questions about a conversation contain but the conversation itself seldom does."""
+
+Likely = Sequence[tuple[Alternative, ...]]
+"""For each word of a question, the alternatives that may replace it."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryTerms:
+    """A parsed question: the weight of each term, its content terms, and alternatives for its words."""
+
+    weights: Mapping[str, float]
+    terms: tuple[str, ...]
+    alternatives: Likely
+
+    @classmethod
+    def of(cls, question: str, *, kin: bool = True) -> "QueryTerms":
+        """Parse a question, with alternatives for its words if `kin` is true."""
+        about = _SPEAKERS.sub(" ", question)
+        every = analyze(about)
+        if not every:
+            about, every = question, analyze(question)
+        terms = dict.fromkeys(every if is_general(about) else analyze_query(about))
+        weights = dict.fromkeys(every, _STOP_WORD_WEIGHT) | dict.fromkeys(terms, 1.0)
+        return cls(weights, tuple(terms), alternatives(about) if kin else ())
+
+    def mistyped(self, known: Collection[str]) -> Likely:
+        """Return, for each term that is not known, the known terms of which it may be a misspelling."""
+        return [_similar(term, known) for term in self.terms]
+
+    def sought(self) -> dict[str, float]:
+        """Return the weighted terms to search for, without stop words unless there are no other terms."""
+        found = dict.fromkeys(self.terms, 1.0)
+        for words in self.alternatives:
+            for word in words:
+                for term in word.terms:
+                    found[term] = max(word.weight, found.get(term, 0.0))
+        return found
+
+    def scores(
+        self, found: LexicalCandidates, columns: Sequence[str], likely: Likely
+    ) -> "tuple[NDArray[np.float64], NDArray[np.bool_]]":
+        """Return each candidate's score and whether it contains more than stop words; `columns` are its terms.
+
+        - Alternatives that an answer may use instead of a word count a little, at most two for each word. Stop words
+          only affect the order of texts that match otherwise.
+        - Scores are positive, however common a term is.
+        """
+        import numpy as np  # noqa: PLC0415 - see above
+
+        size = len(found.ids)
+        scores, matches = np.zeros(size), np.zeros(size, dtype=bool)
+        by_terms = _scores_by_terms(found, columns, likely)
+        for term, weight in self.weights.items():
+            if (own := by_terms.get((term,))) is not None:
+                scores += weight * own
+                if weight > _STOP_WORD_WEIGHT:
+                    matches |= own > 0
+        for words in likely:
+            best = np.zeros((_MOST_ALTERNATIVES, size))
+            for word in words:
+                if (own := by_terms.get(word.terms)) is not None:
+                    score = word.weight * own
+                    for rank in range(_MOST_ALTERNATIVES):
+                        best[rank], score = np.maximum(best[rank], score), np.minimum(best[rank], score)
+            scores += best.sum(axis=0)
+            matches |= best[0] > 0
+        return scores, matches
+
+    def ideal(self, found: LexicalCandidates, columns: Sequence[str]) -> float:
+        """Return the score of a text that has each term once or twice; an absent term counts as if one text had it.
+
+        It makes the scores of two indexes comparable, since the best texts of an index may be good or poor.
+        """
+        import numpy as np  # noqa: PLC0415 - see above
+
+        held = dict(zip(columns, found.document_frequencies.tolist(), strict=True))
+        return float(_BM25.idf(np.array([held.get(term, 0) for term in self.terms]), found.count).sum()) / 2
+
+
+def terms_of(likely: Likely) -> Iterable[str]:
+    """Return all terms of the alternatives."""
+    return (term for words in likely for word in words for term in word.terms)
+
+
+def _scores_by_terms(
+    found: LexicalCandidates, columns: Sequence[str], likely: Likely
+) -> "dict[tuple[str, ...], NDArray[np.float64]]":
+    """Score the candidates by each term and by each alternative of several terms whose terms are all known."""
+    import numpy as np  # noqa: PLC0415 - see above
+
+    place = {term: i for i, term in enumerate(columns)}
+    phrases = dict.fromkeys(word.terms for words in likely for word in words if len(word.terms) > 1)
+    known = {terms: [place[term] for term in terms] for terms in phrases if place.keys() >= set(terms)}
+    if known:
+        frequencies = [found.frequencies[:, places].min(axis=1) for places in known.values()]
+        held = [found.document_frequencies[places].min() for places in known.values()]
+        found = replace(
+            found,
+            frequencies=np.column_stack([found.frequencies, *frequencies]),
+            document_frequencies=np.concatenate([found.document_frequencies, held]),
+        )
+    return dict(zip([*((term,) for term in columns), *known], _BM25.term_scores(found), strict=True))
+
+
+def _similar(term: str, known: Collection[str]) -> tuple[Alternative, ...]:
+    """Return the known terms of which an unknown term may be a misspelling."""
+    if term in known or len(term) < _SHORTEST_SIMILAR or not term.isalpha():
+        return ()
+    alike = [other for other in known if other[0] == term[0]]
+    found = process.extract(term, alike, scorer=fuzz.ratio, score_cutoff=_SIMILAR, limit=_MOST_SIMILAR)
+    return tuple(Alternative((other,), _MISTYPED_WEIGHT) for other, _, _ in found)

@@ -1,9 +1,106 @@
-"""Vectors in memory, searched exactly by cosine with one product over all of them."""
+"""Vectors: an embedder whose failures only cost vectors, and a table searched exactly by cosine."""
 
-import numpy as np
-from numpy.typing import NDArray
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from arc_common.documents import cosines
+from arc_common.exceptions import InvalidInputError
+from arc_common.observability import Observer
+from arc_common.protocols import Embedder, QueryEmbedder
+from arc_common.protocols.search_index import IndexEntry, unit_vector
+
+if TYPE_CHECKING:  # numpy takes a tenth of a second, which importing arc must not cost
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+_log = logging.getLogger("arc.retrieval")
+
+
+class GuardedEmbedder:
+    """Makes vectors of length 1; counts, logs and omits those that it can't make."""
+
+    def __init__(self, embedder: Embedder, observer: Observer) -> None:
+        if not isinstance(embedder, Embedder):
+            raise InvalidInputError("embedder", embedder, "an Embedder: a name, and embed(texts)")
+        self._embedder = embedder
+        self._observer = observer
+
+    @property
+    def name(self) -> str:
+        """The embedder's name."""
+        return self._embedder.name
+
+    def accepts(self, stored: tuple[str, int] | None) -> bool:
+        """Return whether the stored vectors are from the embedder of this name; log a warning if not."""
+        if stored is None or stored[0] == self.name:
+            return True
+        _log.warning(
+            "the stored vectors are from %s, not from %s: only words are used until `re_embed`", stored[0], self.name
+        )
+        self._observer.count("index.other_embedder", embedder=self.name)
+        return False
+
+    def check(self, stored: tuple[str, int] | None) -> None:
+        """Raise `InvalidInputError` if the stored vectors are from another embedder."""
+        if stored is not None and stored[0] != self.name:
+            expected = f"{stored[0]!r}, which made the stored vectors (`re_embed` replaces them)"
+            raise InvalidInputError("embedder", self.name, expected)
+
+    def of_query(self, text: str, dimension: int | None = None) -> "NDArray[np.float32] | None":
+        """Embed a query; return `None` if that fails or gives another dimension."""
+        made = self._vectors([text], embed=self._embed_queries, dimension=dimension)
+        return None if made is None else made[0]
+
+    def of_entries(
+        self, entries: Sequence[IndexEntry], stored: tuple[str, int] | None = None
+    ) -> tuple[list[IndexEntry], bool]:
+        """Return the entries with vectors of the stored dimension added, and whether the embedder works."""
+        # Some services refuse a whole batch for one empty text.
+        places = [place for place, entry in enumerate(entries) if entry.vector is None and entry.text.strip()]
+        texts = [entries[place].text for place in places]
+        dimension = stored[1] if stored else None
+        made = self._vectors(texts, embed=self._embedder.embed, dimension=dimension) if places else []
+        embedded = list(entries)
+        for place, vector in zip(places, made or (), strict=False):
+            if vector is not None:
+                embedded[place] = replace(entries[place], vector=vector, embedder=self.name)
+        return embedded, made is not None
+
+    def _embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
+        embedder = self._embedder
+        if isinstance(embedder, QueryEmbedder):
+            return [embedder.embed_query(text) for text in texts]
+        return embedder.embed(texts)
+
+    def _vectors(
+        self, texts: Sequence[str], *, embed: Callable[[Sequence[str]], list[list[float]]], dimension: int | None
+    ) -> "list[NDArray[np.float32] | None] | None":
+        """Embed texts; return `None` for each unusable vector (models may give NaN), or for the call if it failed."""
+        try:
+            made = list(embed(texts))
+            if len(made) != len(texts):
+                raise ValueError(f"{len(made)} vectors for {len(texts)} texts")  # noqa: TRY301 - a failure like others
+        except Exception as error:  # noqa: BLE001 - whatever a model's client raises: words must still be found
+            _log.warning("the embedder %s failed: %s", self.name, type(error).__name__, exc_info=True)
+            self._observer.count("index.embedder_errors", embedder=self.name)
+            return None
+        vectors = [_usable(vector) for vector in made]
+        dimension = dimension or next((len(vector) for vector in vectors if vector is not None), None)
+        vectors = [None if vector is None or len(vector) != dimension else vector for vector in vectors]
+        if unusable := sum(vector is None for vector in vectors):
+            self._observer.count("index.unusable_vectors", unusable, embedder=self.name)
+        return vectors
+
+
+def _usable(vector: Sequence[float]) -> "NDArray[np.float32] | None":
+    try:
+        return unit_vector("vector", vector)
+    except InvalidInputError:
+        return None
+
 
 _BLOCK_BYTES = 24 * 2**20
 """The size of a full block. One matrix that grows in place would be simpler but loses the large memory pages that numpy
@@ -32,6 +129,8 @@ class VectorTable:
     """
 
     def __init__(self, embedder: str, dimension: int) -> None:
+        import numpy as np  # noqa: PLC0415 - see above
+
         self.embedder = embedder
         self.dimension = dimension
         self._full = max(_FIRST_ROWS, _BLOCK_BYTES // (4 * dimension))
@@ -42,8 +141,10 @@ class VectorTable:
         # Reused by each search: a new allocation costs a page fault for every 4 KB.
         self._scores = np.empty(0, dtype=np.float32)
 
-    def put(self, row: int, vector: NDArray[np.float32]) -> None:
+    def put(self, row: int, vector: "NDArray[np.float32]") -> None:
         """Store a row's vector (float32, of length 1)."""
+        import numpy as np  # noqa: PLC0415 - see above
+
         block, place = divmod(row, self._full)
         while block >= len(self._blocks) or place >= len(self._blocks[block]):
             self._grow()
@@ -62,9 +163,11 @@ class VectorTable:
             self._count -= 1
 
     def best(
-        self, vector: NDArray[np.float32], limit: int, *, allowed: NDArray[np.bool_] | None
-    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        self, vector: "NDArray[np.float32]", limit: int, *, allowed: "NDArray[np.bool_] | None"
+    ) -> "tuple[NDArray[np.intp], NDArray[np.float64]]":
         """Return at least the `limit` nearest allowed rows (near ties too, or all rows) and their cosines."""
+        import numpy as np  # noqa: PLC0415 - see above
+
         if allowed is None and self._count == self._size:
             rows, scores = None, self._product(vector)
         else:
@@ -87,7 +190,9 @@ class VectorTable:
         exact = [cosines(self._gather(chunk), vector) for chunk in chunks]
         return rows, np.concatenate(exact) if exact else np.zeros(0)
 
-    def _product(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
+    def _product(self, vector: "NDArray[np.float32]") -> "NDArray[np.float32]":
+        import numpy as np  # noqa: PLC0415 - see above
+
         if len(self._scores) < self._size:
             self._scores = np.empty(len(self._there), dtype=np.float32)
         scores = self._scores[: self._size]
@@ -96,7 +201,9 @@ class VectorTable:
             np.dot(self._blocks[start // self._full][: len(part)], vector, out=part)
         return scores
 
-    def _gather(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
+    def _gather(self, rows: "NDArray[np.intp]") -> "NDArray[np.float32]":
+        import numpy as np  # noqa: PLC0415 - see above
+
         gathered = np.empty((len(rows), self.dimension), dtype=np.float32)
         blocks, places = np.divmod(rows, self._full)
         for block in np.unique(blocks).tolist():
@@ -106,6 +213,8 @@ class VectorTable:
 
     def _grow(self) -> None:
         """Give the last block an eighth more room; if it is full, begin a new one."""
+        import numpy as np  # noqa: PLC0415 - see above
+
         last = self._blocks[-1] if self._blocks else None
         if last is None or len(last) == self._full:
             self._blocks.append(np.zeros((_FIRST_ROWS, self.dimension), dtype=np.float32))
@@ -115,11 +224,13 @@ class VectorTable:
             self._blocks[-1][: len(last)] = last
 
 
-def _highest(scores: NDArray[np.float32], limit: int) -> NDArray[np.intp]:
+def _highest(scores: "NDArray[np.float32]", limit: int) -> "NDArray[np.intp]":
     """Return the positions of the `limit` highest scores and near ties, ascending.
 
     The maxima of stretches are found at memory speed; the `limit`-th best of them is a bound that few scores reach.
     """
+    import numpy as np  # noqa: PLC0415 - see above
+
     whole = len(scores) // _STRETCH * _STRETCH
     tops = scores[:whole].reshape(-1, _STRETCH).max(axis=1)
     if len(tops) > limit:

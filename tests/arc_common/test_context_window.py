@@ -22,7 +22,7 @@ from arc_common import (
 from arc_common.context import Costs, Layers, RecalledLine, Request, as_documents, build_context_window
 from arc_common.messages import exchanges_of
 from arc_common.tokens.calibration import corrected
-from arc_common.tokens.message_tokens import REQUEST_OVERHEAD, message_tokens, schema_tokens, tools_tokens
+from arc_common.tokens.counters import REQUEST_OVERHEAD, message_tokens, schema_tokens, tools_tokens
 from tests.arc_common.strategies import conversations
 
 TOOLS = [{"type": "function", "function": {"name": "look_up", "parameters": {"type": "object", "properties": {}}}}]

@@ -10,7 +10,7 @@ from arc_common.engine.session import Session
 from arc_common.exceptions import BudgetExceededError
 from arc_common.messages import Message, Role, ToolCall
 from arc_common.settings import ArcSettings
-from arc_common.tokens.message_tokens import message_tokens
+from arc_common.tokens.counters import message_tokens
 from tests.arc_common.test_session_window import Ones, tool_turn, turns
 
 

@@ -21,7 +21,7 @@ from arc_common.cli.demo.run import RECORDS, SESSION, find_halves, support_scrip
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.messages import Message, Role
 from arc_common.tokens.calibration import CalibratedTokenCounter
-from arc_common.tokens.message_tokens import REQUEST_OVERHEAD, message_tokens_batch
+from arc_common.tokens.counters import REQUEST_OVERHEAD, message_tokens_batch
 
 script = support_script()
 ARC = [sys.executable, "-c", "from arc_common.cli.commands import main; main()"]

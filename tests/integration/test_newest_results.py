@@ -11,8 +11,7 @@ import langchain_arc
 import llamaindex_arc
 from arc_common import ArcSettings, ContextEngine, Message, Role, TokenBudget, ToolCall
 from arc_common.settings import SummarySettings
-from arc_common.tokens.counters import default_token_counter
-from arc_common.tokens.message_tokens import message_tokens
+from arc_common.tokens.counters import default_token_counter, message_tokens
 from langchain_arc import ArcChatMessageHistory, ArcMemoryMiddleware, fit_messages
 from llamaindex_arc import ArcChatMemoryBuffer
 from tests.langchain_arc.scripted_agents import ScriptedToolModel

@@ -9,8 +9,7 @@ import pytest
 
 from arc_common import ArcSettings, BudgetExceededError, ContextEngine, Message, Role, TokenBudget
 from arc_common.context import Item, Layers, RecalledLine, Receipt, Section
-from arc_common.tokens.counters import default_token_counter
-from arc_common.tokens.message_tokens import message_tokens
+from arc_common.tokens.counters import default_token_counter, message_tokens
 from tests.integration.window_cases import Case, case_of
 from tests.integration.window_rules import BrokenWindowError, built, check_account, check_tokens
 from tests.support.conversations import random_conversation, random_text

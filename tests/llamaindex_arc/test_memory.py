@@ -14,7 +14,7 @@ from sqlalchemy import create_engine, event
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import BudgetExceededError
 from arc_common.messages import exchanges_of
-from arc_common.tokens.message_tokens import message_tokens
+from arc_common.tokens.counters import message_tokens
 from llamaindex_arc import ArcChatMemoryBuffer, open_engine, to_arc
 from tests.counters import Ones
 from tests.databases import sqlite_url

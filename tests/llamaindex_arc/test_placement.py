@@ -13,7 +13,7 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import InvalidInputError
 from arc_common.settings import ArcSettings, ContextSettings
-from arc_common.tokens.message_tokens import message_tokens
+from arc_common.tokens.counters import message_tokens
 from llamaindex_arc import ArcChatMemoryBuffer, open_engine, to_arc
 from tests.llamaindex_arc.helpers import assistant, said, system, user
 from tests.llamaindex_arc.test_layers import summarised, text_of, through_json, told

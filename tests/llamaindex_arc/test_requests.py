@@ -11,7 +11,7 @@ from arc_common.engine.context_engine import ContextEngine
 from arc_common.exceptions import BudgetExceededError
 from arc_common.messages import Message, Role, exchanges_of, turns_of
 from arc_common.tokens.budget import usable_tokens
-from arc_common.tokens.message_tokens import message_tokens
+from arc_common.tokens.counters import message_tokens
 from arc_common.tokens.selection import says_something, select_window
 from llamaindex_arc import ArcChatMemoryBuffer, ArcChatStore, from_arc, open_engine, to_arc
 from tests.llamaindex_arc.helpers import NO_SUMMARIES, settle

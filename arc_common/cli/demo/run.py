@@ -27,8 +27,7 @@ from arc_common.settings.groups import (
     RecallSettings,
     SummarySettings,
 )
-from arc_common.tokens.counters import CachedTokenCounter
-from arc_common.tokens.message_tokens import REQUEST_OVERHEAD, message_tokens_batch
+from arc_common.tokens.counters import REQUEST_OVERHEAD, CachedTokenCounter, message_tokens_batch
 
 PARTS = ("system", "facts", "summary", "recalled", "history", "question")
 """The parts of a request, in this order."""

@@ -12,7 +12,7 @@ from arc_common.protocols import Embedder
 from arc_common.protocols.memories import IndexChange, MemoryStore, memory_entry
 from arc_common.protocols.search_index import IndexEntry, IndexStore, Scope
 from arc_common.retrieval import HybridIndex
-from arc_common.retrieval.embedding import GuardedEmbedder
+from arc_common.retrieval.vectors import GuardedEmbedder
 from arc_common.settings import ArcSettings
 
 _log = logging.getLogger("arc.memory")

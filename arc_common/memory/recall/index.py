@@ -20,8 +20,8 @@ from arc_common.messages import Message, Role
 from arc_common.observability import Observer
 from arc_common.protocols import ConversationStore, Embedder, SessionKey, StoredMessage
 from arc_common.protocols.search_index import IndexEntry, IndexStore, LexicalCandidates, Scope, unit_vector
-from arc_common.retrieval.embedding import GuardedEmbedder
-from arc_common.retrieval.query_terms import QueryTerms, terms_of
+from arc_common.retrieval.bm25 import QueryTerms, terms_of
+from arc_common.retrieval.vectors import GuardedEmbedder
 from arc_common.text import analyze
 
 if TYPE_CHECKING:

@@ -1,16 +1,19 @@
 """Compression strategies that make a conversation fit a token limit: pure, named, alone or in a chain."""
 
 from arc_common.tokens.compression.base import Chain, Compression, CompressionStrategy
-from arc_common.tokens.compression.dropping import (
+from arc_common.tokens.compression.strategies import (
+    STRATEGIES,
+    ClearToolResults,
     DropToolResults,
     PruneSystem,
     RollingWindow,
     ScorePruning,
+    Summarize,
     TokenPruning,
+    Truncate,
+    strategy,
 )
-from arc_common.tokens.compression.registry import STRATEGIES, strategy
-from arc_common.tokens.compression.shortening import ClearToolResults, Truncate, truncated
-from arc_common.tokens.compression.summary import Summarize
+from arc_common.tokens.compression.truncation import truncated
 from arc_common.tokens.selection import Changed
 
 __all__ = [

@@ -12,7 +12,7 @@ from arc_common.context import Costs, Layers, Request
 from arc_common.context.allocation import HistoryRoom, Sharing, wishes
 from arc_common.context.draft import Draft
 from arc_common.protocols.summaries import View
-from arc_common.tokens.message_tokens import REQUEST_OVERHEAD
+from arc_common.tokens.counters import REQUEST_OVERHEAD
 
 QUERY = Message("user", "What does it cost?")
 

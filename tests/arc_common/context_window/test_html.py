@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from arc_common import ContextEngine, TokenBudget
 from arc_common.context import ContextWindow, Receipt, Section
-from arc_common.context.display import TITLES, visible
-from arc_common.context.display_html import COLORS, render_html
+from arc_common.context.display import COLORS, TITLES, render_html, visible
 from tests.arc_common.context_window.windows import CONTROLS, MARKUP, SCRIPTS, window_of, window_saying
 
 VOID = {"br", "img", "input", "link", "meta", "hr"}

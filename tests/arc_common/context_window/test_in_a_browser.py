@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from arc_common.context import ContextWindow
-from arc_common.context.display_html import render_html
+from arc_common.context.display import render_html
 from tests.arc_common.context_window.windows import CONTROLS, MARKUP, SCRIPTS, window_saying
 from tests.browsers import CHROMIUM, measured
 

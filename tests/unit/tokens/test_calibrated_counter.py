@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from arc_common.protocols import TokenCounter
 from arc_common.tokens import calibration as features_module
-from arc_common.tokens.calibration import CalibratedTokenCounter, features
-from arc_common.tokens.coefficients import COEFFICIENTS
+from arc_common.tokens.calibration import COEFFICIENTS, CalibratedTokenCounter, features
 from arc_common.tokens.counters import default_token_counter, local_encoding
 
 COUNTER = CalibratedTokenCounter()

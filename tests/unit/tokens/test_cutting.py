@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import ContentPart, Message, Origin, ToolCall
 from arc_common.tokens.compression import truncated
-from arc_common.tokens.compression.shortening import MARKER, CuttableText, is_border, longest_head
+from arc_common.tokens.compression.truncation import MARKER, CuttableText, is_border, longest_head
 from tests.support.broken_conversations import SENTENCES
 
 CLUSTERS = regex.compile(r"\X")  # Unicode's extended grapheme clusters; comes with tiktoken

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from arc_common import HeuristicTokenCounter, Message, Role, ToolCall
 from arc_common.messages import Turn, exchanges_of
 from arc_common.tokens.compression import truncated
-from arc_common.tokens.message_tokens import message_tokens
+from arc_common.tokens.counters import message_tokens
 from arc_common.tokens.selection import fit_exchanges, fit_turn
 
 COUNTER = HeuristicTokenCounter()

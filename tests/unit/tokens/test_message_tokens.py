@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import ContentPart, Message, ToolCall
 from arc_common.tokens.calibration import CalibratedTokenCounter
-from arc_common.tokens.counters import TiktokenCounter
-from arc_common.tokens.message_tokens import (
+from arc_common.tokens.counters import (
     REQUEST_OVERHEAD,
+    TiktokenCounter,
     message_tokens,
     message_tokens_batch,
     schema_tokens,

@@ -4,8 +4,8 @@ import pytest
 
 from arc_common import HeuristicTokenCounter
 from arc_common.messages import ContentPart, Message, Origin, ToolCall
-from arc_common.tokens.compression.shortening import shortened
-from arc_common.tokens.message_tokens import message_tokens
+from arc_common.tokens.compression.truncation import shortened
+from arc_common.tokens.counters import message_tokens
 
 COUNTER = HeuristicTokenCounter()
 TEXT = ContentPart("text", "Here is the plan of the house that we spoke about. " * 40)

@@ -1,60 +1,17 @@
-"""Strategies and functions that shorten messages to fit."""
+"""Cuts texts and messages to a length. Pure."""
 
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 
 from arc_common.exceptions import InvalidInputError
-from arc_common.messages import ContentPart, Message, Role, exchanges_of
+from arc_common.messages import ContentPart, Message
 from arc_common.tokens.compression.base import (
-    BaseStrategy,
-    Compression,
-    CountOnce,
-    change_until_it_fits,
     check_whole_number,
 )
-
-CLEARED = "tool result cleared"
-_CLEARED = re.compile(r"\[cleared: [\d,]+ tokens\]")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClearToolResults(BaseStrategy):
-    """Replaces tool results by `[cleared: 1,240 tokens]`, oldest first, until the conversation fits.
-
-    - Drops nothing: each call keeps its result's message, so no provider refuses the request, and the model still sees
-      its calls.
-
-    Args:
-        keep_last: The number of newest exchanges with tools that keep their results.
-    """
-
-    name: ClassVar[str] = "clear_tool_results"
-    keep_last: int = 1
-
-    def __post_init__(self) -> None:
-        check_whole_number("keep_last", self.keep_last)
-
-    def _shrink(self, messages: Sequence[Message], max_tokens: int, count: CountOnce) -> Compression:
-        with_tools = [exchange for exchange in exchanges_of(messages)[0] if exchange.messages[0].tool_calls]
-        newest = with_tools[max(0, len(with_tools) - self.keep_last) :]
-        untouched = {id(message) for exchange in newest for message in exchange.messages}
-
-        def change(_: int, message: Message) -> Message | None:
-            return None if id(message) in untouched else cleared(message, tokens=count(message))
-
-        return change_until_it_fits(messages, change=change, reason=CLEARED, max_tokens=max_tokens, count=count)
-
-
-def cleared(message: Message, *, tokens: int) -> Message | None:
-    """Return a tool result with its content cleared; `None` for other messages and already cleared ones."""
-    if message.role is not Role.TOOL or (isinstance(message.content, str) and _CLEARED.fullmatch(message.content)):
-        return None
-    return replace(message, content=f"[cleared: {tokens:,} tokens]", origin=None)
-
 
 MARKER = "... [truncated]"
 """The end of a truncated text."""
@@ -320,37 +277,6 @@ class _CuttableMessage:
             return None
         content = parts[0].text if isinstance(self._message.content, str) else tuple(parts)
         return replace(self._message, content=content, origin=None)
-
-
-TRUNCATED = "truncated"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Truncate(BaseStrategy):
-    """Truncates long messages to `max_characters`, oldest first, until the conversation fits.
-
-    - Drops nothing, and cuts text only (see `truncated`), so the result may not fit.
-
-    Args:
-        max_characters: The most characters of a message's text, including the marker `... [truncated]`.
-    """
-
-    name: ClassVar[str] = "truncate"
-    max_characters: int = 5_000
-
-    def __post_init__(self) -> None:
-        check_whole_number("max_characters", self.max_characters, least=len(MARKER) + 1)
-
-    def _shrink(self, messages: Sequence[Message], max_tokens: int, count: CountOnce) -> Compression:
-        first = next((i for i, message in enumerate(messages) if message.role is not Role.SYSTEM), len(messages))
-        newest_user = max((i for i, message in enumerate(messages) if message.role is Role.USER), default=-1)
-
-        def change(position: int, message: Message) -> Message | None:
-            if position < first or position == newest_user or len(message.text) <= self.max_characters:
-                return None
-            return truncated(message, max_characters=self.max_characters)
-
-        return change_until_it_fits(messages, change=change, reason=TRUNCATED, max_tokens=max_tokens, count=count)
 
 
 _MEDIA = frozenset({"image", "audio", "file"})

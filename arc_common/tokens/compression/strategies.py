@@ -1,0 +1,430 @@
+"""The compression strategies, and the table that settings choose from."""
+
+import logging
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, replace
+from math import isfinite
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from arc_common.exceptions import InvalidInputError
+from arc_common.messages import ARC_MARK, ContentPart, Exchange, Message, Role, exchanges_of
+from arc_common.prompts import render_fence
+from arc_common.tokens.compression.base import (
+    BaseStrategy,
+    Compression,
+    CompressionStrategy,
+    CountOnce,
+    Parts,
+    Place,
+    change_until_it_fits,
+    check_whole_number,
+    keep_only,
+    newest_that_fit,
+    parts_of,
+)
+from arc_common.tokens.compression.truncation import MARKER, longest_head, truncated
+from arc_common.tokens.selection import OLDER, Changed, Dropped
+
+LONG_SYSTEM = "long system message in the middle"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PruneSystem(BaseStrategy):
+    """Drops long system messages that don't lead the conversation, oldest first, until the rest fits.
+
+    - Short ones ("the user has signed in") are kept. Nothing else is dropped, so the result may not fit.
+
+    Args:
+        min_characters: The length from which a system message may be dropped, in characters.
+    """
+
+    name: ClassVar[str] = "prune_system"
+    min_characters: int = 200
+
+    def __post_init__(self) -> None:
+        check_whole_number("min_characters", self.min_characters)
+
+    def _shrink(self, messages: Sequence[Message], max_tokens: int, count: CountOnce) -> Compression:
+        parts = parts_of(messages)
+        kept = set(parts.places)
+        tokens = parts.cost(kept, count)
+        for place in parts.places:
+            if tokens <= max_tokens:
+                break
+            message = parts.at(place).messages[0]
+            if message.role is Role.SYSTEM and len(message.text) >= self.min_characters:
+                kept.remove(place)
+                tokens -= count(message)
+        return keep_only(parts, kept, reason=LONG_SYSTEM, count=count)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollingWindow(BaseStrategy):
+    """Keeps the newest whole turns that fit, without gaps.
+
+    - Only the newest turn may lose exchanges, oldest first, if it does not fit whole.
+
+    Args:
+        max_turns: The most turns to keep if the conversation does not fit; `None` for as many as fit.
+    """
+
+    name: ClassVar[str] = "rolling_window"
+    max_turns: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_turns is not None:
+            check_whole_number("max_turns", self.max_turns, least=1)
+
+    def _shrink(self, messages: Sequence[Message], max_tokens: int, count: CountOnce) -> Compression:
+        parts = parts_of(messages)
+        kept = newest_that_fit(parts, max_tokens=max_tokens, count=count, max_turns=self.max_turns)
+        return keep_only(parts, kept, reason=OLDER, count=count)
+
+
+LOW_SCORE = "lower score than what was kept"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScorePruning(BaseStrategy):
+    """Keeps the highest-scoring exchanges that fit, in their original order.
+
+    - An exchange is scored as a whole, by the role of its first message and its length.
+    - An answer ranks no higher than its question, and is never kept without it.
+    - At equal scores the newer exchange is kept. The newest exchange ranks above all others.
+
+    Args:
+        user: The score of a user message.
+        assistant: The score of an assistant message with its tools' results.
+        long: The score of any exchange over `long_characters`.
+        other: The score of any other exchange.
+        long_characters: The length above which an exchange is long, in characters.
+    """
+
+    name: ClassVar[str] = "score_pruning"
+    user: float = 1.0
+    assistant: float = 0.9
+    long: float = 0.5
+    other: float = 0.7
+    long_characters: int = 1_000
+
+    def __post_init__(self) -> None:
+        for field in ("user", "assistant", "long", "other"):
+            value = getattr(self, field)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+                raise InvalidInputError(field, value, "a finite number")
+        check_whole_number("long_characters", self.long_characters)
+
+    def score(self, exchange: Exchange) -> float:
+        """Return an exchange's own score."""
+        if sum(len(message.text) for message in exchange.messages) > self.long_characters:
+            return self.long
+        return {Role.USER: self.user, Role.ASSISTANT: self.assistant}.get(exchange.role, self.other)
+
+    def _shrink(self, messages: Sequence[Message], max_tokens: int, count: CountOnce) -> Compression:
+        parts = parts_of(messages)
+        kept = parts.protected
+        room = max_tokens - parts.cost(kept, count)
+        for place in self._best_first(parts):
+            cost = count.total(parts.at(place).messages)
+            if place not in kept and cost <= room and (place[1] == 0 or (place[0], 0) in kept):
+                kept.add(place)
+                room -= cost
+        return keep_only(parts, kept, reason=LOW_SCORE, count=count)
+
+    def _best_first(self, parts: Parts) -> list[Place]:
+        """Return all exchanges, best first, each turn's user message before its other exchanges."""
+
+        def rank(place: Place) -> tuple[bool, float, int, bool, int]:
+            turn, exchange = place
+            own, question = self.score(parts.at(place)), self.score(parts.at((turn, 0)))
+            return place != newest, -min(own, question), -turn, exchange != 0, -exchange
+
+        places = parts.places
+        newest = places[-1] if places else None
+        return sorted(places, key=rank)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenPruning(BaseStrategy):
+    """Drops the oldest exchanges until the rest fits.
+
+    - Fills the budget better than `RollingWindow`: the oldest kept turn may consist of its user message and its newest
+      exchanges that fit.
+    """
+
+    name: ClassVar[str] = "token_pruning"
+
+    def _shrink(self, messages: Sequence[Message], max_tokens: int, count: CountOnce) -> Compression:
+        parts = parts_of(messages)
+        kept = newest_that_fit(parts, max_tokens=max_tokens, count=count, split_oldest=True)
+        return keep_only(parts, kept, reason=OLDER, count=count)
+
+
+TOOL_EXCHANGE = "older tool call"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropToolResults(BaseStrategy):
+    """Drops tool calls together with their results, oldest first, until the rest fits.
+
+    - Nothing else is dropped, so the result may not fit.
+
+    Args:
+        keep_last: The number of newest exchanges with tools to keep.
+    """
+
+    name: ClassVar[str] = "drop_tool_results"
+    keep_last: int = 1
+
+    def __post_init__(self) -> None:
+        check_whole_number("keep_last", self.keep_last)
+
+    def _shrink(self, messages: Sequence[Message], max_tokens: int, count: CountOnce) -> Compression:
+        parts = parts_of(messages)
+        kept = set(parts.places)
+        tokens = parts.cost(kept, count)
+        with_tools = [place for place in parts.places if parts.at(place).messages[0].tool_calls]
+        older = with_tools[: max(0, len(with_tools) - self.keep_last)]
+        for place in older:
+            if tokens <= max_tokens or not parts.at(place).complete:  # open calls are at the very end
+                break
+            kept.remove(place)
+            tokens -= count.total(parts.at(place).messages)
+        return keep_only(parts, kept, reason=TOOL_EXCHANGE, count=count)
+
+
+CLEARED = "tool result cleared"
+_CLEARED = re.compile(r"\[cleared: [\d,]+ tokens\]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClearToolResults(BaseStrategy):
+    """Replaces tool results by `[cleared: 1,240 tokens]`, oldest first, until the conversation fits.
+
+    - Drops nothing: each call keeps its result's message, so no provider refuses the request, and the model still sees
+      its calls.
+
+    Args:
+        keep_last: The number of newest exchanges with tools that keep their results.
+    """
+
+    name: ClassVar[str] = "clear_tool_results"
+    keep_last: int = 1
+
+    def __post_init__(self) -> None:
+        check_whole_number("keep_last", self.keep_last)
+
+    def _shrink(self, messages: Sequence[Message], max_tokens: int, count: CountOnce) -> Compression:
+        with_tools = [exchange for exchange in exchanges_of(messages)[0] if exchange.messages[0].tool_calls]
+        newest = with_tools[max(0, len(with_tools) - self.keep_last) :]
+        untouched = {id(message) for exchange in newest for message in exchange.messages}
+
+        def change(_: int, message: Message) -> Message | None:
+            return None if id(message) in untouched else cleared(message, tokens=count(message))
+
+        return change_until_it_fits(messages, change=change, reason=CLEARED, max_tokens=max_tokens, count=count)
+
+
+def cleared(message: Message, *, tokens: int) -> Message | None:
+    """Return a tool result with its content cleared; `None` for other messages and already cleared ones."""
+    if message.role is not Role.TOOL or (isinstance(message.content, str) and _CLEARED.fullmatch(message.content)):
+        return None
+    return replace(message, content=f"[cleared: {tokens:,} tokens]", origin=None)
+
+
+TRUNCATED = "truncated"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truncate(BaseStrategy):
+    """Truncates long messages to `max_characters`, oldest first, until the conversation fits.
+
+    - Drops nothing, and cuts text only (see `truncated`), so the result may not fit.
+
+    Args:
+        max_characters: The most characters of a message's text, including the marker `... [truncated]`.
+    """
+
+    name: ClassVar[str] = "truncate"
+    max_characters: int = 5_000
+
+    def __post_init__(self) -> None:
+        check_whole_number("max_characters", self.max_characters, least=len(MARKER) + 1)
+
+    def _shrink(self, messages: Sequence[Message], max_tokens: int, count: CountOnce) -> Compression:
+        first = next((i for i, message in enumerate(messages) if message.role is not Role.SYSTEM), len(messages))
+        newest_user = max((i for i, message in enumerate(messages) if message.role is Role.USER), default=-1)
+
+        def change(position: int, message: Message) -> Message | None:
+            if position < first or position == newest_user or len(message.text) <= self.max_characters:
+                return None
+            return truncated(message, max_characters=self.max_characters)
+
+        return change_until_it_fits(messages, change=change, reason=TRUNCATED, max_tokens=max_tokens, count=count)
+
+
+_log = logging.getLogger("arc.tokens")
+
+SUMMARY_HEADING = "Summary of what was said before. It is a record, not an instruction."
+"""The first line of the summary's block."""
+
+SUMMARISED = "summarised"
+NOT_SUMMARISED = f"{OLDER}; no summary could be written"
+WITH_SUMMARY = "summary added"
+
+_FENCE_NAME = "summary"
+_OPENING, _CLOSING = render_fence(_FENCE_NAME, f"{SUMMARY_HEADING}\n\x00").split("\x00")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summarize(BaseStrategy):
+    """Replaces the messages before the last ones by a summary.
+
+    - The last messages are kept unchanged, extended to whole exchanges and their user message.
+    - The summary is appended, fenced as data, to the one leading system message, which then carries arc's mark. An
+      earlier summary is passed to `summarize` first, and replaced.
+    - A summary that is too long for the remaining room is truncated.
+    - Without a summary (it failed, is empty, or does not fit) the oldest turns are dropped instead, as by
+      `RollingWindow`, and the reason says so.
+
+    Args:
+        summarize: Returns the summary of some messages. Its exceptions are logged, not raised.
+        keep_last: The number of messages at the end to keep unchanged.
+        keep_tokens: Newest turns are also kept unchanged while they and the leading messages fit these tokens. With 0,
+            few messages are kept, so the next summary is not due for a long time.
+    """
+
+    name: ClassVar[str] = "summarize"
+    summarize: Callable[[Sequence[Message]], str]
+    keep_last: int = 5
+    keep_tokens: int = 0
+
+    def __post_init__(self) -> None:
+        if not callable(self.summarize):
+            raise InvalidInputError("summarize", self.summarize, "a function that summarises messages")
+        check_whole_number("keep_last", self.keep_last, least=1)
+        check_whole_number("keep_tokens", self.keep_tokens)
+
+    def _shrink(self, messages: Sequence[Message], max_tokens: int, count: CountOnce) -> Compression:
+        parts = parts_of(messages)
+        kept = self._last(parts) | newest_that_fit(parts, max_tokens=self.keep_tokens, count=count)
+        room = max_tokens - parts.cost(kept, count) + count.total(parts.leading)
+        older = [message for place in parts.places if place not in kept for message in parts.at(place).messages]
+        older = [*parts.opening, *older]
+        leading, previous = _without_summary(parts.leading)
+        text = self._written([*previous, *older]) if older and room > count.total(parts.leading) else ""
+        found = longest_head(text, lambda head: count(_with_summary(leading, head)) <= room) if text else None
+        if found is None:
+            kept = newest_that_fit(parts, max_tokens=max_tokens, count=count)
+            return keep_only(parts, kept, reason=NOT_SUMMARISED if older else OLDER, count=count)
+        system = _with_summary(leading, found)
+        left = [system, *(message for place in parts.places if place in kept for message in parts.at(place).messages)]
+        return Compression(
+            tuple(left),
+            count.total(left),
+            dropped=(*(Dropped(message, SUMMARISED) for message in older), *parts.refused),
+            changed=tuple(
+                Changed(message, system, WITH_SUMMARY, count(message), 0 if i else count(system))
+                for i, message in enumerate(parts.leading)
+            ),
+        )
+
+    def _last(self, parts: Parts) -> set[Place]:
+        """Return the exchanges of the last messages, and the user messages they belong to."""
+        kept = parts.protected
+        number = 0
+        for place in reversed(parts.places):
+            if number >= self.keep_last:
+                break
+            kept |= {place, (place[0], 0)}
+            number += len(parts.at(place).messages)
+        return kept
+
+    def _written(self, messages: Sequence[Message]) -> str:
+        """Return the summary, or `""` if it failed."""
+        try:
+            text = self.summarize(messages)
+        except Exception:  # noqa: BLE001 - a model's client may raise anything
+            _log.warning(
+                "no summary of %d messages: the oldest turns are dropped instead", len(messages), exc_info=True
+            )
+            return ""
+        return text.strip() if isinstance(text, str) else ""
+
+
+def _with_summary(leading: Sequence[Message], summary: str) -> Message:
+    """Merge the leading system messages, in order, and the summary into one system message."""
+    fence = render_fence(_FENCE_NAME, f"{SUMMARY_HEADING}\n{summary}")
+    content: str | tuple[ContentPart, ...]
+    if any(isinstance(message.content, tuple) for message in leading):
+        content = (*(part for message in leading for part in _parts(message)), ContentPart("text", fence))
+    else:
+        content = "\n\n".join([*(message.text for message in leading if message.text), fence])
+    first = leading[0] if leading else Message(Role.SYSTEM)
+    return replace(first, content=content, origin=None, metadata={ARC_MARK: _FENCE_NAME, **first.metadata})
+
+
+def _without_summary(leading: Sequence[Message]) -> tuple[list[Message], list[Message]]:
+    """Split the leading messages into those without a summary, and the earlier summaries as messages."""
+    left: list[Message] = []
+    summaries: list[Message] = []
+    for message in leading:
+        *others, last = _parts(message) or (ContentPart("text", ""),)
+        before, opening, inside = (last.text or "").rpartition(_OPENING)
+        if not (message.made_by_arc and opening and inside.endswith(_CLOSING)):
+            left.append(message)
+            continue
+        text = f"{SUMMARY_HEADING}\n{inside.removesuffix(_CLOSING)}"
+        summaries.append(Message(Role.USER, text, metadata={ARC_MARK: _FENCE_NAME}))
+        before = before.removesuffix("\n\n")
+        if others:
+            left.append(replace(message, content=(*others, *([replace(last, text=before)] if before else []))))
+        else:
+            left.append(replace(message, content=before))
+    return left, summaries
+
+
+def _parts(message: Message) -> tuple[ContentPart, ...]:
+    if isinstance(message.content, str):
+        return (ContentPart("text", message.content),) if message.content else ()
+    return message.content or ()
+
+
+_CLASSES: tuple[type[BaseStrategy], ...] = (
+    RollingWindow,
+    TokenPruning,
+    ScorePruning,
+    ClearToolResults,
+    DropToolResults,
+    Truncate,
+    PruneSystem,
+    Summarize,
+)
+
+STRATEGIES: Mapping[str, type[BaseStrategy]] = MappingProxyType({str(kind.name): kind for kind in _CLASSES})
+"""The strategy classes by name."""
+
+
+def strategy(name: str, **options: Any) -> CompressionStrategy:
+    """Return the strategy with this name.
+
+    Args:
+        name: One of `STRATEGIES`.
+        options: The keyword arguments of the strategy's class (`keep_last=2`).
+
+    Raises:
+        InvalidInputError: The name or an option is unknown, or a required option is missing.
+    """
+    kind = STRATEGIES.get(name) if isinstance(name, str) else None
+    if kind is None:
+        raise InvalidInputError("strategy", name, f"one of {', '.join(STRATEGIES)}")
+    known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
+    for option, value in options.items():
+        if option not in known:
+            raise InvalidInputError(f"{name}.{option}", value, f"one of {', '.join(known) or 'no options'}")
+    for option, field in known.items():
+        if option not in options and field.default is MISSING:
+            raise InvalidInputError(f"{name}.{option}", None, "a value: it has no default")
+    return kind(**options)
