@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from arc_common.memory.facts.extraction import extract_facts
 from arc_common.messages import Message, Role
 from arc_common.tokens.counters import TiktokenCounter
-from tests.arc_common.memory.conversations import FACT_SETS, PlantedFact, build_conversation, load_facts
+from tests.support.planted_facts import FACT_SETS, PlantedFact, build_conversation, load_facts
 
 CEILINGS = (600, 1_000, 1_300)
 

@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from arc_common.memory.facts.extraction import extract_facts
 from arc_common.memory.recall.ranking import rank, recall
 from arc_common.messages import Message, Role
-from tests.arc_common.memory.conversations import FACT_SETS, build_conversation, load_facts
+from tests.support.planted_facts import FACT_SETS, build_conversation, load_facts
 
 OTHER_SETS = (
     "facts_own_question",

@@ -3,15 +3,19 @@
 import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from arc_common.engine.context_engine import ContextEngine
 from arc_common.stores.conversations import SqlStore
+from arc_common.tokens.counters import HeuristicTokenCounter
 from tests.databases import new_database, sqlite_url
 from tests.servers import PostgresServer, postgres_server
 from tests.support import processes
 from tests.support.processes import Helper
+from tests.support.summaries import Model, settings_with
 
 # The same examples each time, and no clock: a busy machine must not fail what is right.
 settings.register_profile(
@@ -105,3 +109,19 @@ def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     store = SqlStore(url)
     yield store
     store.close()
+
+
+@pytest.fixture
+def opened() -> Iterator[Callable[..., ContextEngine]]:
+    """Opens engines that are closed at the end."""
+    engines: list[ContextEngine] = []
+
+    def open_engine(url: str | None = None, model: Model | None = None, **more: Any) -> ContextEngine:
+        more.setdefault("settings", settings_with())
+        engine = ContextEngine.open(url, chat_model=model, token_counter=HeuristicTokenCounter(), **more)
+        engines.append(engine)
+        return engine
+
+    yield open_engine
+    for engine in engines:
+        engine.close()

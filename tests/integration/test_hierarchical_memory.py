@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from arc_common import ArcSettings, ContextEngine, TokenBudget
-from tests.arc_common.memory.conversations import FACT_SETS, FIRST_SIGHT_SETS, build_conversation, load_facts
 from tests.databases import sqlite_url
+from tests.support.planted_facts import FACT_SETS, FIRST_SIGHT_SETS, build_conversation, load_facts
 
 BUDGET = TokenBudget(5_000, 0)
 """Some 4,400 counted tokens, as the counter's error is kept free; how many facts are shown varies with the boundary."""

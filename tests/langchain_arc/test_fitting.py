@@ -22,10 +22,10 @@ from langchain_core.runnables import RunnableLambda
 from arc_common import BudgetExceededError, HeuristicTokenCounter, InvalidInputError, TiktokenCounter
 from arc_common.exceptions import ArcError
 from langchain_arc import fit_messages, from_arc, to_arc
-from tests.arc_common.strategies import conversations
 from tests.langchain_arc.helpers import anthropic_request
 from tests.langchain_arc.scripted_agents import call
 from tests.support.providers import anthropic, gemini, openai
+from tests.support.strategies import conversations
 
 
 def letters(messages: Sequence[BaseMessage]) -> int:

@@ -8,8 +8,8 @@ from hypothesis import given
 from arc_common import ContentPart, Message, ToolCall
 from arc_common.messages import Origin, exchanges_of
 from arc_common.tokens.selection import with_distinct_call_ids
-from tests.arc_common.strategies import conversations
 from tests.support.providers import anthropic, gemini, openai
+from tests.support.strategies import conversations
 
 
 def calling(*ids, **fields):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from arc_common.exceptions import InvalidInputError
 from arc_common.messages import Message, Role, ToolCall, exchanges_of
 from arc_common.tokens.selection import says_something, select_window
-from tests.arc_common.strategies import conversations
+from tests.support.strategies import conversations
 
 limits = st.none() | st.integers(0, 12)
 

@@ -1,0 +1,222 @@
+"""`arc inspect`: a stored turn as the model is shown it, on a terminal and as JSON, without changing anything."""
+
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from arc_common import ContextEngine, Message, ToolCall
+from arc_common.cli.commands import app, main
+from arc_common.stores import migrate
+from tests.databases import new_database, sqlite_url
+from tests.support.context_windows import CONTROLS, MARKUP
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch, tmp_path):
+    """No setting from outside, an empty folder, a wide terminal."""
+    for name in ("ARC_DATABASE_URL", "DATABASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.chdir(tmp_path)
+
+
+def fill(url):
+    """Two sessions: one of many turns, with summaries adopted; one of a named user, with a tool and hostile texts."""
+    with ContextEngine.open(url) as engine:
+        session = engine.session("support-1")
+        for n in range(1, 41):
+            question = f"Question {n}: my order ORD-{n:04} has {n} lamps."
+            session.context(question)
+            session.save_turn(question, f"Answer {n}: noted.")
+            session.summarize()
+        call = ToolCall("look_up", {"id": 7}, id="c1")
+        turn = [Message("assistant", "", tool_calls=(call,)), Message("tool", CONTROLS[:-1], tool_call_id="c1")]
+        other = engine.session("support-2", user_id="ann", caller_id="shop")
+        other.save_turn(MARKUP, [*turn, Message("assistant", "done")])
+    return url
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    """A file of these sessions; not to be written to."""
+    folder = tmp_path_factory.mktemp("filled")
+    fill(sqlite_url(folder))
+    return folder / "arc.db"
+
+
+@pytest.fixture(scope="module")
+def filled_on_postgres(postgres_database):
+    """A database of these sessions; not to be written to."""
+    return fill(postgres_database())
+
+
+@pytest.fixture
+def file(filled, tmp_path):
+    return f"sqlite:///{shutil.copy(filled, tmp_path)}"
+
+
+@pytest.fixture(params=["file", "filled_on_postgres"], ids=["sqlite", "postgres"])
+def url(request):
+    return request.getfixturevalue(request.param)
+
+
+def run(*words):
+    """What it prints."""
+    result = CliRunner().invoke(app, ["inspect", *words], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_it_shows_the_newest_turn_with_the_sessions_state(url):
+    """On either database: budget, sections, what is in them, what was left out."""
+    out = run("support-1", "--url", url)
+    assert "session support-1\n80 messages, " in out
+    assert re.search(r"summary of \d+ messages, \d+ facts, \d+ messages not summarised", out)
+    assert "turn 40 of 40: what the model is shown before it answers" in out
+    assert re.search(r"[\d,]+ of 123,904 tokens  (under 1|\d)% used", out)
+    assert re.search(r"f facts +\d+  of [\d,]+, \d+ items\n", out)
+    assert "  user  Question 40: my order ORD-0040 has 40 lamps.\n" in out
+    assert "Answer 40" not in out
+    assert "note  replayed from what is stored" in out
+
+
+def test_an_older_turn_is_shown_without_what_came_after_it(url):
+    """It says what it can't know any more."""
+    out = run("support-1", "--turn", "5", "--url", url, "--full")
+    assert "turn 5 of 40" in out
+    assert "Answer 4: noted." in out
+    assert "ORD-0006" not in out
+    assert "facts and summary reach beyond this turn" in " ".join(out.split())
+
+
+def test_the_address_may_come_from_the_environment(file, monkeypatch):
+    """As for every other command."""
+    monkeypatch.setenv("ARC_DATABASE_URL", file)
+    assert run("support-1") == run("support-1", "--url", file)
+
+
+def test_a_budget_may_be_tried(file):
+    """What would be left out of a smaller window."""
+    out = run("support-1", "--url", file, "--tokens", "300")
+    assert re.search(r"\d+ of 300 tokens", out)
+    assert re.search(r"left out or shortened  \d+ items", out)
+
+
+def test_a_session_of_a_callers_user_is_found_by_both(file):
+    """Tool calls are shown, and hostile text is text."""
+    out = run("support-2", "--url", file, "--caller", "shop", "--user", "ann", "--full")
+    assert "session support-2  caller shop, user ann\n" in out
+    assert '→ look_up({"id": 7})' in out
+    assert "<script>alert(1)</script>" in out
+    assert "[bold]x[/bold]" in out
+    assert "␛[31mred" in out
+    assert "\x1b" not in out
+    assert "\u202e" not in out
+    assert "1 tool call" in out
+
+
+def test_json_is_for_programs(file):
+    """The receipt and the session's state; what anybody said only with --full."""
+    brief = json.loads(run("support-1", "--url", file, "--json"))
+    assert brief.keys() == {"session", "turn", "turns", "receipt"}
+    assert (brief["turn"], brief["turns"], brief["session"]["message_count"]) == (40, 40, 80)
+    assert "Question" not in json.dumps(brief)
+    full = run("support-2", "--url", file, "--caller", "shop", "--user", "ann", "--json", "--full")
+    assert full.isascii()
+    assert {*full} & {*map(chr, range(0x20)), "\x7f"} == {"\n"}
+    messages = json.loads(full)["messages"]
+    assert [message["role"] for message in messages] == ["user", "assistant", "tool"]
+    assert messages[1]["tool_calls"] == [{"id": "c1", "name": "look_up", "arguments": {"id": 7}}]
+    assert messages[2]["content"] == CONTROLS[:-1]
+    assert messages[0]["content"] == MARKUP
+
+
+def test_it_changes_nothing(file, tmp_path):
+    """Not a byte of the file, and no file beside it."""
+    database = tmp_path / "arc.db"
+    before = hashlib.sha256(database.read_bytes()).hexdigest()
+    run("support-1", "--url", file)
+    run("support-1", "--url", file, "--turn", "3", "--json")
+    assert hashlib.sha256(database.read_bytes()).hexdigest() == before
+    assert {path.name for path in tmp_path.iterdir()} == {"arc.db"}
+
+
+def refused(monkeypatch, capsys, *words):
+    """The error that it ends with."""
+    monkeypatch.setattr(sys, "argv", ["arc", "inspect", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    return captured.err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["nobody"], "arc: no session 'nobody' for this caller and user"),
+        (["support-2", "--caller", "shop"], "arc: no session 'support-2' for this caller and user"),
+        (["support-1", "--turn", "41"], "arc: turn: got 41, expected a whole number from 1 to 40"),
+        (["support-1", "--turn", "0"], "arc: turn: got 0"),
+        (["support-1", "--tokens", "5"], "4 available"),
+        ([""], "session_id"),
+    ],
+    ids=["session", "user", "turn", "turn 0", "budget", "empty id"],
+)
+def test_what_is_not_there_is_said_in_one_line(file, monkeypatch, capsys, words, told):
+    """Exit code 1, nothing on the output."""
+    err = refused(monkeypatch, capsys, *words, "--url", file)
+    assert told in err
+    assert err.startswith("arc: ")
+    assert err.count("\n") == 1
+
+
+def test_without_a_database_it_says_how_to_name_one(monkeypatch, capsys):
+    """In the words of `arc db upgrade`."""
+    told = refused(monkeypatch, capsys, "s")
+    monkeypatch.setattr(sys, "argv", ["arc", "db", "upgrade"])
+    with pytest.raises(SystemExit):
+        main()
+    assert told == capsys.readouterr().err
+    assert "ARC_DATABASE_URL" in told
+
+
+def test_a_mistyped_file_is_not_made(monkeypatch, capsys, tmp_path):
+    """Nor are tables in an empty one."""
+    assert "no file 'typo.db'" in refused(monkeypatch, capsys, "s", "--url", "sqlite:///typo.db")
+    assert not (tmp_path / "typo.db").exists()
+    (tmp_path / "empty.db").touch()
+    assert "arc db upgrade" in refused(monkeypatch, capsys, "s", "--url", "sqlite:///empty.db")
+    assert (tmp_path / "empty.db").read_bytes() == b""
+
+
+def test_older_tables_are_left_as_they_are(monkeypatch, capsys, postgres):
+    """An operator who looks must not migrate a fleet's database."""
+    url = new_database(postgres, tables=False)
+    assert "arc db upgrade" in refused(monkeypatch, capsys, "s", "--url", url)
+    from arc_common.stores.connection import connect
+
+    engine, _ = connect(url)
+    try:
+        assert migrate.current_revision(engine) is None
+    finally:
+        engine.dispose()
+
+
+def test_on_a_colour_terminal_it_has_colours(file, tmp_path):
+    """In a process of its own, as people start it."""
+    words = ["inspect", "support-1", "--url", file]
+    program = "from arc_common.cli.commands import main; main()"
+    colour = {"FORCE_COLOR": "1", "TERM": "xterm-256color", "COLUMNS": "60", "PATH": ""}
+    sent = subprocess.run(
+        [sys.executable, "-c", program, *words], check=True, capture_output=True, text=True, env=colour
+    ).stdout
+    assert "\x1b[32m" in sent
+    assert "█" in sent

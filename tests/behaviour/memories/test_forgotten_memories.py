@@ -1,0 +1,168 @@
+"""What was remembered leaves with what said it, whoever else is at work and whatever ends the process behind it."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from arc_common import ContextEngine, Message
+from arc_common.protocols import CountedMessage, SessionKey
+from arc_common.settings import ArcSettings
+from arc_common.stores.conversations import SqlStore
+from arc_common.testing import ReplyingChatModel, SlowChatModel
+from tests.databases import sqlite_url
+from tests.support.databases import indexed, observed, rows
+from tests.unit.memory.test_message_index import Letters
+
+LONG = 20.0
+"""Seconds that nothing here takes."""
+
+WITHOUT_VECTOR = """
+    SELECT entries.entry_id FROM arc_index_entries entries
+    JOIN arc_index_scopes scopes ON scopes.id = entries.scope
+    LEFT JOIN arc_index_vectors vectors ON vectors.id = entries.id
+    WHERE scopes.kind = 'memory' AND vectors.id IS NULL
+"""
+TERMS = "SELECT terms FROM arc_index_texts WHERE scope IN (SELECT id FROM arc_index_scopes WHERE kind = 'message')"
+KEY = SessionKey("s", user_id="ann")
+OTHER = SessionKey("other", user_id="ann")
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request, tmp_path):
+    if request.param == "postgres":
+        return request.getfixturevalue("postgres_database")()
+    return sqlite_url(tmp_path)
+
+
+@pytest.fixture
+def opened(url):
+    """Opens engines on one store; summaries and recall are off."""
+    engines = []
+
+    def open_engine(model=None, embedder=None):
+        settings = ArcSettings(summary={"enabled": False}, recall={"enabled": False}, model_calls={"attempts": 1})
+        engines.append(ContextEngine.open(url, chat_model=model, embedder=embedder, settings=settings))
+        return engines[-1]
+
+    yield open_engine
+    for engine in engines:
+        engine.close()
+
+
+def say(engine, key, text, message_id="m"):
+    """Have a turn read for memories."""
+    session = engine.session(key.session_id, user_id="ann")
+    session.append([Message("user", text, id=message_id), Message("assistant", "I see.")])
+    assert engine.flush(LONG)
+
+
+def removed(url, how):
+    """Take the message "m" of the session away as a process does that dies right behind it."""
+    store = SqlStore(url, clock=lambda: datetime.now(UTC))
+    if how == "remove":
+        assert store.remove(KEY, ["m"]) == 1
+    elif how == "edit":
+        said = Message("user", "Other words.", id="m", created_at=datetime(2026, 1, 1, tzinfo=UTC))
+        store.append(KEY, [CountedMessage(said, 3, "test")])
+    else:
+        assert getattr(store, how)(KEY)
+    store.close()
+
+
+def remembered(url):
+    """The texts of Ann's memories in the search index."""
+    return set(indexed(url, "memory", user_id="ann"))
+
+
+@pytest.mark.parametrize("how", ["remove", "clear", "delete", "edit"])
+@pytest.mark.parametrize("embeds", [False, True], ids=["words", "vectors"])
+def test_what_holds_in_its_place_is_found_at_once(opened, url, how, embeds):
+    """What had been superseded, and what is left of two wordings; nothing else of what was said is there."""
+    engine = opened(embedder=Letters() if embeds else None)
+    say(engine, OTHER, "I live in Seoul. I work in the largest hospital of the whole city.", "o")
+    say(engine, KEY, "I live in Busan. I work in the largest hospital of the whole city as a nurse.")
+    assert any("nurse" in text for text in remembered(url))
+    removed(url, how)
+    expected = {"I live in Seoul", "I work in the largest hospital of the whole city"}
+    assert {memory.text for memory in engine.memories(user_id="ann").list()} == expected
+    assert remembered(url) == expected
+    engine.memories(user_id="ann").add("I keep bees.")
+    found = [one.memory.text for one in engine.memories(user_id="ann").search("Where in Seoul do I live?")]
+    assert found[0] == "I live in Seoul"
+    engine.session("s", user_id="ann").delete()
+    if embeds:
+        assert rows(url, WITHOUT_VECTOR) == []
+
+
+@pytest.mark.parametrize("how", ["remove", "clear", "delete", "edit"])
+def test_of_two_that_hold_again_one_gives_way(opened, url, how):
+    """Both had given way to what is removed: the later holds; of the same words, one."""
+    engine = opened()
+    for name, month, city in (("a", 1, "Seoul"), ("b", 3, "Jeju"), ("s", 5, "Busan"), ("c", 2, "Seoul")):
+        said = Message("user", f"I live in {city}.", id="m", created_at=datetime(2026, month, 1, tzinfo=UTC))
+        engine.session(name, user_id="ann").append([said, Message("assistant", "I see.")])
+        assert engine.flush(LONG)
+    assert remembered(url) == {"I live in Busan"}
+    session = engine.session("s", user_id="ann")
+    if how == "remove":
+        session.remove(["m"])
+    elif how == "edit":
+        session.append([Message("user", "Thanks.", id="m")])
+        assert engine.flush(LONG)
+    else:
+        getattr(session, how)()
+    assert [memory.text for memory in engine.memories(user_id="ann").list()] == ["I live in Jeju"]
+    assert remembered(url) == {"I live in Jeju"}
+
+
+@pytest.mark.parametrize("how", ["delete", "clear", "remove"])
+def test_an_id_that_is_used_again_brings_nothing_back(opened, how):
+    """While a model reads, the session is removed, and the id given to other words: these are read in their turn."""
+    answers = [f"The user {text}." for text in ("plays the cello", "lives in Busan")]
+    replies = [json.dumps([{"type": "fact", "content": text, "importance": 0.9}]) for text in answers]
+    model = SlowChatModel(ReplyingChatModel(replies))
+    engine = opened(model)
+    session = engine.session("s", user_id="ann")
+    session.append([Message("user", "I play the cello: the user plays the cello.", id="m"), Message("assistant", "k")])
+    assert model.asked.wait(LONG)
+    session.remove(["m"]) if how == "remove" else getattr(session, how)()
+    said = "I live in Busan: the user lives in Busan."
+    session.append([Message("user", said, id="m"), Message("assistant", "k")])
+    model.may_answer.set()
+    assert engine.flush(LONG)
+    assert {memory.text for memory in engine.memories(user_id="ann").list()} == {"The user lives in Busan."}
+
+
+def test_what_is_deleted_by_hand_leaves_whatever_another_process_adds_meanwhile(tmp_path):
+    """Another puts the index right when it first uses a scope, also between the two steps of a deletion."""
+    url = f"sqlite:///{tmp_path}/arc.db"
+    others = iter([lambda: None, lambda: other.memories(user_id="ann").add("I keep bees.")])
+    steps = []
+
+    def before(sql):
+        if steps and sql == "BEGIN IMMEDIATE":
+            next(others, lambda: None)()
+
+    database = observed(url, before)
+    with ContextEngine.open(database) as one, ContextEngine.open(url) as other:
+        milo = one.memories(user_id="ann").add("My dog is called Milo.")
+        steps.append("deletion")
+        one.memories(user_id="ann").delete(milo.id)
+        assert next(others, None) is None  # it came in between
+        assert remembered(url) == {"I keep bees."}
+    database.dispose()
+
+
+def test_the_old_words_of_an_edit_leave_recall_at_once(tmp_path):
+    """A few messages wait for others before they are indexed; an edit does not."""
+    url = f"sqlite:///{tmp_path}/arc.db"
+    with ContextEngine.open(url) as engine:
+        session = engine.session("s", user_id="ann")
+        session.append([Message("user", "My code is zyxcode.", id="m"), Message("assistant", "I see.")])
+        session.recall("code")
+        assert any("zyxcod" in terms for (terms,) in rows(url, TERMS))
+        session.append([Message("user", "Something else.", id="m")])
+        assert engine.flush(LONG)
+        assert rows(url, TERMS)
+        assert not [terms for (terms,) in rows(url, TERMS) if "zyxcod" in terms]

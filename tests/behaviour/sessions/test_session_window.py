@@ -1,0 +1,322 @@
+"""`Session.window`: the newest whole turns within limits, read from the end."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import takewhile
+from pathlib import Path
+from threading import get_ident
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import create_engine, event
+
+from arc_common.engine.context_engine import ContextEngine
+from arc_common.exceptions import BudgetExceededError, InvalidInputError
+from arc_common.messages import Message, Role, ToolCall, exchanges_of
+from arc_common.settings import ArcSettings
+from arc_common.tokens.budget import TokenBudget
+from arc_common.tokens.selection import says_something, select_window, with_distinct_call_ids
+from tests.counters import Ones
+from tests.databases import sqlite_url
+from tests.support.strategies import conversations
+
+SET_UP = ("PRAGMA", "CREATE VIRTUAL TABLE IF NOT EXISTS temp.")
+"""What a connection runs once."""
+PLAIN = ArcSettings(summary={"enabled": False})
+"""Windows as they are while nothing is summarised."""
+
+
+@pytest.fixture
+def engine() -> Iterator[ContextEngine]:
+    with ContextEngine.open(token_counter=Ones(), settings=PLAIN) as opened:
+        yield opened
+
+
+def turns(number: int) -> list[Message]:
+    """So many questions with answers: each message costs five tokens under `Ones`."""
+    return [
+        Message(role, f"{word} {n}", id=f"{word}{n}")
+        for n in range(number)
+        for role, word in ((Role.USER, "q"), (Role.ASSISTANT, "a"))
+    ]
+
+
+def tool_turn(name: str, steps: int) -> list[Message]:
+    """A question, so many calls with their results, and no answer yet."""
+    messages = [Message(Role.USER, "go", id=f"{name}-q")]
+    for n in range(steps):
+        call = ToolCall("look_up", {}, id=f"{name}-{n}")
+        messages.append(Message(Role.ASSISTANT, None, tool_calls=(call,), id=f"{name}-c{n}"))
+        messages.append(Message(Role.TOOL, "found", tool_call_id=call.id, id=f"{name}-r{n}"))
+    return messages
+
+
+def ids(messages: Sequence[Message]) -> list[str | None]:
+    return [message.id for message in messages]
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        pytest.param({"max_turns": 2}, ["q28", "a28", "q29", "a29"], id="turns"),
+        pytest.param({"max_messages": 3}, ["q29", "a29"], id="messages, whole turns only"),
+        pytest.param({"max_tokens": 20}, ["q28", "a28", "q29", "a29"], id="tokens"),
+        pytest.param({"max_tokens": 19, "max_turns": 9}, ["q29", "a29"], id="the narrowest limit"),
+        pytest.param({"max_tokens": 0}, [], id="nothing fits"),
+        pytest.param({}, [f"{word}{n}" for n in range(20, 30) for word in "qa"], id="the settings' ten turns"),
+    ],
+)
+async def test_whole_turns_within_the_limits(
+    engine: ContextEngine, limits: dict[str, Any], expected: list[str]
+) -> None:
+    """The newest turns that fit all limits together are handed out, in both forms."""
+    session = engine.session("s")
+    session.append(turns(30))
+    assert ids(session.window(**limits)) == expected
+    assert ids(await session.awindow(**limits)) == expected
+
+
+@given(
+    conversation=conversations(max_size=80),
+    max_tokens=st.integers(0, 120),
+    max_messages=st.none() | st.integers(0, 12),
+    keep_opening=st.booleans(),
+)
+def test_reading_a_part_gives_what_reading_all_would(
+    conversation: list[Message], max_tokens: int, max_messages: int | None, keep_opening: bool
+) -> None:
+    """The window is the one that the whole conversation has, or, where much of it is of no use, the newest part."""
+    limits: dict[str, Any] = {"max_tokens": max_tokens, "max_messages": max_messages}
+    with ContextEngine.open(token_counter=Ones(), settings=PLAIN) as engine:
+        session = engine.session("s")
+        whole = session.append(conversation)
+        got = session.window(**limits, keep_opening=keep_opening)
+    chosen = list(select_window(whole, **limits, count=cost, keep_opening=keep_opening).kept)
+    assert got == with_distinct_call_ids(chosen[len(chosen) - len(got) :])
+    assert len(whole) > 32 or len(got) == len(chosen)
+    exchanges, orphans = exchanges_of(got)
+    assert not orphans
+    assert all(exchange.complete for exchange in exchanges)
+
+
+def cost(message: Message) -> int:
+    """A message's tokens under `Ones`: framing, its text and so on."""
+    calls = sum(5 + (call.id is not None) for call in message.tool_calls)
+    return 4 + (message.content is not None) + calls + (message.tool_call_id is not None)
+
+
+@given(conversation=conversations(max_size=60), max_tokens=st.integers(0, 120), reserved=st.integers(0, 150))
+def test_the_newest_turn_that_is_kept_makes_no_broken_request(
+    conversation: list[Message], max_tokens: int, reserved: int
+) -> None:
+    """Its question and newest exchange are there whatever is reserved; `max_tokens` itself always holds."""
+    with ContextEngine.open(token_counter=Ones(), settings=PLAIN) as engine:
+        session = engine.session("s")
+        whole = session.append(conversation)
+        asked = [message for message in whole if message.role is Role.USER and message.text]
+        try:
+            got = session.window(max_tokens=max_tokens, reserved=reserved, keep_newest=True)
+        except BudgetExceededError as error:
+            leading = takewhile(lambda message: message.role is Role.SYSTEM, filter(says_something, whole))
+            assert error.available == max_tokens < error.needed == cost(asked[-1]) + sum(map(cost, leading))
+            return
+    spoken = [message for message in got if message.role is not Role.SYSTEM]
+    assert bool(asked) == bool(spoken)
+    assert not asked or asked[-1] in got
+    assert sum(map(cost, got if asked else spoken)) <= max_tokens
+    exchanges, orphans = exchanges_of(got)
+    assert not orphans
+    assert all(exchange.complete for exchange in exchanges)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 40], ids=["question only", "one exchange", "longer than a chunk"])
+def test_the_newest_turn_is_kept_whatever_is_reserved(engine: ContextEngine, steps: int) -> None:
+    """With `keep_newest`, the newest question and its last exchange are there, however much is reserved."""
+    session = engine.session("s")
+    session.append([*turns(3), *(turn := tool_turn("t", steps))])
+    assert ids(session.window(max_tokens=30, reserved=30, keep_newest=True)) == ids([turn[0], *turn[1:][-2:]])
+    assert session.window(max_tokens=1) == []
+
+
+def test_a_newest_question_larger_than_the_limit_is_refused(engine: ContextEngine) -> None:
+    """The error names both figures."""
+    session = engine.session("s")
+    session.append(turns(3))
+    session.append(Message(Role.USER, "now"))
+    with pytest.raises(BudgetExceededError, match="user message: 5 tokens needed, 4 available"):
+        session.window(max_tokens=4, keep_newest=True)
+
+
+def test_of_a_turn_too_large_the_newest_exchanges_that_fit_are_kept(engine: ContextEngine) -> None:
+    """Within a turn that is too large, old exchanges leave first and the question stays."""
+    session = engine.session("s")
+    session.append(turn := tool_turn("t", 40))
+    one_exchange = sum(map(cost, turn[1:3]))
+    for keep_newest in (True, False):
+        kept = session.window(max_tokens=cost(turn[0]) + 3 * one_exchange, keep_newest=keep_newest)
+        assert ids(kept) == ids([turn[0], *turn[-6:]])
+
+
+def test_calls_without_results_are_left_out(engine: ContextEngine) -> None:
+    """Whatever follows, a call without its result would be refused."""
+    session = engine.session("s")
+    turn = tool_turn("t", 2)[:-1]
+    session.append(turn)
+    assert ids(session.window(max_turns=5)) == ids(turn[:3])
+    assert ids(session.window(max_tokens=30, keep_newest=True)) == ids(turn[:3])
+
+
+@pytest.mark.parametrize("limits", [{"max_messages": 30}, {"max_tokens": 150}], ids=["messages", "tokens"])
+def test_calls_without_results_fill_no_limit(engine: ContextEngine, limits: dict[str, int]) -> None:
+    """As many turns are read as could be shown, however many calls without results stand between them."""
+    session = engine.session("s")
+    said = turns(30)
+    calls = [Message(Role.ASSISTANT, None, tool_calls=(ToolCall("look_up", {}, id=f"c{n}"),)) for n in range(30)]
+    session.append([one for n in range(30) for one in (*said[2 * n : 2 * n + 2], calls[n])])
+    assert ids(session.window(**limits)) == ids(said[-30:])
+
+
+def test_messages_that_are_not_stored_follow_those_that_are(engine: ContextEngine) -> None:
+    """What follows counts towards the limits like what is stored."""
+    session = engine.session("s")
+    session.append(turns(3))
+    following = [Message(Role.USER, "and now?", id="n")]
+    assert ids(session.window(max_tokens=15, following=following)) == ["q2", "a2", "n"]
+    assert ids(session.window(max_tokens=14, following=following)) == ["n"]
+    assert ids(session.window(max_tokens=14, following=following, count=lambda _: 7)) == ["n"]
+
+
+def test_the_greeting_is_kept_only_while_everything_fits(engine: ContextEngine) -> None:
+    """An assistant's opening words stay as long as nothing else has to leave."""
+    session = engine.session("s")
+    greeting = Message(Role.ASSISTANT, "Welcome!", id="hi")
+    session.append([greeting, *turns(2)])
+    assert ids(session.window(max_tokens=25, keep_opening=True)) == ["hi", "q0", "a0", "q1", "a1"]
+    assert ids(session.window(max_tokens=24, keep_opening=True)) == ["q0", "a0", "q1", "a1"]
+    assert ids(session.window(max_tokens=25)) == ["q0", "a0", "q1", "a1"]
+
+
+@pytest.mark.parametrize("length", [3, 14, 300], ids=["read whole", "read whole, unknowingly", "read in part"])
+def test_instructions_at_the_start_are_never_forgotten(engine: ContextEngine, length: int) -> None:
+    """System messages that open the conversation stay and are paid for, however much was said since."""
+    session = engine.session("s")
+    instructions = [Message(Role.SYSTEM, "Be kind.", id="s0"), Message(Role.SYSTEM, "Be brief.", id="s1")]
+    session.append([*instructions, *turns(length), Message(Role.SYSTEM, "later", id="s2"), *tool_turn("t", 0)])
+    assert ids(session.window(max_tokens=15)) == ["s0", "s1", "t-q"]
+    assert ids(session.window(max_tokens=30)) == ["s0", "s1", f"q{length - 1}", f"a{length - 1}", "s2", "t-q"]
+    assert ids(session.window(max_tokens=15, reserved=15, keep_newest=True)) == ["s0", "s1", "t-q"]
+    with pytest.raises(BudgetExceededError, match="system messages and user message: 15 tokens needed, 14 available"):
+        session.window(max_tokens=14, keep_newest=True)
+    assert session.context("and?").messages[0].text.startswith("Be kind.\n\nBe brief.")
+
+
+def test_a_system_message_amid_a_turn_opens_no_conversation(engine: ContextEngine) -> None:
+    """Where reading began is not where the conversation began."""
+    session = engine.session("s")
+    notes = [Message(Role.SYSTEM, "note", id=f"n{n}") for n in range(40)]
+    session.append([*turns(1), *notes, *turns(2)[2:], *tool_turn("t", 0)])
+    assert ids(session.window(max_tokens=20)) == ["q1", "a1", "t-q"]
+
+
+def test_half_a_turn_is_no_greeting(engine: ContextEngine) -> None:
+    """Messages that are merely the first ones read are not taken for the conversation's opening."""
+    session = engine.session("s")
+    orphans = [Message(Role.TOOL, "late", tool_call_id="gone", id=f"o{n}") for n in range(26)]
+    session.append([*turns(20), *orphans, Message(Role.USER, "now", id="now")])
+    shown = ["q17", "a17", "q18", "a18", "q19", "a19", "now"]
+    assert ids(session.window(max_tokens=40, keep_opening=True)) == shown
+
+
+def test_a_count_of_ones_own_decides_alone(engine: ContextEngine) -> None:
+    """With `count`, neither the stored counts nor how far they would have read matter."""
+    session = engine.session("s")
+    session.append(turns(200))
+    assert len(session.window(max_tokens=300, count=lambda _: 1)) == 300
+    assert len(session.window(max_tokens=300, count=lambda _: 100)) == 2
+
+
+@pytest.mark.parametrize("length", [50, 5_000])
+def test_costs_the_same_however_long_the_conversation(tmp_path: Path, length: int) -> None:
+    """A window reads a bounded number of rows by a bounded number of statements, and counts nothing again."""
+    counter = Ones()
+    database = create_engine(sqlite_url(tmp_path, "c.db"))
+    statements: list[str] = []
+    me = get_ident()
+
+    def note(sql: str) -> None:
+        if get_ident() == me and not sql.startswith(SET_UP):  # not the background's
+            statements.append(sql)
+
+    event.listen(database, "connect", lambda connection, _: connection.set_trace_callback(note))
+    with ContextEngine.open(database, token_counter=counter, settings=PLAIN) as engine:
+        session = engine.session("s")
+        session.append(turns(length // 2))
+        counted = counter.counted
+        statements.clear()
+        assert len(session.window(max_tokens=100)) == 20
+        assert counter.counted == counted
+        assert len(statements) == 3
+        read = Counter[str | None]()
+
+        def five(message: Message) -> int:
+            read[message.id] += 1
+            return 5
+
+        assert len(session.window(max_tokens=100, count=five)) == 20
+        assert read.total() == 32
+    database.dispose()
+
+
+def test_without_an_id_there_is_nothing(engine: ContextEngine) -> None:
+    """A session without an id has no history."""
+    assert engine.session(None).window(max_turns=3) == []
+
+
+@pytest.mark.parametrize("limit", [-1, 1.5, True, "3"], ids=repr)
+@pytest.mark.parametrize("name", ["max_tokens", "max_turns", "max_messages"])
+def test_refuses_a_limit_that_is_none(engine: ContextEngine, name: str, limit: Any) -> None:
+    """A wrong limit is named, whichever it is."""
+    session = engine.session("s")
+    session.append(turns(1))
+    with pytest.raises(InvalidInputError, match=name):
+        session.window(**{name: limit})
+
+
+def test_hands_out_what_was_stored(engine: ContextEngine) -> None:
+    """Messages come back with their ids, times and metadata."""
+    session = engine.session("s")
+    stored = session.append(replace(turns(1)[0], metadata={"a": 1}))
+    assert session.window(max_turns=1) == stored
+
+
+@pytest.mark.parametrize("steps", [40, 200])
+def test_the_newest_part_of_a_giant_older_turn_is_shown_behind_its_question(steps: int) -> None:
+    """Where the newest turns alone would leave most tokens unused; pairs stay whole, and the user speaks first."""
+    with ContextEngine.open(token_counter=Ones(), settings=PLAIN) as engine:
+        session = engine.session("s")
+        session.append([*turns(3), *tool_turn("giant", steps), *turns(4)[6:]])
+        budget = TokenBudget(150, 0)
+        window = session.context("And now?", budget=budget)
+
+    shown = [message for message in window.messages if message.role is not Role.SYSTEM]
+    assert window.total_tokens <= 150
+    assert window.total_tokens >= 0.8 * 150
+    assert shown[0].role is Role.USER
+    assert len([message for message in shown if message.role is Role.TOOL]) > 1
+    exchanges, orphans = exchanges_of(shown)
+    assert not orphans
+    assert all(exchange.complete for exchange in exchanges)
+
+
+def test_a_limit_of_turns_holds_against_a_giant_older_turn() -> None:
+    """Only tokens make room for a part of a turn."""
+    limited = ArcSettings(summary={"enabled": False}, conversation={"max_turns": 1})
+    with ContextEngine.open(token_counter=Ones(), settings=limited) as engine:
+        session = engine.session("s")
+        session.append([*tool_turn("giant", 100), *turns(1)])
+        window = session.context("And now?", budget=TokenBudget(150, 0))
+
+    assert [message.role for message in window.messages] == [Role.USER, Role.ASSISTANT, Role.USER]

@@ -1,0 +1,286 @@
+"""Facts, narrative and recent messages: what a turn sees, when summaries are adopted, and what is given out."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Barrier, Thread
+from typing import Any
+
+import pytest
+
+from arc_common.context import ContextWindow
+from arc_common.messages import Message, Role
+from arc_common.testing import CountingObserver
+from tests.databases import sqlite_url
+from tests.support.summaries import LONG, Model, ids, settings_with, shown, system, talk, turn, verbatim
+
+# When summaries are at work
+
+
+def test_up_to_the_trigger_the_last_turns(opened: Any) -> None:
+    """Twenty messages are shown as they are, with nothing in front of them."""
+    session = opened().session("s")
+    talk(session, 10)
+    session.summarize()
+    window = session.context()
+    assert verbatim(window) == ids(1, 10)
+    assert not system(window)
+
+
+def test_above_the_trigger_facts_narrative_and_the_recent(opened: Any) -> None:
+    """The older messages give way to facts and narrative; at least ten stay, in whole turns."""
+    session = opened(model=Model()).session("s")
+    talk(session, 11)
+    session.summarize()
+    window = session.context("And now?", system_prompt="Be brief.")
+    assert verbatim(window) == [*ids(6, 11), None]
+    assert system(window).startswith("Be brief.")
+    assert "MODEL told it." in system(window)
+    assert "ORD-1001" in system(window)
+    assert "ORD-1006" not in system(window)
+
+
+def test_a_tail_of_too_many_tokens_triggers(opened: Any) -> None:
+    """Also below the high-water mark."""
+    for most, expected in ((None, ids(6, 20)), (150, ids(14, 20))):
+        settings = settings_with(summary={"trigger_tokens": most, "high_water_mark": 34})
+        session = opened(settings=settings).session("s")
+        talk(session, 11)
+        session.summarize()
+        session.context()
+        talk(session, 9, first=12)
+        session.summarize()
+        assert verbatim(session.context()) == expected
+
+
+def test_turned_off(opened: Any) -> None:
+    """Without summaries the last turns are shown, nothing is written and nothing is asked."""
+    model = Model()
+    session = opened(None, model, settings=settings_with(summary={"enabled": False})).session("s")
+    talk(session, 30)
+    window = session.context()
+    assert verbatim(window) == ids(21, 30)
+    assert session.facts() == []
+    assert session.summary() is None
+    assert session.summarize() is None
+    assert not model.requests
+
+
+def test_turned_off_later(tmp_path: Path, opened: Any) -> None:
+    """Then the last turns are shown again, and every original is there."""
+    url = sqlite_url(tmp_path)
+    with opened(url) as engine:
+        session = engine.session("s")
+        talk(session, 30)
+        session.summarize()
+        assert "ORD-1001" in system(session.context())
+    session = opened(url, settings=settings_with(summary={"enabled": False})).session("s")
+    assert verbatim(session.context()) == ids(21, 30)
+    assert not system(session.context())
+    assert [message.id for message in session.messages()] == ids(1, 30)
+
+
+def test_more_recent_than_there_are(opened: Any) -> None:
+    """Everything is shown and nothing is summarised."""
+    model = Model()
+    session = opened(None, model, settings=settings_with(summary={"recent_message_count": 100})).session("s")
+    talk(session, 40)
+    session.summarize()
+    assert verbatim(session.context()) == ids(1, 40)
+    assert not system(session.context())
+    assert session.summary() is None
+    assert not model.requests
+
+
+def test_a_restart_finds_everything(tmp_path: Path, opened: Any) -> None:
+    """Another engine on the same file gives the same bytes, facts and summary, and asks no model again."""
+    url = sqlite_url(tmp_path)
+    first = Model()
+    with opened(url, first) as engine:
+        session = engine.session("s")
+        talk(session, 30)
+        session.summarize()
+        window = session.context("And now?")
+        session.summarize()
+        facts, summary = session.facts(), session.summary()
+    second = Model()
+    session = opened(url, second).session("s")
+    assert session.context("And now?").messages == window.messages
+    session.summarize()
+    assert (session.facts(), session.summary()) == (facts, summary)
+    assert not second.requests
+
+
+# Adopting
+
+
+@pytest.mark.parametrize("with_model", [False, True], ids=["rules", "model"])
+def test_between_adoptions_the_view_stays(with_model: bool, opened: Any) -> None:
+    """Over 100 turns the leading message changes only when the boundary moves, and that is seldom."""
+    counts = CountingObserver()
+    settings = settings_with(summary={"high_water_tokens": 0})
+    session = opened(None, Model() if with_model else None, observer=counts, settings=settings).session("s")
+    changes = prefixes = longest = 0
+    before: ContextWindow | None = None
+    for number in range(1, 101):
+        session.append(turn(number))
+        session.summarize()
+        window = session.context()
+        assert len(verbatim(window)) >= min(10, 2 * number)
+        assert len(window.messages) <= 35
+        longest = max(longest, len(verbatim(window)))
+        if before is not None:
+            same = system(window) == system(before)
+            changes += not same
+            stable = len(before.messages) - 2  # behind the current question stand facts for that question alone
+            prefixes += window.messages[:stable] == before.messages[:stable]
+            assert same == (verbatim(window)[0] == verbatim(before)[0])
+        before = window
+    assert changes == counts.counts["summary.adopted"]
+    assert 6 <= changes <= 12  # one for each leaf of sixteen messages at most
+    assert prefixes == 99 - changes
+    assert longest == 34
+
+
+def test_facts_and_system_messages_that_the_boundary_passes(opened: Any) -> None:
+    """Instructions within a conversation stay in the prompt for good, whole and once."""
+    session = opened().session("s")
+    session.append(Message(Role.SYSTEM, "Speak like a pirate.", id="s1"))
+    talk(session, 5)
+    session.append(Message(Role.SYSTEM, "Never name prices.", id="s2"))
+    talk(session, 40, first=6)
+    session.summarize()
+    for _ in range(2):
+        window = session.context(system_prompt="Be brief.")
+        assert system(window).startswith("Be brief.\n\nSpeak like a pirate.\n\nNever name prices.\n\n")
+        talk(session, 20, first=60)
+        session.summarize()
+
+
+def test_instructions_survive_an_edit_before_the_boundary(opened: Any) -> None:
+    """An edited message makes the view anew; what system messages said stays, unless it is they that were edited."""
+    session = opened().session("s")
+    session.append([Message(Role.SYSTEM, "Speak like a pirate.", id="s1"), Message(Role.SYSTEM, "Old rule.", id="s2")])
+    talk(session, 30)
+    session.summarize()
+    assert "Old rule." in system(session.context())
+    session.append(Message(Role.USER, "Question 1: my order is ORD-7777.", id="q1"))
+    window = session.context()
+    assert system(window).startswith("Speak like a pirate.\n\nOld rule.\n\n")
+    assert "ORD-7777" in system(window)
+    session.append(Message(Role.SYSTEM, "New rule.", id="s2"))
+    window = session.context()
+    assert system(window).startswith("Speak like a pirate.\n\nNew rule.\n\n")
+    assert "Old rule." not in shown(window)
+
+
+def test_facts_that_are_not_adopted_come_back_with_their_question(opened: Any) -> None:
+    """Behind the user's message; adopted ones stand where they are, once; the receipt counts those that are nowhere."""
+    settings = settings_with(summary={"high_water_tokens": 0}, budget={"facts": 60})
+    session = opened(settings=settings).session("s")
+    talk(session, 30)
+    session.summarize()
+    came_back = 0
+    for number in range(1, 21):
+        window = session.context(f"And ORD-{1000 + number}?")
+        facts = {section.name: [item for item in section.items if item.kind == "fact"] for section in window.sections}
+        adopted, recalled = ([item.text for item in facts[name]] for name in ("facts", "recalled"))
+        [found] = [line for line in (*adopted, *recalled) if f"ORD-{1000 + number}" in line]
+        came_back += found in recalled
+        assert all(line in window.messages[-1].text for line in recalled)
+        outside = [fact for fact in session.facts() if not set(fact.sources) & set(verbatim(window))]
+        assert window.receipt.rest["fact that is not adopted"].count == len(outside) - len(adopted) - len(recalled)
+    assert 10 < came_back < 20
+
+
+def test_two_turns_adopt_at_once(tmp_path: Path, opened: Any) -> None:
+    """Both see one and the same view, and it is adopted once."""
+    counts = CountingObserver()
+    session = opened(sqlite_url(tmp_path), observer=counts).session("s")
+    talk(session, 20)
+    session.summarize()
+    both = Barrier(4, timeout=LONG)
+    windows: list[ContextWindow] = []
+
+    def look() -> None:
+        both.wait()
+        windows.append(session.context())
+
+    threads = [Thread(target=look) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LONG)
+    assert len(windows) == 4
+    assert all(window.messages == windows[0].messages for window in windows)
+    assert counts.counts["summary.adopted"] == 1
+
+
+# Facts and summary as they are given out
+
+
+def test_facts_point_at_their_messages(opened: Any) -> None:
+    """Each source is found, and says the fact's value; what no longer holds is kept apart."""
+    model = Model(facts=[{"key": "order", "value": "ORD-1001", "category": "NUMERIC"}])
+    session = opened(model=model).session("s")
+    talk(session, 30)
+    session.summarize()
+    facts = session.facts()
+    assert {f"ORD-{1000 + n}" for n in range(1, 26)} <= {word for fact in facts for word in words(fact.value)}
+    for fact in facts:
+        found = session.find(fact.sources)
+        assert [message.id for message in found] == list(fact.sources) != []
+        assert any(fact.value in message.text for message in found)
+
+
+def test_a_newer_value_supersedes(opened: Any) -> None:
+    """The earlier value is kept as history, with the id of what took its place."""
+    values = iter(["Berlin", "Lisbon", *["Lisbon"] * 50])
+
+    class Moving(Model):
+        def complete(self, messages: Sequence[Message]) -> str:
+            self.facts = [{"key": "home town", "value": next(values), "category": "STATE"}]
+            return super().complete(messages)
+
+    session = opened(model=Moving()).session("s")
+    session.append(turn(1, "I live in Berlin"))
+    talk(session, 7, first=2)
+    session.append(turn(9, "I moved to Lisbon"))
+    talk(session, 12, first=10)
+    session.summarize()
+    assert [fact.value for fact in session.facts() if fact.key == "home town"] == ["Lisbon"]
+    history = [fact for fact in session.facts(include_superseded=True) if fact.key == "home town"]
+    assert {fact.value for fact in history} == {"Berlin", "Lisbon"}
+    old, new = sorted(history, key=lambda fact: fact.value)
+    assert old.superseded_by == new.id
+    assert session.find(old.sources)[0].id == "q1"
+
+
+def test_the_summary_says_how_far_it_goes(opened: Any) -> None:
+    """Counted in messages from the beginning; with what it does not stand for it makes the whole."""
+    session = opened().session("s")
+    assert session.summary() is None
+    for number in range(1, 40):
+        session.append(turn(number))
+        summary = session.summarize()
+        total = 2 * number
+        if summary is None:
+            assert total <= 12
+            continue
+        assert summary.summarized_up_to + summary.pending == total
+        assert summary.pending <= 17
+        assert summary.created_at <= summary.updated_at
+        assert summary.facts == tuple(session.facts())
+
+
+async def test_async_twins(opened: Any) -> None:
+    """They give the same."""
+    session = opened().session("s")
+    await session.aappend([message for number in range(1, 31) for message in turn(number)])
+    assert await session.asummarize() == session.summary() == await session.asummary()
+    assert await session.afacts() == session.facts() != []
+    assert (await session.acontext("And now?")).messages == session.context("And now?").messages
+
+
+def words(text: str) -> list[str]:
+    """Its words without points."""
+    return [word.strip(".,") for word in text.split()]

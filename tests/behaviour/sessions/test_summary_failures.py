@@ -1,0 +1,205 @@
+"""A model or store that is slow, fails or is not there: no turn waits for it longer than it may, or ends with it."""
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from statistics import median
+from threading import current_thread
+from time import monotonic, perf_counter, sleep
+from typing import Any, ClassVar
+
+import pytest
+
+from arc_common.exceptions import StoreUnavailableError
+from arc_common.messages import Message, Role, ToolCall
+from arc_common.testing import CountingObserver
+from arc_common.tokens.budget import TokenBudget
+from tests.databases import sqlite_url
+from tests.support.summaries import LONG, Model, ids, settings_with, shown, system, talk, turn, verbatim
+
+# In nobody's way
+
+
+def test_a_slow_model_is_bridged_verbatim(opened: Any) -> None:
+    """While there is room everything is shown, and no turn waits or takes the rules' summary."""
+    model = Model(held=True)
+    session = opened(model=model).session("s")
+    talk(session, 11)
+    assert model.asked.wait(LONG)
+    for number in range(12, 60):
+        session.append(turn(number))
+        window = session.context()
+        assert verbatim(window) == ids(1, number)
+        assert not window.receipt.notes
+    assert len(model.requests) == 1
+    model.may_answer.set()
+    session.summarize()
+    window = session.context()
+    assert "MODEL " in system(window)
+    assert 10 <= len(verbatim(window)) < 34
+
+
+def test_no_room_and_a_slow_model(opened: Any) -> None:
+    """The rules take its place at once, and the receipt says so; its own words come with the next adoption."""
+    model = Model(held=True)
+    session = opened(model=model, settings=settings_with(summary={"high_water_tokens": 0})).session("s")
+    talk(session, 30)
+    assert model.asked.wait(LONG)
+    window = session.context("And now?", budget=TokenBudget(1_000, 0))
+    assert 10 <= len(verbatim(window)) < 60
+    assert "ORD-1001" in shown(window)
+    assert "MODEL " not in shown(window)
+    assert window.receipt.notes == ("summarised by rules: the model's summary is not there",)
+    model.may_answer.set()
+    session.summarize()
+    talk(session, 20, first=31)
+    session.summarize()
+    window = session.context("And now?", budget=TokenBudget(3_000, 0))
+    assert "MODEL " in system(window)
+    assert not window.receipt.notes
+
+
+def test_no_room_and_nobody_at_it(tmp_path: Path, opened: Any) -> None:
+    """Then the turn waits for the model, and the receipt says so."""
+    url = sqlite_url(tmp_path)
+    with opened(url, settings=settings_with(summary={"enabled": False})) as engine:
+        talk(engine.session("s"), 30)
+    model = Model()
+    window = opened(url, model).session("s").context("And now?", budget=TokenBudget(1_000, 0))
+    assert "MODEL told it." in system(window)
+    assert window.receipt.notes == ("the turn waited for a summary",)
+
+
+def test_it_waits_no_longer_than_it_may(tmp_path: Path, opened: Any) -> None:
+    """A model that does not answer in time leaves the rules' summary; the next turn does not wait again."""
+    url = sqlite_url(tmp_path)
+    with opened(url, settings=settings_with(summary={"enabled": False})) as engine:
+        talk(engine.session("s"), 30)
+    model = Model(held=True)
+    session = opened(url, model, settings=settings_with(summary={"synchronous_timeout_seconds": 0.05})).session("s")
+    begin = perf_counter()
+    window = session.context("And now?", budget=TokenBudget(1_000, 0))
+    assert perf_counter() - begin < 8  # the model is let go after 20 s only
+    assert "ORD-1001" in shown(window)
+    assert window.receipt.notes == (
+        "the turn waited for a summary",
+        "summarised by rules: the model's summary is not there",
+    )
+    talk(session, 30, first=31)
+    window = session.context("And now?", budget=TokenBudget(1_000, 0))
+    assert "the turn waited for a summary" not in window.receipt.notes
+    assert "summarised by rules: the model's summary is not there" in window.receipt.notes
+    model.may_answer.set()
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pytest.param(Model(error=RuntimeError("down")), id="raises"),
+        pytest.param(None, id="none"),
+    ],
+)
+def test_the_rules_serve(broken: Model | None, opened: Any) -> None:
+    """With a model that fails, or none, the rules' facts and narrative are adopted like any other."""
+    session = opened(model=broken).session("s")
+    talk(session, 30)
+    session.summarize()
+    window = session.context("And now?")
+    assert len(verbatim(window)) < 35
+    assert "ORD-1001" in system(window)
+    assert "User:" in system(window)
+
+
+def test_a_conversation_that_is_one_turn(opened: Any) -> None:
+    """With no border there is no leaf: all of it is shown, and what does not fit leaves by the window's rules."""
+    session = opened(None, Model()).session("s")
+    session.append(Message(Role.USER, "Go.", id="q"))
+    for n in range(30):
+        call = ToolCall("look", {"n": n}, id=f"c{n}")
+        session.append(
+            [
+                Message(Role.ASSISTANT, None, tool_calls=(call,), id=f"a{n}"),
+                Message(Role.TOOL, "found " * 20, tool_call_id=f"c{n}", id=f"t{n}"),
+            ]
+        )
+    session.summarize()
+    assert len(verbatim(session.context())) == 61
+    window = session.context(budget=TokenBudget(600, 0))
+    assert window.total_tokens <= 600
+    assert window.receipt.notes == ("some older messages are not summarised yet: the newest turns are shown",)
+
+
+# Stores that fail
+
+
+@pytest.mark.parametrize("table", ["arc_segments", "arc_facts"])
+def test_summaries_that_cannot_be_read(table: str, tmp_path: Path, opened: Any) -> None:
+    """A turn goes on with what there is; saving goes on; the receipt and a count say that something is wrong."""
+    counts = CountingObserver()
+    session = opened(sqlite_url(tmp_path), observer=counts).session("s")
+    talk(session, 30)
+    session.summarize()
+    with closing(sqlite3.connect(tmp_path / "arc.db")) as connection:
+        connection.execute(f"DROP TABLE {table}")
+    window = session.context("And now?")
+    assert verbatim(window)[-11:] == [*ids(26, 30), None]
+    assert any("summaries were left out" in note for note in window.receipt.notes)
+    talk(session, 5, first=31)
+    assert verbatim(session.context())[-10:] == ids(31, 35)
+    with pytest.raises(StoreUnavailableError):
+        session.summarize()
+    assert counts.counts["summary.errors"] == 2
+    assert table == "arc_facts" or counts.counts["background.errors"] >= 1
+
+
+def test_a_view_that_cannot_be_read(tmp_path: Path, opened: Any) -> None:
+    """Then the last turns are shown."""
+    session = opened(sqlite_url(tmp_path)).session("s")
+    talk(session, 30)
+    session.summarize()
+    session.context()
+    with closing(sqlite3.connect(tmp_path / "arc.db")) as connection:
+        connection.execute("UPDATE arc_views SET body = 'no JSON'")
+        connection.commit()
+    window = session.context("And now?")
+    assert verbatim(window) == [*ids(21, 30), None]
+    assert window.receipt.notes == ("summaries were left out: JSONDecodeError",)
+    assert verbatim(session.context()) == [message.id for message in session.window() if message.id]
+
+
+# Time
+
+
+@pytest.mark.parametrize("turns", [250, pytest.param(1_000, marks=pytest.mark.torture)])
+def test_hundreds_of_turns_with_a_slow_model(opened: Any, turns: int) -> None:
+    """No turn asks the model or waits for it: one call hangs all the time, and turns take what they take without it."""
+
+    class Watched(Model):
+        threads: ClassVar[set[str]] = set()
+
+        def complete(self, messages: Sequence[Message]) -> str:
+            self.threads.add(current_thread().name)
+            return super().complete(messages)
+
+    took: dict[str, list[float]] = {}
+    for name, model in (("slow", Watched(held=True)), ("none", None)):
+        session = opened(None, model).session("s")
+        took[name] = []
+        for number in range(1, turns + 1):
+            session.append(turn(number))
+            begin = perf_counter()
+            window = session.context("And now?")
+            took[name].append(perf_counter() - begin)
+            assert verbatim(window)[-11:] == [*ids(number - 4, number), None][-11:] or number < 5
+        if model is not None:
+            deadline = monotonic() + 20
+            while not model.requests and monotonic() < deadline:  # what is in the background gives way to appends
+                sleep(0.01)
+            assert len(model.requests) == 1
+            assert model.threads == {"arc-model"}
+            assert "ORD-1001" in shown(session.context("What was my order ORD-1001?"))
+            model.may_answer.set()
+    # Hundreds of messages are adopted by rules a few hundred at a time; the machine may be busy with other things.
+    assert median(took["slow"]) < 0.1
+    assert sorted(took["slow"])[turns * 95 // 100] < 1.0

@@ -1,0 +1,86 @@
+"""Leases on sessions: one holds as long as its process works on the session, and hardly longer."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from arc_common.engine.context_engine import ContextEngine
+from arc_common.protocols import SessionKey
+from arc_common.stores.conversations import SqlStore
+from arc_common.testing import ReplyingChatModel, SlowChatModel
+from tests.databases import sqlite_url
+from tests.support.processes import ROOT
+from tests.support.summaries import LONG, settings_with, turn
+
+KEY = SessionKey("shared", user_id="user")
+
+SUMMARIZES_FOR_EVER = """
+import sys, threading
+from arc_common import ArcSettings, ContextEngine
+
+class Hangs:
+    def complete(self, messages):
+        print("asked", flush=True)
+        threading.Event().wait()
+
+settings = ArcSettings(summary={"leaf_messages": 16}, model_calls={"timeout_seconds": 600})
+ContextEngine.open(sys.argv[1], chat_model=Hangs(), settings=settings).session("shared", user_id="user").summarize()
+"""
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> str:
+    """A conversation of 60 messages that nobody has summarised."""
+    url = sqlite_url(tmp_path)
+    with ContextEngine.open(url, settings=settings_with(summary={"enabled": False})) as engine:
+        engine.session("shared", user_id="user").append([message for number in range(30) for message in turn(number)])
+    return url
+
+
+def test_a_killed_process_is_taken_over_within_seconds(database: str) -> None:
+    """`summarize` finishes what a process began that was killed while a model answered it."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", SUMMARIZES_FOR_EVER, database], stdout=subprocess.PIPE, text=True, cwd=ROOT
+    )
+    with process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "asked\n"
+        process.kill()
+    with ContextEngine.open(database, chat_model=ReplyingChatModel([_SUMMARY]), settings=settings_with()) as engine:
+        session = engine.session("shared", user_id="user")
+        begin = time.monotonic()
+        session.summarize()
+        took = time.monotonic() - begin
+        summary = session.summary()
+    assert took < 10, took
+    assert summary is not None
+    assert summary.pending < 16
+
+
+def test_a_lease_holds_while_a_model_answers(database: str) -> None:
+    """A call that takes several times as long as a lease loses it to nobody, and its summary is stored."""
+    model = SlowChatModel(ReplyingChatModel([_SUMMARY]))
+    rival = SqlStore(database)
+    settings = settings_with(background={"lease_seconds": 0.5})
+    with ContextEngine.open(database, chat_model=model, settings=settings) as engine:
+        session = engine.session("shared", user_id="user")
+        at_work = Thread(target=session.summarize)
+        at_work.start()
+        assert model.asked.wait(LONG)
+        until = time.monotonic() + 2
+        while time.monotonic() < until:
+            assert rival.summaries.acquire(KEY, owner="rival", seconds=0.5) is None
+        model.may_answer.set()
+        at_work.join(LONG)
+        assert rival.summaries.acquire(KEY, owner="rival", seconds=0.5) is not None
+    makers = {segment.made_by for segment in rival.summaries.cover(KEY)}
+    rival.close()
+    assert makers == {"model"}
+
+
+_SUMMARY = json.dumps({"facts": [], "narrative": "They spoke of orders."})

@@ -1,0 +1,108 @@
+"""What is shown of a window: safe, short, and by those who said it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arc_common.context import Item, Section
+from arc_common.context.display import (
+    about,
+    counted,
+    even_share,
+    excerpt,
+    messages_by_item,
+    said,
+    shown_items,
+    visible,
+)
+from arc_common.messages import Message, ToolCall
+from tests.support.context_windows import SCRIPTS, window_of, window_saying
+
+every_character = st.text(st.characters())
+
+
+@given(every_character)
+def test_nothing_visible_acts(text):
+    """Only line ends and tabs stay of all that a terminal or a page would obey."""
+    shown = visible(text)
+    shown.encode()
+    acting = [*range(0x20), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x2028, 0x2029]
+    assert not {*map(ord, shown)} & {*acting} - {*map(ord, "\t\n")}
+    assert visible(shown) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[31m", "␛[31m"),
+        ("a\x00b\x7f", "a␀b␡"),
+        ("one\r\ntwo\tthree", "one\ntwo\tthree"),
+        ("\x9b2J", "�2J"),
+        ("\u202egnp.exe", "�gnp.exe"),
+        ("hi\U000e0068\U000e0069", "hi��"),
+        ("\ud83d", "�"),
+        (SCRIPTS, SCRIPTS),
+    ],
+    ids=["escape", "controls", "line ends", "C1", "override", "tags", "half a pair", "scripts"],
+)
+def test_what_acts_is_seen(text, shown):
+    """Its picture where there is one."""
+    assert visible(text) == shown
+
+
+@given(every_character, st.integers(1, 50))
+def test_an_excerpt_keeps_within_its_length(text, most):
+    """And is the whole text where that fits."""
+    shown = excerpt(text, most)
+    assert len(shown) <= most
+    assert len(text) > most or shown == visible(text)
+
+
+@given(st.lists(st.integers(0, 1_000), max_size=30), st.integers(0, 5_000))
+def test_shares_are_even_and_none_is_wasted(lengths, total):
+    """Together within the total; one more each would be too much, if any text is cut at all."""
+    share = even_share(lengths, total)
+    assert sum(min(length, share) for length in lengths) <= total
+    if any(length > share for length in lengths):
+        assert sum(min(length, share + 1) for length in lengths) > total
+
+
+@pytest.mark.parametrize(("name", "expected"), [("documents", ("a", "b")), ("history", ("c", "d"))])
+def test_what_matters_most_is_shown(name, expected):
+    """The best documents, and the newest messages."""
+    shown, others = shown_items(Section(name, 1, 1, tuple(Item("x", text) for text in "abcd")), 2)
+    assert tuple(item.text for item in shown) == expected
+    assert others == 2
+
+
+def test_messages_are_found_for_their_items():
+    """Who speaks, and the calls that an item's text does not say."""
+    window = window_saying("look")
+    found = messages_by_item(window)
+    items = {section.name: section.items for section in window.sections}
+    assert [found[id(item)].role for item in items["history"]] == ["user", "assistant", "tool"]
+    assert [found[id(item)].role for item in (*items["user_message"], *items["current_turn"])] == ["user", "assistant"]
+    assert about(items["history"][0], found[id(items["history"][0])]) == "user · look · look"
+    assert said(items["history"][1], found[id(items["history"][1])]) == 'look\n→ look({"look": "look"})\n→ look(look)'
+    assert said(items["history"][2], found[id(items["history"][2])]) == "look\n[image]"
+    assert said(items["current_turn"][0], found[id(items["current_turn"][0])]) == "→ look({})"
+
+
+def test_a_window_made_by_others_has_items_alone():
+    """Where messages and items don't match, nothing is guessed."""
+    window = window_of(["a", "b"], input_tokens=100)
+    strange = type(window)(window.messages[1:], window.sections, window.total_tokens, window.receipt)
+    assert messages_by_item(strange) == {}
+    assert about(window.sections[0].items[0]) == "message · m0"
+
+
+def test_a_calls_arguments_may_hold_anything():
+    """What JSON can't say is shown as Python says it."""
+    call = Message("assistant", None, tool_calls=(ToolCall("f", {"n": {1}}),))
+    assert said(Item("message", ""), call) == '→ f({"n": "{1}"})'
+
+
+@pytest.mark.parametrize(("number", "words"), [(0, "0 items"), (1, "1 item"), (1_200, "1,200 items")])
+def test_numbers_are_said_in_words(number, words):
+    """One is one."""
+    assert counted(number, "item") == words

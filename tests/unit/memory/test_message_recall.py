@@ -1,0 +1,251 @@
+"""Recall by words: against rank-bm25, over planted facts, and as a growing index."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rank_bm25 import BM25Plus
+
+from arc_common.exceptions import InvalidInputError
+from arc_common.memory.facts.extraction import extract_facts
+from arc_common.memory.recall.index import SessionIndex
+from arc_common.memory.recall.ranking import answer_types, rank, rank_found, recall, stated_anew
+from arc_common.messages import Message
+from arc_common.text import analyze
+from tests.support.planted_facts import FACT_SETS, build_conversation, load_facts
+
+VOCABULARY = ["harbour", "lantern", "quartz", "주문번호", "마름모", "东京", "x-1", "the"]
+texts = st.lists(st.lists(st.sampled_from(VOCABULARY), max_size=12).map(" ".join), max_size=12)
+
+
+@given(texts, st.sampled_from(["harbour", "quartz lantern", "주문번호", "x-1 harbour", "东京 마름모"]))
+def test_scores_are_those_of_rank_bm25(corpus, query):
+    """Each text by itself scores what rank-bm25's BM25Plus says, less its constant and without the factor k1 + 1."""
+    ranked = dict(rank(query, corpus, top_k=50, window_terms=0))
+    if not any(map(analyze, corpus)):
+        assert ranked == {}
+        return
+    expected = BM25Plus([analyze(text) for text in corpus], delta=0).get_scores(list(dict.fromkeys(analyze(query))))
+    assert ranked == pytest.approx({i: score / 2.5 for i, score in enumerate(expected) if score > 0})
+
+
+@given(texts, texts, st.sampled_from(["harbour", "the quartz", "마름모 lantern"]), st.sampled_from([0, 5, 60]))
+def test_an_index_that_grew_answers_like_one_built_at_once(first, second, query, window):
+    """Whatever the pieces: windows at the seam are opened again."""
+    items = [(str(i), text) for i, text in enumerate(first + second)]
+    grown = SessionIndex(items[: len(first)], window_terms=window)
+    grown.extend(items[len(first) :])
+    assert len(grown) == len(items)
+    assert grown.search(query, top_k=50) == SessionIndex(items, window_terms=window).search(query, top_k=50)
+
+
+@given(texts, st.integers(1, 5))
+def test_results_are_ordered_and_bounded(corpus, top_k):
+    """Best first, equal scores by recency, positive, none twice, at most `top_k`."""
+    ranked = rank("harbour the 마름모", corpus, top_k=top_k)
+    assert len(ranked) <= top_k
+    assert len({place for place, _ in ranked}) == len(ranked)
+    assert ranked == sorted(ranked, key=lambda found: (-found[1], -found[0]))
+    assert all(score > 0 for _, score in ranked)
+
+
+def test_a_term_that_every_text_has_still_counts():
+    """Okapi's idf is negative there: a matching text would rank below one that doesn't match."""
+    assert [place for place, _ in rank("harbour", ["harbour", "harbour", "harbour"])] == [2, 1, 0]
+
+
+def test_what_matches_nothing_is_not_returned():
+    """Nor is what has only stop words in common."""
+    assert rank("harbour", []) == []
+    assert rank("harbour", ["", "…"]) == []
+    assert rank("where is the harbour", ["the lantern is there"]) == []
+    assert rank("", ["the lantern is there"]) == []
+
+
+def test_an_answer_comes_back_with_its_question():
+    """The answer shares no word with what is asked, but stands behind a message that does."""
+    chat = ["Shall we talk about the weather?", "Yes.", "Which hotel did you book in Lisbon?", "The Miramar.", "Fine."]
+    chat += ["Something else entirely, about gardens and roses."] * 4
+    assert 3 in [place for place, _ in rank("What was the hotel in Lisbon?", chat, top_k=4)]
+    assert 3 not in [place for place, _ in rank("What was the hotel in Lisbon?", chat, window_terms=0)]
+
+
+def test_a_long_neighbour_does_not_bury_a_short_text():
+    """Only what fits the window counts: a long reply beside a matching text is not returned in its place."""
+    chat = ["My boat is called Ondine.", "Lovely! " + "Sailing is a wonderful thing to do in summer. " * 40]
+    assert rank("What is the boat called?", chat)[0][0] == 0
+
+
+def test_every_text_may_share_an_id():
+    """The index returns ids as they were given."""
+    index = SessionIndex([("m1", "the harbour"), ("m1", "a lantern in the harbour"), ("m2", "quartz")], window_terms=0)
+    assert [item_id for item_id, _ in index.search("harbour")] == ["m1", "m1"]
+
+
+def test_who_spoke_is_no_search_term():
+    """Questions about a conversation say "the user"; a message that has the word is not meant by it."""
+    chat = ["Every user of the harbour pays.", "I like the lantern.", "사용자 설명서", "등대가 좋아요"]
+    assert rank("What does the user say about the lantern?", chat, top_k=1, window_terms=0)[0][0] == 1
+    assert rank("사용자의 등대", chat, top_k=1, window_terms=0)[0][0] == 3
+    assert rank("user", chat, top_k=1, window_terms=0)[0][0] == 0
+
+
+@pytest.mark.parametrize("question", ["What does the place have to be?", "What do the things have to be?"])
+def test_a_general_noun_asks_no_more_than_a_pronoun(question):
+    texts = ["It took me a while to find the right place for my things.", "It would have to be quiet."]
+    assert rank(question, texts, window_terms=0)[0][0] == 1
+
+
+def test_a_general_noun_beside_another_asks_for_what_it_names():
+    texts = ["The people are nice.", "The lights have to be off."]
+    assert [place for place, _ in rank("Where are the nice people?", texts, window_terms=0)] == [0]
+
+
+def test_a_fact_finds_the_messages_that_say_it():
+    """Its words count besides those of the message, and a message counts its best fact only."""
+    messages = ["Fine, thanks.", "The quartz is with Ana.", "The lantern too.", "Fine, thanks."]
+    facts = [("quartz: with Ana", [1]), ("lantern harbour", [1, 2]), ("harbour", [])]
+    best, *others = recall("Where is the quartz?", messages, facts, window_terms=0)
+    assert (best.place, set(best.parts)) == (1, {"message", "fact"})
+    assert best.score == pytest.approx(sum(best.parts.values()))
+    assert all(found.score < best.score for found in others)
+    assert [found.place for found in recall("harbour", messages, facts)][:2] == [2, 1]
+    assert recall("harbour", [], []) == []
+
+
+def test_facts_are_weighed_by_what_a_perfect_match_would_have():
+    """The best of the facts may be a poor one, which must not stand beside the best of the messages."""
+    messages = ["The blue lantern of the harbour is broken.", "Nothing new.", "We like the harbour."]
+    ranked = recall("Which blue lantern is broken?", messages, [("a blue sky", [1])], window_terms=0)
+    assert ranked[0].place == 0
+    assert ranked[0].score > 1.5 * next(found.score for found in ranked if found.place == 1)
+
+
+def test_a_question_tells_the_kind_of_its_answer():
+    """What holds an answer of that kind is told from what holds none."""
+    cases = [
+        ("When does it close?", "time", "It's on the 3rd of May.", "It's the red one."),
+        ("By when is it due?", "time", "no later than noon", "no later"),
+        ("마감이 언제예요?", "time", "금요일까지예요", "파란색이에요"),
+        ("Who has the key?", "person", "I gave it to Marta.", "I gave it away."),
+        ("담당자가 누구예요?", "person", "박서준 과장입니다", "잘 모르겠어요"),
+        ("How much was it?", "money", "It came to 1,850 in all.", "It was too much."),
+        ("얼마였어요?", "money", "오만 원이었어요", "비쌌어요"),
+        ("How many came?", "count", "a dozen of them", "quite a few"),
+        ("How long is it?", "measure", "forty minutes", "rather long"),
+        ("What is the booking code?", "code", "it says QZ-7T4L", "it says so"),
+        ("How can Ana be reached?", "contact", "ana@mail.example", "she is out"),
+        ("Where is it?", "place", "in the annex", "gone"),
+        ("Why did they move?", "reason", "because of the rent", "they moved"),
+        ("왜 옮겼어요?", "reason", "비싸서 옮겼어요", "옮겼어요"),
+        ("What is not allowed?", "prohibition", "never use bleach", "use soap"),
+        ("What happens if it rains?", "condition", "whenever it rains we stay", "we stay"),
+        ("What is his job?", "occupation", "He's a welder.", "He's tall."),
+    ]
+    for question, kind, answer, other in cases:
+        found = next(one for one in answer_types(question) if one.name == kind)
+        assert found.answers.search(answer)
+        assert not found.answers.search(other)
+
+
+def test_an_answer_of_the_kind_asked_for_comes_first():
+    """Where the words say the same of both."""
+    chat = ["The lantern is in the cellar.", "We like the lantern.", "The lantern comes back on Friday."]
+    assert recall("When does the lantern return?", chat, window_terms=0)[0].place == 2
+    assert answer_types("lantern") == []
+
+
+def order(said, near):
+    """The places that were found by words and by meaning, best first."""
+    found = rank_found("quartz", said, texts={}, near=near)
+    return [one.place for one in sorted(found, key=lambda one: -one.score)]
+
+
+def test_few_of_a_questions_words_do_not_outweigh_what_is_meant():
+    """The best by words may share no more than the question's frame: it is not taken for a perfect match."""
+    near = {"frame": 0.3, "meant": 0.6}
+    assert order({"frame": 0.2, "meant": 0.05}, near) == ["meant", "frame"]
+    assert order({"frame": 0.9, "meant": 0.05}, near) == ["frame", "meant"]
+    assert order({}, near) == ["meant", "frame"]
+
+
+def test_cosines_of_an_embedder_that_can_not_read_are_believed_less():
+    """They put messages in an order that has nothing to do with the words, which answer all of the question."""
+    said = {place: 1.0 - place / 10 for place in range(10)}
+    assert order(said, {place: 0.5 + 0.055 * place for place in range(10)})[0] == 0
+    assert order({9: 0.3}, {place: 0.5 + 0.055 * place for place in range(10)})[0] == 9
+
+
+def test_facts_of_the_last_messages_are_read_anew():
+    """None are known of them yet; without that, what was said last would count for less."""
+    messages = ["My kiln is in the cellar.", "My kiln number is K-2210."]
+    (best, *_) = recall("What is the kiln's number?", messages, [("kiln: My kiln is in the cellar", [0])])
+    assert (best.place, set(best.parts)) == (1, {"message", "fact"})
+
+
+def test_a_misspelt_word_finds_the_one_that_was_meant():
+    """Only where no text has the word as it stands."""
+    chat = ["The surveyor measured the orchard.", "A harbour is a fine thing.", "Nothing happened."]
+    assert rank("When does the surveyer come?", chat, window_terms=0)[0][0] == 0
+    assert rank("the xylophone", chat, window_terms=0) == []
+    assert [place for place, _ in rank("harbour", [*chat, "The harbours!", "The harbour."], window_terms=0)] == [
+        4,
+        3,
+        1,
+    ]
+
+
+def test_messages_that_nobody_has_read_yet_are_read_as_their_speaker_s():
+    """Advice states nothing about the user: as facts it would stand in the way of what was told."""
+    told, advice = "I take 20 mg before breakfast.", "You should always take 20 mg before breakfast."
+    (fact,) = stated_anew("How much do I take?", [Message("assistant", advice), Message("user", told)])
+    assert fact.places == (1,)
+    assert fact.share > 0
+
+
+@pytest.mark.parametrize("top_k", [0, -1])
+def test_a_useless_top_k_is_refused(top_k):
+    """By the field's name."""
+    for ask in (rank, recall):
+        with pytest.raises(InvalidInputError, match="top_k"):
+            ask("harbour", ["harbour"], top_k=top_k)
+
+
+def test_a_negative_window_is_refused():
+    """By the field's name."""
+    with pytest.raises(InvalidInputError, match="window_terms"):
+        SessionIndex(window_terms=-1)
+
+
+def lost(name, seed):
+    """The questions of a set whose fact is not among the first five of 120 messages."""
+    conversation = build_conversation(load_facts(name), seed=seed)
+    place_of = {message.id: place for place, message in enumerate(conversation)}
+    facts = [
+        (f"{fact.key} {fact.value}", [place_of[source] for source in fact.sources])
+        for fact in extract_facts(conversation)
+    ]
+    texts = [message.text for message in conversation]
+    return [
+        fact.question
+        for fact in load_facts(name)
+        if not any(fact.value in texts[found.place] for found in recall(fact.question, texts, facts))
+    ]
+
+
+def test_planted_facts_come_back_with_their_questions():
+    """All but one of a set that no word and no concept ties to its question."""
+    for name in FACT_SETS:
+        assert len(missed := lost(name, seed=1)) <= 1, missed
+
+
+def test_questions_in_other_words_find_most():
+    """Sets by which no weight was chosen: one asked in the facts' words, one in half of them, three in hardly any."""
+    cases = [
+        ("facts_own_question", 0),
+        ("facts_asked_again", 8),
+        ("facts_asked_later", 8),
+        ("facts_week_later_home", 6),
+        ("facts_week_later_study", 7),
+    ]
+    for name, most in cases:
+        assert len(missed := lost(name, seed=0)) <= most, missed

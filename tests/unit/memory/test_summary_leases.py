@@ -1,0 +1,156 @@
+"""Who writes a session's summaries: `summarize` and the leases of others; what there is to be seen of it."""
+
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any
+
+import pytest
+
+from arc_common.context import Costs, HistoryRoom
+from arc_common.memory.summaries.background import HierarchicalMemory
+from arc_common.memory.summaries.writer import SummaryWriter
+from arc_common.messages import Role
+from arc_common.protocols import SessionKey
+from arc_common.protocols.summaries import SegmentOutline
+from arc_common.stores import SqlStore
+from arc_common.testing import CountingObserver
+from arc_common.testing.conversation_store_contract import START, counted
+from arc_common.testing.summary_store_contract import Clock, a_view
+from arc_common.tokens.budget import TokenBudget
+from arc_common.tokens.counters import HeuristicTokenCounter
+from tests.support.summaries import settings_with
+
+KEY = SessionKey("session", user_id="user")
+
+
+class Bench:
+    """A memory over a store in memory, whose clock moves only when `summarize` waits."""
+
+    def __init__(self, during: Callable[["Bench"], None] = lambda _: None) -> None:
+        self.clock = Clock()
+        self.store = SqlStore(clock=self.clock)
+        self.counts = CountingObserver()
+        self._during = during
+        settings, counter, numbers = settings_with(), HeuristicTokenCounter(), count(1)
+        writer = SummaryWriter(
+            self.store.summaries, self.store, summarizer=None, counter=counter, settings=settings,
+            observer=self.counts, clock=self.clock, new_id=lambda: f"f{next(numbers)}",
+        )  # fmt: skip
+        self.memory = HierarchicalMemory(
+            self.store.summaries, self.store, writer=writer, counter=counter, settings=settings,
+            observer=self.counts, clock=self.clock, pause=self.wait,
+        )  # fmt: skip
+
+    @property
+    def waited(self) -> float:
+        """Seconds since the beginning."""
+        return (self.clock.now - START).total_seconds()
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass, and whatever happens meanwhile."""
+        self.clock.pass_by(seconds)
+        self._during(self)
+
+    def say(self, messages: int) -> None:
+        """The user's and the assistant's messages in turn."""
+        roles = (Role.ASSISTANT, Role.USER)
+        self.store.append(KEY, [counted(f"m{n}", f"I am {n}.", role=roles[n % 2]) for n in range(1, messages + 1)])
+
+    def somebody_takes_the_lease(self) -> Any:
+        """Another process, for the usual time."""
+        lease = self.store.summaries.acquire(KEY, owner="somebody", seconds=60)
+        assert lease is not None
+        return lease
+
+
+@pytest.fixture
+def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
+    made = Bench(*getattr(request, "param", ()))
+    yield made
+    made.memory.close()
+
+
+def test_a_process_that_died_is_taken_over(bench: Bench) -> None:
+    """`summarize` waits for its lease to expire, and has then done all that is due."""
+    bench.say(30)
+    bench.somebody_takes_the_lease()
+    bench.memory.summarize(KEY)
+    summary = bench.memory.summary(KEY)
+    assert summary is not None
+    assert summary.summarized_up_to == 26
+    assert 60 <= bench.waited < 61
+    assert "summary.lease_held" not in bench.counts.counts
+
+
+@pytest.mark.parametrize("bench", [(lambda bench: bench.store.summaries.acquire(KEY, owner="somebody", seconds=60),)],
+                         indirect=True)  # fmt: skip
+def test_a_process_that_lives_is_not_waited_for_for_ever(bench: Bench) -> None:
+    """One that renews its lease is given as long as a lease lasts; then it is said that it is still at work."""
+    bench.say(30)
+    bench.somebody_takes_the_lease()
+    bench.memory.summarize(KEY)
+    assert bench.memory.summary(KEY) is None
+    assert 60 <= bench.waited < 61
+    assert bench.counts.counts["summary.lease_held"] == 1
+
+
+def test_a_process_that_finishes_is_waited_for_no_longer() -> None:
+    """What it gives back is taken at once."""
+
+    def give_back(bench: Bench) -> None:
+        if bench.waited >= 2:
+            bench.store.summaries.release(KEY, lease)
+
+    bench = Bench(give_back)
+    bench.say(30)
+    lease = bench.somebody_takes_the_lease()
+    bench.memory.summarize(KEY)
+    assert bench.memory.summary(KEY) is not None
+    assert 2 <= bench.waited < 3
+    bench.memory.close()
+
+
+@pytest.mark.parametrize("messages", [0, 4, 30], ids=["no session", "nothing due yet", "all done"])
+def test_nothing_due_is_nothing_to_wait_for(bench: Bench, messages: int) -> None:
+    """Whoever holds the lease."""
+    if messages:
+        bench.say(messages)
+        bench.memory.summarize(KEY)
+        bench.somebody_takes_the_lease()
+    bench.memory.summarize(KEY)
+    assert bench.waited == 0
+
+
+def test_what_there_is_to_be_seen(bench: Bench) -> None:
+    """Segments with who made them and whether they are stale, the view, and how much is not summarised."""
+    assert bench.memory.inspect(KEY).segments == ()
+    bench.say(30)
+    bench.memory.summarize(KEY)
+    seen = bench.memory.inspect(KEY)
+    assert [(one.level, one.start, one.end, one.made_by, one.stale) for one in seen.segments] == [
+        (0, 1, 10, "rules", False),
+        (0, 11, 26, "rules", False),
+    ]
+    assert (seen.view, seen.message_count, seen.pending, seen.is_busy) == (None, 30, 4, False)
+    state = bench.memory.read(
+        KEY, HistoryRoom(TokenBudget(10_000, 0), 10_000, Costs(HeuristicTokenCounter(), {}), 1.0)
+    ).state
+    assert state is not None
+    assert state.view is not None
+    assert bench.memory.inspect(KEY).view == state.view
+    bench.store.append(KEY, [counted("m2", "changed", role="assistant")])
+    stale = bench.memory.inspect(KEY)
+    assert [one.stale for one in stale.segments] == [True, False]
+    assert stale.segments[0] == SegmentOutline(0, 1, 10, 0, None, 0, covered=False, created_at=None)
+    assert stale.view is not None
+    assert stale.view.stale
+    assert stale.pending == 4
+
+
+def test_what_was_adopted_is_stored_at_the_end(bench: Bench) -> None:
+    """Closing stores it, and does not fail where that fails."""
+    bench.say(30)
+    epoch = bench.store.summaries.state(KEY, limit=0).epoch
+    bench.memory._views.adopt(KEY, a_view(1, 10), epoch=epoch)
+    bench.memory.close()
+    assert bench.store.summaries.state(KEY, limit=0).view == a_view(1, 10)
