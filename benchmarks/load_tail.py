@@ -65,22 +65,22 @@ def main() -> None:
         path = Path(folder) / "arc.db"
         store = SqlStore(f"sqlite:///{path}")
         fill(store, arguments.messages)
-        tail = statements_for("sqlite").tail
+        tail = statements_for("sqlite").newest
         bare = sqlite3.connect(path, isolation_level=None)
         names = {
             **tail.defaults, **scope(KEY), "before": 2**62, "after": -1, "row_limit": WINDOW,
         }  # fmt: skip
         calls: dict[str, Callable[[], object]] = {
-            "arc_tail": lambda: store.tail(KEY, limit=WINDOW),
+            "arc_tail": lambda: store.read(KEY, limit=WINDOW),
             "bare_driver": lambda: bare.execute(tail.sql, names).fetchall(),
         }
-        assert len(store.tail(KEY, limit=WINDOW)) == WINDOW  # noqa: S101 - a benchmark of nothing is worthless
+        assert len(store.read(KEY, limit=WINDOW)) == WINDOW  # noqa: S101 - a benchmark of nothing is worthless
         results = {name: [] for name in calls}  # type: dict[str, list[float]]
         for _ in range(10):
             for name, call in calls.items():
                 results[name].append(median_ms(call, arguments.rounds // 10))
         figures = {f"{name}_ms": round(statistics.median(values), 4) for name, values in results.items()}
-        figures["load_all_ms"] = round(median_ms(lambda: store.tail(KEY)[-WINDOW:], 2), 1)
+        figures["load_all_ms"] = round(median_ms(lambda: store.read(KEY)[-WINDOW:], 2), 1)
         print(json.dumps({"messages": arguments.messages, "window": WINDOW, **figures}, indent=2))
         bare.close()
         store.close()

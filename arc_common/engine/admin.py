@@ -33,9 +33,9 @@ class ReplayedTurn:
 
 def replay(runtime: Runtime, key: SessionKey, *, turn: int | None, budget: TokenBudget) -> ReplayedTurn:
     """Build the request of a stored turn as it would be built today, without changing anything."""
-    if runtime.store.conversation(key) is None:
+    if runtime.store.get(key) is None:
         raise SessionNotFoundError(key.session_id)
-    stored = runtime.store.tail(key)
+    stored = runtime.store.read(key)
     opening = [
         place for place, one in enumerate(stored) if one.message.role is Role.USER and says_something(one.message)
     ]
@@ -184,7 +184,7 @@ class Admin:
             InvalidInputError: `limit` is less than 1, or `cursor` is not from an earlier page.
         """
         SessionKey("any", caller_id, user_id)
-        return self._runtime.store.conversations(caller_id, user_id=user_id, limit=limit, cursor=cursor)
+        return self._runtime.store.page(caller_id, user_id=user_id, limit=limit, cursor=cursor)
 
     asessions = async_form(sessions)
 
@@ -197,7 +197,7 @@ class Admin:
         """
         runtime = self._runtime
         key = SessionKey(session_id, caller_id, user_id)
-        record = runtime.store.conversation(key)
+        record = runtime.store.get(key)
         if record is None:
             raise SessionNotFoundError(session_id)
         memory = runtime.memory

@@ -47,7 +47,7 @@ def add_artifact(
         raise InvalidInputError("metadata", taken[0], f"a name other than {', '.join(_OWN)}: arc writes these")
     if key is None:
         raise InvalidInputError("session_id", None, "an id, to keep artifacts under")
-    runtime.store.conversation(key)  # raises for another user's session
+    runtime.store.get(key)  # raises for another user's session
     origin = " ".join(origin.split())
     artifact_id = sha256(f"{origin}\x00{text}".encode()).hexdigest()[:32]
     chunks = Chunker(runtime.token_counter, size=runtime.settings.rag.chunk_size, overlap=0).split(text)

@@ -255,7 +255,7 @@ class Memories:
         """Return the memory service after checking that the session is not another user's."""
         service, scope = self._runtime.long_term, self._scope
         if scope.session_id is not None:
-            self._runtime.store.conversation(SessionKey(scope.session_id, scope.caller_id, scope.user_id))
+            self._runtime.store.get(SessionKey(scope.session_id, scope.caller_id, scope.user_id))
         return service
 
 

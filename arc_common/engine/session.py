@@ -365,7 +365,7 @@ class Session:
         if self._key is None:
             return False
         with suppress(LookupError):
-            return self._runtime.store.conversation(self._key) is not None
+            return self._runtime.store.get(self._key) is not None
         return False
 
     aexists = async_form(exists)
@@ -374,9 +374,9 @@ class Session:
         """Remove all messages and everything derived from them, keep the session, and return the number of messages."""
         if self._key is None:
             return 0
-        removed = self._runtime.store.clear(self._key)
+        removed = self._runtime.store.delete(self._key, keep_session=True)
         self._forget_derived(self._key)
-        return removed
+        return removed or 0
 
     aclear = async_form(clear)
 
@@ -384,9 +384,9 @@ class Session:
         """Remove the session with its messages and everything derived from them; return whether it existed."""
         if self._key is None:
             return False
-        deleted = self._runtime.store.delete(self._key)
+        removed = self._runtime.store.delete(self._key)
         self._forget_derived(self._key)
-        return deleted
+        return removed is not None
 
     adelete = async_form(delete)
 
@@ -394,7 +394,7 @@ class Session:
         """Return the stored messages with these ids, oldest first."""
         if self._key is None:
             return []
-        return [stored.message for stored in self._runtime.store.find(self._key, message_ids)]
+        return [stored.message for stored in self._runtime.store.read(self._key, ids=message_ids)]
 
     afind = async_form(find)
 
@@ -403,7 +403,7 @@ class Session:
         if self._key is None:
             return 0
         store = self._runtime.store
-        places = [stored.seq for stored in store.find(self._key, message_ids)]
+        places = [stored.seq for stored in store.read(self._key, ids=message_ids)]
         removed = store.remove(self._key, message_ids)
         self._runtime.recall.forget_messages(self._key, places)
         self._runtime.long_term.forget(self._key, message_ids)

@@ -144,11 +144,11 @@ class ConversationLog:
         """Return the newest messages (before the one with the id `before`), oldest first."""
         seq = None
         if before is not None:
-            found = self._store.find(self._key, [before])
+            found = self._store.read(self._key, ids=[before])
             if not found:
                 raise InvalidInputError("before", before, "the id of a message of this session")
             seq = found[0].seq
-        return [stored.message for stored in self._store.tail(self._key, limit=limit, before=seq)]
+        return [stored.message for stored in self._store.read(self._key, limit=limit, before=seq)]
 
     def load(
         self,
@@ -164,7 +164,7 @@ class ConversationLog:
         size = _FIRST_CHUNK
         while True:
             before = loaded[0].seq if loaded else None
-            chunk = self._store.tail(self._key, limit=size, before=before)
+            chunk = self._store.read(self._key, limit=size, before=before)
             loaded[:0] = chunk
             tokens.update(self.raw_tokens(chunk, count))
             shown = _showable(loaded)
@@ -194,7 +194,7 @@ class ConversationLog:
         )
 
     def _leading(self, *, before: int) -> list[StoredMessage]:
-        head = self._store.head(self._key, limit=_LEADING)
+        head = self._store.read(self._key, after=0, limit=_LEADING)
         spoken = (stored for stored in head if says_something(stored.message))
         leading = takewhile(lambda stored: stored.message.role is Role.SYSTEM, spoken)
         return [stored for stored in leading if stored.seq < before]
@@ -203,7 +203,7 @@ class ConversationLog:
         """Return the newest non-empty user message before a place, reading backwards in chunks until it is found."""
         size = _FIRST_CHUNK
         while True:
-            chunk = self._store.tail(self._key, limit=size, before=before)
+            chunk = self._store.read(self._key, limit=size, before=before)
             found = next((stored for stored in reversed(chunk) if opens_a_turn(stored)), None)
             if found is not None or len(chunk) < size:
                 return found
@@ -222,7 +222,7 @@ class ConversationLog:
         return tokens
 
     def _unread(self, loaded: Sequence[StoredMessage]) -> LeftOut:
-        record = self._store.conversation(self._key)
+        record = self._store.get(self._key)
         if record is None:
             return LeftOut(0, 0)
         tokens = record.total_tokens - sum(stored.tokens for stored in loaded)

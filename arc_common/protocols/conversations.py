@@ -111,53 +111,44 @@ class ConversationStore(Protocol):
             Each message as it is stored now, in the order given (a message given twice is returned twice).
         """
 
-    def tail(
+    def read(
         self,
         key: SessionKey,
         *,
-        limit: int | None = None,
-        max_tokens: int | None = None,
+        ids: Sequence[str] | None = None,
+        seqs: Sequence[int] | None = None,
         before: int | None = None,
         after: int | None = None,
+        limit: int | None = None,
     ) -> list[StoredMessage]:
-        """Return the newest messages, oldest first.
-
-        Reads as many rows as it returns (with `max_tokens`, at most twice as many plus 32), however long the
-        conversation is.
+        """Return messages, oldest first. Reads as many rows as it returns, however long the conversation is.
 
         Args:
             key: The session.
-            limit: The maximum number of messages.
-            max_tokens: The maximum sum of their stored token counts.
+            ids: Return the stored ones of these message ids, each once.
+            seqs: Return the stored ones of these `seq`s, each once.
             before: Return only messages with a smaller `seq`.
             after: Return only messages with a larger `seq`.
+            limit: The maximum number of messages: the oldest ones with `after` alone, otherwise the newest.
         """
 
-    def head(self, key: SessionKey, *, limit: int) -> list[StoredMessage]:
-        """Return the oldest `limit` messages, oldest first. Reads as many rows as it returns."""
+    def get(self, key: SessionKey) -> Conversation | None:
+        """Return the session's record, or `None` if nothing was ever stored or the session was deleted."""
 
-    def find(self, key: SessionKey, message_ids: Sequence[str]) -> list[StoredMessage]:
-        """Return the messages with these ids that are stored, oldest first."""
-
-    def at(self, key: SessionKey, places: Sequence[int]) -> list[StoredMessage]:
-        """Return the messages with these `seq`s that are stored, oldest first, each once."""
+    def page(
+        self, caller_id: str, *, user_id: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> ConversationPage:
+        """Return a page of a caller's conversations, or of one user's with `user_id`, newest first by creation."""
 
     def remove(self, key: SessionKey, message_ids: Sequence[str]) -> int:
         """Remove single messages and the memories derived from them alone; return the number of messages removed."""
 
-    def conversation(self, key: SessionKey) -> Conversation | None:
-        """Return the session's record, or `None` if nothing was ever stored or the session was deleted."""
+    def delete(self, key: SessionKey, *, keep_session: bool = False) -> int | None:
+        """Remove all messages, everything derived from them, and the session itself unless `keep_session` is set.
 
-    def clear(self, key: SessionKey) -> int:
-        """Remove all messages and everything derived from them, but keep the session; return the number of messages."""
-
-    def delete(self, key: SessionKey) -> bool:
-        """Remove the session, its content and everything derived from it; return whether it existed."""
-
-    def conversations(
-        self, caller_id: str, *, user_id: str | None = None, limit: int = 50, cursor: str | None = None
-    ) -> ConversationPage:
-        """Return a page of a caller's conversations, or of one user's with `user_id`, newest first by creation."""
+        Returns:
+            The number of messages removed; `None` if the session does not exist.
+        """
 
     def close(self) -> None:
         """Release the store's resources. Safe to call twice."""

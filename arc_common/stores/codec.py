@@ -231,13 +231,13 @@ def checked_ids(message_ids: Sequence[str]) -> list[str]:
     return [check_identifier("message_ids", message_id) for message_id in message_ids]
 
 
-def checked_places(places: Sequence[int]) -> list[int]:
+def checked_seqs(seqs: Sequence[int]) -> list[int]:
     """Return the distinct places as a list if each is a valid `seq`."""
-    for place in places:
-        if place is None:
-            raise InvalidInputError("places", place, "messages' seqs")
-        checked_place("places", place)
-    return list(dict.fromkeys(places))
+    for seq in seqs:
+        if seq is None:
+            raise InvalidInputError("seqs", seq, "messages' seqs")
+        checked_place("seqs", seq)
+    return list(dict.fromkeys(seqs))
 
 
 def checked_scope(caller_id: str, user_id: str | None, limit: int) -> None:

@@ -17,8 +17,8 @@ from arc_common.stores.codec import (
     checked_ids,
     checked_limit,
     checked_place,
-    checked_places,
     checked_scope,
+    checked_seqs,
     conversation_from_row,
     page_position,
     page_token,
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger("arc.stores")
 
 
-_FIRST_CHUNK = 32
 _EVERY_ROW = 2**62
 
 
@@ -50,8 +49,7 @@ class SqlStore:
     - An append is one transaction: one fsync, and on PostgreSQL two round trips (one if all messages are already stored
       unchanged; more for revisions, or if another writer interferes).
     - Messages are removed together with the memories derived from them alone, in one transaction.
-    - A read is one statement that reads as many rows as it returns; `tail` with `max_tokens` takes several statements
-      and reads at most twice as many rows plus 32.
+    - A read is one statement that reads as many rows as it returns.
     - Tables are created at first use, under a lock (unless `auto_migrate` is off).
     - Safe across `os.fork`: parent and child both continue, each with its own connections.
 
@@ -132,86 +130,39 @@ class SqlStore:
             return []
         return self._append(key, messages, rows, max_messages=max_messages)
 
-    def tail(
+    def read(
         self,
         key: SessionKey,
         *,
-        limit: int | None = None,
-        max_tokens: int | None = None,
+        ids: Sequence[str] | None = None,
+        seqs: Sequence[int] | None = None,
         before: int | None = None,
         after: int | None = None,
+        limit: int | None = None,
     ) -> list[StoredMessage]:
-        """See `ConversationStore.tail`."""
+        """See `ConversationStore.read`."""
         checked_limit("limit", limit)
-        checked_limit("max_tokens", max_tokens)
         checked_place("before", before)
         checked_place("after", after)
-        if limit == 0:
-            self._check_owner(key)
-            return []
-        wanted = _EVERY_ROW if limit is None else limit
-        end = _EVERY_ROW if before is None else before
-        start = -1 if after is None else after
-        if max_tokens is None:
-            newest_first = [stored_from_row(row) for row in self._chunk(key, end, start, wanted)]
-        else:
-            newest_first = self._within_tokens(key, end, start, wanted, max_tokens)
-        if not newest_first:
-            self._check_owner(key)
-        return newest_first[::-1]
-
-    def head(self, key: SessionKey, *, limit: int) -> list[StoredMessage]:
-        """See `ConversationStore.head`."""
-        checked_limit("limit", limit)
-        rows = self._database.read((self._sql.head, {**scope(key), "row_limit": limit}))
+        parameters = {
+            "before": _EVERY_ROW if before is None else before,
+            "after": -1 if after is None else after,
+            "row_limit": _EVERY_ROW if limit is None else limit,
+        }
+        statement = self._sql.newest if after is None or before is not None else self._sql.oldest
+        if ids is not None:
+            statement, parameters = self._sql.of_ids, {"message_ids": self._database.many(checked_ids(ids))}
+        elif seqs is not None:
+            statement, parameters = self._sql.of_seqs, {"seqs": self._database.many(checked_seqs(seqs))}
+        rows = self._database.read((statement, {**scope(key), **parameters}))
         if not rows:
             self._check_owner(key)
-        return [stored_from_row(row) for row in rows]
-
-    def _within_tokens(
-        self, key: SessionKey, end: int, start: int, wanted: int, max_tokens: int
-    ) -> list[StoredMessage]:
-        kept: list[StoredMessage] = []
-        total = 0
-        size = _FIRST_CHUNK
-        while len(kept) < wanted:
-            size = min(size, wanted - len(kept))
-            rows = self._chunk(key, end, start, size)
-            for row in rows:
-                stored = stored_from_row(row)
-                total += stored.tokens
-                if total > max_tokens:
-                    return kept
-                kept.append(stored)
-            if len(rows) < size:
-                break
-            end = kept[-1].seq
-            size *= 2
-        return kept
-
-    def _chunk(self, key: SessionKey, end: int, start: int, size: int) -> list[Row]:
-        return self._database.read((self._sql.tail, {**scope(key), "before": end, "after": start, "row_limit": size}))
-
-    def find(self, key: SessionKey, message_ids: Sequence[str]) -> list[StoredMessage]:
-        """See `ConversationStore.find`."""
-        names = self._database.many(checked_ids(message_ids))
-        rows = self._database.read((self._sql.find, {**scope(key), "message_ids": names}))
-        if not rows:
-            self._check_owner(key)
-        return sorted((stored_from_row(row) for row in rows), key=lambda stored: stored.seq)
-
-    def at(self, key: SessionKey, places: Sequence[int]) -> list[StoredMessage]:
-        """See `ConversationStore.at`."""
-        wanted = self._database.many(checked_places(places))
-        rows = self._database.read((self._sql.at, {**scope(key), "places": wanted}))
-        if not rows:
-            self._check_owner(key)
-        return [stored_from_row(row) for row in rows]
+        return sorted(map(stored_from_row, rows), key=lambda stored: stored.seq)
 
     def remove(self, key: SessionKey, message_ids: Sequence[str]) -> int:
         """See `ConversationStore.remove`."""
         ids = checked_ids(message_ids)
-        with self._locked(key) as (transaction, place, summarized):
+        with self._locked(key) as (transaction, place, summarized, _):
             if not place:
                 return 0
             names = self._database.many(ids)
@@ -222,16 +173,6 @@ class SqlStore:
                 undo = self._edits.after(transaction, place, changed, summarized=summarized)
                 undo += self._memories.forgetting(transaction, key, ids)[1]
             transaction.commit(*self._without(removed, place, edits=int(bool(removed))), *undo)
-        return len(removed)
-
-    def clear(self, key: SessionKey) -> int:
-        """See `ConversationStore.clear`."""
-        with self._locked(key) as (transaction, place, _):
-            if not place:
-                return 0
-            (removed,) = transaction.run((self._sql.remove_all_messages, place))
-            derived = [*self._edits.clear(place), *self._derived(transaction, key)]
-            transaction.commit(*self._without(removed, place, edits=1), *derived)
         return len(removed)
 
     def _without(self, removed: list[Row], place: Mapping[str, Any], *, edits: int) -> list[Call]:
@@ -248,26 +189,31 @@ class SqlStore:
         }
         return [(self._sql.update_session, change), (self._sql.update_branch, change)]
 
-    def delete(self, key: SessionKey) -> bool:
+    def delete(self, key: SessionKey, *, keep_session: bool = False) -> int | None:
         """See `ConversationStore.delete`."""
-        with self._locked(key) as (transaction, place, _):
+        with self._locked(key) as (transaction, place, _, count):
             if not place:
-                return False
-            transaction.commit(*self._deletion(transaction, key))
-        return True
+                return None
+            if keep_session:
+                (removed,) = transaction.run((self._sql.remove_all_messages, place))
+                derived = [*self._edits.clear(place), *self._derived(transaction, key)]
+                transaction.commit(*self._without(removed, place, edits=1), *derived)
+            else:
+                transaction.commit(*self._deletion(transaction, key))
+        return count
 
-    def conversation(self, key: SessionKey) -> Conversation | None:
-        """See `ConversationStore.conversation`."""
+    def get(self, key: SessionKey) -> Conversation | None:
+        """See `ConversationStore.get`."""
         rows = self._database.read((self._sql.conversation, scope(key)))
         if rows:
             return conversation_from_row(rows[0])
         self._check_owner(key)
         return None
 
-    def conversations(
+    def page(
         self, caller_id: str, *, user_id: str | None = None, limit: int = 50, cursor: str | None = None
     ) -> ConversationPage:
-        """See `ConversationStore.conversations`."""
+        """See `ConversationStore.page`."""
         checked_scope(caller_id, user_id, limit)
         before_time, before_key = page_position(cursor)
         parameters: dict[str, Any] = {
@@ -327,18 +273,19 @@ class SqlStore:
         ]
 
     @contextmanager
-    def _locked(self, key: SessionKey) -> Iterator[tuple[Transaction, dict[str, Any], int]]:
-        """Lock a session; yield the transaction, the session's parameters (empty if missing) and summarized `seq`."""
+    def _locked(self, key: SessionKey) -> Iterator[tuple[Transaction, dict[str, Any], int, int]]:
+        """Lock a session; yield its parameters (empty if it does not exist), summarized `seq` and message count."""
         place = scope(key)
         with self._database.transaction() as transaction:
             # Two statements: on PostgreSQL, a single one would see the branch as it was before waiting for the lock.
             found, branch = transaction.run(
                 (self._sql.lock_session, {**place, "now": to_microseconds(self._clock())}),
-                (self._sql.summarized, place),
+                (self._sql.lock_branch, place),
             )
             if found and found[0][0] != key.user_id:
                 raise SessionNotFoundError(key.session_id)
-            yield transaction, place if found else {}, branch[0][0] if branch else 0
+            summarized, count = branch[0] if branch else (0, 0)
+            yield transaction, place if found else {}, summarized, count
 
     def _check_owner(self, key: SessionKey) -> None:
         """Raise `SessionNotFoundError` if the session belongs to another user."""

@@ -64,15 +64,15 @@ class Statements:
     append_new: Statement | None
     append_first: Statement | None
     lock_session: Statement
-    summarized: Statement
+    lock_branch: Statement
     owner: Statement
     conversation: Statement
     conversations: Statement
     conversations_of_user: Statement
-    find: Statement
-    at: Statement
-    head: Statement
-    tail: Statement
+    of_ids: Statement
+    of_seqs: Statement
+    newest: Statement
+    oldest: Statement
     insert_message: Statement
     revise_message: Statement
     update_session: Statement
@@ -112,7 +112,10 @@ def compiler_for(dialect_name: str) -> Callable[[Executable], Statement]:
 
 
 def _statements(dialect_name: str) -> dict[str, Executable]:
-    mine = session_row()
+    mine = select_messages().where(*in_session(messages))
+    between = mine.where(
+        messages.c.seq < bindparam("before", type_=BigInteger), messages.c.seq > bindparam("after", type_=BigInteger)
+    ).limit(bindparam("row_limit", type_=BigInteger))
     return {
         "open_session": _open_session(dialect_name),
         "open_branch": _insert(branches, dialect_name)
@@ -122,28 +125,16 @@ def _statements(dialect_name: str) -> dict[str, Executable]:
         .where(*same_session())
         .values(updated_at=bindparam("now"))
         .returning(conversations.c.user_id),
-        "summarized": select(branches.c.summarized_seq).where(*inside(branches)),
+        "lock_branch": select(branches.c.summarized_seq, branches.c.message_count).where(*inside(branches)),
         "owner": select(conversations.c.user_id).where(*same_session()),
         "conversation": _records().where(*same_session(), same_user()),
         "conversations": _conversations(),
         "conversations_of_user": _conversations(conversations.c.user_id == bindparam("user_id", type_=Text)),
         # unsorted: for ORDER BY seq, SQLite would walk the whole session in that order
-        "find": select_messages().where(*in_session(messages, mine), _one_of_ids(dialect_name)),
-        "at": select_messages()
-        .where(*in_session(messages, mine), one_of(messages.c.seq, "places", BigInteger, dialect_name))
-        .order_by(messages.c.seq),
-        "head": select_messages()
-        .where(*in_session(messages, mine))
-        .order_by(messages.c.seq)
-        .limit(bindparam("row_limit", type_=BigInteger)),
-        "tail": select_messages()
-        .where(
-            *in_session(messages, mine),
-            messages.c.seq < bindparam("before", type_=BigInteger),
-            messages.c.seq > bindparam("after", type_=BigInteger),
-        )
-        .order_by(messages.c.seq.desc())
-        .limit(bindparam("row_limit", type_=BigInteger)),
+        "of_ids": mine.where(_one_of_ids(dialect_name)),
+        "of_seqs": mine.where(one_of(messages.c.seq, "seqs", BigInteger, dialect_name)),
+        "newest": between.order_by(messages.c.seq.desc()),
+        "oldest": between.order_by(messages.c.seq),
         "insert_message": insert(messages).values({name: bindparam(name) for name in _WRITTEN}),
         "revise_message": update(messages)
         .where(*inside(messages), messages.c.seq == bindparam("at_seq"))
@@ -184,10 +175,10 @@ def session_row() -> ScalarSelect[Any]:
     return select(conversations.c.conversation).where(*same_session(), same_user()).scalar_subquery()
 
 
-def in_session(table: Any, mine: ScalarSelect[Any] | None = None) -> tuple[ColumnElement[bool], ...]:
+def in_session(table: Any) -> tuple[ColumnElement[bool], ...]:
     """Return the conditions for rows of the parameters' branch if it belongs to this user."""
     return (
-        table.c.conversation == (session_row() if mine is None else mine),
+        table.c.conversation == session_row(),
         table.c.branch == bindparam("branch"),
         table.c.caller_id == bindparam("caller_id"),
     )

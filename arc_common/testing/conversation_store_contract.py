@@ -57,15 +57,15 @@ class ConversationStoreContract:
             (one.message, one.tokens, one.counter, 1) for one in given
         ]
         assert stored[0].seq < stored[1].seq
-        assert store.tail(key) == stored == store.find(key, ["a", "b"])
+        assert store.read(key) == stored == store.read(key, ids=["a", "b"])
 
     def test_append_is_idempotent_by_id(self, store: ConversationStore, key: SessionKey) -> None:
         """Storing a message again changes nothing, even with another count, time and metadata."""
         (first,) = store.append(key, [counted("a", metadata={"n": 1})])
-        before = store.conversation(key)
+        before = store.get(key)
         assert store.append(key, [counted("a", tokens=99, minute=5, metadata={"n": 2})]) == [first]
-        assert store.tail(key) == [first]
-        assert store.conversation(key) == before
+        assert store.read(key) == [first]
+        assert store.get(key) == before
 
     def test_other_content_is_a_new_revision_in_the_old_place(self, store: ConversationStore, key: SessionKey) -> None:
         """A message stored again with other content keeps its place and time, and its revision increases."""
@@ -73,10 +73,10 @@ class ConversationStoreContract:
         (revised,) = store.append(key, [counted("a", "other", tokens=7, minute=9, name="Ann", metadata={"x": 1})])
         assert (revised.seq, revised.revision, revised.tokens) == (first.seq, 2, 7)
         assert revised.message == Message(Role.USER, "other", id="a", created_at=START, name="Ann", metadata={"x": 1})
-        assert store.tail(key) == [revised, second]
+        assert store.read(key) == [revised, second]
         (third,) = store.append(key, [counted("a", "one")])
         assert third.revision == 3
-        record = store.conversation(key)
+        record = store.get(key)
         assert record is not None
         assert (record.message_count, record.total_tokens) == (2, 20)
 
@@ -94,7 +94,7 @@ class ConversationStoreContract:
         store.append(key, [counted("a")])
         (revised,) = store.append(key, [counted("a", **change)])
         assert revised.revision == 2
-        assert store.tail(key) == [revised]
+        assert store.read(key) == [revised]
 
     def test_revisions_and_new_messages_together(self, store: ConversationStore, key: SessionKey) -> None:
         """One call may hold known, changed and new messages; the results are in its order."""
@@ -103,7 +103,7 @@ class ConversationStoreContract:
         assert ids(answers) == ["c", "b", "a", "d"]
         assert answers[2] == a
         assert (answers[1].seq, answers[1].revision) == (b.seq, 2)
-        assert ids(store.tail(key)) == ["a", "b", "c", "d"]
+        assert ids(store.read(key)) == ["a", "b", "c", "d"]
 
     def test_a_message_given_twice_comes_back_twice(self, store: ConversationStore, key: SessionKey) -> None:
         """Duplicates in one call are stored once, as the first of them."""
@@ -111,7 +111,7 @@ class ConversationStoreContract:
         assert ids(answers) == ["a", "b", "a"]
         assert answers[0] == answers[2]
         assert answers[0].message.metadata == {"n": 1}
-        assert store.tail(key) == answers[:2]
+        assert store.read(key) == answers[:2]
 
     def test_two_contents_of_one_id_in_one_call(self, store: ConversationStore, key: SessionKey) -> None:
         """The last content wins, as a revision with the first one's time."""
@@ -119,8 +119,8 @@ class ConversationStoreContract:
         assert answers[0] == answers[1]
         assert (answers[0].message.content, answers[0].revision, answers[0].tokens) == ("two", 2, 5)
         assert answers[0].message.created_at == START
-        assert store.tail(key) == answers[:1]
-        record = store.conversation(key)
+        assert store.read(key) == answers[:1]
+        record = store.get(key)
         assert record is not None
         assert (record.message_count, record.total_tokens) == (1, 5)
 
@@ -128,26 +128,26 @@ class ConversationStoreContract:
         """A call with an invalid message stores nothing, not even the conversation."""
         with pytest.raises(InvalidInputError, match=r"message\.metadata\.x"):
             store.append(key, [counted("a"), counted("b", metadata={"x": object()})])
-        assert store.conversation(key) is None
+        assert store.get(key) is None
         store.append(key, [counted("a")])
         with pytest.raises(InvalidInputError):
             store.append(key, [counted("a", "changed"), counted("b", metadata={"x": object()})])
-        assert [one.message.content for one in store.tail(key)] == ["hello"]
+        assert [one.message.content for one in store.read(key)] == ["hello"]
 
     def test_appending_nothing_makes_no_conversation(self, store: ConversationStore, key: SessionKey) -> None:
         """An empty call leaves no trace."""
         assert store.append(key, []) == []
-        assert store.conversation(key) is None
+        assert store.get(key) is None
 
     def test_later_changes_to_a_given_mapping_are_not_seen(self, store: ConversationStore, key: SessionKey) -> None:
         """The store keeps what it was given, not a view of it, and hands out copies."""
         metadata = {"tags": ["a"]}
         store.append(key, [counted("a", metadata=metadata)])
         metadata["tags"].append("b")
-        (stored,) = store.tail(key)
+        (stored,) = store.read(key)
         assert stored.message.metadata == {"tags": ["a"]}
         stored.message.metadata["tags"].append("c")
-        assert store.find(key, ["a"])[0].message.metadata == {"tags": ["a"]}
+        assert store.read(key, ids=["a"])[0].message.metadata == {"tags": ["a"]}
 
     def test_threads_append_to_one_session(self, store: ConversationStore, key: SessionKey) -> None:
         """Concurrent writers lose and duplicate nothing, and each one's order is kept."""
@@ -158,12 +158,12 @@ class ConversationStoreContract:
 
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(write, range(4)))
-        stored = store.tail(key)
+        stored = store.read(key)
         assert len({one.seq for one in stored}) == 60
         for writer in range(4):
             mine = [name for name in ids(stored) if name and name.startswith(f"{writer}-")]
             assert mine == [f"{writer}-{number}" for number in range(15)]
-        record = store.conversation(key)
+        record = store.get(key)
         assert record is not None
         assert (record.message_count, record.total_tokens) == (60, 600)
 
@@ -173,7 +173,7 @@ class ConversationStoreContract:
         with ThreadPoolExecutor(4) as pool:
             answers = list(pool.map(lambda _: [store.append(key, batch) for batch in given], range(4)))
         assert all(answer == answers[0] for answer in answers)
-        assert store.tail(key) == [stored for batch in answers[0] for stored in batch]
+        assert store.read(key) == [stored for batch in answers[0] for stored in batch]
 
     # The cap
 
@@ -196,9 +196,9 @@ class ConversationStoreContract:
             store.append(
                 key, [counted(f"m{number}", role=names[role], tokens=number)], max_messages=cap if last else None
             )
-        stored = store.tail(key)
+        stored = store.read(key)
         assert "".join(one.message.role.value[0] for one in stored) == left
-        record = store.conversation(key)
+        record = store.get(key)
         assert record is not None
         assert (record.message_count, record.total_tokens) == (len(left), sum(one.tokens for one in stored))
         (next_one,) = store.append(key, [counted("next")])
@@ -210,7 +210,7 @@ class ConversationStoreContract:
         store.append(key, [counted("c")], max_messages=2)
         (again,) = store.append(key, [counted("a", "other")])
         assert again.revision == 1
-        assert ids(store.tail(key)) == ["b", "c", "a"]
+        assert ids(store.read(key)) == ["b", "c", "a"]
 
     # Reading
 
@@ -222,16 +222,15 @@ class ConversationStoreContract:
     @pytest.mark.parametrize(
         ("arguments", "part"),
         [
-            ({}, slice(0, 10)), ({"limit": 3}, slice(7, 10)), ({"limit": 10}, slice(0, 10)),
-            ({"limit": 99}, slice(0, 10)), ({"limit": 0}, slice(0, 0)),
-            ({"max_tokens": 9}, slice(9, 10)), ({"max_tokens": 8}, slice(0, 0)), ({"max_tokens": 17}, slice(8, 10)),
-            ({"max_tokens": 45}, slice(0, 10)), ({"max_tokens": 44}, slice(2, 10)),
-            ({"max_tokens": 30, "limit": 2}, slice(8, 10)), ({"max_tokens": 9, "limit": 2}, slice(9, 10)),
-            ({"max_tokens": 0}, slice(0, 0)),
+            ({}, slice(0, 10)), ({"limit": 3}, slice(7, 10)), ({"limit": 99}, slice(0, 10)), ({"limit": 0}, slice(0)),
+            ({"before": 7}, slice(0, 7)), ({"before": 7, "limit": 2}, slice(5, 7)), ({"before": 0}, slice(0)),
+            ({"after": 3}, slice(4, 10)), ({"after": 3, "limit": 2}, slice(4, 6)), ({"after": 9}, slice(0)),
+            ({"after": 3, "before": 7}, slice(4, 7)), ({"after": 3, "before": 7, "limit": 2}, slice(5, 7)),
+            ({"after": 7, "before": 3}, slice(0)),
         ],
         ids=str,
     )  # fmt: skip
-    def test_tail(
+    def test_read(
         self,
         store: ConversationStore,
         key: SessionKey,
@@ -239,65 +238,34 @@ class ConversationStoreContract:
         arguments: dict[str, int],
         part: slice,
     ) -> None:
-        """A tail holds the newest messages by count and by tokens, oldest first."""
-        assert store.tail(key, **arguments) == ten[part]
+        """A read returns the newest messages, or the oldest after a place, and excludes the places it names."""
+        named: dict[str, Any] = {
+            name: value if name == "limit" else ten[value].seq for name, value in arguments.items()
+        }
+        assert store.read(key, **named) == ten[part]
 
-    def test_tail_between_places(self, store: ConversationStore, key: SessionKey, ten: list[StoredMessage]) -> None:
-        """`before` and `after` exclude the place they name, and combine with limits."""
-        third, seventh = ten[3].seq, ten[7].seq
-        assert store.tail(key, before=seventh) == ten[:7]
-        assert store.tail(key, after=third) == ten[4:]
-        assert store.tail(key, after=third, before=seventh) == ten[4:7]
-        assert store.tail(key, after=third, before=seventh, limit=2) == ten[5:7]
-        assert store.tail(key, before=seventh, max_tokens=11) == ten[5:7]
-        assert store.tail(key, before=third, after=seventh) == []
-        assert store.tail(key, before=ten[0].seq) == [] == store.tail(key, after=ten[9].seq)
-        assert store.tail(key, before=-5) == []
-        assert store.tail(key, after=-5) == ten
-
-    def test_zero_tokens_cost_nothing(self, store: ConversationStore, key: SessionKey) -> None:
-        """A budget of 0 still holds messages of 0 tokens."""
-        stored = store.append(key, [counted("a", tokens=1), counted("b", "", tokens=0)])
-        assert store.tail(key, max_tokens=0) == stored[1:]
-
-    def test_tail_by_tokens_over_many_messages(self, store: ConversationStore, key: SessionKey) -> None:
-        """A tail by tokens is exact even if it takes several reads."""
-        stored = store.append(key, [counted(f"m{n}", tokens=1) for n in range(300)])
-        for budget in (31, 32, 33, 95, 96, 97, 299, 300, 301):
-            assert store.tail(key, max_tokens=budget) == stored[-budget:]
-        assert store.tail(key, max_tokens=250, limit=100) == stored[-100:]
-
-    def test_head(self, store: ConversationStore, key: SessionKey, ten: list[StoredMessage]) -> None:
-        """A head holds the oldest remaining messages, oldest first."""
-        assert store.head(key, limit=3) == ten[:3]
-        assert store.head(key, limit=99) == ten
-        assert store.head(key, limit=0) == []
+    def test_read_far_away(self, store: ConversationStore, key: SessionKey, ten: list[StoredMessage]) -> None:
+        """Places outside the session are accepted; removed messages leave no gap in what `limit` counts."""
+        assert store.read(key, before=-5) == []
+        assert store.read(key, after=-5) == ten
         store.remove(key, ["m0", "m1"])
-        assert store.head(key, limit=2) == ten[2:4]
-        store.clear(key)
-        assert store.head(key, limit=2) == []
+        assert store.read(key, after=0, limit=2) == ten[2:4]
 
-    def test_find(self, store: ConversationStore, key: SessionKey, ten: list[StoredMessage]) -> None:
-        """Finding returns the existing messages, in conversation order, each once."""
-        assert store.find(key, ["m7", "nowhere", "m2", "m7"]) == [ten[2], ten[7]]
-        assert store.find(key, []) == []
-
-    def test_at(self, store: ConversationStore, key: SessionKey, ten: list[StoredMessage]) -> None:
-        """Reading by place returns the existing messages, in conversation order, each once."""
+    def test_read_single_messages(self, store: ConversationStore, key: SessionKey, ten: list[StoredMessage]) -> None:
+        """Reading by id or place returns the existing messages, in conversation order, each once."""
+        assert store.read(key, ids=["m7", "nowhere", "m2", "m7"]) == [ten[2], ten[7]]
         places = [stored.seq for stored in ten]
         store.remove(key, ["m3"])
-        assert store.at(key, [places[7], places[3], 2**40, places[2], places[7]]) == [ten[2], ten[7]]
-        assert store.at(key, []) == []
-        with pytest.raises(InvalidInputError, match="places"):
-            store.at(key, ["m1"])  # type: ignore[list-item]
+        assert store.read(key, seqs=[places[7], places[3], 2**40, places[2], places[7]]) == [ten[2], ten[7]]
+        assert store.read(key, ids=[]) == store.read(key, seqs=[]) == []
 
     def test_nothing_there(self, store: ConversationStore, key: SessionKey) -> None:
         """A conversation that does not exist is empty, and reading does not make it."""
-        assert store.tail(key) == store.find(key, ["a"]) == []
-        assert store.remove(key, ["a"]) == store.clear(key) == 0
-        assert store.delete(key) is False
-        assert store.conversation(key) is None
-        assert store.conversations(key.caller_id).conversations == ()
+        assert store.read(key) == store.read(key, ids=["a"]) == []
+        assert store.remove(key, ["a"]) == 0
+        assert store.delete(key, keep_session=True) is store.delete(key) is None
+        assert store.get(key) is None
+        assert store.page(key.caller_id).conversations == ()
 
     # The record
 
@@ -307,7 +275,7 @@ class ConversationStoreContract:
         calls = (ToolCall("f", {"x": 1}, "c1"), ToolCall("g", {}, "c2"))
         store.append(key, [counted("a", tokens=3, minute=1)])
         store.append(key, [counted("b", None, role="assistant", tokens=4, minute=2, tool_calls=calls)])
-        record = store.conversation(key)
+        record = store.get(key)
         assert record is not None
         assert record.key == key
         assert (record.message_count, record.tool_calls_count, record.total_tokens) == (2, 2, 7)
@@ -316,7 +284,7 @@ class ConversationStoreContract:
         assert record.last_message_at == START + timedelta(minutes=2)
         store.append(key, [counted("b", "done", role="assistant", tokens=1, tool_calls=calls[:1])])
         store.remove(key, ["a"])
-        record = store.conversation(key)
+        record = store.get(key)
         assert record is not None
         assert (record.message_count, record.tool_calls_count, record.total_tokens) == (1, 1, 1)
 
@@ -326,14 +294,14 @@ class ConversationStoreContract:
         """Single messages are removed; the result counts those that existed."""
         assert store.remove(key, ["m3", "nowhere", "m3", "m8"]) == 2
         assert store.remove(key, ["m3"]) == 0 == store.remove(key, [])
-        assert store.tail(key) == ten[:3] + ten[4:8] + ten[9:]
+        assert store.read(key) == ten[:3] + ten[4:8] + ten[9:]
 
     def test_clear_keeps_the_session(self, store: ConversationStore, key: SessionKey, ten: list[StoredMessage]) -> None:
         """After a clear, the record exists and is empty, and places continue."""
-        before = store.conversation(key)
-        assert store.clear(key) == 10
-        assert store.clear(key) == 0
-        record = store.conversation(key)
+        before = store.get(key)
+        assert store.delete(key, keep_session=True) == 10
+        assert store.delete(key, keep_session=True) == 0
+        record = store.get(key)
         assert before is not None
         assert record is not None
         assert (record.message_count, record.tool_calls_count, record.total_tokens) == (0, 0, 0)
@@ -352,16 +320,16 @@ class ConversationStoreContract:
 
     def test_delete(self, store: ConversationStore, key: SessionKey, ten: list[StoredMessage]) -> None:
         """A deleted session leaves nothing; one with the same id is new, and may be another user's."""
-        assert store.tail(key) == ten
-        assert store.delete(key) is True
-        assert store.delete(key) is False
-        assert store.conversation(key) is None
-        assert store.tail(key) == store.find(key, ["m1"]) == []
+        assert store.read(key) == ten
+        assert store.delete(key) == 10
+        assert store.delete(key) is None
+        assert store.get(key) is None
+        assert store.read(key) == store.read(key, ids=["m1"]) == []
         other = SessionKey(key.session_id, key.caller_id, "somebody else")
         (new,) = store.append(other, [counted("m1", "mine")])
         assert new.revision == 1
-        assert store.tail(other) == [new]
-        record = store.conversation(other)
+        assert store.read(other) == [new]
+        record = store.get(other)
         assert record is not None
         assert (record.message_count, record.total_tokens) == (1, 10)
 
@@ -372,12 +340,12 @@ class ConversationStoreContract:
         keys = [SessionKey(f"s{n}", key.caller_id) for n in range(7)]
         for one in keys:
             store.append(one, [counted("a")])
-        page = store.conversations(key.caller_id, limit=3)
+        page = store.page(key.caller_id, limit=3)
         seen = [record.key for record in page.conversations]
         while page.next_cursor is not None:
             store.append(SessionKey(f"new{len(seen)}", key.caller_id), [counted("a")])
             store.append(keys[0], [counted(f"more{len(seen)}")])
-            page = store.conversations(key.caller_id, limit=3, cursor=page.next_cursor)
+            page = store.page(key.caller_id, limit=3, cursor=page.next_cursor)
             assert 1 <= len(page.conversations) <= 3
             seen += [record.key for record in page.conversations]
         assert seen == keys[::-1]
@@ -386,9 +354,9 @@ class ConversationStoreContract:
         """A cursor stays valid after its conversation is deleted."""
         for number in range(4):
             store.append(SessionKey(f"s{number}", key.caller_id), [counted("a")])
-        page = store.conversations(key.caller_id, limit=2)
+        page = store.page(key.caller_id, limit=2)
         store.delete(page.conversations[-1].key)
-        rest = store.conversations(key.caller_id, limit=2, cursor=page.next_cursor)
+        rest = store.page(key.caller_id, limit=2, cursor=page.next_cursor)
         assert [record.key.session_id for record in rest.conversations] == ["s1", "s0"]
         assert rest.next_cursor is None
 
@@ -397,12 +365,12 @@ class ConversationStoreContract:
         for number in range(6):
             store.append(SessionKey(f"s{number}", key.caller_id, "even" if number % 2 == 0 else None), [counted("a")])
         store.append(SessionKey("s0", f"{key.caller_id}-other", "even"), [counted("a")])
-        page = store.conversations(key.caller_id, user_id="even", limit=2)
-        rest = store.conversations(key.caller_id, user_id="even", limit=2, cursor=page.next_cursor)
+        page = store.page(key.caller_id, user_id="even", limit=2)
+        rest = store.page(key.caller_id, user_id="even", limit=2, cursor=page.next_cursor)
         found = [record.key for record in page.conversations + rest.conversations]
         assert found == [SessionKey(f"s{n}", key.caller_id, "even") for n in (4, 2, 0)]
-        assert store.conversations(key.caller_id, user_id="nobody").conversations == ()
-        assert len(store.conversations(key.caller_id).conversations) == 6
+        assert store.page(key.caller_id, user_id="nobody").conversations == ()
+        assert len(store.page(key.caller_id).conversations) == 6
 
     # Whose it is
 
@@ -412,19 +380,18 @@ class ConversationStoreContract:
         [
             lambda store, key: store.append(key, [counted("mine")]),
             lambda store, key: store.append(key, []),
-            lambda store, key: store.tail(key),
-            lambda store, key: store.tail(key, limit=0),
-            lambda store, key: store.tail(key, max_tokens=5),
-            lambda store, key: store.find(key, ["m1"]),
-            lambda store, key: store.at(key, [1]),
+            lambda store, key: store.read(key),
+            lambda store, key: store.read(key, limit=0),
+            lambda store, key: store.read(key, ids=["m1"]),
+            lambda store, key: store.read(key, seqs=[1]),
             lambda store, key: store.remove(key, ["m1"]),
-            lambda store, key: store.clear(key),
+            lambda store, key: store.delete(key, keep_session=True),
             lambda store, key: store.delete(key),
-            lambda store, key: store.conversation(key),
+            lambda store, key: store.get(key),
         ],
         ids=[
-            "append", "append nothing", "tail", "tail of none", "tail by tokens", "find", "at", "remove", "clear",
-            "delete", "conversation",
+            "append", "append nothing", "read", "read none", "read ids", "read places", "remove", "clear",
+            "delete", "get",
         ],
     )  # fmt: skip
     def test_another_user_finds_nothing(
@@ -436,43 +403,42 @@ class ConversationStoreContract:
         other: str | None,
     ) -> None:
         """The first write binds the session to its user; another user can neither find nor change it."""
-        before = store.conversation(key)
+        before = store.get(key)
         with pytest.raises(SessionNotFoundError):
             call(store, SessionKey(key.session_id, key.caller_id, other))
-        assert store.tail(key) == ten
-        assert store.conversation(key) == before
+        assert store.read(key) == ten
+        assert store.get(key) == before
 
     def test_another_caller_has_another_session(
         self, store: ConversationStore, key: SessionKey, ten: list[StoredMessage]
     ) -> None:
         """The same session id under another caller is another conversation."""
         other = SessionKey(key.session_id, f"{key.caller_id}-other", key.user_id)
-        assert store.tail(other) == []
-        assert store.conversation(other) is None
-        assert store.delete(other) is False
+        assert store.read(other) == []
+        assert store.get(other) is None
+        assert store.delete(other) is None
         (mine,) = store.append(other, [counted("m1", "other")])
         assert mine.revision == 1
-        assert store.clear(other) == 1
-        assert store.tail(key) == ten
-        assert len(store.conversations(other.caller_id).conversations) == 1
+        assert store.delete(other, keep_session=True) == 1
+        assert store.read(key) == ten
+        assert len(store.page(other.caller_id).conversations) == 1
 
     # Bad input
 
     @pytest.mark.parametrize(
         "call",
         [
-            lambda store, key: store.tail(key, limit=-1),
-            lambda store, key: store.tail(key, limit=True),
-            lambda store, key: store.tail(key, limit=1.5),
-            lambda store, key: store.tail(key, limit=2**70),
-            lambda store, key: store.tail(key, max_tokens=-1),
-            lambda store, key: store.tail(key, max_tokens="5"),
-            lambda store, key: store.tail(key, before="x"),
-            lambda store, key: store.tail(key, before=True),
-            lambda store, key: store.tail(key, after=2**70),
-            lambda store, key: store.find(key, ["a\x00b"]),
-            lambda store, key: store.find(key, "abc"),
-            lambda store, key: store.find(key, [None]),
+            lambda store, key: store.read(key, limit=-1),
+            lambda store, key: store.read(key, limit=True),
+            lambda store, key: store.read(key, limit=1.5),
+            lambda store, key: store.read(key, limit=2**70),
+            lambda store, key: store.read(key, before="x"),
+            lambda store, key: store.read(key, before=True),
+            lambda store, key: store.read(key, after=2**70),
+            lambda store, key: store.read(key, seqs=["m1"]),
+            lambda store, key: store.read(key, ids=["a\x00b"]),
+            lambda store, key: store.read(key, ids="abc"),
+            lambda store, key: store.read(key, ids=[None]),
             lambda store, key: store.remove(key, ["x" * 256]),
             lambda store, key: store.remove(key, [""]),
             lambda store, key: store.append(key, [counted("a")], max_messages=0),
@@ -487,19 +453,20 @@ class ConversationStoreContract:
             lambda store, key: store.append(key, [counted("a", metadata={"x": object()})]),
             lambda store, key: store.append(key, [counted("a", origin=Origin("x" * 33, "{}"))]),
             lambda store, key: store.append(key, [counted("a", origin=Origin("x", "\x00"))]),
-            lambda store, key: store.conversations(key.caller_id, limit=0),
-            lambda store, key: store.conversations(key.caller_id, limit=None),
-            lambda store, key: store.conversations(key.caller_id, limit=True),
-            lambda store, key: store.conversations(key.caller_id, cursor="garbage"),
-            lambda store, key: store.conversations(key.caller_id, cursor="MTIz"),
-            lambda store, key: store.conversations(key.caller_id, cursor="MTo5OTk5OTk5OTk5OTk5OTk5OTk5OTk5"),
-            lambda store, key: store.conversations(key.caller_id, cursor=5),
-            lambda store, _: store.conversations(""),
-            lambda store, key: store.conversations(key.caller_id, user_id="a\x00"),
+            lambda store, key: store.page(key.caller_id, limit=0),
+            lambda store, key: store.page(key.caller_id, limit=None),
+            lambda store, key: store.page(key.caller_id, limit=True),
+            lambda store, key: store.page(key.caller_id, cursor="garbage"),
+            lambda store, key: store.page(key.caller_id, cursor="MTIz"),
+            lambda store, key: store.page(key.caller_id, cursor="MTo5OTk5OTk5OTk5OTk5OTk5OTk5OTk5"),
+            lambda store, key: store.page(key.caller_id, cursor=5),
+            lambda store, _: store.page(""),
+            lambda store, key: store.page(key.caller_id, user_id="a\x00"),
         ],
         ids=[
-            "negative limit", "limit is a bool", "limit is a float", "huge limit", "negative tokens", "tokens are text",
-            "before is text", "before is a bool", "huge after", "NUL in an id to find", "one text for ids",
+            "negative limit", "limit is a bool", "limit is a float", "huge limit",
+            "before is text", "before is a bool", "huge after", "id for a place", "NUL in an id to read",
+            "one text for ids",
             "None among ids", "over-long id to remove", "empty id to remove", "cap of 0", "cap is a bool",
             "message without id", "message without time", "negative count", "count is a bool", "counter without name",
             "over-long counter", "uncounted message", "metadata that can't be stored", "over-long format",
@@ -513,7 +480,7 @@ class ConversationStoreContract:
         """Invalid input is refused by name, and nothing is written."""
         with pytest.raises(InvalidInputError):
             call(store, key)
-        assert store.conversation(key) is None
+        assert store.get(key) is None
 
     def test_hostile_identifiers(self, store: ConversationStore, key: SessionKey) -> None:
         """Ids are data: quotes, wildcards and any script are kept apart."""
@@ -537,6 +504,6 @@ class ConversationStoreContract:
             store.append(one, [counted(other, other) for other in names])
         for name in names:
             one = SessionKey(name, key.caller_id, user_id=name)
-            assert set(ids(store.tail(one))) == set(names)
-            assert ids(store.find(one, [name])) == [name]
-            assert len(store.conversations(key.caller_id, user_id=name).conversations) == 1
+            assert set(ids(store.read(one))) == set(names)
+            assert ids(store.read(one, ids=[name])) == [name]
+            assert len(store.page(key.caller_id, user_id=name).conversations) == 1

@@ -465,7 +465,7 @@ class MemoryStoreContract:
         key = SessionKey("s", scope.caller_id, "user")
         end = self.say(conversations, key, "a", "b")
         assert store.mark_read(key, after=0, to=end)
-        conversations.clear(key)
+        conversations.delete(key, keep_session=True)
         assert self.say(conversations, key, "c") > store.read_to(key) == end
         conversations.delete(key)
         self.say(conversations, key, "a")

@@ -119,7 +119,7 @@ class SummaryStoreContract:
         assert summaries.acquire(key, owner="a", seconds=1) is None
         assert summaries.commit(key, Commit(a_leaf(1, 4)), lease=None, epoch=0) is False
         assert summaries.adopt(key, a_view(), epoch=0) is False
-        assert store.conversation(key) is None
+        assert store.get(key) is None
 
     def test_state_before_and_behind_an_adoption(
         self, store: Store, key: SessionKey, talk: list[StoredMessage]
@@ -590,7 +590,7 @@ class SummaryStoreContract:
             lambda store, key: store.append(key, [counted("m2", "changed", role="assistant")]),
             lambda store, key: store.append(key, [counted("m31", "changed")]),
             lambda store, key: store.remove(key, ["m2"]),
-            lambda store, key: store.clear(key),
+            lambda store, key: store.delete(key, keep_session=True),
             lambda store, key: store.delete(key),
         ],
         ids=["edit", "edit elsewhere", "remove", "clear", "delete"],
@@ -662,7 +662,7 @@ class SummaryStoreContract:
         store.append(other, [counted(f"m{n}") for n in range(1, 9)])
         assert is_bare(store.summaries, other)
         self.put(store, other, a_leaf(1, 4), a_fact("f1"))
-        store.clear(other)
+        store.delete(other, keep_session=True)
         assert len(store.summaries.facts(key)) == 6
 
     @pytest.mark.usefixtures("talk")

@@ -97,7 +97,7 @@ def test_any_messages_survive_a_database(shared: SqlStore, messages: list[Messag
     """What was stored is what is read, from every kind of database."""
     key = SessionKey(f"round trip {next(_numbers)}")
     shared.append(key, [CountedMessage(message, 1, "test/1") for message in messages])
-    assert [stored.message for stored in shared.tail(key)] == messages
+    assert [stored.message for stored in shared.read(key)] == messages
 
 
 names = st.sampled_from([f"m{number}" for number in range(8)])
@@ -119,11 +119,13 @@ operations = st.one_of(
         st.fixed_dictionaries({"max_messages": st.none() | st.none() | st.integers(1, 6)}),
     ),
     st.tuples(
-        st.just("tail"), keys,
-        st.fixed_dictionaries({"limit": optional, "max_tokens": optional, "before": optional, "after": optional}),
+        st.just("read"), keys,
+        st.fixed_dictionaries({"limit": optional, "before": optional, "after": optional}),
     ),
-    st.tuples(st.sampled_from(["find", "remove"]), keys, st.lists(names, max_size=3)),
-    st.tuples(st.sampled_from(["clear", "delete", "conversation"]), keys),
+    st.tuples(st.just("read"), keys, st.fixed_dictionaries({"ids": st.lists(names, max_size=3)})),
+    st.tuples(st.just("remove"), keys, st.lists(names, max_size=3)),
+    st.tuples(st.just("delete"), keys, st.fixed_dictionaries({"keep_session": st.booleans()})),
+    st.tuples(st.just("get"), keys),
 )  # fmt: skip
 
 
@@ -136,7 +138,7 @@ def result_of(store: ConversationStore, caller: str, operation: Any) -> object:
         result = getattr(store, name)(key, *arguments, **named)
     except (InvalidInputError, SessionNotFoundError) as error:
         return type(error)
-    if name == "conversation" and result is not None:
+    if name == "get" and result is not None:
         nothing = datetime(1970, 1, 1, tzinfo=UTC)
         return replace(result, created_at=nothing, updated_at=nothing)
     return result
@@ -150,16 +152,16 @@ def test_any_operations_do_the_same_everywhere(stores: list[SqlStore], sequence:
     sqlite, postgres = stores
     for operation in sequence:
         assert result_of(sqlite, caller, operation) == result_of(postgres, caller, operation)
-    pages = [store.conversations(caller).conversations for store in stores]
+    pages = [store.page(caller).conversations for store in stores]
     assert [record.key for record in pages[0]] == [record.key for record in pages[1]]
     for record in pages[0]:
-        stored = sqlite.tail(record.key)
+        stored = sqlite.read(record.key)
         assert record.message_count == len(stored) == len({one.seq for one in stored})
         assert record.total_tokens == sum(one.tokens for one in stored)
         assert record.tool_calls_count == sum(len(one.message.tool_calls) for one in stored)
 
 
-@given(sequence=st.lists(operations.filter(lambda one: one[0] in ("append", "remove", "clear", "tail")), max_size=20))
+@given(sequence=st.lists(operations.filter(lambda one: one[0] in ("append", "remove")), max_size=20))
 @several
 def test_a_store_against_a_model(stores: list[SqlStore], sequence: list[Any]) -> None:
     """The newest content of each id, in the order of first arrival, is all that a store without a cap holds."""
@@ -182,7 +184,7 @@ def test_a_store_against_a_model(stores: list[SqlStore], sequence: list[Any]) ->
                     model[one.message.id] = one
         else:
             assert store.remove(key, argument) == len({one for one in argument if model.pop(one, None)})
-        assert [(one.message, one.tokens) for one in store.tail(key)] == [
+        assert [(one.message, one.tokens) for one in store.read(key)] == [
             (one.message, one.tokens) for one in model.values()
         ]
 
@@ -198,5 +200,5 @@ def test_the_file_of_a_copied_database_is_whole(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["arc.db"]
     copy = (tmp_path / "arc.db").rename(tmp_path / "copy.db")
     again = SqlStore(f"sqlite:///{copy}")
-    assert again.tail(key) == stored
+    assert again.read(key) == stored
     again.close()

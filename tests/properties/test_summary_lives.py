@@ -70,7 +70,7 @@ class Life(RuleBasedStateMachine):
     @rule(whole=st.booleans(), really=st.integers(0, 3))
     def wipe(self, whole: bool, really: int) -> None:
         if not really:
-            self.both(lambda store: store.delete(self.key) if whole else store.clear(self.key))
+            self.both(lambda store: store.delete(self.key) if whole else store.delete(self.key, keep_session=True))
 
     @rule()
     def note_epoch(self) -> None:
@@ -174,7 +174,7 @@ class Life(RuleBasedStateMachine):
         )
 
     def _names(self, which: set[int]) -> list[str]:
-        there = [stored.message.id or "" for stored in self.stores[0].tail(self.key)]
+        there = [stored.message.id or "" for stored in self.stores[0].read(self.key)]
         return sorted({there[n % len(there)] for n in which}) if there else []
 
 

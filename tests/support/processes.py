@@ -209,7 +209,7 @@ def first_use(report: Callable[[str], None], *, url: str, at: float = 0.0) -> No
     """Open a database that nobody has opened before."""
     store = SqlStore(url)
     time.sleep(max(0.0, at - time.time()))
-    assert store.conversation(SessionKey("nothing")) is None
+    assert store.get(SessionKey("nothing")) is None
     report("opened")
     store.close()
 
@@ -237,7 +237,7 @@ def fork(report: Callable[[str], None], *, url: str) -> None:
     store.close()
     os.write(closed[1], b".")
     report(f"child ended {os.waitpid(child, 0)[1]}")
-    report(", ".join(stored.message.text for stored in store.tail(SessionKey("shared"))))
+    report(", ".join(stored.message.text for stored in store.read(SessionKey("shared"))))
     store.close()
 
 
@@ -275,7 +275,7 @@ def unprivileged(report: Callable[[str], None], *, url: str) -> None:
     """Read and write as an ordinary user; report what that raises."""
     _become_ordinary()
     store = SqlStore(url)
-    for call in (lambda: store.tail(SessionKey("shared")), lambda: _say(store, "new")):
+    for call in (lambda: store.read(SessionKey("shared")), lambda: _say(store, "new")):
         try:
             call()
         except ArcError as error:

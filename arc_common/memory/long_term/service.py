@@ -254,14 +254,14 @@ MOST_WITHOUT_ANSWER = 8
 
 def unread(conversations: ConversationStore, key: SessionKey, *, after: int) -> tuple[list[StoredMessage], bool]:
     """Return the messages after a place, at most 64, oldest first; and whether more follow."""
-    newest = conversations.tail(key, limit=1)
+    newest = conversations.read(key, limit=1)
     end = newest[0].seq if newest else 0
     if end <= after:
         return [], False
-    oldest = conversations.head(key, limit=1)  # a message limit may have removed those before it
+    oldest = conversations.read(key, after=0, limit=1)  # a message limit may have removed those before it
     first = max(after + 1, oldest[0].seq if oldest else 0)
     while first <= end:
-        found = conversations.tail(key, after=first - 1, before=first + _PAGE)
+        found = conversations.read(key, after=first - 1, before=first + _PAGE)
         if found:
             return found, found[-1].seq < end
         first += _PAGE
@@ -460,7 +460,7 @@ class LongTermMemory:
         try:
             self.keeper.forget(key, sorted(edited))
             end = self._store.read_to(key)
-            batch = [stored for stored in self._conversations.find(key, sorted(edited)) if stored.seq <= end]
+            batch = [stored for stored in self._conversations.read(key, ids=sorted(edited)) if stored.seq <= end]
             if not batch or self._keep(key, batch, self._extracted(key, batch), goes_on=False):
                 return
         except StoreError:
@@ -513,7 +513,7 @@ class LongTermMemory:
     def _changed(self, key: SessionKey, message_ids: Sequence[str], read: Mapping[str, "_Read"]) -> list[str]:
         """Return the ids of messages that were changed or removed since they were read."""
         try:
-            there = _as_read(self._conversations.find(key, message_ids))
+            there = _as_read(self._conversations.read(key, ids=message_ids))
         except SessionNotFoundError:
             there = {}
         return [message_id for message_id in message_ids if there.get(message_id) != read.get(message_id)]

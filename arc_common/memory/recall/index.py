@@ -255,13 +255,13 @@ class MessageIndex:
 
     def catch_up(self, key: SessionKey, *, edited: Collection[str] = (), stop: Callable[[], bool] = bool) -> int:
         """Index new and edited messages; return the number of entries written."""
-        newest = self._conversations.tail(key, limit=1)
+        newest = self._conversations.read(key, limit=1)
         if not newest:
             return 0
         end, done = newest[0].seq, 0
         start = self._known_end(key, end) + 1
         if edited:
-            places = [stored.seq for stored in self._conversations.find(key, list(edited))]
+            places = [stored.seq for stored in self._conversations.read(key, ids=list(edited))]
             done += sum(self._write(key, seq, seq) for seq in places if seq < start)
         while start <= end and not stop():
             last = min(start + _BATCH - 1, end)
@@ -356,7 +356,7 @@ class MessageIndex:
         """Write the entries of the messages at these places, and of those whose windows reach into them."""
         places = range(max(first - 2 * NEIGHBOURS, 1), last + 2 * NEIGHBOURS + 1)
         done = 0
-        around = self._conversations.at(key, places)
+        around = self._conversations.read(key, seqs=places)
         while True:
             done += self._put(key, self._entries(key, around, first=first - NEIGHBOURS, last=last + NEIGHBOURS), last)
             give_way()
@@ -383,7 +383,7 @@ class MessageIndex:
 
     def _still_there(self, key: SessionKey, places: Sequence[int]) -> list[StoredMessage]:
         try:
-            return self._conversations.at(key, places)
+            return self._conversations.read(key, seqs=places)
         except SessionNotFoundError:  # deleted, then created again by another user
             return []
 
@@ -441,7 +441,7 @@ class MessageIndex:
         """Return the entries' vectors, each averaged with its neighbours'; `None` if the embedder fails."""
         wanted = {_seq(entry.id) for entry in page}
         reach = {seq + d for seq in wanted for d in range(-NEIGHBOURS, NEIGHBOURS + 1)}
-        read = self._conversations.at(key, sorted(place for place in reach if place > 0))
+        read = self._conversations.read(key, seqs=sorted(place for place in reach if place > 0))
         spoken = {stored.seq: stored.message for stored in read if _is_spoken(stored.message)}
         made = self._vectors_of(list(spoken.values()))
         if made is None:

@@ -185,7 +185,7 @@ class SessionRecall:
         """Return how well each message matches by words, typos included; `None` if there are too many to read all."""
         if self._index.is_user_wide(key):
             return None
-        stored = self._conversations.tail(key, limit=_FEW + 1)
+        stored = self._conversations.read(key, limit=_FEW + 1)
         if len(stored) > _FEW:
             return None
         texts = ["" if one.message.role is Role.SYSTEM else one.message.text for one in stored]
@@ -195,11 +195,13 @@ class SessionRecall:
     def _stated(self, key: SessionKey, question: str) -> tuple[list[Stated[MessagePlace]], list[StoredMessage]]:
         """Return the facts that may answer, including those of the newest messages, extracted here."""
         facts = self._facts(key, question)
-        newest = self._conversations.tail(key, limit=MOST_READ_ANEW)
+        newest = self._conversations.read(key, limit=MOST_READ_ANEW)
         read_to = max((fact.segment for fact, _ in facts), default=0)
         unread = [stored for stored in newest if stored.seq > read_to]
         sources = sorted({source for fact, _ in facts for source in fact.sources})
-        seqs = {stored.message.id: stored.seq for stored in self._conversations.find(key, sources)} if sources else {}
+        seqs = (
+            {stored.message.id: stored.seq for stored in self._conversations.read(key, ids=sources)} if sources else {}
+        )
 
         def places(ids: Iterable[str]) -> list[MessagePlace]:
             return [MessagePlace(key.session_id, seqs[source]) for source in ids if source in seqs]
@@ -279,7 +281,7 @@ class SessionRecall:
         for session_id, seqs in by_session.items():
             of = SessionKey(session_id, key.caller_id, key.user_id, key.account_id)
             try:
-                stored = self._conversations.at(of, sorted(seqs))
+                stored = self._conversations.read(of, seqs=sorted(seqs))
             except SessionNotFoundError:
                 continue  # deleted, then created again by another user
             found.update((MessagePlace(session_id, one.seq), one) for one in stored)

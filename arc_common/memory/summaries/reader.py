@@ -441,8 +441,8 @@ class TurnReader:
             return kept + tuple(stored.message.text for stored in passed if stored.message.role is Role.SYSTEM)
         outlines = self._store.outlines(key, after=after, limit=_EVERY)
         places = [line.seq for line in outlines if line.role is Role.SYSTEM and line.seq <= boundary]
-        found = [self._conversations.tail(key, after=place - 1, before=place + 1) for place in places]
-        return kept + tuple(stored.message.text for messages in found for stored in messages)
+        found = self._conversations.read(key, seqs=places) if places else ()
+        return kept + tuple(stored.message.text for stored in found)
 
     def _limit(self, room: int) -> int:
         """Return the most tokens that verbatim messages may take."""

@@ -377,7 +377,7 @@ class SummaryWriter:
         return True
 
     def _sources(self, key: SessionKey, plan: Plan) -> list[StoredMessage]:
-        return self._conversations.tail(key, before=plan.end + 1, after=plan.start - 1)
+        return self._conversations.read(key, before=plan.end + 1, after=plan.start - 1)
 
     def _segment(
         self, plan: Plan, sources: Sequence[StoredMessage], narrative: str, maker: Maker, *, parts: int = 0

@@ -50,7 +50,7 @@ def test_an_append_is_one_sync_of_a_sqlite_file(tmp_path: Path) -> None:
         store.append(KEY, [counted("last")], max_messages=10)
         assert syncs == ["arc.db-wal"] * 23
         store.append(KEY, [counted("last")])
-        store.tail(KEY)
+        store.read(KEY)
         assert len(syncs) == 23
         store.close()
 
@@ -73,12 +73,12 @@ def test_an_append_is_one_sync_of_postgres(durable_postgres: PostgresServer) -> 
             return int(row[0])
 
         store = SqlStore(url)
-        store.tail(KEY)
+        store.read(KEY)
         before = syncs()
         for number in range(20):
             store.append(KEY, [counted(f"m{number}")])
             store.append(KEY, [counted(f"m{number}")])
-            store.tail(KEY)
+            store.read(KEY)
         store.append(KEY, [counted(f"batch{number}") for number in range(100)])
         store.append(KEY, [counted("m1", "changed"), counted("new")], max_messages=10)
         with store.engine.connect() as connection:
@@ -120,16 +120,15 @@ def on_the_wire(postgres: PostgresServer) -> Iterator[tuple[SqlStore, Wire]]:
         (lambda store, n: store.append(KEY, [counted(f"new{n}")], max_messages=10), 2),
         (lambda store, n: store.append(KEY, [counted("m49", str(n)), counted(f"new{n}")], max_messages=50), 3),
         (lambda store, n: store.append(KEY, [counted("m1")]), 1),
-        (lambda store, n: store.tail(KEY, limit=20), 1),
-        (lambda store, n: store.tail(KEY, max_tokens=200), 1),
-        (lambda store, n: store.find(KEY, ["m1", "m2"]), 1),
-        (lambda store, n: store.conversation(KEY), 1),
-        (lambda store, n: store.conversations(KEY.caller_id), 1),
+        (lambda store, n: store.read(KEY, limit=20), 1),
+        (lambda store, n: store.read(KEY, ids=["m1", "m2"]), 1),
+        (lambda store, n: store.get(KEY), 1),
+        (lambda store, n: store.page(KEY.caller_id), 1),
         (lambda store, n: store.remove(KEY, [f"m{n}"]), 4),
     ],
     ids=[
         "append", "append 40", "revise", "first", "known and new", "append with a cap", "revise with a cap",
-        "repeat", "tail", "tail by tokens", "find", "conversation", "conversations", "remove",
+        "repeat", "newest", "of ids", "get", "page", "remove",
     ],
 )  # fmt: skip
 def test_round_trips(on_the_wire: tuple[SqlStore, Wire], call: Callable[[SqlStore, int], object], trips: int) -> None:
@@ -153,7 +152,7 @@ def test_statements_on_sqlite(tmp_path: Path) -> None:
     store.append(KEY, [counted("first")])
     seen: list[str] = []
     driver_connection(store).set_trace_callback(seen.append)
-    store.tail(KEY, limit=20)
+    store.read(KEY, limit=20)
     assert len(seen) == 1
     seen.clear()
     store.append(KEY, [counted("second")])
@@ -164,17 +163,16 @@ def test_statements_on_sqlite(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "read",
     [
-        lambda store: store.tail(KEY, limit=20),
-        lambda store: store.tail(KEY, limit=20, before=80),
-        lambda store: store.tail(KEY, max_tokens=200),
-        lambda store: store.tail(KEY, after=30, before=60),
-        lambda store: store.find(KEY, ["m10", "m20", "m30"]),
-        lambda store: store.conversation(KEY),
-        lambda store: store.conversations(KEY.caller_id, limit=5),
-        lambda store: store.conversations(KEY.caller_id, user_id="user", limit=5),
+        lambda store: store.read(KEY, limit=20),
+        lambda store: store.read(KEY, limit=20, before=80),
+        lambda store: store.read(KEY, after=30, before=60),
+        lambda store: store.read(KEY, ids=["m10", "m20", "m30"]),
+        lambda store: store.get(KEY),
+        lambda store: store.page(KEY.caller_id, limit=5),
+        lambda store: store.page(KEY.caller_id, user_id="user", limit=5),
         lambda store: store.append(KEY, [counted("m10")]),
     ],
-    ids=["tail", "before", "tokens", "between", "find", "conversation", "listing", "listing by user", "repeat"],
+    ids=["newest", "before", "between", "of ids", "get", "page", "page of a user", "repeat"],
 )
 def test_a_read_costs_the_same_however_much_there_is(tmp_path: Path, read: Callable[[SqlStore], object]) -> None:
     """SQLite's virtual machine runs the same steps with 100 messages and sessions as with 20 times as many."""
@@ -194,28 +192,26 @@ def test_a_read_costs_the_same_however_much_there_is(tmp_path: Path, read: Calla
     assert 0 < steps[1] <= steps[0] + 30  # a deeper tree costs a few steps of a binary search
 
 
-def test_a_tail_by_tokens_reads_at_most_twice_what_it_returns(tmp_path: Path) -> None:
-    """And at least 32 rows: the rows read are counted by the statements' limits."""
-    store = pooled_store(tmp_path / "arc.db")
-    store.append(KEY, [counted(f"m{number}", tokens=1) for number in range(1_000)])
-    for budget in (1, 31, 40, 97, 100, 300, 700):
-        seen: list[str] = []
-        driver_connection(store).set_trace_callback(seen.append)
-        assert len(store.tail(KEY, max_tokens=budget)) == budget
-        limits = [int(sql.split(" LIMIT ")[1].split()[0]) for sql in seen]
-        assert 0 < sum(limits) <= 2 * budget + 32
-    store.close()
-
-
 @pytest.mark.parametrize(
-    "name", ["tail", "find", "look_up", "conversation", "owner", "conversations", "conversations_of_user"]
+    "name",
+    [
+        "newest",
+        "oldest",
+        "of_ids",
+        "of_seqs",
+        "look_up",
+        "conversation",
+        "owner",
+        "conversations",
+        "conversations_of_user",
+    ],
 )
 def test_reads_go_by_index(tmp_path: Path, name: str) -> None:
     """No read scans a table or sorts in a temporary tree."""
     store = SqlStore(sqlite_url(tmp_path))
     store.append(KEY, [counted("m")])
     names = {
-        "conversation": b"c", "branch": 0, "caller_id": "c", "user_id": "u", "message_ids": "[]",
+        "conversation": b"c", "branch": 0, "caller_id": "c", "user_id": "u", "message_ids": "[]", "seqs": "[]",
         "before": 1, "after": 1, "row_limit": 1, "before_time": 1, "before_key": b"",
     }  # fmt: skip
     statement = look_up_for("sqlite") if name == "look_up" else getattr(statements_for("sqlite"), name)
@@ -254,7 +250,7 @@ def test_a_tail_of_postgres_fetches_what_it_returns(postgres: PostgresServer) ->
         before = figures()
         store = SqlStore(url)
         for _ in range(20):
-            assert len(store.tail(KEY, limit=20)) == 20
+            assert len(store.read(KEY, limit=20)) == 20
         with store.engine.connect() as connection:
             connection.exec_driver_sql("SELECT pg_stat_force_next_flush()")
             connection.commit()

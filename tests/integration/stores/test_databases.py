@@ -40,7 +40,7 @@ KEY = SessionKey("session")
 
 def reading_and_writing(store: SqlStore) -> list[Callable[[], object]]:
     """A call of each kind."""
-    return [partial(store.tail, KEY), partial(store.append, KEY, [counted("new")])]
+    return [partial(store.read, KEY), partial(store.append, KEY, [counted("new")])]
 
 
 # Migrations
@@ -125,7 +125,7 @@ def test_a_newer_database_is_left_alone(sql_store: SqlStore, revision: str) -> N
     with pytest.raises(ConfigurationError, match=revision):
         later.append(KEY, [counted("b")])
     assert current_revision(sql_store.engine) == revision
-    assert ids(sql_store.tail(KEY)) == ["a"]
+    assert ids(sql_store.read(KEY)) == ["a"]
 
 
 def test_a_migration_that_fails_leaves_nothing(empty_database: str) -> None:
@@ -167,7 +167,7 @@ def test_an_engine_of_the_users_own_keeps_its_ways(database: str) -> None:
     assert engine.pool is pool
     with Session(engine) as session:
         assert session.execute(text("SELECT x FROM mine")).scalars().all() == [1, 1, 1]
-    assert ids(SqlStore(engine).tail(KEY)) == ["m0", "m1", "m2"]
+    assert ids(SqlStore(engine).read(KEY)) == ["m0", "m1", "m2"]
     engine.dispose()
 
 
@@ -186,7 +186,7 @@ def test_a_strict_engine_of_the_users_own(postgres_database: Callable[[], str]) 
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(write, range(4)))
-    assert len(store.tail(KEY)) == 40
+    assert len(store.read(KEY)) == 40
     with engine.connect() as connection:
         assert connection.execute(text("SHOW transaction_isolation")).scalar() == "serializable"
     engine.dispose()
@@ -233,7 +233,7 @@ def test_deleted_text_is_not_in_the_file(tmp_path: Path, how: str) -> None:
     store.append(KEY, [counted(f"m{n}", f"{secret} {n} " * 50) for n in range(40)])
     removals: dict[str, Callable[[], object]] = {
         "remove": lambda: store.remove(KEY, [f"m{n}" for n in range(40)]),
-        "clear": lambda: store.clear(KEY),
+        "clear": lambda: store.delete(KEY, keep_session=True),
         "delete": lambda: store.delete(KEY),
         "cap": lambda: store.append(KEY, [counted("new")], max_messages=1),
         "revision": lambda: store.append(KEY, [counted(f"m{n}", "nothing") for n in range(40)]),
@@ -339,7 +339,7 @@ def test_a_wrong_password(postgres: PostgresServer) -> None:
     """A server that refuses us says so; the password stays out of the message."""
     store = SqlStore(f"postgresql+psycopg://nobody_here:secret@127.0.0.1:{postgres.port}/postgres")
     with pytest.raises(StoreUnavailableError, match="nobody_here") as caught:
-        store.tail(KEY)
+        store.read(KEY)
     assert "secret" not in str(caught.value)
     store.close()
 
@@ -358,9 +358,9 @@ def test_connections_that_the_server_ended(postgres: PostgresServer, postgres_da
             assert len(admin.execute(kill, [url.rpartition("/")[2]]).fetchall()) == (1 if number else 4)
             with pytest.raises(StoreUnavailableError):
                 call()
-            assert ids(store.tail(KEY)) == ["a"]
+            assert ids(store.read(KEY)) == ["a"]
     store.append(KEY, [counted("b")])
-    assert ids(store.tail(KEY)) == ["a", "b"]
+    assert ids(store.read(KEY)) == ["a", "b"]
     store.close()
 
 
@@ -379,7 +379,7 @@ def test_a_locked_file_is_waited_for(tmp_path: Path) -> None:
         await writing
 
     asyncio.run(both())
-    assert ids(store.tail(KEY)) == ["a", "b"]
+    assert ids(store.read(KEY)) == ["a", "b"]
     other.close()
     store.close()
 
@@ -391,7 +391,7 @@ def test_the_first_connection_waits_to_switch_to_a_log(tmp_path: Path) -> None:
     other = sqlite3.connect(tmp_path / "arc.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with ThreadPoolExecutor(1) as pool:
-        reading = pool.submit(store.tail, KEY)
+        reading = pool.submit(store.read, KEY)
         assert not wait([reading], timeout=0.2).done
         other.execute("COMMIT")
         other.close()
@@ -408,9 +408,9 @@ def test_a_failed_append_leaves_the_connection_usable(sql_store: SqlStore) -> No
         sql_store.append(KEY, [counted("b")])
     with sql_store.engine.begin() as connection:
         connection.execute(text("ALTER TABLE arc_branches RENAME COLUMN renamed TO total_tokens"))
-    assert ids(sql_store.tail(KEY)) == ["a"]
+    assert ids(sql_store.read(KEY)) == ["a"]
     sql_store.append(KEY, [counted("b")])
-    assert ids(sql_store.tail(KEY)) == ["a", "b"]
+    assert ids(sql_store.read(KEY)) == ["a", "b"]
 
 
 def test_statements_that_the_server_refused_are_not_missed_later(postgres_database: Callable[[], str]) -> None:
@@ -430,5 +430,5 @@ def test_statements_that_the_server_refused_are_not_missed_later(postgres_databa
         store.append(KEY, [counted(f"good{uses}")], max_messages=100)
         store.append(KEY, [counted("first", f"text {uses}")])
         store.remove(KEY, [f"good{uses}"])
-    assert ids(store.tail(KEY)) == ["first"]
+    assert ids(store.read(KEY)) == ["first"]
     store.close()

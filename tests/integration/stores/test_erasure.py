@@ -16,7 +16,10 @@ KEY = SessionKey("session", caller_id="caller", user_id="user")
 OWN = Scope("caller", "user", "session")
 SECRET = "S3CRET"
 
-ENDS: list[Callable[[SqlStore], object]] = [lambda store: store.delete(KEY), lambda store: store.clear(KEY)]
+ENDS: list[Callable[[SqlStore], object]] = [
+    lambda store: store.delete(KEY),
+    lambda store: store.delete(KEY, keep_session=True),
+]
 
 
 def everywhere(store: SqlStore) -> list[tuple[Scope, EntryKind]]:

@@ -33,8 +33,8 @@ def test_the_session_written_longest_ago_leaves(caplog: pytest.LogCaptureFixture
     with caplog.at_level(logging.WARNING):
         store.append(SessionKey("d", caller_id="another"), [counted("m")])
         store.append(SessionKey("e"), [counted("m")])
-    assert [record.key.session_id for record in store.conversations("default").conversations] == ["e", "a"]
-    assert store.conversation(SessionKey("d", caller_id="another")) is not None
+    assert [record.key.session_id for record in store.page("default").conversations] == ["e", "a"]
+    assert store.get(SessionKey("d", caller_id="another")) is not None
     (said,) = caplog.records
     assert said.getMessage().startswith("more than 3 sessions in memory: those written longest ago are deleted")
 
@@ -53,7 +53,7 @@ def test_everything_made_from_it_leaves_too() -> None:
     memories = MemoryChange((a_memory("gone", sources=(("old", "m1"),)), kept))
     assert store.memories.commit(users, memories, version=0, index=index)
     store.append(SessionKey("new", user_id="ann"), [counted("m1")])
-    assert store.conversation(OLD) is None
+    assert store.get(OLD) is None
     assert store.index.count(own, "message") == 0
     assert [memory.id for memory in store.memories.newest(users, limit=9)] == ["kept"]
     assert store.index.lexical(users, "memory", {"word": 1.0}, limit=9).ids == ("kept",)
@@ -81,13 +81,13 @@ def test_both_sides_of_a_fork_go_on() -> None:
         child = os.fork()
         if not child:
             store.append(OLD, [counted(f"child {number}")])
-            whole = len(store.tail(OLD)) == number + 1 and store.index.count(place, "document") >= 0
+            whole = len(store.read(OLD)) == number + 1 and store.index.count(place, "document") >= 0
             os._exit(0 if whole else 1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         store.append(OLD, [counted(f"m{number}")])
     stop.set()
     writer.join()
-    assert [stored.message.id for stored in store.tail(OLD)] == [f"m{number}" for number in range(6)]
+    assert [stored.message.id for stored in store.read(OLD)] == [f"m{number}" for number in range(6)]
 
 
 def test_an_index_of_its_own(tmp_path: Path) -> None:

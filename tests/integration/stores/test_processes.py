@@ -25,8 +25,8 @@ SHARED = SessionKey("shared")
 
 def assert_sound(url: str, store: SqlStore) -> None:
     """The record agrees with the rows, and the file with itself."""
-    stored = store.tail(SHARED)
-    record = store.conversation(SHARED)
+    stored = store.read(SHARED)
+    record = store.get(SHARED)
     assert record is not None
     assert record.message_count == len(stored) == len({one.seq for one in stored})
     assert record.total_tokens == sum(one.tokens for one in stored)
@@ -41,7 +41,7 @@ def test_eight_processes_append_to_one_session(helper: Helper, database: str, tm
     writers = [{"url": database, "name": f"w{number}", "count": each, "at": time.time() + 0.3} for number in range(8)]
     acknowledged = helper.run(workers.append, tmp_path, writers)
     store = SqlStore(database)
-    names = [one.message.id or "" for one in store.tail(SHARED)]
+    names = [one.message.id or "" for one in store.read(SHARED)]
     assert len(names) == len(set(names)) == 8 * each
     for number, mine in enumerate(acknowledged):
         assert mine == [f"w{number}-{n}" for n in range(each)]
@@ -87,7 +87,7 @@ def test_what_was_acknowledged_survives_sigkill(helper: Helper, database: str, t
         assert [helper.wait(pid) for pid in pids] == [-signal.SIGKILL] * 2
         acknowledged += [log.read_text().splitlines() if log.exists() else [] for log in logs]
     store = SqlStore(database)
-    names = [one.message.id or "" for one in store.tail(SHARED)]
+    names = [one.message.id or "" for one in store.read(SHARED)]
     place = {name: index for index, name in enumerate(names)}
     assert len(place) == len(names)
     for mine in acknowledged:
@@ -109,11 +109,11 @@ def _wait_for(log: Path) -> None:
 def test_a_reader_is_not_stopped_by_a_writer(tmp_path: Path) -> None:
     """While another connection holds the write lock of a SQLite file, reads go on."""
     store = SqlStore(f"sqlite:///{tmp_path / 'arc.db'}")
-    assert store.tail(SHARED) == []
+    assert store.read(SHARED) == []
     other = sqlite3.connect(tmp_path / "arc.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     begin = time.monotonic()
-    assert store.tail(SHARED) == []
+    assert store.read(SHARED) == []
     assert time.monotonic() - begin < 2
     other.close()
     store.close()
@@ -130,7 +130,7 @@ def test_forks_while_another_thread_writes(helper: Helper, database: str, tmp_pa
     """No child waits for a lock that a thread of its parent held; all that was acknowledged is there."""
     (acknowledged,) = helper.run(workers.fork_while_writing, tmp_path, [{"url": database, "forks": forks}])
     store = SqlStore(database)
-    names = [one.message.text for one in store.tail(SHARED)]
+    names = [one.message.text for one in store.read(SHARED)]
     assert sorted(names) == sorted(["first", *acknowledged])
     assert_sound(database, store)
     store.close()

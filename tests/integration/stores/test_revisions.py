@@ -84,7 +84,7 @@ def test_many_messages_are_revised_at_once(sql_store: SqlStore) -> None:
     summarised(sql_store)
     given = [counted(f"m{n}", f"text {n}") for n in range(1, 13)]
     assert [one.revision for one in sql_store.append(SHARED, given)] == [2] * 12
-    assert [one.message.text for one in sql_store.tail(SHARED)] == [f"text {n}" for n in range(1, 13)]
+    assert [one.message.text for one in sql_store.read(SHARED)] == [f"text {n}" for n in range(1, 13)]
     assert [(one[0], one[3]) for one in stretches(sql_store)] == [(0, False), (0, False)]
     assert sql_store.summaries.facts(SHARED, include_superseded=True) == []
 
@@ -95,7 +95,7 @@ def test_two_roles_under_one_id_are_refused(sql_store: SqlStore) -> None:
     twice = [counted("same", "first", role="user"), counted("same", "then", role="user")]
     with pytest.raises(InvalidInputError, match=r"'same'.*user and assistant"):
         sql_store.append(SHARED, given)
-    assert sql_store.conversation(SHARED) is None
+    assert sql_store.get(SHARED) is None
     assert [one.message.text for one in sql_store.append(SHARED, twice)] == ["then", "then"]
     assert sql_store.append(SHARED, [counted("same", "by another", role="assistant")])[0].revision > 1
 
@@ -159,9 +159,9 @@ def test_processes_revise_the_same_messages_while_they_are_summarised(
     )
     (tmp_path / "end").touch()
     assert [helper.wait(pid) for pid in pids] == [0, 0]
-    stored = store.tail(SHARED)
+    stored = store.read(SHARED)
     assert sum(one.revision - 1 for one in stored) == 4 * each
-    record = store.conversation(SHARED)
+    record = store.get(SHARED)
     assert record is not None
     assert (record.message_count, record.total_tokens) == (8, sum(one.tokens for one in stored))
     texts = {one.seq: one.message.text for one in stored}

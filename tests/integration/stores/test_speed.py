@@ -99,7 +99,7 @@ def test_loading_the_last_20_of_100_000(tmp_path: Path) -> None:
     times = []
     for _ in range(300):
         begin = time.thread_time()
-        loaded = store.tail(KEY, limit=20)
+        loaded = store.read(KEY, limit=20)
         times.append(time.thread_time() - begin)
     assert [stored.seq for stored in loaded] == list(range(MESSAGES - 19, MESSAGES + 1))
     assert min(times) <= 0.0003

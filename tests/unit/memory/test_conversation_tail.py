@@ -107,7 +107,7 @@ def test_always_what_the_store_has(seed: int) -> None:
             version = state.view.version + 1 if state.view else 1
             assert store.summaries.adopt(KEY, a_view(version, boundary), epoch=state.epoch)
         elif what == "clear" and rng.random() < 0.3:
-            store.clear(KEY)
+            store.delete(KEY, keep_session=True)
         elif what == "delete" and rng.random() < 0.3:
             store.delete(KEY)
         kept = reader.read(KEY, room=1_000_000, most=10_000)

@@ -99,11 +99,11 @@ def test_whatever_happens_the_index_ends_as_one_made_at_once(steps: list[tuple[A
             names += new
         elif kind == "edit" and names:
             name = names[what[0] % len(names)]
-            if conversations.find(KEY, [name]):
+            if conversations.read(KEY, ids=[name]):
                 conversations.append(KEY, [counted(name, what[1])])
                 edited.add(name)
         elif kind == "remove" and names:
-            places = [stored.seq for stored in conversations.find(KEY, [names[what[0] % len(names)]])]
+            places = [stored.seq for stored in conversations.read(KEY, ids=[names[what[0] % len(names)]])]
             conversations.remove(KEY, [names[what[0] % len(names)]])
             index.remove(KEY, places)
         elif kind == "catch up":
@@ -124,7 +124,7 @@ def test_messages_are_found_with_their_neighbours(stores: tuple[ConversationStor
     conversations.append(KEY, [counted(f"m{n}", text) for n, text in enumerate(said)])
     index = index_of(conversations, store)
     assert index.catch_up(KEY) == len(said)
-    places = [stored.seq for stored in conversations.tail(KEY)]
+    places = [stored.seq for stored in conversations.read(KEY)]
     assert found(index, "harbour?") == [("s", places[0]), ("s", places[1])]
     alone = index_of(conversations, SqlIndexStore.open(), window_terms=0)
     alone.catch_up(KEY)
@@ -137,7 +137,7 @@ def test_speaker_and_date_take_part(stores: tuple[ConversationStore, IndexStore]
     conversations.append(KEY, [counted("a", "gravel", name="Mina"), counted("b", "gravel", name="Jun", minute=1)])
     index = index_of(conversations, store, window_terms=0)
     index.catch_up(KEY)
-    first, second = conversations.tail(KEY)
+    first, second = conversations.read(KEY)
     assert found(index, "what did Mina say?")[0] == ("s", first.seq)
     assert second.message.created_at is not None
     assert len(found(index, f"in {second.message.created_at:%B %Y}?")) == 2
@@ -190,7 +190,7 @@ def test_what_is_removed_while_it_is_indexed_does_not_come_back(
     index = index_of(conversations, Late())  # type: ignore[arg-type]  # it has all that a store has
     index.catch_up(KEY)
     left = {entry.id.rpartition("-")[2].lstrip("0") for entry in store.scan(index.scope(KEY), "message", limit=10)}
-    assert left == ({str(conversations.tail(KEY)[0].seq)} if change == "remove" else set())
+    assert left == ({str(conversations.read(KEY)[0].seq)} if change == "remove" else set())
     assert not found(index_of(conversations, store), "harbour")
 
 
@@ -281,7 +281,7 @@ class TestVectors:
         index.embed(KEY)
         near = index.search(KEY, "zzzz", limit=5).near
         best = max(near, key=lambda place: near[place])
-        assert best.seq == conversations.find(KEY, ["a"])[0].seq
+        assert best.seq == conversations.read(KEY, ids=["a"])[0].seq
         assert near[best] > 0.999
 
 

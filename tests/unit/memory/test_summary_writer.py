@@ -309,7 +309,7 @@ def test_inventions_are_marked_and_gaps_are_filled() -> None:
     every = bench.summaries.facts(KEY, include_ungrounded=True)
     [invented] = [fact for fact in every if "Titanic" in fact.value]
     assert (invented.grounded, invented.removed, invented.superseded_by, invented.holds) == (False, False, None, False)
-    assert bench.store.find(KEY, invented.sources)
+    assert bench.store.read(KEY, ids=invented.sources)
     assert [fact.made_by for fact in facts if fact.value == "ORD-1"] == ["model"]
     assert [fact.made_by for fact in facts if "ORD-5" in fact.value] == ["rules"]
 
