@@ -159,7 +159,7 @@ def main() -> None:
 
 @contextmanager
 def _server(url: str | None) -> Iterator[str]:
-    from tests.servers import postgres_server
+    from tests.support.servers import postgres_server
 
     if url:
         yield url

@@ -316,7 +316,7 @@ def postgres(url: str | None) -> Iterator[str]:
     if url is not None:
         yield url
         return
-    from tests.servers import postgres_server
+    from tests.support.servers import postgres_server
 
     with postgres_server() as server:
         yield server.url()

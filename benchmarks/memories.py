@@ -97,7 +97,7 @@ def opened(kind: str, url: str | None) -> Iterator[SqlStore]:
         elif kind == "sqlite":
             url = f"sqlite:///{Path(stack.enter_context(tempfile.TemporaryDirectory())) / 'arc.db'}"
         elif url is None:
-            from tests.servers import postgres_server
+            from tests.support.servers import postgres_server
 
             url = stack.enter_context(postgres_server()).url()
         store = SqlStore(url)

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, settings
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.stores.conversations import SqlStore
 from arc_common.tokens.counters import HeuristicTokenCounter
-from tests.databases import new_database, sqlite_url
-from tests.servers import PostgresServer, postgres_server
 from tests.support import processes
+from tests.support.databases import new_database, sqlite_url
 from tests.support.processes import Helper
+from tests.support.servers import PostgresServer, postgres_server
 from tests.support.summaries import Model, settings_with
 
 # The same examples each time, and no clock: a busy machine must not fail what is right.
@@ -25,9 +25,9 @@ settings.load_profile("suite")
 
 LONG = (
     "integration/test_demo.py",
-    "integration/test_never_broken.py",
-    "test_notebooks.py",
-    "test_readme.py",
+    "properties/test_never_broken.py",
+    "integration/test_notebooks.py",
+    "integration/test_readme.py",
 )
 """Files that take long for their few tests: at the end of a run, one process would wait for the other."""
 

@@ -9,7 +9,7 @@ import psycopg
 
 from arc_common.protocols import SessionKey
 from arc_common.stores.conversations import SqlStore
-from tests.servers import PostgresServer
+from tests.support.servers import PostgresServer
 
 _numbers = count(1)
 

@@ -11,7 +11,7 @@ from sqlalchemy import make_url
 from tests.goldens.conversations import LANGUAGES
 from tests.goldens.recordings import differences
 from tests.goldens.windows import WAYS, Turn, build, turns
-from tests.servers import PostgresServer
+from tests.support.servers import PostgresServer
 
 ON_POSTGRES = {"arc": 4_000, "langchain-middleware": 1_000, "llamaindex-buffer": 2_000}
 """Budgets: a turn there takes two and a half times as long as on SQLite."""

@@ -23,7 +23,7 @@ from arc_common.exceptions import BudgetExceededError
 from langchain_arc import ArcChatMessageHistory, ArcMemoryMiddleware, with_arc_memory
 from llamaindex_arc import ArcChatMemoryBuffer, ArcFactsBlock, ArcLongTermBlock, ArcRecallBlock, ArcSummaryBlock
 from tests.goldens.conversations import SCRIPTS, Script, conversation, documents
-from tests.langchain_arc.scripted_agents import ScriptedToolModel
+from tests.support.langchain_agents import ScriptedToolModel
 
 __all__ = ["WAYS", "Turn", "build", "turns"]
 

@@ -13,7 +13,7 @@ from arc_common.messages import Message, Role
 from arc_common.settings import ArcSettings
 from arc_common.text import analyze
 from arc_common.text.clauses import parts_of
-from tests.databases import sqlite_url
+from tests.support.databases import sqlite_url
 
 TURNS = 40
 """Fewer than a scope holds memories: a full one forgets one for each that comes."""

@@ -7,7 +7,7 @@ import pytest
 
 from arc_common.context import ContextWindow
 from arc_common.context.display import render_html
-from tests.browsers import CHROMIUM, measured
+from tests.support.browsers import CHROMIUM, measured
 from tests.support.context_windows import CONTROLS, MARKUP, SCRIPTS, window_saying
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here (Debian: apt install chromium)")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from arc_common import ArcSettings, ContextEngine, TokenBudget
-from tests.databases import sqlite_url
+from tests.support.databases import sqlite_url
 from tests.support.planted_facts import FACT_SETS, FIRST_SIGHT_SETS, build_conversation, load_facts
 
 BUDGET = TokenBudget(5_000, 0)

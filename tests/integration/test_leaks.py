@@ -15,8 +15,8 @@ from arc_common.engine.documents import DocumentIndex
 from arc_common.engine.memories import Memories
 from arc_common.rag import RagPipeline
 from arc_common.retrieval import HybridIndex
-from tests.integration.leak_cases import EVERY, NO_READS, READS
-from tests.integration.leak_world import PARTIES, SETTINGS, Letters, Party, fill, intruders, marker, markers_in
+from tests.support.leak_cases import EVERY, NO_READS, READS
+from tests.support.leak_world import PARTIES, SETTINGS, Letters, Party, fill, intruders, marker, markers_in
 
 FACES = (ContextEngine, Session, Admin, DocumentIndex, HybridIndex, RagPipeline, Memories)
 ADAPTERS = (langchain_arc, llamaindex_arc)

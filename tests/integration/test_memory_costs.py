@@ -15,9 +15,9 @@ from arc_common.memory.long_term.service import MemoryKeeper
 from arc_common.observability import SilentObserver
 from arc_common.protocols.search_index import Scope
 from arc_common.stores.conversations import SqlStore
-from tests.databases import new_database, sqlite_url
-from tests.servers import PostgresServer
+from tests.support.databases import new_database, sqlite_url
 from tests.support.probes import Wire, wire
+from tests.support.servers import PostgresServer
 
 SCOPE = Scope("caller", "user")
 PLACES = ("Seoul", "Busan", "Incheon", "Daegu")

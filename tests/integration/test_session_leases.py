@@ -13,7 +13,7 @@ from arc_common.engine.context_engine import ContextEngine
 from arc_common.protocols import SessionKey
 from arc_common.stores.conversations import SqlStore
 from arc_common.testing import ReplyingChatModel, SlowChatModel
-from tests.databases import sqlite_url
+from tests.support.databases import sqlite_url
 from tests.support.processes import ROOT
 from tests.support.summaries import LONG, settings_with, turn
 

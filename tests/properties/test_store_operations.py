@@ -16,7 +16,7 @@ from arc_common.messages import ContentPart, Message, Origin, Role, ToolCall
 from arc_common.protocols import ConversationStore, CountedMessage, SessionKey, StoredMessage
 from arc_common.stores.codec import MESSAGE_COLUMNS, message_row, stored_from_row
 from arc_common.stores.conversations import SqlStore
-from tests.databases import sqlite_url
+from tests.support.databases import sqlite_url
 
 texts = st.text(max_size=8) | st.sampled_from(["", "\x00", "a\x00b", "\ud800", "\ud83d\ude00", "안녕", "🎉", "__arc__"])
 words = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=9).filter(str.strip)

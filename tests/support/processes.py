@@ -30,7 +30,7 @@ from arc_common.messages import Message, Role
 from arc_common.protocols import CountedMessage, SessionKey
 from arc_common.protocols.summaries import Commit, Segment
 from arc_common.stores.conversations import SqlStore
-from tests.servers import NOBODY, postgres_server
+from tests.support.servers import NOBODY, postgres_server
 
 ROOT = Path(__file__).parents[2]
 

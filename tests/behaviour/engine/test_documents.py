@@ -8,7 +8,7 @@ import pytest
 
 from arc_common import ArcSettings, ContextEngine, Document, InvalidInputError, ScoredDocument, TokenBudget
 from arc_common.rag import RagContext, RagQuery
-from tests.databases import sqlite_url
+from tests.support.databases import sqlite_url
 
 TEXTS = [
     Document("The warranty of laptops lasts three years.", id="warranty", metadata={"lang": "en"}),

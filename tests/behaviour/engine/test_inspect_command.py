@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from arc_common import ContextEngine, Message, ToolCall
 from arc_common.cli.commands import app, main
 from arc_common.stores import migrate
-from tests.databases import new_database, sqlite_url
 from tests.support.context_windows import CONTROLS, MARKUP
+from tests.support.databases import new_database, sqlite_url
 
 
 @pytest.fixture(autouse=True)

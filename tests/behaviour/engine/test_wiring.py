@@ -7,8 +7,7 @@ import pytest
 from sqlalchemy import create_engine, event
 
 from arc_common import ArcSettings, ContextEngine, Document, TiktokenCounter
-from tests.databases import sqlite_url
-from tests.support.databases import rows
+from tests.support.databases import rows, sqlite_url
 
 
 @pytest.mark.parametrize(

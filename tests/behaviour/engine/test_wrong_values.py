@@ -22,7 +22,7 @@ from arc_common import (
 )
 from arc_common.filters import AllOf, AnyOf, Condition, Filter, Not
 from arc_common.tokens.budget import SectionBudget, TokenBudget
-from tests.databases import sqlite_url
+from tests.support.databases import sqlite_url
 
 
 def nested(depth: int) -> list[Any]:

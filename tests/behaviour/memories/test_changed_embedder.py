@@ -8,7 +8,7 @@ import pytest
 
 from arc_common import ArcSettings, ContextEngine, Document
 from arc_common.testing import CountingObserver
-from tests.databases import sqlite_url
+from tests.support.databases import sqlite_url
 
 
 class Embedder:

@@ -10,8 +10,7 @@ from arc_common.protocols import CountedMessage, SessionKey
 from arc_common.settings import ArcSettings
 from arc_common.stores.conversations import SqlStore
 from arc_common.testing import ReplyingChatModel, SlowChatModel
-from tests.databases import sqlite_url
-from tests.support.databases import indexed, observed, rows
+from tests.support.databases import indexed, observed, rows, sqlite_url
 from tests.unit.memory.test_message_index import Letters
 
 LONG = 20.0

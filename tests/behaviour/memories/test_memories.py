@@ -10,7 +10,7 @@ from arc_common.engine.memories import Memories
 from arc_common.exceptions import SessionNotFoundError
 from arc_common.settings import ArcSettings
 from arc_common.testing import ReplyingChatModel
-from tests.databases import sqlite_url
+from tests.support.databases import sqlite_url
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from arc_common import ContextEngine, EngineClosedError, Message
 from arc_common.concurrency import Workers
 from arc_common.engine.admin import Admin
 from arc_common.engine.session import Session
-from tests.databases import sqlite_url
+from tests.support.databases import sqlite_url
 
 FACES = (Session, Admin)
 

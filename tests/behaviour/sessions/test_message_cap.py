@@ -3,7 +3,7 @@
 import pytest
 
 from arc_common import ArcSettings, ConfigurationError, ContextEngine, Message
-from tests.databases import sqlite_url
+from tests.support.databases import sqlite_url
 
 CASES = {
     "defaults": {},

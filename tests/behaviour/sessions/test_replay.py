@@ -18,7 +18,7 @@ from arc_common import (
     ToolCall,
 )
 from arc_common.engine.admin import BEYOND, LATER, NOT_ADOPTED, NOT_STORED
-from tests.databases import sqlite_url
+from tests.support.databases import sqlite_url
 
 
 class Clock:

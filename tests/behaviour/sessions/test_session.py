@@ -20,7 +20,7 @@ from arc_common import (
 )
 from arc_common.testing import CountingObserver
 from arc_common.tokens.budget import usable_tokens
-from tests.databases import sqlite_url
+from tests.support.databases import sqlite_url
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ from arc_common.messages import Message, Role, ToolCall, exchanges_of
 from arc_common.settings import ArcSettings
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.selection import says_something, select_window, with_distinct_call_ids
-from tests.counters import Ones
-from tests.databases import sqlite_url
+from tests.support.counters import Ones
+from tests.support.databases import sqlite_url
 from tests.support.strategies import conversations
 
 SET_UP = ("PRAGMA", "CREATE VIRTUAL TABLE IF NOT EXISTS temp.")

@@ -13,8 +13,7 @@ from arc_common.engine.session import Session
 from arc_common.messages import Message, Role
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.counters import HeuristicTokenCounter
-from tests.databases import sqlite_url
-from tests.support.databases import rows
+from tests.support.databases import rows, sqlite_url
 from tests.support.summaries import settings_with, turn
 
 

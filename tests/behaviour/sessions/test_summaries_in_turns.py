@@ -10,7 +10,7 @@ import pytest
 from arc_common.context import ContextWindow
 from arc_common.messages import Message, Role
 from arc_common.testing import CountingObserver
-from tests.databases import sqlite_url
+from tests.support.databases import sqlite_url
 from tests.support.summaries import LONG, Model, ids, settings_with, shown, system, talk, turn, verbatim
 
 # When summaries are at work

@@ -15,8 +15,8 @@ from arc_common.settings import ArcSettings
 from arc_common.stores.conversations import SqlStore
 from arc_common.tokens.budget import TokenBudget
 from arc_common.tokens.selection import OLDER
-from tests.databases import sqlite_url
 from tests.integration.test_turn_costs import OwnThread
+from tests.support.databases import sqlite_url
 from tests.support.summaries import turn
 
 KEY = SessionKey("s")

@@ -15,7 +15,7 @@ from arc_common.exceptions import StoreUnavailableError
 from arc_common.messages import Message, Role, ToolCall
 from arc_common.testing import CountingObserver
 from arc_common.tokens.budget import TokenBudget
-from tests.databases import sqlite_url
+from tests.support.databases import sqlite_url
 from tests.support.summaries import LONG, Model, ids, settings_with, shown, system, talk, turn, verbatim
 
 # In nobody's way

@@ -14,7 +14,7 @@ from arc_common.engine.session import Session
 from arc_common.exceptions import EngineClosedError
 from arc_common.messages import Message, Role
 from arc_common.tokens.counters import HeuristicTokenCounter
-from tests.databases import sqlite_url
+from tests.support.databases import sqlite_url
 from tests.support.summaries import LONG, Model, settings_with, shown, system, talk, turn
 
 

@@ -15,9 +15,9 @@ from arc_common.protocols import SessionKey
 from arc_common.stores.conversations import SqlStore
 from arc_common.stores.conversations_statements import look_up_for, statements_for
 from arc_common.testing.conversation_store_contract import counted
-from tests.databases import new_database, sqlite_url
-from tests.servers import PostgresServer
+from tests.support.databases import new_database, sqlite_url
 from tests.support.probes import Wire, counted_syncs, wire
+from tests.support.servers import PostgresServer
 
 KEY = SessionKey("session", user_id="user")
 

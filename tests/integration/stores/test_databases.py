@@ -30,10 +30,10 @@ from arc_common.stores.drivers import SqliteDriver
 from arc_common.stores.migrate import current_revision, upgrade
 from arc_common.stores.schema import HEAD, VERSION_TABLE, WORDS, index_tables, metadata
 from arc_common.testing.conversation_store_contract import counted, ids
-from tests.databases import new_database
-from tests.servers import PostgresServer, free_port
 from tests.support import processes as workers
+from tests.support.databases import new_database
 from tests.support.processes import Helper
+from tests.support.servers import PostgresServer, free_port
 
 KEY = SessionKey("session")
 

@@ -12,9 +12,9 @@ from arc_common.protocols.search_index import IndexEntry, Scope
 from arc_common.stores.conversations import SqlStore
 from arc_common.stores.drivers import SqlOptions
 from arc_common.testing.search_index_contract import an_entry
-from tests.databases import new_database, sqlite_url
-from tests.servers import PostgresServer
+from tests.support.databases import new_database, sqlite_url
 from tests.support.probes import Wire, wire
+from tests.support.servers import PostgresServer
 
 SCOPE = Scope("caller", "user")
 VECTOR = np.array([1, 0], np.float32)

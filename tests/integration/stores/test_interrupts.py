@@ -21,7 +21,7 @@ import sqlalchemy
 import arc_common
 from arc_common import ArcSettings, ContextEngine, Document, Message
 from arc_common.messages import Role
-from tests.databases import sqlite_url
+from tests.support.databases import sqlite_url
 
 ARC = str(Path(arc_common.__file__).parent)
 BELOW = (ARC, str(Path(sqlalchemy.__file__).parent), contextlib.__file__)

@@ -27,8 +27,8 @@ from arc_common.stores.drivers import SqlOptions, send_vectors
 from arc_common.stores.search_index.postgres_statements import index_ddl, index_name, walk_width
 from arc_common.stores.search_index.store import SqlIndexStore
 from arc_common.testing.search_index_contract import an_entry, matching
-from tests.databases import new_database
-from tests.servers import PostgresServer
+from tests.support.databases import new_database
+from tests.support.servers import PostgresServer
 
 SCOPE = Scope("caller")
 GRAPH = {"name": "arc_index_vectors_hnsw_8"}

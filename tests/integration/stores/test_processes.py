@@ -14,11 +14,10 @@ from sqlalchemy import text
 from arc_common import ArcSettings, ContextEngine, Message
 from arc_common.protocols import SessionKey
 from arc_common.stores.conversations import SqlStore
-from tests.databases import new_database
-from tests.servers import NOBODY, PostgresServer, copied_package
 from tests.support import processes as workers
-from tests.support.databases import indexed
+from tests.support.databases import indexed, new_database
 from tests.support.processes import Helper
+from tests.support.servers import NOBODY, PostgresServer, copied_package
 
 SHARED = SessionKey("shared")
 

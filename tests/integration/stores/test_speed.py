@@ -15,10 +15,10 @@ from sqlalchemy import text
 from arc_common.protocols import SessionKey
 from arc_common.stores.conversations import SqlStore
 from arc_common.testing.conversation_store_contract import counted
-from tests.databases import new_database
-from tests.servers import PostgresServer
 from tests.support import processes as workers
+from tests.support.databases import new_database
 from tests.support.processes import Helper
+from tests.support.servers import PostgresServer
 
 KEY = SessionKey("long", user_id="user")
 MESSAGES = 100_000

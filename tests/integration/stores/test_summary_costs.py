@@ -13,10 +13,10 @@ from arc_common.stores.conversations import SqlStore
 from arc_common.stores.summaries_statements import SummaryStatements, summary_statements_for
 from arc_common.testing.conversation_store_contract import counted
 from arc_common.testing.summary_store_contract import a_fact, a_leaf, a_view
-from tests.databases import new_database, sqlite_url
 from tests.integration.stores.test_costs import driver_connection, pooled_store
-from tests.servers import PostgresServer
+from tests.support.databases import new_database, sqlite_url
 from tests.support.probes import Wire, counted_syncs, wire
+from tests.support.servers import PostgresServer
 
 KEY = SessionKey("session", user_id="user")
 

@@ -9,7 +9,7 @@ from arc_common.concurrency import BackgroundQueue, give_way
 from arc_common.engine.context_engine import ContextEngine
 from arc_common.messages import Message, Role
 from arc_common.settings import ArcSettings
-from tests.databases import sqlite_url
+from tests.support.databases import sqlite_url
 
 MOST = 10_000
 """Calls of functions, Python's and C's, of which a millisecond has some thousands. Today the longest step has 6,000."""

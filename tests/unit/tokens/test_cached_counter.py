@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from arc_common import ArcSettings, CalibratedTokenCounter, ContextEngine, HeuristicTokenCounter, Message, Session
 from arc_common.tokens.counters import CachedTokenCounter
-from tests.databases import sqlite_url
+from tests.support.databases import sqlite_url
 
 
 class Watched(HeuristicTokenCounter):

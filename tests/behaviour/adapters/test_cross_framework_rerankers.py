@@ -1,0 +1,198 @@
+"""A reranker of one framework ranks in the other, and in arc; a cross-encoder is loaded from disk."""
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flashrank import Config
+from langchain_classic.retrievers import ContextualCompressionRetriever
+from langchain_classic.retrievers.document_compressors import (
+    CrossEncoderReranker,
+    DocumentCompressorPipeline,
+)
+from llama_index.core.llms import MockLLM
+from llama_index.core.postprocessor import SimilarityPostprocessor
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.postprocessor.flashrank_rerank import FlashRankRerank
+
+import langchain_arc
+import llamaindex_arc
+from arc_common import ContextEngine, Document, ScoredDocument
+from arc_common.protocols import Reranker
+from arc_common.rerankers import DiversityReranker, RerankerChain
+from arc_common.retrieval import HybridIndex
+from arc_common.stores import SqlIndexStore
+from langchain_arc import ArcDocumentCompressor, LangChainReranker
+from llamaindex_arc import ArcNodePostprocessor, LlamaIndexReranker
+from tests.support.cross_encoders import OnnxCrossEncoder, save_cross_encoder
+
+QUESTION = "How long does the parcel to Busan take?"
+
+TEXTS = {
+    "fees": "A parcel is weighed at the counter, and the fee for the parcel depends on it.",
+    "busan": "A parcel to Busan does take two days.",
+    "seoul": "A parcel to Seoul does take one day.",
+    "jeju": "제주도로 가는 소포는 사흘이 걸립니다.",
+}
+RANKED = ["busan", "seoul", "fees", "jeju"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cross-encoder on disk."""
+    words = re.findall(r"\w+|[^\w\s]", " ".join([QUESTION, *TEXTS.values()]).lower())
+    model = tmp_path_factory.mktemp("models") / "tiny"
+    save_cross_encoder(model, words)
+    return model
+
+
+@pytest.fixture
+def flashrank(folder: Path, monkeypatch: pytest.MonkeyPatch) -> FlashRankRerank:
+    """The same one, loaded by LlamaIndex's postprocessor for FlashRank, which looks up a model's file by its name."""
+    monkeypatch.setitem(Config.model_file_map, str(folder), "model.onnx")
+    return FlashRankRerank(model=str(folder), top_n=4)
+
+
+def candidates() -> list[ScoredDocument]:
+    """The texts as retrieved, in an order that nothing should keep."""
+    return [
+        ScoredDocument(Document(text, name), 1 - place / 10)
+        for place, (name, text) in enumerate(TEXTS.items(), start=1)
+    ]
+
+
+def an_index() -> HybridIndex:
+    index = HybridIndex(SqlIndexStore.open())
+    index.add([Document(f"{text} (parcel)", name) for name, text in TEXTS.items()])
+    return index
+
+
+def ids_of(ranked: Sequence[ScoredDocument]) -> list[str | None]:
+    return [found.document.id for found in ranked]
+
+
+# --- the cross-encoder ----------------------------------------------------------------------------------------------
+
+
+def test_a_cross_encoder_from_disk_is_a_reranker(folder: Path) -> None:
+    """Order and scores are the saved model's; the score a document came with is kept."""
+    ranked = LangChainReranker(OnnxCrossEncoder(folder)).rerank(QUESTION, candidates())
+    assert ids_of(ranked) == RANKED
+    scores = OnnxCrossEncoder(folder).score([(QUESTION, found.document.text) for found in ranked])
+    assert [found.score for found in ranked] == pytest.approx(scores, abs=1e-6)
+    assert ranked[0].score_parts == {"cross_encoder": ranked[0].score, "retrieval": pytest.approx(0.8)}
+
+
+def test_another_model_in_the_folder_is_another_order(folder: Path, tmp_path: Path) -> None:
+    """What is on disk decides: a model that knows one word only ranks by that."""
+    save_cross_encoder(tmp_path / "other", ["parcel"])
+    ranked = LangChainReranker(OnnxCrossEncoder(tmp_path / "other"), min_score=0.51).rerank(QUESTION, candidates())
+    assert ids_of(ranked) == ["fees", "busan", "seoul"]
+    assert json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"].keys() > {"busan", "take"}
+
+
+def test_both_frameworks_load_the_same_model(folder: Path, flashrank: FlashRankRerank) -> None:
+    """One file, two loaders, the same order and the same scores."""
+    by_langchain = LangChainReranker(OnnxCrossEncoder(folder)).rerank(QUESTION, candidates())
+    by_llamaindex = LlamaIndexReranker(flashrank).rerank(QUESTION, candidates())
+    assert ids_of(by_llamaindex) == ids_of(by_langchain) == RANKED
+    assert [found.score for found in by_llamaindex] == pytest.approx([found.score for found in by_langchain], abs=1e-6)
+
+
+def test_nothing_relevant_by_a_cross_encoder(folder: Path) -> None:
+    """A threshold on the model's own scale may leave nothing."""
+    reranker = LangChainReranker(OnnxCrossEncoder(folder), min_score=0.9)
+    assert reranker.rerank("penguins", candidates()) == []
+
+
+def test_in_a_pipeline_of_the_engine(folder: Path) -> None:
+    """It ranks what `engine.rag` retrieves, alone and at the head of a chain."""
+    model = LangChainReranker(OnnxCrossEncoder(folder))
+    with ContextEngine.open() as engine:
+        engine.documents.add([Document(f"{text} (parcel)", name) for name, text in TEXTS.items()])
+        for reranker in (model, RerankerChain([model, DiversityReranker(trade_off=0.9)])):
+            context = engine.rag(reranker=reranker).retrieve(QUESTION)
+            assert context.context.startswith(TEXTS["busan"])
+            assert not context.notes
+
+
+# --- LangChain's in LlamaIndex --------------------------------------------------------------------------------------
+
+
+def langchains(folder: Path) -> dict[str, tuple[Any, list[str]]]:
+    """Rerankers of LangChain, and what each leaves of the four."""
+    model = OnnxCrossEncoder(folder)
+    first = CrossEncoderReranker(model=model, top_n=3)
+    return {
+        "cross-encoder": (model, RANKED),
+        "compressor": (CrossEncoderReranker(model=model, top_n=2), RANKED[:2]),
+        "pipeline": (
+            DocumentCompressorPipeline(transformers=[first, CrossEncoderReranker(model=model, top_n=1)]),
+            RANKED[:1],
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", ["cross-encoder", "compressor", "pipeline"])
+@pytest.mark.parametrize("way", ["sync", "async"])
+async def test_langchains_reranker_in_a_llamaindex_query_engine(folder: Path, name: str, way: str) -> None:
+    """It stands among the engine's postprocessors, and the model reads what it leaves, in its order."""
+    model, expected = langchains(folder)[name]
+    engine = RetrieverQueryEngine.from_args(
+        llamaindex_arc.ArcRetriever(an_index()),
+        llm=MockLLM(),
+        node_postprocessors=[ArcNodePostprocessor(LangChainReranker(model))],
+    )
+    response = await engine.aquery(QUESTION) if way == "async" else engine.query(QUESTION)
+    ids = [item.node.node_id for item in response.source_nodes]
+    assert ids == expected
+    places = [str(response).index(TEXTS[one]) for one in ids]  # MockLLM answers with its prompt
+    assert places == sorted(places)
+
+
+# --- LlamaIndex's in LangChain --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", ["sync", "async"])
+@pytest.mark.parametrize("name", ["cross-encoder", "all", "none"])
+async def test_llamaindexs_reranker_in_a_langchain_retriever(flashrank: FlashRankRerank, name: str, way: str) -> None:
+    """It compresses what a retriever finds; documents keep their ids and tell their scores."""
+    postprocessor, expected = {
+        "cross-encoder": (flashrank, ["busan", "seoul", "fees"]),
+        "all": (SimilarityPostprocessor(similarity_cutoff=0.0), ["busan", "seoul", "fees"]),
+        "none": (SimilarityPostprocessor(similarity_cutoff=2.0), []),
+    }[name]
+    retriever = ContextualCompressionRetriever(
+        base_retriever=langchain_arc.ArcRetriever(an_index()),
+        base_compressor=ArcDocumentCompressor(LlamaIndexReranker(postprocessor), top_n=3),
+    )
+    found = await retriever.ainvoke(QUESTION) if way == "async" else retriever.invoke(QUESTION)
+    ids = [document.id for document in found]
+    assert ids == expected
+    scores = [document.metadata["relevance_score"] for document in found]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_around_the_world(folder: Path, flashrank: FlashRankRerank) -> None:
+    """Through both frameworks' faces a reranker still ranks as it did."""
+    plain = LangChainReranker(OnnxCrossEncoder(folder))
+    rounds: list[Reranker] = [
+        LlamaIndexReranker(ArcNodePostprocessor(plain)),
+        LangChainReranker(ArcDocumentCompressor(plain)),
+        LangChainReranker(ArcDocumentCompressor(LlamaIndexReranker(ArcNodePostprocessor(plain)))),
+        LlamaIndexReranker(
+            ArcNodePostprocessor(LangChainReranker(ArcDocumentCompressor(LlamaIndexReranker(flashrank))))
+        ),
+    ]
+    for reranker in rounds:
+        ranked = reranker.rerank(QUESTION, candidates())
+        assert ids_of(ranked) == RANKED
+        assert [found.score for found in ranked] == pytest.approx(
+            [found.score for found in plain.rerank(QUESTION, candidates())], abs=1e-6
+        )
+        assert [found.document for found in ranked] == [
+            found.document for found in plain.rerank(QUESTION, candidates())
+        ]

@@ -1,0 +1,387 @@
+"""`ArcChatMessageHistory` used directly: its six methods, its view, what it stores and what it refuses."""
+
+import inspect
+import sqlite3
+import threading
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from blockbuster import blockbuster_ctx
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.chat_history import BaseChatMessageHistory
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    HumanMessage,
+    HumanMessageChunk,
+    RemoveMessage,
+    SystemMessage,
+    ToolMessage,
+)
+
+from arc_common import (
+    CalibratedTokenCounter,
+    ContextEngine,
+    InvalidInputError,
+    Message,
+    SessionNotFoundError,
+    StoreError,
+    ToolCall,
+)
+from langchain_arc import ArcChatMessageHistory, from_arc, open_engine, to_arc
+from tests.support.databases import sqlite_url
+from tests.support.langchain_helpers import said
+
+
+@pytest.fixture
+def history(engine: ContextEngine) -> ArcChatMessageHistory:
+    return ArcChatMessageHistory("s", engine=engine)
+
+
+def again(engine: ContextEngine, **limits: Any) -> list[BaseMessage]:
+    """What a new run reads."""
+    return ArcChatMessageHistory("s", engine=engine, **limits).messages
+
+
+async def add(history: ArcChatMessageHistory, way: str, messages: list[BaseMessage]) -> None:
+    if way == "sync":
+        history.add_messages(messages)
+    else:
+        await history.aadd_messages(messages)
+
+
+both_ways = pytest.mark.parametrize("way", ["sync", "async"])
+
+
+@both_ways
+async def test_what_was_added_is_read_back(engine: ContextEngine, way: str) -> None:
+    """Exactly the messages that were given, with the ids that the store gave."""
+    given = [
+        HumanMessage("hello", name="Ann"),
+        AIMessage("hi", id="a1", response_metadata={"model_provider": "x"}),
+        HumanMessage([{"type": "text", "text": "look"}, {"type": "image", "url": "https://example.com/i.png"}]),
+    ]
+    history = ArcChatMessageHistory("s", engine=engine)
+    await add(history, way, given)
+    read = await history.aget_messages() if way == "async" else history.messages
+    assert [type(message) for message in read] == [HumanMessage, AIMessage, HumanMessage]
+    assert [message.model_copy(update={"id": None}) for message in read] == [
+        message.model_copy(update={"id": None}) for message in given
+    ]
+    assert read[1].id == "a1"
+    assert all(message.id for message in read)
+    assert [message.id for message in given] == [None, "a1", None]
+    assert again(engine) == read
+
+
+def test_the_convenience_methods(history: ArcChatMessageHistory) -> None:
+    """What the base class offers works: text as messages, one message, the transcript."""
+    history.add_user_message("hello")
+    history.add_ai_message("hi")
+    history.add_message(SystemMessage("Be brief."))
+    assert str(history) == "Human: hello\nAI: hi\nSystem: Be brief."
+
+
+@both_ways
+async def test_clear(engine: ContextEngine, way: str) -> None:
+    """Nothing is left, and the same messages can be added anew."""
+    history = ArcChatMessageHistory("s", engine=engine)
+    messages = [HumanMessage("hello", id="u1"), AIMessage("hi", id="a1")]
+    history.add_messages(messages)
+    assert history.messages == messages
+    await history.aclear() if way == "async" else history.clear()
+    assert history.messages == []
+    assert engine.session("s").messages() == []
+    history.add_messages(messages)
+    assert again(engine) == messages
+
+
+@both_ways
+async def test_the_view_is_frozen_until_this_history_writes(engine: ContextEngine, way: str) -> None:
+    """Others' writes show up after the next write of its own, or in another history."""
+    history = ArcChatMessageHistory("s", engine=engine)
+    assert history.messages == []
+    engine.session("s").append(Message("user", "from elsewhere"))
+    assert history.messages == await history.aget_messages() == []
+    assert [message.text for message in again(engine)] == ["from elsewhere"]
+    await add(history, way, [AIMessage("answer")])
+    assert [message.text for message in history.messages] == ["from elsewhere", "answer"]
+    engine.session("s").append(Message("user", "more"))
+    assert len(history.messages) == 2
+    history.clear()
+    assert history.messages == []
+
+
+def test_a_list_that_was_handed_out_is_the_callers_own(history: ArcChatMessageHistory) -> None:
+    """Who changes the list that was read does not change the view."""
+    history.add_user_message("hello")
+    history.messages.clear()
+    assert len(history.messages) == 1
+
+
+def test_a_greeting_is_there_until_the_conversation_outgrows_the_window(engine: ContextEngine) -> None:
+    """`if not history.messages: history.add_ai_message(...)` greets once, at every rerun of a script."""
+    for n in range(4):
+        history = ArcChatMessageHistory("s", engine=engine, max_turns=2)
+        if not history.messages:
+            history.add_ai_message("How can I help?")
+        history.add_user_message(f"question {n}")
+        history.add_ai_message(f"answer {n}")
+    assert [text for _, text in said(engine)].count("How can I help?") == 1
+    assert [message.text for message in again(engine, max_turns=4)][:2] == ["How can I help?", "question 0"]
+    assert again(engine, max_turns=2)[0].text == "question 2"
+
+
+def _turns(number: int) -> list[BaseMessage]:
+    return [
+        message
+        for n in range(number)
+        for message in (HumanMessage(f"question {n}"), AIMessage(f"answer {n} {'x' * 40}"))
+    ]
+
+
+def test_the_settings_limit_the_view(engine: ContextEngine) -> None:
+    """Ten turns by default, without a summary; the originals all stay."""
+    ArcChatMessageHistory("s", engine=engine).add_messages(_turns(30))
+    assert again(engine, include_summary=False)[0].text == "question 20"
+    assert len(engine.session("s").messages()) == 60
+
+
+@pytest.mark.parametrize(
+    ("limit", "length"), [({"max_turns": 3}, 6), ({"max_messages": 5}, 4), ({"max_tokens": 70}, 4)], ids=str
+)
+def test_own_limits(engine: ContextEngine, limit: dict[str, int], length: int) -> None:
+    """Whole turns within whatever limit is given."""
+    ArcChatMessageHistory("s", engine=engine).add_messages(_turns(30))
+    view = again(engine, **limit, include_summary=False)
+    assert len(view) == length
+    assert isinstance(view[0], HumanMessage)
+
+
+def test_no_call_without_its_result(engine: ContextEngine) -> None:
+    """A call that is not answered yet is not shown, and is shown with its result once that is there."""
+    history = ArcChatMessageHistory("s", engine=engine)
+    call = AIMessage("", tool_calls=[{"name": "look_up", "args": {}, "id": "c1"}])
+    history.add_messages([HumanMessage("what is x?"), call])
+    assert [message.type for message in history.messages] == ["human"]
+    history.add_messages([ToolMessage("42", tool_call_id="c1"), AIMessage("It is 42.")])
+    assert [message.type for message in history.messages] == ["human", "ai", "tool", "ai"]
+
+
+def test_chunks_become_whole_messages(engine: ContextEngine) -> None:
+    """What a stream added up to is stored as the message that it is."""
+    chunk = AIMessageChunk(content="hel") + AIMessageChunk(content="lo", chunk_position="last")
+    ArcChatMessageHistory("s", engine=engine).add_messages([HumanMessageChunk(content="hi"), chunk])
+    assert [(type(message), message.content) for message in again(engine)] == [
+        (HumanMessage, "hi"),
+        (AIMessage, "hello"),
+    ]
+
+
+def test_what_arc_made_is_not_stored(engine: ContextEngine) -> None:
+    """A context window that comes back to be saved leaves the user's own words only."""
+    window = engine.session(None).context("hello", system_prompt="Be brief.")
+    history = ArcChatMessageHistory("s", engine=engine)
+    history.add_messages([*map(from_arc, window.messages), AIMessage("hi")])
+    assert said(engine) == [("user", "hello"), ("assistant", "hi")]
+    history.add_messages([from_arc(window.messages[0])])
+    history.add_messages([])
+    assert len(said(engine)) == 2
+
+
+def test_nothing_to_store_creates_nothing(engine: ContextEngine, history: ArcChatMessageHistory) -> None:
+    """Reading, and adding no message, leave no session behind."""
+    assert history.messages == []
+    history.add_messages([])
+    history.clear()
+    assert not engine.session("s").exists()
+
+
+def test_an_edited_message_is_a_new_revision(engine: ContextEngine) -> None:
+    """The same id with other content replaces what was said, in its place; the same content is nothing."""
+    history = ArcChatMessageHistory("s", engine=engine)
+    history.add_messages([HumanMessage("my PIN is 1234", id="u1"), AIMessage("1234, noted", id="a1")])
+    history.add_messages([HumanMessage("my PIN is 1234", id="u1")])
+    history.add_messages(
+        [HumanMessage("my PIN is [redacted]", id="u1"), AIMessage("noted", id="a1"), HumanMessage("ok")]
+    )
+    assert said(engine) == [("user", "my PIN is [redacted]"), ("assistant", "noted"), ("user", "ok")]
+
+
+def test_a_message_from_another_framework_handed_back_is_no_edit(engine: ContextEngine) -> None:
+    """What LangChain's form of a foreign message can't say does not count as changed."""
+    calls = (ToolCall("look_up", "{broken", "c1"), ToolCall("look_up", {"q": "x"}, "c2"))  # LangChain sorts them
+    foreign = Message("assistant", None, tool_calls=calls, id="a1", metadata={"from": "elsewhere"})
+    results = [Message("tool", "42", tool_call_id=name, id=name) for name in ("c1", "c2")]
+    engine.session("s").append([Message("user", "x?", id="u1"), foreign, *results])
+    history = ArcChatMessageHistory("s", engine=engine)
+    history.add_messages([*history.messages, AIMessage("It is 42.")])
+    stored = engine.session("s").messages()
+    assert len(stored) == 5
+    assert (stored[1].content, stored[1].tool_calls, stored[1].metadata) == (None, calls, {"from": "elsewhere"})
+
+
+@both_ways
+async def test_a_failed_write_is_reported_and_raised(tmp_path: Path, way: str) -> None:
+    """Who calls the history gets the error; the engine's handler gets it with the messages; the next write works."""
+    failures: list[tuple[Exception, Any]] = []
+    threads: list[int] = []
+
+    def report(error: Exception, turn: Any) -> None:
+        failures.append((error, turn))
+        threads.append(threading.get_ident())
+
+    url = sqlite_url(tmp_path)
+    with open_engine(url, on_save_error=report) as engine:
+        history = ArcChatMessageHistory("s", engine=engine)
+        history.add_user_message("one")
+        with sqlite3.connect(tmp_path / "arc.db") as connection:
+            connection.execute("ALTER TABLE arc_messages RENAME TO away")
+        with pytest.raises(StoreError):
+            await add(history, way, [AIMessage("two")])
+        with sqlite3.connect(tmp_path / "arc.db") as connection:
+            connection.execute("ALTER TABLE away RENAME TO arc_messages")
+        await add(history, way, [AIMessage("three")])
+        assert said(engine) == [("user", "one"), ("assistant", "three")]
+    assert (threads == [threading.get_ident()]) is (way == "sync")  # a handler may block; the event loop must not
+    ((error, turn),) = failures
+    assert isinstance(error, StoreError)
+    assert [message.text for message in turn] == ["two"]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [RemoveMessage(id="x"), "hello", AIMessage("hi", response_metadata={"client": object()})],
+    ids=["instruction", "text", "value"],
+)
+def test_what_cannot_be_stored_is_refused_whole(engine: ContextEngine, bad: Any) -> None:
+    """One bad message, and nothing of the batch is written."""
+    history = ArcChatMessageHistory("s", engine=engine)
+    with pytest.raises(InvalidInputError, match="message"):
+        history.add_messages([HumanMessage("hello"), bad])
+    assert not engine.session("s").exists()
+
+
+@pytest.mark.parametrize("bad", [None, 5, "hello"], ids=repr)
+async def test_what_are_no_messages_is_refused(engine: ContextEngine, bad: Any) -> None:
+    """By name, in both forms."""
+    history = ArcChatMessageHistory("s", engine=engine)
+    with pytest.raises(InvalidInputError, match="messages: got"):
+        history.add_messages(bad)
+    with pytest.raises(InvalidInputError, match="messages: got"):
+        await history.aadd_messages(bad)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        ({"session_id": ""}, "session_id"),
+        ({"session_id": "x" * 256}, "session_id"),
+        ({"user_id": "\x00"}, "user_id"),
+        ({"caller_id": " "}, "caller_id"),
+        ({"max_turns": -1}, "max_turns"),
+        ({"max_messages": 1.5}, "max_messages"),
+        ({"max_tokens": "many"}, "max_tokens"),
+    ],
+    ids=str,
+)
+def test_bad_arguments(engine: ContextEngine, arguments: dict[str, Any], field: str) -> None:
+    """Refused when the history is made, by name."""
+    with pytest.raises(InvalidInputError) as caught:
+        ArcChatMessageHistory(**{"session_id": "s", "engine": engine, **arguments})
+    assert caught.value.field == field
+
+
+def test_another_users_session(engine: ContextEngine) -> None:
+    """It can't be read, written or cleared."""
+    ArcChatMessageHistory("s", engine=engine, user_id="ann").add_user_message("mine")
+    bobs = ArcChatMessageHistory("s", engine=engine, user_id="bob")
+    for use in (lambda: bobs.messages, lambda: bobs.add_user_message("also mine"), bobs.clear):
+        with pytest.raises(SessionNotFoundError):
+            use()
+    assert [message.text for message in engine.session("s", user_id="ann").messages()] == ["mine"]
+
+
+async def test_nothing_blocks_the_event_loop(tmp_path: Path) -> None:
+    """Making the history, and all its async methods, the first use of the database included."""
+    async with open_engine(sqlite_url(tmp_path)) as engine:
+        with blockbuster_ctx():
+            history = ArcChatMessageHistory.factory(engine)("s")
+            assert await history.aget_messages() == []
+            await history.aadd_messages([HumanMessage("hello"), AIMessage("hi", id="a1")])
+            assert len(await history.aget_messages()) == 2
+            await history.aclear()
+
+
+def test_every_method_has_its_async_form() -> None:
+    """Same parameters, and both are the history's own: the base class would run its methods on another pool."""
+    for name, twin in (("add_messages", "aadd_messages"), ("clear", "aclear")):
+        one, other = getattr(ArcChatMessageHistory, name), getattr(ArcChatMessageHistory, twin)
+        assert inspect.signature(one) == inspect.signature(other)
+        assert inspect.iscoroutinefunction(other)
+    for name in ("messages", "aget_messages", "add_messages", "aadd_messages", "clear", "aclear"):
+        assert name in vars(ArcChatMessageHistory)
+    assert issubclass(ArcChatMessageHistory, BaseChatMessageHistory)
+
+
+def test_reported_usage_teaches_the_counter() -> None:
+    """What providers say an answer cost, without its hidden reasoning, corrects the estimate at the next adoption."""
+    counter = CalibratedTokenCounter()
+    text = "The quick brown fox jumps over the lazy dog. " * 200
+    usage = {
+        "input_tokens": 10,
+        "output_tokens": 9_000,
+        "total_tokens": 9_010,
+        "output_token_details": {"reasoning": 3_000},
+    }
+    with open_engine(token_counter=counter) as engine:
+        history = ArcChatMessageHistory("s", engine=engine)
+        history.add_messages([HumanMessage("go on"), AIMessage(text, id="a1", usage_metadata=usage)])
+        estimated = engine.session("s").messages()
+        assert counter.correction.factor == 1.0
+        learned = counter.adopt_correction().factor
+        assert learned > 1.0
+        assert estimated[1].metadata["usage"] == {"output_tokens": 9_000, "reasoning_tokens": 3_000}
+        history.add_messages([*history.messages])
+        assert counter.adopt_correction().factor == learned
+        cached = AIMessage(text).model_copy(update={"usage_metadata": {"total_cost": 0}})  # as LangChain's cache does
+        history.add_messages([HumanMessage("again"), cached])
+        assert counter.adopt_correction().factor == learned
+
+
+@given(st.data())
+def test_two_histories_on_one_session(data: st.DataObject) -> None:
+    """Whatever the order of reads and writes: the originals are the batches, one behind the other as committed.
+
+    A write is a batch of new messages, or an agent's state: input, what was read, the input again and the answers.
+    """
+    numbers = count()
+
+    def message(cls: Any, *, known: bool) -> BaseMessage:
+        return cls(f"{data.draw(st.sampled_from(['yes', 'no']))}", id=f"m{next(numbers)}" if known else None)
+
+    expected: list[tuple[str, str]] = []
+    with open_engine() as engine:
+        histories = [ArcChatMessageHistory("s", engine=engine, max_turns=2) for _ in range(2)]
+        for _ in range(data.draw(st.integers(1, 12))):
+            history = histories[data.draw(st.integers(0, 1))]
+            action = data.draw(st.sampled_from(["read", "plain", "agent", "agent without an id"]))
+            if action == "read":
+                assert history.messages == history.messages
+                continue
+            if action == "plain":
+                kinds = data.draw(st.lists(st.sampled_from([HumanMessage, AIMessage]), max_size=3))
+                new = [message(kind, known=False) for kind in kinds]
+                batch = new
+            else:
+                question, answer = message(HumanMessage, known=True), message(AIMessage, known=True)
+                first = question if action == "agent" else question.model_copy(update={"id": None})
+                new = [question, answer]
+                batch = [first, *history.messages, *new]
+            history.add_messages(batch)
+            expected += [(to_arc(it).role.value, it.text) for it in new]
+        assert said(engine) == expected

@@ -1,0 +1,347 @@
+"""The situations of langchain-core's own tests for `RunnableWithMessageHistory`, with `with_arc_memory` in its place.
+
+The chains say what they were shown ("you said: …"), so that each answer tells what was remembered.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, BaseCallbackHandler, CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
+from langchain_core.runnables import ConfigurableFieldSpec, Runnable, RunnableLambda, RunnablePassthrough
+
+from arc_common import ContextEngine, InvalidInputError, Message
+from langchain_arc import with_arc_memory
+from tests.support.langchain_helpers import WAYS, run, said
+
+BOTH_KEYS = {"input_messages_key": "input", "history_messages_key": "history"}
+
+
+def you_said(messages: Sequence[BaseMessage], now: str = "") -> str:
+    """What the model was shown of the user's words."""
+    return "you said: " + "\n".join(
+        [*(it.text for it in messages if isinstance(it, HumanMessage)), *filter(None, [now])]
+    )
+
+
+def shown(value: Any) -> str:
+    """The answer to a list of messages, or to a dictionary with input and history."""
+    if isinstance(value, dict) and "history" in value:
+        return you_said(value["history"], value["input"] if isinstance(value["input"], str) else value["input"][0].text)
+    return you_said(value["messages"] if isinstance(value, dict) else value)
+
+
+class Saying(BaseChatModel):
+    """A chat model that answers with what it was shown."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "saying"
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(you_said(messages)))])
+
+
+def config(session_id: str = "s", **configurable: str) -> Any:
+    return {"configurable": {"session_id": session_id, **configurable}}
+
+
+INPUTS: dict[str, tuple[dict[str, str], Callable[[str], Any]]] = {
+    "a text": ({}, str),
+    "a message": ({}, HumanMessage),
+    "a list of messages": ({}, lambda text: [HumanMessage(text)]),
+    "a list of pairs": ({}, lambda text: [("human", text)]),
+    "a dictionary with messages": ({"input_messages_key": "messages"}, lambda text: {"messages": [HumanMessage(text)]}),
+    "a dictionary with a message": ({"input_messages_key": "messages"}, lambda text: {"messages": HumanMessage(text)}),
+    "a dictionary with a text": ({"input_messages_key": "messages"}, lambda text: {"messages": text}),
+    "a dictionary whose key nobody named": ({}, lambda text: {"messages": [HumanMessage(text)]}),
+    "input and history": (BOTH_KEYS, lambda text: {"input": text}),
+    "input as messages, and history": (BOTH_KEYS, lambda text: {"input": [HumanMessage(text)]}),
+    "input and history, and more": (BOTH_KEYS, lambda text: {"input": text, "ability": "math"}),
+}
+
+OUTPUTS: dict[str, tuple[dict[str, str], Callable[[str], Any]]] = {
+    "a text": ({}, str),
+    "a message": ({}, AIMessage),
+    "a list of messages": ({}, lambda text: [AIMessage(text)]),
+    "a dictionary with messages": ({"output_messages_key": "answer"}, lambda text: {"answer": [AIMessage(text)]}),
+    "a dictionary with a text, and more": (
+        {"output_messages_key": "answer"},
+        lambda text: {"answer": text, "sources": ["a"]},
+    ),
+    "a dictionary whose key nobody named": ({}, lambda text: {"answer": AIMessage(text)}),
+    "a dictionary with the usual key": ({}, lambda text: {"output": text, "sources": ["a"]}),
+}
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+@pytest.mark.parametrize("given", INPUTS)
+async def test_every_form_of_input_and_output(engine: ContextEngine, given: str, way: str) -> None:
+    """The second turn is shown the first; the output comes back as the chain gave it; both turns are stored once."""
+    keys, value = INPUTS[given]
+    for output, (more, answer) in OUTPUTS.items():
+        echo = RunnableLambda(lambda value, answer=answer: answer(shown(value)))
+        chain = with_arc_memory(echo, engine, **keys, **more)
+
+        async def ask(text: str, chain: Any = chain, session_id: str = output) -> Any:
+            if way == "ainvoke":
+                return await chain.ainvoke(value(text), config(session_id))
+            return await asyncio.to_thread(chain.invoke, value(text), config(session_id))
+
+        assert await ask("hello") == answer("you said: hello"), output
+        assert await ask("good bye") == answer("you said: hello\ngood bye"), output
+        assert said(engine, output) == [
+            ("user", "hello"),
+            ("assistant", "you said: hello"),
+            ("user", "good bye"),
+            ("assistant", "you said: hello\ngood bye"),
+        ], output
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_chat_model_without_a_prompt(engine: ContextEngine, way: str) -> None:
+    """A model alone, every way that a runnable can run; text is a human message."""
+    chain = with_arc_memory(Saying(), engine)
+    for text in ("hello", "good bye", "hi again"):
+        await run(way, chain, text)
+    assert said(engine)[-1] == ("assistant", "you said: hello\ngood bye\nhi again")
+    assert len(said(engine)) == 6
+
+
+def test_a_conversation_that_the_assistant_opened(engine: ContextEngine) -> None:
+    """The model is shown what begins with the user: Anthropic and Gemini refuse a greeting there. It stays stored."""
+    roles: list[list[str]] = []
+
+    def answering(messages: list[BaseMessage]) -> AIMessage:
+        roles.append([message.type for message in messages])
+        return AIMessage("noted")
+
+    engine.session("s").append(Message("assistant", "How can I help?"))
+    chain = with_arc_memory(RunnableLambda(answering), engine)
+    chain.invoke("hello", config())
+    chain.invoke("good bye", config())
+
+    assert roles == [["human"], ["human", "ai", "human"]]
+    assert [text for _, text in said(engine)] == ["How can I help?", "hello", "noted", "good bye", "noted"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_prompt_with_a_placeholder(engine: ContextEngine, way: str) -> None:
+    """The usual chain: system prompt, history, question."""
+    prompt = ChatPromptTemplate.from_messages(
+        [("system", "You're good at {ability}"), MessagesPlaceholder("history"), ("human", "{input}")]
+    )
+    chain = with_arc_memory(prompt | Saying(), engine, **BOTH_KEYS)
+    await run(way, chain, {"ability": "math", "input": "what is a cosine?"})
+    await run(way, chain, {"ability": "math", "input": "what is its inverse?"})
+    assert said(engine)[-1] == ("assistant", "you said: what is a cosine?\nwhat is its inverse?")
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_nested_chain_whose_history_is_assigned(engine: ContextEngine, way: str) -> None:
+    """Steps before and behind the model change nothing of what is stored: the chain's own input and output are."""
+    chain = with_arc_memory(
+        RunnablePassthrough.assign(loud=lambda value: value["input"].upper())
+        | RunnableLambda(lambda value: you_said(value["history"], value["loud"]))
+        | RunnableLambda(lambda text: {"output": {"text": text}["text"]}),
+        engine,
+        **BOTH_KEYS,
+        output_messages_key="output",
+    )
+    await run(way, chain, {"input": "hello"})
+    await run(way, chain, {"input": "good bye"})
+    assert said(engine)[-1] == ("assistant", "you said: hello\nGOOD BYE")
+
+
+def test_sessions_are_kept_apart(engine: ContextEngine) -> None:
+    """Each has its own conversation."""
+    chain = with_arc_memory(Saying(), engine)
+    assert chain.invoke("hello", config("1")).text == "you said: hello"
+    assert chain.invoke("hi", config("2")).text == "you said: hi"
+    assert chain.invoke("bye", config("1")).text == "you said: hello\nbye"
+
+
+def spec(name: str) -> ConfigurableFieldSpec:
+    return ConfigurableFieldSpec(id=name, annotation=str, name=name, description="", default="", is_shared=True)
+
+
+def test_keys_of_the_configuration_that_somebody_else_chose(engine: ContextEngine) -> None:
+    """A user's id and a conversation's id, under names of one's own."""
+    chain = with_arc_memory(
+        Saying(),
+        engine,
+        history_factory_config=[spec("who"), spec("conversation_id")],
+        get_session=lambda who, conversation_id: engine.session(f"{who}/{conversation_id}", user_id=who),
+    )
+
+    def ask(text: str, who: str) -> str:
+        return str(chain.invoke(text, {"configurable": {"who": who, "conversation_id": "1"}}).text)
+
+    assert ask("hello", "user1") == "you said: hello"
+    assert ask("goodbye", "user1") == "you said: hello\ngoodbye"
+    assert ask("meow", "user2") == "you said: meow"
+    assert [text for _, text in said_by(engine, "user1")] == [
+        "hello",
+        "you said: hello",
+        "goodbye",
+        "you said: hello\ngoodbye",
+    ]
+
+
+def said_by(engine: ContextEngine, who: str) -> list[tuple[str, str]]:
+    messages = engine.session(f"{who}/1", user_id=who).messages()
+    return [(message.role.value, message.text) for message in messages]
+
+
+def test_session_and_user_in_the_configuration(engine: ContextEngine) -> None:
+    """Both of arc's own names, without a function; another user finds nothing."""
+    chain = with_arc_memory(Saying(), engine, history_factory_config=[spec("session_id"), spec("user_id")])
+    chain.invoke("hello", config(user_id="ann"))
+    assert chain.invoke("bye", config(user_id="ann")).text == "you said: hello\nbye"
+    with pytest.raises(LookupError):
+        chain.invoke("what was said?", config(user_id="eve"))
+
+
+@pytest.mark.parametrize(
+    ("given", "missing"),
+    [(None, "session_id"), ({"configurable": {}}, "session_id"), ({"configurable": {"user_id": "ann"}}, "session_id")],
+    ids=["no configuration", "an empty one", "another key"],
+)
+def test_a_configuration_without_the_key(engine: ContextEngine, given: Any, missing: str) -> None:
+    """The error names what is missing, before anything is run or stored."""
+    ran: list[Any] = []
+    chain = with_arc_memory(RunnableLambda(ran.append), engine)
+    with pytest.raises(ValueError, match=missing):
+        chain.invoke("hello", given)
+    with pytest.raises(ValueError, match=missing):
+        next(chain.stream("hello", given))
+    assert ran == []
+
+
+def test_a_key_that_nothing_takes(engine: ContextEngine) -> None:
+    """Found when the chain is made."""
+    with pytest.raises(InvalidInputError, match="conversation_id"):
+        with_arc_memory(Saying(), engine, history_factory_config=[spec("conversation_id")])
+
+
+def test_a_configuration_that_was_bound_before(engine: ContextEngine) -> None:
+    """`with_config` names the session as well as a run's own configuration does."""
+    chain = with_arc_memory(Saying(), engine).with_config(config())
+    chain.invoke("hello")
+    assert chain.invoke("bye").text == "you said: hello\nbye"
+
+
+def test_a_session_that_was_named_before(engine: ContextEngine) -> None:
+    """The configuration of a run comes first."""
+    chain = with_arc_memory(Saying(), engine, session_id="s")
+    chain.invoke("hello")
+    assert chain.invoke("bye").text == "you said: hello\nbye"
+    assert chain.invoke("bye", config("other")).text == "you said: bye"
+
+
+def test_what_the_chain_can_be_asked_about_itself(engine: ContextEngine) -> None:
+    """Its schemas and keys are there, as those of any runnable."""
+    chain = with_arc_memory(Saying(), engine)
+    assert [found.id for found in chain.config_specs] == ["session_id"]
+    assert chain.get_input_schema() is not None
+    assert chain.get_output_schema() is not None
+    assert "session_id" in str(chain.config_schema().model_json_schema())
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_the_history_may_be_left_to_the_input(engine: ContextEngine, way: str) -> None:
+    """A system message that the caller sends along is shown first each time, and is no part of the conversation."""
+    seen: list[list[str]] = []
+
+    def note(messages: list[BaseMessage]) -> list[BaseMessage]:
+        seen.append([message.type for message in messages])
+        return messages
+
+    chain = with_arc_memory(RunnableLambda(note) | Saying(), engine)
+    for text in ("hello", "bye"):
+        await run(way, chain, [SystemMessage("Be brief."), HumanMessage(text)])
+    assert seen == [["system", "human"], ["system", "human", "ai", "human"]]
+    assert [role for role, _ in said(engine)] == ["user", "assistant"] * 2
+
+
+class Streaming(Saying):
+    """Streams word by word."""
+
+    async def _astream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        for word in ("you ", "said ", "it"):
+            yield ChatGenerationChunk(message=AIMessageChunk(word))
+
+    def _stream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        for word in ("you ", "said ", "it"):
+            yield ChatGenerationChunk(message=AIMessageChunk(word))
+
+
+async def test_streams_come_piece_by_piece(engine: ContextEngine) -> None:
+    """They are stored whole, as messages and not as chunks, when they are over."""
+    chain = with_arc_memory(Streaming(), engine)
+    pieces = []
+    for chunk in chain.stream("hello", config()):
+        pieces.append(chunk.text)
+        assert said(engine) == [("user", "hello")]
+    assert [piece for piece in pieces if piece] == ["you ", "said ", "it"]
+    assert [chunk.text async for chunk in chain.astream("bye", config()) if chunk.text] == ["you ", "said ", "it"]
+    assert said(engine)[1::2] == [("assistant", "you said it")] * 2
+    assert [event["event"] async for event in chain.astream_events("again", config(), version="v2")].count(
+        "on_chat_model_stream"
+    ) >= 3
+    assert len(said(engine)) == 6
+
+
+async def test_callbacks_reach_the_model(engine: ContextEngine) -> None:
+    """The run's configuration goes on to the chain."""
+
+    class Listening(BaseCallbackHandler):
+        def __init__(self) -> None:
+            self.runs: list[Any] = []
+
+        def on_chat_model_start(self, serialized: Any, messages: Any, **kwargs: Any) -> None:
+            self.runs.append((kwargs["tags"], len(messages[0])))
+
+    listening = Listening()
+    chain: Runnable[Any, Any] = with_arc_memory(Saying(), engine)
+    chain.invoke("hello", {**config(), "callbacks": [listening], "tags": ["mine"]})
+    await chain.ainvoke("bye", {**config(), "callbacks": [listening], "tags": ["mine"]})
+    assert listening.runs == [(["mine"], 1), (["mine"], 3)]
+
+
+def test_a_model_that_fails_in_the_middle(engine: ContextEngine) -> None:
+    """LangChain's wrapper would have forgotten the question."""
+
+    def failing(messages: Any) -> Any:
+        raise OSError("overloaded")
+
+    with pytest.raises(OSError, match="overloaded"):
+        with_arc_memory(RunnableLambda(failing), engine).invoke("hello", config())
+    assert said(engine) == [("user", "hello")]
+    chain = with_arc_memory(GenericFakeChatModel(messages=iter([AIMessage("hi")])), engine)
+    chain.invoke("hello", config())
+    assert said(engine) == [("user", "hello"), ("assistant", "hi")]

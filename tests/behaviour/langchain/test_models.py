@@ -1,0 +1,266 @@
+"""LangChain's models for arc's engine, arc's for LangChain, and the engine that is opened with them."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_classic.embeddings import CacheBackedEmbeddings
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.language_models.fake import FakeListLLM
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage
+from langchain_core.runnables import RunnableLambda
+from langchain_core.stores import InMemoryByteStore
+from langgraph.graph import START, MessagesState, StateGraph
+
+from arc_common import ConfigurationError, ContextEngine, HeuristicTokenCounter, InvalidInputError, Message, ToolCall
+from arc_common.documents import Document
+from arc_common.protocols import ChatModel, Embedder, QueryEmbedder
+from arc_common.retrieval import HybridIndex
+from arc_common.stores import SqlIndexStore
+from langchain_arc import ArcChatModel, LangChainChatModel, LangChainEmbedder, open_engine
+from tests.support.databases import sqlite_url
+from tests.support.langchain_helpers import Echo
+
+
+class Says:
+    """An arc chat model that says one text."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def complete(self, messages: Sequence[Message]) -> str:
+        return self.text
+
+
+def test_a_langchain_model_answers_arc_messages() -> None:
+    """It gets LangChain's messages, tool calls included, and its text blocks come back joined."""
+    seen: list[Any] = []
+
+    def model(messages: Any) -> AIMessage:
+        seen.extend(messages)
+        return AIMessage([{"type": "text", "text": "It is "}, {"type": "reasoning", "reasoning": "…"}, "42."])
+
+    asked = [
+        Message("system", "Be brief."),
+        Message("user", "what is x?"),
+        Message("assistant", None, tool_calls=(ToolCall("look_up", {"q": "x"}, "c1"),)),
+        Message("tool", "42", tool_call_id="c1"),
+    ]
+    wrapped = LangChainChatModel(RunnableLambda(model))
+    assert isinstance(wrapped, ChatModel)
+    assert wrapped.complete(asked) == "It is 42."
+    assert [message.type for message in seen] == ["system", "human", "ai", "tool"]
+    assert seen[2].tool_calls == [{"name": "look_up", "args": {"q": "x"}, "id": "c1", "type": "tool_call"}]
+
+
+@pytest.mark.parametrize(
+    "llm",
+    [
+        GenericFakeChatModel(messages=iter(["hi"])),
+        GenericFakeChatModel(messages=iter(["hi"])).with_retry(),
+        FakeListLLM(responses=["hi"]),
+    ],
+    ids=["chat model", "with retry", "text model"],
+)
+def test_models_of_every_kind(llm: Any) -> None:
+    """Chat models, models with something bound to them, and models that answer with plain text."""
+    answer = LangChainChatModel(llm).complete([Message("user", "hello")])
+    assert (answer, type(answer)) == ("hi", str)
+
+
+def test_a_models_error_comes_through() -> None:
+    """Whatever the client raises is raised, not turned into text."""
+
+    def failing(_: Any) -> Any:
+        raise TimeoutError("no answer in time")
+
+    with pytest.raises(TimeoutError, match="no answer in time"):
+        LangChainChatModel(RunnableLambda(failing)).complete([Message("user", "hello")])
+
+
+def test_what_arc_asks_stays_out_of_the_users_stream() -> None:
+    """A model call of arc's own inside a graph does not show up among the graph's streamed messages."""
+    inner = LangChainChatModel(GenericFakeChatModel(messages=iter(["a summary for arc"])))
+    outer = GenericFakeChatModel(messages=iter(["an answer"]))
+
+    def node(state: MessagesState) -> dict[str, Any]:
+        inner.complete([Message("user", "summarise")])
+        return {"messages": [outer.invoke(state["messages"])]}
+
+    graph = StateGraph(MessagesState).add_node("node", node).add_edge(START, "node").compile()
+    streamed = graph.stream({"messages": [HumanMessage("hello")]}, stream_mode="messages")
+    assert "".join(chunk.text for chunk, _ in streamed) == "an answer"
+
+
+def test_embeddings() -> None:
+    """One list of floats for each text, in their order, under a name that says which model it is."""
+    embeddings = DeterministicFakeEmbedding(size=4)
+    embedder = LangChainEmbedder(embeddings)
+    assert isinstance(embedder, Embedder)
+    vectors = embedder.embed(("a", "b"))
+    assert vectors == [list(map(float, vector)) for vector in embeddings.embed_documents(["a", "b"])]
+    assert {type(number) for vector in vectors for number in vector} == {float}
+    assert embedder.embed([]) == []
+    assert embedder.embed_query("a") == embeddings.embed_query("a")
+    assert embedder.name == "DeterministicFakeEmbedding"
+    assert LangChainEmbedder(embeddings, name="mine").name == "mine"
+
+
+def test_questions_are_embedded_by_their_own_way() -> None:
+    """As LangChain's stores do; what is found in arc is what the model means to be found."""
+
+    class Asymmetric(DeterministicFakeEmbedding):
+        def embed_query(self, text: str) -> list[float]:
+            return super().embed_query(f"answer to {text}")
+
+    embedder = LangChainEmbedder(Asymmetric(size=8))
+    assert isinstance(embedder, QueryEmbedder)
+    index = HybridIndex(SqlIndexStore.open(), embedder=embedder)
+    index.add([Document("x", "same words"), Document("answer to x", "answer")])
+    (best,) = index.search("x", mode="dense", top_k=1)
+    assert best.document.id == "answer"
+    assert best.score == pytest.approx(1)
+
+
+@pytest.mark.parametrize("field", ["model", "model_name", "model_id"])
+def test_an_embedders_name_is_the_models(field: str) -> None:
+    """Vectors of two models of one class must not be compared, so the name tells them apart."""
+
+    class Named(DeterministicFakeEmbedding):
+        model: str | None = None
+        model_name: str | None = None
+        model_id: str | None = None
+
+    assert LangChainEmbedder(Named(size=4, **{field: "small"})).name == "Named/small"
+
+
+def test_a_cache_has_the_name_of_what_it_caches() -> None:
+    """Vectors of two models stay apart, and those of one model stay one's, behind caches within caches too."""
+    one, other = (SpacyLike(size=4, model=name) for name in ("one", "other"))
+    cached = [CacheBackedEmbeddings(model, InMemoryByteStore()) for model in (one, other)]
+    assert [LangChainEmbedder(cache).name for cache in cached] == ["SpacyLike/one", "SpacyLike/other"]
+    assert LangChainEmbedder(CacheBackedEmbeddings(cached[0], InMemoryByteStore())).name == LangChainEmbedder(one).name
+
+
+class SpacyLike(DeterministicFakeEmbedding):
+    """Embeddings that tell their model."""
+
+    model: str
+
+
+def test_an_arc_model_in_langchain() -> None:
+    """It answers LangChain's messages, and tells its callbacks."""
+    echo = Echo()
+    model = ArcChatModel(chat_model=echo)
+    answer = model.invoke([SystemMessage("Be brief."), HumanMessage("hello")])
+    assert isinstance(answer, AIMessage)
+    assert (answer.text, answer.usage_metadata) == ("echo of hello", None)
+    assert echo.shown == [["Be brief.", "hello"]]
+
+
+async def test_an_arc_model_streams_word_by_word() -> None:
+    """Sync and async, and each word is told to the callbacks."""
+    told: list[str] = []
+
+    class Listener(BaseCallbackHandler):
+        def on_llm_new_token(self, token: str, **kwargs: Any) -> None:
+            told.append(token)
+
+    model = ArcChatModel(chat_model=Says("It is\n42, dear."))
+    words = [chunk.text for chunk in model.stream("x?", {"callbacks": [Listener()]})]
+    assert [word for word in words if word] == ["It ", "is\n", "42, ", "dear."]
+    assert [word for word in told if word] == ["It ", "is\n", "42, ", "dear."]
+    assert [chunk.text async for chunk in model.astream("x?")] == words
+    assert (await model.ainvoke("x?")).text == "It is\n42, dear."
+
+
+@given(st.text())
+def test_a_stream_adds_up_to_the_answer(text: str) -> None:
+    """Whatever white space is in it."""
+    total = AIMessageChunk(content="")
+    for chunk in ArcChatModel(chat_model=Says(text)).stream("x?"):
+        total += chunk
+    assert total.content == text
+
+
+@pytest.mark.parametrize("way", ["invoke", "stream"])
+def test_stop_words(way: str) -> None:
+    """The answer ends before the first of them; they are text, not patterns."""
+    model = ArcChatModel(chat_model=Says("one. two| three"))
+    answer = model.invoke("x?", stop=["|", "three"]).text
+    streamed = "".join(chunk.text for chunk in model.stream("x?", stop=["|", "three"]))
+    assert (answer, streamed) == ("one. two", "one. two")
+
+
+def test_a_model_that_is_none_is_refused() -> None:
+    """By name, when the engine is opened."""
+    with pytest.raises(InvalidInputError, match="llm"):
+        open_engine(llm="gpt-5")
+    with pytest.raises(InvalidInputError, match="embeddings"):
+        open_engine(embeddings=[0.5])
+    with pytest.raises(ValueError, match="chat_model"):
+        ArcChatModel(chat_model="gpt-5")
+
+
+def test_an_engine_with_langchains_models(tmp_path: Any) -> None:
+    """They are wrapped, arc's own are taken as they are, and the rest is passed on."""
+    counter, clock_ids = HeuristicTokenCounter(), iter(["id1", "id2"])
+    with open_engine(
+        sqlite_url(tmp_path),
+        llm=GenericFakeChatModel(messages=iter(['[{"content": "User lives in Busan.", "importance": 0.9}]'])),
+        embeddings=DeterministicFakeEmbedding(size=4),
+        token_counter=counter,
+        new_id=lambda: next(clock_ids),
+    ) as engine:
+        assert isinstance(engine, ContextEngine)
+        assert engine.token_counter is counter
+        assert engine.session("s").append(Message("user", "hello"))[0].id == "id1"
+        engine.documents.add(["The harbour opens at nine."])
+        (found,) = engine.documents.search("harbour")
+        assert "vector" in found.score_parts
+        (memory,) = engine.memories(user_id="ann").extract("I live in Busan: the User lives in Busan.")
+        assert memory.text == "User lives in Busan."
+    echo = Echo()
+    with open_engine(llm=echo) as engine:
+        engine.memories(user_id="ann").extract("I live in Busan.")
+        assert echo.shown
+
+
+def test_a_wrong_address() -> None:
+    """Refused when the engine is opened."""
+    with pytest.raises(ConfigurationError):
+        open_engine("nonsense://")
+
+
+def _python(code: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True, env=dict(os.environ)
+    )
+    return done.stdout
+
+
+def test_importing_it_imports_its_own_framework_only() -> None:
+    """Neither LlamaIndex nor LangChain's agents come along, and no warning does."""
+    imported = _python(
+        "import sys; from langchain_arc import ArcChatMessageHistory, open_engine;"
+        "ArcChatMessageHistory('s', engine=open_engine());"
+        "print(*{name.partition('.')[0] for name in sys.modules})"
+    ).split()
+    assert "langchain_core" in imported
+    assert not {"llama_index", "langchain", "langchain_classic", "langgraph"} & set(imported)
+
+
+@pytest.mark.parametrize("module", ["langchain_arc", "langchain_arc.memory", "langchain_arc.models"])
+def test_without_langchain(module: str) -> None:
+    """The error says what to install."""
+    said = _python(
+        f"import sys; sys.modules['langchain_core'] = None\ntry: import {module}\nexcept ImportError as e: print(e)"
+    )
+    assert "pip install -U 'arc-context-engine[langchain]'" in said

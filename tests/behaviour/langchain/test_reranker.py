@@ -1,0 +1,480 @@
+"""ArcDocumentCompressor in LangChain's own pipelines, and LangChain's compressors as arc's rerankers."""
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_classic.retrievers import ContextualCompressionRetriever
+from langchain_classic.retrievers.document_compressors import (
+    CrossEncoderReranker,
+    DocumentCompressorPipeline,
+    LLMChainExtractor,
+)
+from langchain_core.callbacks import Callbacks
+from langchain_core.cross_encoders import BaseCrossEncoder
+from langchain_core.documents import BaseDocumentCompressor, Document
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.retrievers import BaseRetriever
+
+from arc_common import Document as ArcDocument
+from arc_common import HeuristicTokenCounter, ScoredDocument
+from arc_common.exceptions import InvalidInputError
+from arc_common.protocols import Reranker
+from arc_common.rag import ContextBuilder, RagPipeline
+from arc_common.rerankers import (
+    BM25Reranker,
+    DiversityReranker,
+    KeywordWeightedReranker,
+    RerankerChain,
+    SimpleScoreReranker,
+)
+from arc_common.testing import CountingObserver
+from langchain_arc import ArcDocumentCompressor, ArcRetriever, LangChainReranker, LangChainRetriever
+from tests.support.langchain_retrieval import an_index
+
+RERANKERS: dict[str, Callable[[], Reranker]] = {
+    "score": SimpleScoreReranker,
+    "keyword": KeywordWeightedReranker,
+    "bm25": BM25Reranker,
+    "diversity": DiversityReranker,
+    "chain": lambda: RerankerChain([BM25Reranker(), DiversityReranker()]),
+}
+
+COUNTER = HeuristicTokenCounter()
+
+words = st.sampled_from(["wind", "solar", "bread", "태양광", "current", ""])
+texts = st.lists(words, max_size=4).map(" ".join)
+scores = st.none() | st.floats(-5, 5) | st.just("high") | st.just(float("nan"))
+documents_given = st.lists(
+    st.builds(
+        lambda text, document_id, score, tags: Document(
+            text, id=document_id, metadata={"tags": tags} | ({} if score is None else {"relevance_score": score})
+        ),
+        texts,
+        st.none() | st.sampled_from(["a", "b"]),
+        scores,
+        st.lists(st.text(max_size=3), max_size=2),
+    ),
+    max_size=6,
+)
+
+
+def some(*told: str) -> list[Document]:
+    return [Document(text, id=f"d{place}", metadata={"n": place}) for place, text in enumerate(told)]
+
+
+# --- arc's rerankers in LangChain -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", RERANKERS)
+@given(documents=documents_given, top_n=st.none() | st.integers(1, 4), max_tokens=st.none() | st.integers(1, 12))
+def test_copies_of_what_was_given_come_out(
+    name: str, documents: list[Document], top_n: int | None, max_tokens: int | None
+) -> None:
+    """Text, id and metadata are those of a document that went in, whose own are untouched; limits hold."""
+    before = copy.deepcopy(documents)
+    compressor = ArcDocumentCompressor(
+        RERANKERS[name](), top_n=top_n, max_tokens=max_tokens, token_counter=HeuristicTokenCounter()
+    )
+    compressed = compressor.compress_documents(documents, "wind current")
+    assert repr(documents) == repr(before)  # by their repr: NaN is not equal to itself
+    assert not {id(one) for one in compressed} & {id(one) for one in documents}
+    left = [(one.id, one.page_content, one.metadata["tags"]) for one in documents]
+    for one in compressed:
+        left.remove((one.id, one.page_content, one.metadata["tags"]))
+    assert len(compressed) <= (top_n or 5)
+    if max_tokens is not None:
+        assert HeuristicTokenCounter().count("\n\n".join(one.page_content for one in compressed)) <= max_tokens
+
+
+def test_copies_share_nothing_with_what_was_given() -> None:
+    """Whatever a later step of a pipeline does to them."""
+    given_ = Document("the wind", metadata={"tags": ["sea"]})
+    (made,) = ArcDocumentCompressor(top_n=1).compress_documents([given_], "wind")
+    made.metadata["tags"].append("air")
+    assert given_.metadata == {"tags": ["sea"]}
+
+
+@pytest.mark.parametrize("way", ["sync", "async"])
+async def test_it_compresses_what_a_retriever_finds(way: str) -> None:
+    """In `ContextualCompressionRetriever`, with the scores that the retriever gave."""
+    retriever = ContextualCompressionRetriever(
+        base_retriever=ArcRetriever(an_index()),
+        base_compressor=ArcDocumentCompressor(KeywordWeightedReranker(), top_n=2),
+    )
+    question = "wind turbines"
+    found = retriever.invoke(question) if way == "sync" else await retriever.ainvoke(question)
+    assert len(found) == 2
+    assert found[0].id == "wind"
+    assert found[0].metadata["source"] == "energy.md"
+    assert found[0].metadata["relevance_score"] >= found[1].metadata["relevance_score"]
+    assert {"bm25", "vector", "retrieval"} <= set(found[0].metadata["score_parts"])
+
+
+@pytest.mark.parametrize("way", ["sync", "async"])
+async def test_it_is_a_step_of_a_pipeline(way: str) -> None:
+    """Reranked, diversified and packed, one compressor behind the other and beside LangChain's own."""
+    pipeline = DocumentCompressorPipeline(
+        transformers=[
+            ArcDocumentCompressor(BM25Reranker(), top_n=10),
+            CrossEncoderReranker(model=LongestFirst(), top_n=10),
+            ArcDocumentCompressor(DiversityReranker(), top_n=10),
+            ArcDocumentCompressor(max_tokens=12, token_counter=COUNTER),
+        ]
+    )
+    documents = some("wind turns into current", "bread", "wind turns into current again", "solar current")
+    question = "wind current"
+    compressed = (
+        pipeline.compress_documents(documents, question)
+        if way == "sync"
+        else await pipeline.acompress_documents(documents, question)
+    )
+    assert [one.id for one in compressed] == ["d2", "d3"]
+    assert COUNTER.count("\n\n".join(one.page_content for one in compressed)) <= 12
+
+
+def test_what_is_too_large_is_passed_over() -> None:
+    """The best come first, and a smaller one behind one that doesn't fit still gets in."""
+    documents = some("short", "long " * 200, "tiny")
+    compressor = ArcDocumentCompressor(max_tokens=10, token_counter=COUNTER)
+    assert [one.id for one in compressor.compress_documents(documents, "q")] == ["d0", "d2"]
+    assert ArcDocumentCompressor(max_tokens=1).compress_documents(some("long " * 50), "q") == []
+
+
+def test_documents_come_ranked() -> None:
+    """Scores that some step before left behind don't undo the order of a later one."""
+    cases = [(None, None, None), (0.9, 0.5, 0.1), (0.1, 0.9, 0.5), (None, 0.9, None)]
+    for told in cases:
+        documents = some("a", "b", "c")
+        for document, score in zip(documents, told, strict=True):
+            if score is not None:
+                document.metadata["relevance_score"] = score
+        for reranker in (None, SimpleScoreReranker()):
+            compressed = ArcDocumentCompressor(reranker, top_n=2).compress_documents(documents, "q")
+            assert [one.id for one in compressed] == ["d0", "d1"]
+
+
+def test_nothing_relevant_is_an_empty_list() -> None:
+    """A reranker's threshold leaves nothing."""
+    compressor = ArcDocumentCompressor(BM25Reranker(min_score=0.1))
+    assert compressor.compress_documents(some("bread", "flour"), "quantum") == []
+    assert compressor.compress_documents([], "q") == []
+
+
+@pytest.mark.parametrize("wrong", [None, "a", [None], Document("a")], ids=repr)
+def test_what_is_no_documents_is_refused(wrong: Any) -> None:
+    """Given to it; a reranker that answers so has failed, and the documents keep their order."""
+    with pytest.raises(InvalidInputError, match="documents"):
+        ArcDocumentCompressor(top_n=1).compress_documents(wrong, "q")
+
+    class Odd:
+        def rerank(self, query: str, documents: Any, *, top_k: int | None = None) -> Any:
+            return wrong
+
+    left = ArcDocumentCompressor(Odd()).compress_documents(some("a", "b"), "q")
+    assert [document.page_content for document in left] == ["a", "b"]
+
+
+@pytest.mark.parametrize("top_n", [None, 2])
+def test_a_reranker_that_fails_leaves_the_order(top_n: int | None, caplog: pytest.LogCaptureFixture) -> None:
+    """As a pipeline does; what is not ranked is cut all the same, and the log says why."""
+
+    class Broken:
+        def rerank(self, query: str, documents: Any, *, top_k: int | None = None) -> Any:
+            raise ConnectionError("no model")
+
+    left = ArcDocumentCompressor(Broken(), top_n=top_n).compress_documents(some("c", "a", "b"), "q")
+    assert [document.page_content for document in left] == ["c", "a", "b"][:top_n]
+    assert "no model" in caplog.text
+
+
+def test_what_a_reranker_invents_is_left_out() -> None:
+    """Only what it was given comes back."""
+
+    class Inventing:
+        def rerank(
+            self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None
+        ) -> list[ScoredDocument]:
+            return [ScoredDocument(ArcDocument("invented"), 1), *documents]
+
+    left = ArcDocumentCompressor(Inventing()).compress_documents(some("a"), "q")
+    assert [document.page_content for document in left] == ["a"]
+
+
+def test_what_a_reranker_rewrites_is_taken_over() -> None:
+    """A document of its own making comes out as one."""
+
+    class Shortening:
+        def rerank(
+            self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None
+        ) -> list[ScoredDocument]:
+            return [
+                ScoredDocument(ArcDocument(one.document.text[:1], one.document.id, None, one.document.metadata), 1)
+                for one in documents
+            ]
+
+    found = ArcDocumentCompressor(Shortening()).compress_documents(some("abc"), "q")
+    assert found == [Document("a", id="d0", metadata={"n": 0, "relevance_score": 1})]
+
+
+def test_what_is_wrong_with_a_compressor_is_named() -> None:
+    """When it is made."""
+    cases = [
+        ({}, "reranker"),
+        ({"reranker": object()}, "reranker"),
+        ({"top_n": 0}, "top_n"),
+        ({"max_tokens": True}, "max_tokens"),
+        ({"max_tokens": 1, "token_counter": len}, "token_counter"),
+    ]
+    for options, named in cases:
+        with pytest.raises(InvalidInputError, match=named):
+            ArcDocumentCompressor(**options)
+
+
+# --- LangChain's compressors in arc ---------------------------------------------------------------------------------
+
+
+class LongestFirst(BaseCrossEncoder):
+    """A cross-encoder that likes long texts; real ones load weights."""
+
+    def score(self, text_pairs: list[tuple[str, str]]) -> list[float]:
+        return [float(len(text)) for _, text in text_pairs]
+
+
+class Scoring(BaseCrossEncoder):
+    """Gives whatever it was made with."""
+
+    def __init__(self, scores: Any) -> None:
+        self.scores = scores
+
+    def score(self, text_pairs: list[tuple[str, str]]) -> list[float]:
+        return self.scores  # type: ignore[no-any-return]
+
+
+class Giving(BaseDocumentCompressor):
+    """Gives what a function makes of the documents."""
+
+    answer: Callable[[Sequence[Document]], Any]
+
+    def compress_documents(
+        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
+    ) -> list[Document]:
+        return self.answer(documents)  # type: ignore[no-any-return]
+
+
+class Told(BaseDocumentCompressor):
+    """Orders documents by their text, the last first, and scores them as it is told."""
+
+    scores: Sequence[Any] = ()
+
+    def compress_documents(
+        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
+    ) -> list[Document]:
+        ranked = sorted(documents, key=lambda document: document.page_content, reverse=True)
+        for document, score in zip(ranked, self.scores, strict=False):
+            document.metadata["relevance_score"] = score
+        return ranked
+
+
+def candidates(*told: str) -> list[ScoredDocument]:
+    return [
+        ScoredDocument(ArcDocument(text, f"d{place}", "s.md", {"n": place, "relevance_score": 7}), 0.5, {"bm25": 2.0})
+        for place, text in enumerate(told)
+    ]
+
+
+def test_a_cross_encoder_gives_order_and_scores() -> None:
+    """The score before stays among the parts."""
+    best = LangChainReranker(LongestFirst(), top_k=2).rerank("q", candidates("a", "ccc", "bb"))
+    assert [(one.document.id, one.score) for one in best] == [("d1", 3), ("d2", 2)]
+    assert best[0].score_parts == {"bm25": 2.0, "retrieval": 0.5, "cross_encoder": 3}
+    assert [
+        one.document.id for one in LangChainReranker(LongestFirst(), min_score=3).rerank("q", candidates("a", "ccc"))
+    ] == ["d1"]
+
+
+NO_SCORES = {
+    "None": None,
+    "none": [],
+    "too few": [1.0],
+    "too many": [1.0, 2.0, 3.0],
+    "NaN": [1.0, float("nan")],
+    "None for one": [1.0, None],
+    "text": "12",
+    "texts": ["1", "2"],
+    "bytes": b"12",
+    "a mapping": {1.0: "a", 2.0: "b"},
+    "a set": {1.0, 2.0},
+    "a column": np.array([[1.0], [2.0]]),
+    "two columns": [[0.1, 0.9], [0.2, 0.8]],
+    "one number": 1.0,
+}
+
+
+@pytest.mark.parametrize("wrong", NO_SCORES.values(), ids=list(NO_SCORES))
+def test_a_cross_encoder_that_gives_something_else_is_an_error(wrong: Any) -> None:
+    """Rather than a wrong order."""
+    with pytest.raises(InvalidInputError, match=r"(?s)scores: got .*, expected 2 finite numbers"):
+        LangChainReranker(Scoring(wrong)).rerank("q", candidates("a", "b"))
+
+
+@pytest.mark.parametrize(
+    "scores", [(1, 2), np.array([1.0, 2.0], np.float32), iter([1.0, 2.0])], ids=["tuple", "array", "iterator"]
+)
+def test_a_cross_encoders_scores_may_come_in_any_sequence(scores: Any) -> None:
+    """As models give them."""
+    assert [one.score for one in LangChainReranker(Scoring(scores)).rerank("q", candidates("a", "b"))] == [2, 1]
+
+
+NO_DOCUMENTS = {"None": None, "text": "a", "no text": "", "a mapping": {}, "arc's": [1], "one": Document("a")}
+
+
+@pytest.mark.parametrize("wrong", NO_DOCUMENTS.values(), ids=list(NO_DOCUMENTS))
+def test_a_compressor_that_gives_something_else_is_an_error(wrong: Any) -> None:
+    """Rather than nothing relevant."""
+    with pytest.raises(InvalidInputError, match=r"compressed: got .*, expected LangChain documents"):
+        LangChainReranker(Giving(answer=lambda _: wrong)).rerank("q", candidates("a", "b"))
+
+
+def test_a_compressor_may_give_documents_one_by_one_and_twice() -> None:
+    """Each comes once, where it came first; what was given twice is two, and so are two parts of one."""
+
+    def parts(documents: Sequence[Document]) -> Any:
+        first, second, third = documents
+        yield from (second, first, second.model_copy(deep=True), third)
+        yield first.model_copy(update={"page_content": "a part"})
+
+    best = LangChainReranker(Giving(answer=parts)).rerank("q", candidates("a", "b", "b"))
+    assert [(one.document.id, one.document.text) for one in best] == [
+        ("d1", "b"),
+        ("d0", "a"),
+        ("d2", "b"),
+        ("d0", "a part"),
+    ]
+
+
+def test_a_mark_of_several_documents_is_none() -> None:
+    """What a compressor makes of two is new, without arc's mark."""
+    merged = Document("a b", metadata={"arc_place": [0, 1], "n": 1})
+    (only,) = LangChainReranker(Giving(answer=lambda _: [merged])).rerank("q", candidates("a", "b"))
+    assert (only.document.text, only.document.metadata) == ("a b", {"n": 1})
+
+
+@pytest.mark.parametrize("model", ["cross-encoder", "compressor"])
+def test_a_reply_goes_on_without_a_broken_reranker(model: str) -> None:
+    """The documents stay as they were retrieved, and the context says why."""
+    broken = Scoring(None) if model == "cross-encoder" else Giving(answer=lambda _: None)
+    source = LangChainRetriever(ArcRetriever(an_index()))
+    expected = RagPipeline(source, ContextBuilder(COUNTER)).retrieve("What turns light into current?")
+    observer = CountingObserver()
+    pipeline = RagPipeline(
+        source, ContextBuilder(COUNTER), reranker=LangChainReranker(broken), rerank_top_k=10, observer=observer
+    )
+    shown = pipeline.retrieve("What turns light into current?")
+    assert shown == expected
+    assert shown.has_documents
+    (note,) = shown.notes
+    assert note.startswith("rerank failed: InvalidInputError: ")
+    assert observer.counts["rag.rerank.errors"] == 1
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ((), [1, 2 / 3, 1 / 3]),
+        ((0.9,), [1, 2 / 3, 1 / 3]),
+        ((0.9, None, 0.1), [1, 2 / 3, 1 / 3]),
+        ((0.9, 0.5, 0.1), [0.9, 0.5, 0.1]),
+        ((0.9, 0.1, 0.5), [0.9, 0.1, 0.1]),
+    ],
+    ids=["none", "some", "a gap", "all", "not in order"],
+)
+def test_a_compressors_order_survives_sorting_by_score(told: tuple[float, ...], expected: list[float]) -> None:
+    """Its scores where it gives them to all, else scores of the order; a score of old in the metadata is none."""
+    given_documents = candidates("a", "b", "c")
+    best = LangChainReranker(Told(scores=told)).rerank("q", given_documents)
+    assert [one.document.id for one in best] == ["d2", "d1", "d0"]
+    assert [one.score for one in best] == pytest.approx(expected)
+    assert [one.document for one in best] == [one.document for one in reversed(given_documents)]
+    assert given_documents == candidates("a", "b", "c")
+
+
+def test_a_threshold_is_the_models() -> None:
+    """What the compressor gave no score is below it."""
+    reranker = LangChainReranker(Told(scores=(0.9, 0.4)), min_score=0.5)
+    assert [one.document.id for one in reranker.rerank("q", candidates("a", "b", "c"))] == ["d2"]
+
+
+def test_a_shortened_document_keeps_who_it_is() -> None:
+    """What a model extracts is shown in place of the text."""
+    extractor = LLMChainExtractor.from_llm(FakeListChatModel(responses=["only this", "NO_OUTPUT"]))
+    best = LangChainReranker(extractor).rerank("q", candidates("a long text", "another"))
+    assert [(one.document.text, one.document.id, one.document.source) for one in best] == [("only this", "d0", "s.md")]
+    assert best[0].document.metadata == {"n": 0, "relevance_score": 7}
+
+
+def test_new_documents_of_a_compressor_are_taken() -> None:
+    """A summary of all, for instance."""
+
+    class Summing(BaseDocumentCompressor):
+        def compress_documents(
+            self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
+        ) -> list[Document]:
+            return [Document("all of it", metadata={"source": "model"})]
+
+    (only,) = LangChainReranker(Summing()).rerank("q", candidates("a", "b"))
+    assert (only.document.text, only.document.source, only.score) == ("all of it", "model", 1)
+
+
+def test_a_pipeline_of_arcs_uses_them() -> None:
+    """LangChain's cross-encoder compressor gives no scores; the context still has its order."""
+
+    class Source:
+        def retrieve(self, query: str, *, top_k: int, filters: Any = None) -> list[ScoredDocument]:
+            return an_index().search(query, top_k=top_k, filters=filters)
+
+    for model in (LongestFirst(), CrossEncoderReranker(model=LongestFirst(), top_n=2)):
+        pipeline = RagPipeline(Source(), ContextBuilder(COUNTER), reranker=LangChainReranker(model), rerank_top_k=2)
+        shown = pipeline.retrieve("What turns light into current?")
+        assert [one.document.id for one in shown.documents] == ["solar", "wind"]
+        assert not shown.notes
+
+
+def test_there_and_back_again() -> None:
+    """An arc reranker in a LangChain compressor in an arc reranker is the arc reranker."""
+    inner = BM25Reranker()
+    outer = LangChainReranker(ArcDocumentCompressor(inner, top_n=5))
+    found = candidates("wind", "wind and current", "bread")
+    assert [(one.document, one.score) for one in outer.rerank("wind current", found)] == [
+        (one.document, one.score) for one in inner.rerank("wind current", found)
+    ]
+
+
+def test_nothing_is_asked_about_nothing() -> None:
+    """No call for an empty list."""
+
+    class Never(BaseCrossEncoder):
+        def score(self, text_pairs: list[tuple[str, str]]) -> list[float]:
+            raise AssertionError
+
+    assert LangChainReranker(Never()).rerank("q", []) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [({"model": object()}, "model"), ({"model": LongestFirst(), "top_k": 0}, "top_k")],
+)
+def test_what_is_wrong_with_a_reranker_is_named(options: dict[str, Any], named: str) -> None:
+    """When it is made."""
+    with pytest.raises(InvalidInputError, match=named):
+        LangChainReranker(**options)
+
+
+def test_rerankers_are_what_the_protocol_asks() -> None:
+    """So that a pipeline or a chain takes them."""
+    assert isinstance(LangChainReranker(LongestFirst()), Reranker)
+    assert not isinstance(BaseRetriever, Reranker)

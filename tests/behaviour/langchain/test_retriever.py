@@ -1,0 +1,239 @@
+"""ArcRetriever: LangChain's standard suite, filters, sources and metadata."""
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pytest
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.runnables import ConfigurableField
+from langchain_tests.integration_tests import RetrieversIntegrationTests
+
+from arc_common import ContextEngine, Document, HeuristicTokenCounter, ScoredDocument
+from arc_common.exceptions import InvalidInputError
+from arc_common.filters import Condition, Filter
+from arc_common.rag import ContextBuilder, RagPipeline
+from arc_common.rerankers import KeywordWeightedReranker
+from langchain_arc import ArcRetriever, open_engine
+from tests.support.langchain_retrieval import DOCUMENTS, ENGINES, WordEmbedder, an_index, engine_url
+
+QUESTION = "What turns light into current?"
+
+
+class Listed:
+    """An arc `Retriever` that finds a fixed list, and notes how it was asked and where."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, int, Any]] = []
+        self.threads: list[threading.Thread] = []
+
+    def retrieve(
+        self, query: str, *, top_k: int, filters: Mapping[str, Any] | Filter | None = None
+    ) -> Sequence[ScoredDocument]:
+        """All of them, whatever is asked."""
+        self.asked.append((query, top_k, filters))
+        self.threads.append(threading.current_thread())
+        return [ScoredDocument(document) for document in DOCUMENTS]
+
+
+def pipeline() -> RagPipeline:
+    """One with a reranker, over an index."""
+
+    class Source:
+        def retrieve(
+            self, query: str, *, top_k: int, filters: Mapping[str, Any] | Filter | None = None
+        ) -> Sequence[ScoredDocument]:
+            return an_index().search(query, top_k=top_k, filters=filters)
+
+    return RagPipeline(Source(), ContextBuilder(HeuristicTokenCounter()), reranker=KeywordWeightedReranker())
+
+
+SOURCES: dict[str, Any] = {"index": an_index, "pipeline": pipeline, "retriever": Listed}
+
+
+class OverSources(RetrieversIntegrationTests):
+    """The standard suite, as it is."""
+
+    retriever_constructor = ArcRetriever
+    retriever_query_example = QUESTION
+
+
+class TestOverIndex(OverSources):
+    """Over a hybrid index."""
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        return {"source": an_index()}
+
+
+class TestOverPipeline(OverSources):
+    """Over a whole pipeline."""
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        return {"source": pipeline()}
+
+
+class TestOverRetriever(OverSources):
+    """Over anything that finds documents."""
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        return {"source": Listed()}
+
+
+@pytest.fixture(scope="class", params=ENGINES)
+def filled_engine(request: pytest.FixtureRequest) -> Iterator[None]:
+    """An engine over each store, as the class's `engine`."""
+    with open_engine(engine_url(request), embeddings=WordEmbedder()) as engine:
+        engine.documents.add(DOCUMENTS)
+        request.cls.engine = engine
+        yield
+
+
+@pytest.mark.usefixtures("filled_engine")
+class TestOverAnEngine(OverSources):
+    """Over each store that an engine has."""
+
+    engine: ContextEngine
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        return {"engine": self.engine}
+
+
+class TestOverAnEnginesPipeline(TestOverAnEngine):
+    """Over all of what an engine does with a question."""
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        return {"source": self.engine.rag()}
+
+
+def test_an_engines_documents_are_a_callers_or_a_users() -> None:
+    """Named as in a history, or by the documents themselves, which are an index with its options."""
+    with open_engine(embeddings=WordEmbedder()) as engine:
+        engine.documents_of("app", user_id="ann").add(DOCUMENTS)
+        assert ArcRetriever(engine=engine).invoke(QUESTION) == []
+        assert ArcRetriever(engine=engine, caller_id="app").invoke(QUESTION) == []
+        own = ArcRetriever(engine=engine, caller_id="app", user_id="ann", mode="lexical")
+        assert own.invoke(QUESTION)
+        assert own.invoke(QUESTION) == ArcRetriever(own.source, mode="lexical").invoke(QUESTION)
+
+
+async def ids(retriever: ArcRetriever, way: str, question: str = QUESTION, **given: Any) -> list[str | None]:
+    found = retriever.invoke(question, **given) if way == "sync" else await retriever.ainvoke(question, **given)
+    return [document.id for document in found]
+
+
+async def test_filters_of_the_retriever_and_of_the_call() -> None:
+    """Both names mean the same; a call's filter narrows the retriever's own."""
+    for way in ["sync", "async"]:
+        for name in ["filter", "filters"]:
+            retriever = ArcRetriever(an_index(), **{name: {"lang": "en"}})
+            assert "solar-ko" not in await ids(retriever, way)
+            assert await ids(retriever, way, **{name: {"year": {"$gte": 2023}}}) == ["wind"]
+            assert await ids(retriever, way, **{name: {"lang": "ko"}}) == []
+            assert await ids(ArcRetriever(an_index()), way, filter=Condition("lang", "eq", "ko")) == ["solar-ko"]
+
+
+def test_a_filter_reaches_every_kind_of_source() -> None:
+    """A pipeline's sources and a retriever get it."""
+    assert [found.id for found in ArcRetriever(pipeline(), k=4).invoke(QUESTION, filter={"lang": "ko"})] == ["solar-ko"]
+    listed = Listed()
+    assert len(ArcRetriever(listed, k=2).invoke("q", filter={"lang": "ko"})) == 2
+    assert listed.asked == [("q", 2, Condition("lang", "eq", "ko"))]
+
+
+def test_scores_are_in_the_metadata_as_copies() -> None:
+    """What one run does with them is not seen by the next."""
+    retriever = ArcRetriever(an_index())
+    first = retriever.invoke(QUESTION)
+    assert first[0].id == "solar"
+    assert first[0].metadata["source"] == "energy.md"
+    scores = [document.metadata["relevance_score"] for document in first]
+    assert scores == sorted(scores, reverse=True)
+    assert set(first[0].metadata["score_parts"]) == {"bm25", "vector"}
+    first[0].metadata["score_parts"].clear()
+    first[0].metadata["lang"] = "xx"
+    again = retriever.invoke(QUESTION)
+    assert set(again[0].metadata["score_parts"]) == {"bm25", "vector"}
+    assert again[0].metadata["lang"] == "en"
+
+
+def test_no_score_is_no_key() -> None:
+    """Rather than a `None` that somebody compares."""
+    assert all("relevance_score" not in found.metadata for found in ArcRetriever(Listed()).invoke("q"))
+
+
+def test_few_are_chosen_among_more_by_a_pipelines_reranker() -> None:
+    """`k` cuts what a pipeline shows, and not what its reranker looks at."""
+    listed = Listed()
+    ranked = RagPipeline(listed, ContextBuilder(HeuristicTokenCounter()), reranker=KeywordWeightedReranker())
+    best = ArcRetriever(ranked).invoke("flour into bread")
+    assert best[0].id == "bread"
+    assert ArcRetriever(ranked, k=1).invoke("flour into bread") == best[:1]
+    assert [top_k for _, top_k, _ in listed.asked] == [10, 10]
+
+
+def test_as_many_are_found_as_are_wanted() -> None:
+    """Where a pipeline's reranker leaves fewer by default: by the settings, five."""
+    with open_engine() as engine:
+        engine.documents.add([Document(f"flour and bread, part {n}", id=f"d{n}") for n in range(12)])
+        for k in (1, 5, 8, 12):
+            assert len(ArcRetriever(engine.rag(), k=k).invoke("flour")) == k
+        assert len(engine.rag().retrieve("flour").documents) == 5
+
+
+async def test_the_loop_is_not_blocked() -> None:
+    """What is asked works on another thread."""
+    listed = Listed()
+    await ArcRetriever(listed).ainvoke("q")
+    assert listed.threads != [threading.current_thread()]
+
+
+def test_runs_tell_what_is_searched() -> None:
+    """To LangSmith, and to callbacks."""
+    told: list[dict[str, Any]] = []
+
+    class Listening(BaseCallbackHandler):
+        def on_retriever_start(self, *args: Any, metadata: dict[str, Any] | None = None, **kwargs: Any) -> None:
+            told.append(metadata or {})
+
+    ArcRetriever(an_index(), metadata={"tenant": "a"}).invoke("q", {"callbacks": [Listening()]})
+    assert told[0]["ls_retriever_name"] == "arc"
+    assert told[0]["ls_vector_store_provider"] == "HybridIndex"
+    assert told[0]["tenant"] == "a"
+
+
+def test_it_can_be_configured() -> None:
+    """`configurable_fields` makes it anew from its fields."""
+    retriever = ArcRetriever(an_index(), filter={"lang": "en"}).configurable_fields(k=ConfigurableField(id="k"))
+    assert len(retriever.with_config(configurable={"k": 1}).invoke(QUESTION)) == 1
+
+
+@pytest.mark.parametrize("question", ["", "  \n"])
+def test_nothing_asked_is_nothing_found(question: str) -> None:
+    """No error, and no documents."""
+    assert ArcRetriever(an_index()).invoke(question) == []
+
+
+def test_what_is_wrong_is_named() -> None:
+    """When it is made, before anything is asked."""
+    cases = [
+        ({}, "source"),
+        ({"source": object()}, "source"),
+        ({"engine": object()}, "engine"),
+        ({"source": Listed(), "mode": "dense"}, "mode"),
+        ({"source": Listed(), "threshold": 0.7}, "threshold"),
+        ({"source": an_index(), "mode": "fuzzy"}, "mode"),
+        ({"source": an_index(), "threshold": "0.7"}, "threshold"),
+        ({"source": an_index(), "threshold": 7}, "threshold"),
+        ({"source": Listed(), "k": 0}, "k"),
+        ({"source": Listed(), "k": True}, "k"),
+        ({"source": Listed(), "filter": {"a": {"$regex": "x"}}}, "filters"),
+        ({"source": Listed(), "filter": {"a": 1}, "filters": {"a": 1}}, "filters"),
+    ]
+    for given, named in cases:
+        with pytest.raises(InvalidInputError, match=named):
+            ArcRetriever(**given)

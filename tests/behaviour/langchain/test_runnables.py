@@ -1,0 +1,446 @@
+"""`with_arc_memory` and `ArcContext`: what is stored when, and what happens when something fails."""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from blockbuster import blockbuster_ctx
+from langchain.agents import create_agent
+from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage
+from langchain_core.output_parsers import StrOutputParser
+from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
+from langchain_core.runnables import RunnableGenerator, RunnableLambda, RunnablePassthrough
+from langgraph.checkpoint.memory import InMemorySaver
+
+from arc_common import (
+    BudgetExceededError,
+    ContextEngine,
+    InvalidInputError,
+    Message,
+    StoreError,
+    TokenBudget,
+)
+from arc_common.testing import CountingObserver
+from langchain_arc import ArcContext, open_engine, with_arc_memory
+from tests.support.databases import unreadable, unwritable
+from tests.support.langchain_agents import ScriptedToolModel, call
+from tests.support.langchain_helpers import WAYS, echo_model, run, said
+
+PROMPT = ChatPromptTemplate.from_messages([MessagesPlaceholder("history"), ("human", "{question}")])
+KEYS = {"input_messages_key": "question", "history_messages_key": "history"}
+CONFIG: Any = {"configurable": {"session_id": "s"}}
+OTHERS = ["invoke", "ainvoke", "stream", "astream", "batch", "abatch"]
+
+
+def failing(value: Any) -> Any:
+    raise OSError("overloaded")
+
+
+@pytest.mark.parametrize("way", OTHERS)
+@pytest.mark.parametrize("policy", ["keep_user", "drop_turn"])
+async def test_a_chain_that_fails(engine: ContextEngine, policy: Any, way: str) -> None:
+    """The error is raised; the user's message stays, or leaves again; earlier turns are untouched."""
+    await run("invoke", with_arc_memory(echo_model(), engine), "before")
+    broken = with_arc_memory(RunnableLambda(failing), engine, on_error=policy)
+    for _ in range(2):
+        with pytest.raises(OSError, match="overloaded"):
+            await run(way, broken, "hello")
+    before = [("user", "before"), ("assistant", "echo of before")]
+    assert said(engine) == ([*before, ("user", "hello")] if policy == "keep_user" else before)
+    await run(way, with_arc_memory(echo_model(), engine, on_error=policy), "hello")
+    assert said(engine) == [*before, ("user", "hello"), ("assistant", "echo of hello")]
+
+
+async def test_a_message_that_was_there_before_is_not_dropped(engine: ContextEngine) -> None:
+    """A failed turn takes away only what it brought."""
+    chain = with_arc_memory(echo_model(), engine)
+    chain.invoke(HumanMessage("hello", id="mine"), CONFIG)
+    broken = with_arc_memory(RunnableLambda(failing), engine, on_error="drop_turn")
+    with pytest.raises(OSError, match="overloaded"):
+        broken.invoke(HumanMessage("hello", id="mine"), CONFIG)
+    assert said(engine) == [("user", "hello"), ("assistant", "echo of hello")]
+
+
+def words(fail_after: int | None = None) -> Any:
+    """A chain that streams words, and fails after some of them."""
+
+    def stream(values: Any) -> Any:
+        for _ in values:
+            pass
+        for n in range(5):
+            if n == fail_after:
+                raise OSError("the line is dead")
+            yield AIMessageChunk(f"word{n} ", id="run-1")
+
+    async def astream(values: Any) -> Any:
+        async for _ in values:
+            pass
+        for n in range(5):
+            if n == fail_after:
+                raise OSError("the line is dead")
+            yield AIMessageChunk(f"word{n} ", id="run-1")
+            await asyncio.sleep(0)
+
+    return RunnableGenerator(stream, astream)
+
+
+async def part_of(chain: Any, way: str, pieces: int) -> None:
+    """Read some pieces of a stream, then close it."""
+    if way == "stream":
+        stream = chain.stream("hello", CONFIG)
+        for _ in range(pieces):
+            next(stream)
+        stream.close()
+    elif way == "astream":
+        stream = chain.astream("hello", CONFIG)
+        for _ in range(pieces):
+            await anext(stream)
+        await stream.aclose()
+    else:
+        reached = asyncio.Event()
+
+        async def read() -> None:
+            seen = 0
+            async for _ in chain.astream("hello", CONFIG):
+                seen += 1
+                if seen == pieces:
+                    reached.set()
+                    await asyncio.sleep(60)
+
+        task = asyncio.create_task(read())
+        await reached.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.sleep(0.2)  # the generator is closed by the loop, behind the task
+
+
+@pytest.mark.parametrize("policy", ["keep_user", "drop_turn"])
+@pytest.mark.parametrize("way", ["stream", "astream", "cancelled"])
+async def test_a_stream_that_is_cut_short(engine: ContextEngine, way: str, policy: Any) -> None:
+    """What came is stored, and says that it is not all."""
+    await part_of(with_arc_memory(words(), engine, on_error=policy), way, 2)
+    assert said(engine) == [("user", "hello"), ("assistant", "word0 word1 ")]
+    assert engine.session("s").messages()[1].metadata["cut_short"] is True
+
+
+@pytest.mark.parametrize("way", ["stream", "astream"])
+async def test_a_stream_that_fails(engine: ContextEngine, way: str) -> None:
+    """Half an answer is none: the user's message stays, or leaves."""
+    for policy, left in (("keep_user", [("user", "hello")]), ("drop_turn", [])):
+        session_id = policy
+        chain = with_arc_memory(words(3), engine, on_error=policy)
+        with pytest.raises(OSError, match="the line is dead"):
+            await run(way, chain, "hello", session_id)
+        assert said(engine, session_id) == left
+
+
+@pytest.mark.parametrize("way", ["stream", "astream"])
+async def test_of_several_iterations_the_last_one_is_stored(engine: ContextEngine, way: str) -> None:
+    """A chain that calls tools streams one message after the other."""
+
+    def stream(values: Any) -> Any:
+        for _ in values:
+            pass
+        for run_id, text in (("a", "let me "), ("a", "see"), ("b", "it is "), ("b", "six")):
+            yield AIMessageChunk(text, id=run_id)
+
+    async def astream(values: Any) -> Any:
+        async for _ in values:
+            pass
+        for chunk in stream([]):
+            yield chunk
+
+    await run(way, with_arc_memory(RunnableGenerator(stream, astream), engine), "2 x 3?")
+    assert said(engine) == [("user", "2 x 3?"), ("assistant", "it is six")]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("failing_part", ["reading", "writing"])
+async def test_a_store_that_fails_before_the_chain_runs(tmp_path: Path, failing_part: str, way: str) -> None:
+    """It stops the turn, or the chain runs without what could not be read or stored; both are counted."""
+    observer, url = CountingObserver(), f"sqlite:///{tmp_path}/arc.db"
+    fault = {"reading": unreadable, "writing": unwritable}[failing_part]
+    with open_engine(url, observer=observer) as engine:
+        await run("invoke", with_arc_memory(echo_model(), engine), "before")
+        with fault(url, "arc_messages"):
+            with pytest.raises(StoreError):
+                await run(way, with_arc_memory(echo_model(), engine), "hello")
+            await run(way, with_arc_memory(echo_model(), engine, on_store_error="continue"), "hello")
+        assert observer.counts[{"reading": "context.errors", "writing": "save.errors"}[failing_part]] >= 1
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke", "stream", "astream"])
+async def test_an_answer_that_can_not_be_stored_comes_back(
+    tmp_path: Path, way: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is logged, counted and handed on, whatever the policy is."""
+    lost: list[Any] = []
+    observer, url = CountingObserver(), f"sqlite:///{tmp_path}/arc.db"
+    with (
+        ExitStack() as faults,
+        open_engine(url, observer=observer, on_save_error=lambda error, messages: lost.append(messages)) as engine,
+    ):
+
+        def breaking(messages: Any) -> AIMessage:
+            faults.enter_context(unwritable(url, "arc_messages"))
+            return AIMessage("six")
+
+        await run(way, with_arc_memory(RunnableLambda(breaking), engine), "2 x 3?")
+        assert [message.text for message in lost[0]] == ["six"]
+        assert observer.counts["save.errors"] == 1
+        assert "was not saved" in caplog.text
+
+
+def test_an_output_that_is_no_message_is_an_error(engine: ContextEngine) -> None:
+    """LangChain's wrapper logs a line and forgets the turn."""
+    chain = with_arc_memory(RunnableLambda(lambda _: {"answer": 6, "why": "because"}), engine)
+    with pytest.raises(InvalidInputError, match="output"):
+        chain.invoke("2 x 3?", CONFIG)
+    named = with_arc_memory(RunnableLambda(lambda _: {"answer": 6}), engine, output_messages_key="answer")
+    with pytest.raises(InvalidInputError, match="output"):
+        named.invoke("2 x 3?", CONFIG)
+
+
+@pytest.mark.parametrize("value", [7, b"hello", {"a": "x", "b": "y"}, [7], None], ids=str)
+def test_an_input_that_is_no_message_is_an_error(engine: ContextEngine, value: Any) -> None:
+    """Before anything is stored."""
+    with pytest.raises(InvalidInputError, match="input"):
+        with_arc_memory(echo_model(), engine).invoke(value, CONFIG)
+    assert not engine.session("s").exists()
+
+
+def multiply(a: int, b: int) -> int:
+    """Multiply two numbers."""
+    return a * b
+
+
+@pytest.mark.parametrize("saver", [InMemorySaver, lambda: None], ids=["checkpointer", "no checkpointer"])
+@pytest.mark.parametrize("given", [lambda text: text, lambda text: [HumanMessage(text)]], ids=["text", "messages"])
+@pytest.mark.parametrize("way", ["invoke", "ainvoke", "batch", "abatch"])
+async def test_an_agent_that_hands_the_conversation_back(
+    engine: ContextEngine, given: Any, saver: Any, way: str
+) -> None:
+    """It must not grow by that."""
+    script = [
+        it
+        for n in range(3)
+        for it in (AIMessage("", tool_calls=[call("multiply", f"c{n}", a=n, b=2)]), f"it is {2 * n}")
+    ]
+    agent = create_agent(ScriptedToolModel(script=script), [multiply], checkpointer=saver())
+    keys = {"input_messages_key": "messages", "output_messages_key": "messages"}
+    chain = with_arc_memory(agent, engine, **keys)
+    for _ in range(3):
+        await run(way, chain, {"messages": given("well?")}, thread_id="t")
+    assert said(engine) == [
+        it
+        for n in range(3)
+        for it in (("user", "well?"), ("assistant", ""), ("tool", f"{2 * n}"), ("assistant", f"it is {2 * n}"))
+    ]
+
+
+async def test_an_agent_that_makes_its_own_messages(engine: ContextEngine) -> None:
+    """The input comes back under an id of the agent's, and is recognised by what it says."""
+    agent = create_agent(ScriptedToolModel(), [])
+
+    def ask(value: Any) -> Any:
+        return agent.invoke({"messages": [*value["history"], HumanMessage(value["question"])]})
+
+    chain = with_arc_memory(RunnableLambda(ask), engine, **KEYS, output_messages_key="messages")
+    for _ in range(3):
+        await run("invoke", chain, {"question": "well?"})
+    assert said(engine) == [it for n in range(3) for it in (("user", "well?"), ("assistant", f"answer {n}"))]
+
+
+async def test_a_model_that_hands_out_one_message_again_and_again(engine: ContextEngine) -> None:
+    """Each is the new answer that it is."""
+    chain = with_arc_memory(FakeMessagesListChatModel(responses=[AIMessage("ok")]), engine)
+    for way in ("invoke", "ainvoke", "batch"):
+        await run(way, chain, "well?")
+    assert said(engine) == [("user", "well?"), ("assistant", "ok")] * 3
+
+
+def test_concurrent_threads_on_one_session(engine: ContextEngine) -> None:
+    """Forty runs on eight threads: each question and each answer is there once."""
+    chain = with_arc_memory(PROMPT | echo_model(), engine, **KEYS)
+    texts = [f"question {n}" for n in range(40)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda text: chain.invoke({"question": text}, CONFIG), texts))
+    assert sorted(said(engine)) == sorted(
+        pair for text in texts for pair in (("user", text), ("assistant", f"echo of {text}"))
+    )
+
+
+async def test_async_runs_never_block_the_event_loop(engine: ContextEngine) -> None:
+    """Reading and writing are done on other threads, in streams too."""
+    chain = with_arc_memory(
+        RunnablePassthrough.assign(memory=ArcContext(engine)) | PROMPT | echo_model() | StrOutputParser(),
+        engine,
+        **KEYS,
+    )
+    await run("ainvoke", chain, {"question": "zero"})
+    with blockbuster_ctx():
+        await run("ainvoke", chain, {"question": "one"})
+        await run("astream", chain, {"question": "two"})
+        await run("abatch", chain, {"question": "three"})
+    assert len(said(engine)) == 8
+
+
+def test_limits_of_the_history(engine: ContextEngine) -> None:
+    """As in `ArcChatMessageHistory`."""
+    seen: list[int] = []
+
+    def note(messages: list[Any]) -> str:
+        seen.append(len(messages))
+        return "ok"
+
+    for limit in ({"max_turns": 1}, {"max_messages": 4}, {"max_tokens": 30}):
+        seen.clear()
+        chain = with_arc_memory(RunnableLambda(note), engine, session_id=str(limit), **limit)
+        for n in range(8):
+            chain.invoke(f"question {n}")
+        assert max(seen) <= 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        ({"on_error": "ignore"}, "on_error"),
+        ({"on_store_error": "ignore"}, "on_store_error"),
+        ({"include_summary": "some"}, "include_summary"),
+        ({"max_tokens": -1}, "max_tokens"),
+        ({"session_id": ""}, "session_id"),
+        ({"engine": None}, "engine"),
+        ({"get_session": 7}, "get_session"),
+    ],
+    ids=str,
+)
+def test_wrong_arguments_are_named(engine: ContextEngine, arguments: dict[str, Any], field: str) -> None:
+    """When the chain is made."""
+    with pytest.raises(InvalidInputError) as caught:
+        with_arc_memory(echo_model(), **{"engine": engine, **arguments})
+    assert caught.value.field == field
+
+
+@pytest.fixture
+def remembering(engine: ContextEngine) -> ContextEngine:
+    """An engine with a long conversation, summarised."""
+    session = engine.session("s")
+    for n in range(40):
+        session.save_turn(f"My dog number {n} is called Rex{n} and weighs {n + 3} kg.", "Noted.")
+    session.summarize()
+    return engine
+
+
+QUESTIONS: dict[str, Any] = {
+    "a text": "what does Rex2 weigh?",
+    "a message": HumanMessage("what does Rex2 weigh?"),
+    "messages": [HumanMessage("hello"), AIMessage("hi"), HumanMessage("what does Rex2 weigh?")],
+    "a dictionary": {"question": "what does Rex2 weigh?", "ability": "math"},
+    "a dictionary with messages": {"messages": [HumanMessage("what does Rex2 weigh?")]},
+}
+
+
+async def test_memory_for_a_prompt(remembering: ContextEngine) -> None:
+    """One fenced text with facts and summary, whatever the question comes in; nothing is stored."""
+    for way in WAYS:
+        for kind, question in QUESTIONS.items():
+            seen: list[str] = []
+            chain = ArcContext(remembering) | RunnableLambda(lambda text, seen=seen: seen.append(text) or "ok")
+            await run(way, chain, question)
+            assert seen[0].startswith("<arc:memory>"), (way, kind)
+            assert "Rex2 and weighs 5 kg" in seen[0], (way, kind)
+            assert "Summary:" in seen[0], (way, kind)
+    assert len(said(remembering)) == 80
+
+
+async def test_memory_as_a_variable(remembering: ContextEngine) -> None:
+    """Assigned to a prompt's variable, beside the history of `with_arc_memory`."""
+    seen: list[Any] = []
+    prompt = ChatPromptTemplate.from_messages(
+        [("system", "Known: {memory}"), MessagesPlaceholder("history"), ("human", "{question}")]
+    )
+    chain = with_arc_memory(
+        RunnablePassthrough.assign(memory=ArcContext(remembering))
+        | prompt
+        | RunnableLambda(lambda value: seen.append(value.to_messages()) or "ok"),
+        remembering,
+        **KEYS,
+        include_summary=False,
+        max_turns=2,
+    )
+    await run("ainvoke", chain, {"question": "what does Rex2 weigh?"})
+    system, *rest = seen[0]
+    assert "Rex2 and weighs 5 kg" in system.text
+    assert [message.type for message in rest] == ["human", "ai"] * 2 + ["human"]
+
+
+async def test_memory_and_history_as_variables(remembering: ContextEngine) -> None:
+    """The input's dictionary with two more keys; also behind `with_arc_memory`, which has stored the question."""
+    context = ArcContext(remembering, output="variables", budget=TokenBudget(2_000))
+    variables = context.invoke({"question": "what does Rex2 weigh?", "ability": "math"}, CONFIG)
+    assert set(variables) == {"question", "ability", "memory", "history"}
+    assert [message.type for message in variables["history"][-2:]] == ["human", "ai"]
+    assert not isinstance(variables["history"][0], SystemMessage)
+    assert set(await context.ainvoke("what does Rex2 weigh?", CONFIG)) == {"input", "memory", "history"}
+    stored = with_arc_memory(context | RunnableLambda(lambda value: value["history"][-1].text), remembering)
+    assert stored.invoke({"question": "what does Rex2 weigh?"}, CONFIG) == "Noted."
+
+
+def test_memory_of_a_new_session_is_empty(engine: ContextEngine) -> None:
+    """A prompt's variable that is simply not there yet."""
+    assert ArcContext(engine, session_id="new").invoke("hello?") == ""
+    assert ArcContext(engine, session_id="new", output="variables").invoke("hello?") == {
+        "input": "hello?",
+        "memory": "",
+        "history": [],
+    }
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+async def test_memory_and_history_fit_the_budget(engine: ContextEngine, way: str) -> None:
+    """What a budget leaves no room for is not shown; a question too large for it is refused."""
+    for n in range(10):
+        engine.session("s").save_turn(f"question {n}", "answer")
+    seen: list[Any] = []
+    context = ArcContext(engine, output="variables", budget=TokenBudget(100, 0))
+    await run(way, context | RunnableLambda(lambda value: seen.append(value["history"]) or "ok"), "well?")
+    assert [message.text for message in seen[0][-2:]] == ["question 9", "answer"]
+    assert len(seen[0]) < 20
+    with pytest.raises(BudgetExceededError, match="88 available"):
+        await run(way, context, "word " * 200)
+
+
+def test_stored_instructions_lead_the_history(engine: ContextEngine) -> None:
+    """They are no part of the memory's text."""
+    engine.session("s").append([Message("system", "Be brief."), Message("user", "hi"), Message("assistant", "hello")])
+    variables = ArcContext(engine, session_id="s", output="variables").invoke("well?")
+    assert [message.text for message in variables["history"]] == ["Be brief.", "hi", "hello"]
+
+
+@pytest.mark.parametrize("value", ["", "  ", [], [AIMessage("hi")], {"x": "a", "y": "b"}, 7], ids=str)
+def test_no_question_is_an_error(engine: ContextEngine, value: Any) -> None:
+    """It names what was expected."""
+    with pytest.raises(InvalidInputError, match="input"):
+        ArcContext(engine, session_id="s").invoke(value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        ({"output": "json"}, "output"),
+        ({"budget": 7}, "budget"),
+        ({"session_id": ""}, "session_id"),
+        ({"engine": 1}, "engine"),
+    ],
+    ids=str,
+)
+def test_wrong_arguments_of_the_context_are_named(engine: ContextEngine, arguments: Any, field: str) -> None:
+    """When it is made."""
+    with pytest.raises(InvalidInputError) as caught:
+        ArcContext(**{"engine": engine, **arguments})
+    assert caught.value.field == field

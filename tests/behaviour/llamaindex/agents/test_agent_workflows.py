@@ -1,0 +1,194 @@
+"""Agents that hand over, workflows with state, saving and people, over `ArcChatMemoryBuffer`: see `test_agents`."""
+
+from typing import Any
+
+import pytest
+from llama_index.core.agent.workflow import AgentInput, AgentOutput, AgentStreamStructuredOutput, AgentWorkflow
+from llama_index.core.base.llms.types import ChatMessage, MessageRole
+from llama_index.core.bridge.pydantic import BaseModel
+from llama_index.core.tools import FunctionTool
+from llama_index.core.workflow import Context
+from workflows.context import JsonSerializer, PickleSerializer
+from workflows.events import HumanResponseEvent, InputRequiredEvent
+
+from llamaindex_arc import ArcChatMemoryBuffer, open_engine
+from tests.support.databases import sqlite_url
+from tests.support.llamaindex_agents import (
+    ADD,
+    ANSWER,
+    THOUGHT,
+    WARNINGS,
+    MakeAgent,
+    Script,
+    add,
+    agent_of,
+    agents,
+    calculator,
+    calls,
+    roles,
+    workflow_of,
+)
+from tests.support.llamaindex_helpers import said, user
+
+pytestmark = WARNINGS
+
+# --- several agents ---------------------------------------------------------------------------------------------------
+
+HAND_OFF = ("handoff", {"to_agent": "calculator", "reason": "This requires arithmetic."})
+
+
+async def test_a_hand_off(memory: ArcChatMemoryBuffer) -> None:
+    """The second agent is shown the question and answers; the conversation holds who did what."""
+    count, counting = calculator(THOUGHT, ANSWER)
+    script = Script(calls(HAND_OFF))
+    workflow = AgentWorkflow(agents=[count, agent_of(script, name="retriever")], root_agent="retriever")
+    handler = workflow.run(user_msg="Can you add 5 and 3?", memory=memory)
+    names = {getattr(event, "current_agent_name", None) async for event in handler.stream_events()}
+    assert {"retriever", "calculator"} <= names
+    assert "8" in str(await handler)
+    assert memory.get_all()[0] == user("Can you add 5 and 3?")
+    assert "The sum is 8" in str(memory.get_all()[-1].content)
+    assert any("Can you add 5 and 3?" in str(message.content) for message in counting.seen[-1])
+    script.check()
+    counting.check()
+
+
+async def test_hand_offs_there_and_back_over_several_runs(memory: ArcChatMemoryBuffer) -> None:
+    """Two function agents that pass a conversation to each other; every request of either is sound."""
+    one = Script(calls(("handoff", {"to_agent": "two", "reason": "yours"})), "one is done")
+    two = Script(
+        calls(ADD, first=10), calls(("handoff", {"to_agent": "one", "reason": "mine"}), first=20), "two is done"
+    )
+    tool = FunctionTool.from_defaults(add)
+    workflow = AgentWorkflow(agents=[agent_of(one, name="one"), agent_of(two, tool, name="two")], root_agent="one")
+    assert str(await workflow.run(user_msg="first", memory=memory)) == "one is done"
+    assert str(await workflow.run(user_msg="second", memory=memory)) == "one is done"
+    one.check()
+    two.check()
+    last = Script("fine")
+    await agent_of(last).run(user_msg="third", memory=memory)
+    last.check()
+    assert [text for text in said(memory.get_all()) if text in ("first", "second", "third")] == [
+        "first", "second", "third"
+    ]  # fmt: skip
+
+
+async def test_a_hand_off_to_nobody(memory: ArcChatMemoryBuffer) -> None:
+    """Is answered with an error, and the agent goes on."""
+    script = Script(calls(("handoff", {"to_agent": "invalid_agent", "reason": "Because"})), "guess im stuck here")
+    workflow = AgentWorkflow(agents=[agent_of(script, name="one"), agent_of(Script(""), name="two")], root_agent="one")
+    handler = workflow.run(user_msg="test", memory=memory)
+    events = [event async for event in handler.stream_events()]
+    assert "Agent invalid_agent not found" in str(events)
+    assert str(await handler) == "guess im stuck here"
+    script.check()
+
+
+async def test_an_empty_answer_ends_a_run(memory: ArcChatMemoryBuffer) -> None:
+    """It is stored, and shown to nobody: providers refuse a message of nothing."""
+    response = await workflow_of(Script(ChatMessage(role="assistant", content=None))).run(user_msg="hi", memory=memory)
+    assert isinstance(response, AgentOutput)
+    assert response.response.content is None
+    assert roles(memory) == ["user", "assistant"]
+    later = Script("fine")
+    await agent_of(later).run(user_msg="and now?", memory=memory)
+    later.check()
+    assert said(later.seen[0])[1:] == ["hi", "and now?"]
+
+
+# --- state, saving and people -----------------------------------------------------------------------------------------
+
+
+async def test_a_workflow_with_state(memory: ArcChatMemoryBuffer) -> None:
+    """The state stands in what the model is first shown of the question, once; what is stored is the question.
+
+    A memory that hands out its own objects, as `ChatMemoryBuffer` does and `Memory` doesn't, keeps the state of the
+    first step in the conversation for good.
+    """
+
+    async def modify_state(random_arg: str, ctx_val: Context) -> str:
+        """Count."""
+        state = await ctx_val.store.get("state")
+        state["counter"] += 1
+        await ctx_val.store.set("state", state)
+        return f"State updated to {state}"
+
+    script = Script(calls(("modify_state", {"random_arg": "hello"})), "Current state processed")
+    workflow = workflow_of(
+        script, modify_state, initial_state={"counter": 0}, state_prompt="Current state: {state}. User message: {msg}"
+    )
+    handler = workflow.run(user_msg="test", memory=memory)
+    inputs = [event.input async for event in handler.stream_events() if isinstance(event, AgentInput)]
+    shown = [[str(m.content).count("Current state:") for m in one if m.role is MessageRole.USER] for one in inputs]
+    assert shown[0] == [1]
+    assert max(map(max, shown)) == 1
+    await handler
+    assert (await handler.ctx.store.get("state"))["counter"] == 1  # type: ignore[union-attr]  # it has run
+    assert roles(memory) == ["user", "assistant", "tool", "assistant"]
+    assert memory.get_all()[0] == user("test")
+    script.check()
+
+
+async def hitl(ctx: Context) -> str:
+    """Ask a person."""
+    event = await ctx.wait_for_event(HumanResponseEvent, waiter_event=InputRequiredEvent(prefix="What is your name?"))
+    return f"Your name is {event.response}"
+
+
+@agents
+@pytest.mark.parametrize("serializer", [JsonSerializer, PickleSerializer])
+@pytest.mark.parametrize("shared", [False, True], ids=["carried along", "in a database"])
+async def test_a_person_in_the_middle(make: MakeAgent, serializer: Any, shared: bool, tmp_path: Any) -> None:
+    """The run is saved while it waits, restored, and ends; the question is there once, the call with its result.
+
+    In the database, too: what is saved leads back to the engine while that is open.
+    """
+    url = sqlite_url(tmp_path, "c.db") if shared else None
+    with open_engine(url) if url else open_engine() as engine:
+        memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s")
+        script = Script(calls(("hitl", {})), "HITL successful")
+        agent = make(script, hitl)
+        handler = agent.run(user_msg="test", memory=memory)
+        saved: dict[str, Any] = {}
+        async for event in handler.stream_events():
+            if isinstance(event, InputRequiredEvent):
+                saved = handler.ctx.to_dict(serializer=serializer())  # type: ignore[union-attr]  # it is running
+                await handler.cancel_run()
+                break
+        restored = Context.from_dict(agent, saved, serializer=serializer())
+        handler = agent.run(ctx=restored)
+        handler.ctx.send_event(HumanResponseEvent(response="John Doe"))  # type: ignore[union-attr]  # as above
+        assert "HITL successful" in str(await handler)
+        kept = memory if shared else await restored.store.get("memory")
+        assert isinstance(kept, ArcChatMemoryBuffer)
+        assert roles(kept) == ["user", "assistant", "tool", "assistant"]
+        assert "John Doe" in str(kept.get_all()[2].content)
+        script.check()
+
+
+class Structure(BaseModel):
+    hello: str
+    world: int
+
+
+@agents
+@pytest.mark.parametrize("through_async", [False, True], ids=["sync", "async"])
+async def test_structured_output_by_a_function(
+    make: MakeAgent, memory: ArcChatMemoryBuffer, through_async: bool
+) -> None:
+    """It is given the conversation as it is shown, with the answer."""
+    given: list[list[ChatMessage]] = []
+
+    def structure(messages: list[ChatMessage]) -> dict[str, Any]:
+        given.append(messages)
+        return Structure(hello="bonjour", world=2).model_dump()
+
+    async def astructure(messages: list[ChatMessage]) -> dict[str, Any]:
+        return structure(messages)
+
+    agent = make(Script("Success"), structured_output_fn=astructure if through_async else structure)
+    handler = agent.run(user_msg="test", memory=memory)
+    assert [event async for event in handler.stream_events() if isinstance(event, AgentStreamStructuredOutput)]
+    response = await handler
+    assert response.get_pydantic_model(Structure) == Structure(hello="bonjour", world=2)
+    assert said(given[0]) == ["test", "Success"]

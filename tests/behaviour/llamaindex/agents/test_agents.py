@@ -1,0 +1,257 @@
+"""The situations of LlamaIndex's own tests for agents, alone and in a workflow, with `ArcChatMemoryBuffer` as memory.
+
+Beside what their tests ask for: every request that a model got is one that providers take, and what is stored is what
+was said, once and in order.
+"""
+
+from typing import Any
+
+import pytest
+from llama_index.core.agent.workflow import AgentWorkflow, ToolCallResult
+from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock, ThinkingBlock
+from llama_index.core.tools import FunctionTool
+from llama_index.core.workflow import Context
+from llama_index.core.workflow.errors import WorkflowRuntimeError
+
+from arc_common.engine.context_engine import ContextEngine
+from llamaindex_arc import ArcChatMemoryBuffer
+from tests.support.llamaindex_agents import (
+    ADD,
+    WARNINGS,
+    MakeAgent,
+    Script,
+    add,
+    agent_of,
+    agents,
+    calls,
+    fail,
+    roles,
+)
+from tests.support.llamaindex_helpers import assistant, said, settle, system, user
+
+pytestmark = WARNINGS
+
+# --- one agent --------------------------------------------------------------------------------------------------------
+
+
+@agents
+async def test_an_answer_without_tools(make: MakeAgent, memory: ArcChatMemoryBuffer) -> None:
+    """Question and answer."""
+    script = Script("Success with the FunctionAgent")
+    handler = make(script).run(user_msg="test", memory=memory)
+    assert [event async for event in handler.stream_events()]
+    assert str(await handler) == "Success with the FunctionAgent"
+    assert said(memory.get_all()) == ["test", "Success with the FunctionAgent"]
+    script.check()
+
+
+@agents
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_a_tool_without_arguments(make: MakeAgent, memory: ArcChatMemoryBuffer, streaming: bool) -> None:
+    """Is called once, whether the answer comes in a stream or not."""
+    called: list[None] = []
+
+    def empty_tool() -> str:
+        """Do nothing."""
+        called.append(None)
+        return "empty tool result"
+
+    script = Script(calls(("empty_tool", {})), "finished")
+    agent = make(script, empty_tool)
+    for one in agent.agents.values() if isinstance(agent, AgentWorkflow) else [agent]:
+        one.streaming = streaming
+    assert str(await agent.run(user_msg="Run the empty tool", memory=memory)) == "finished"
+    assert called == [None]
+    assert roles(memory) == ["user", "assistant", "tool", "assistant"]
+    script.check()
+
+
+@agents
+async def test_several_tools_in_one_step(make: MakeAgent, memory: ArcChatMemoryBuffer) -> None:
+    """Each call has its result, in whatever order they come, and the next turn sees all of them."""
+    script = Script(calls(ADD, ADD, ("add", {"a": 1, "b": 1})), "done", "still done")
+    await make(script, FunctionTool.from_defaults(add)).run(user_msg="Add a lot", memory=memory)
+    await make(script, FunctionTool.from_defaults(add)).run(user_msg="And now?", memory=memory)
+    results = [message for message in memory.get_all() if message.role is MessageRole.TOOL]
+    assert sorted(message.additional_kwargs["tool_call_id"] for message in results) == ["call_1", "call_2", "call_3"]
+    assert len([message for message in script.seen[-1] if message.role is MessageRole.TOOL]) == 3
+    script.check()
+
+
+@agents
+async def test_a_tool_that_fails(make: MakeAgent, memory: ArcChatMemoryBuffer) -> None:
+    """The error is the call's result: the model sees it, and so does the next turn."""
+    script = Script(calls(("fail", {"reason": "no such thing"})), "I could not.")
+    handler = make(script, FunctionTool.from_defaults(fail)).run(user_msg="Try", memory=memory)
+    results = [event async for event in handler.stream_events() if isinstance(event, ToolCallResult)]
+    assert [result.tool_output.is_error for result in results] == [True]
+    assert str(await handler) == "I could not."
+    assert "no such thing" in str(memory.get_all()[2].content)
+    script.check()
+
+
+@agents
+async def test_a_tool_that_is_not_there(make: MakeAgent, memory: ArcChatMemoryBuffer) -> None:
+    """Its call is answered, too."""
+    script = Script(calls(("unknown_tool", {})), "I see.")
+    await make(script, FunctionTool.from_defaults(add)).run(user_msg="Try", memory=memory)
+    assert roles(memory) == ["user", "assistant", "tool", "assistant"]
+    script.check()
+
+
+@agents
+async def test_a_result_that_is_the_answer(make: MakeAgent, memory: ArcChatMemoryBuffer) -> None:
+    """`return_direct` ends the run, except with an error; the turn is stored whole, and another one can follow."""
+    direct = FunctionTool.from_defaults(add, return_direct=True)
+    failing = FunctionTool.from_defaults(fail, return_direct=True)
+    script = Script(calls(("fail", {"reason": "busy"})), calls(ADD, first=2), "next answer")
+    assert str(await make(script, direct, failing).run(user_msg="Add", memory=memory)) == "8"
+    assert roles(memory)[:2] == ["user", "assistant"]
+    assert memory.get_all()[-1].content == "8"
+    assert str(await make(script, direct).run(user_msg="And?", memory=memory)) == "next answer"
+    script.check()
+
+
+@agents
+async def test_the_question_as_a_message_of_blocks(make: MakeAgent, memory: ArcChatMemoryBuffer) -> None:
+    """All of its blocks are stored and shown."""
+    question = ChatMessage(role="user", blocks=[TextBlock(text="Can you help?"), TextBlock(text="It's one plus one.")])
+    script = Script("yes")
+    await make(script).run(user_msg=question, memory=memory)
+    assert memory.get_all()[0] == question == script.seen[0][-1]
+
+
+@agents
+async def test_a_run_with_a_history(make: MakeAgent, memory: ArcChatMemoryBuffer) -> None:
+    """It takes the place of what was stored; without a question, its last message is the question."""
+    history = [user("Earlier?"), assistant("Earlier!")]
+    await make(Script("one")).run(user_msg="first", memory=memory)
+    script = Script("two", "three")
+    await make(script).run(user_msg="second", chat_history=history, memory=memory)
+    assert memory.get_all() == [*history, user("second"), assistant("two")]
+    await make(script).run(chat_history=[*history, user("Really?")], memory=memory)
+    assert memory.get_all() == [*history, user("Really?"), assistant("three")]
+    script.check()
+
+
+@agents
+async def test_one_memory_serves_many_runs(make: MakeAgent, memory: ArcChatMemoryBuffer) -> None:
+    """Each run is shown the runs before it, once."""
+    script = Script(*(f"answer {n}" for n in range(4)))
+    for n in range(4):
+        await make(script).run(user_msg=f"question {n}", memory=memory)
+    assert [message.content for message in script.seen[-1]][1:] == said(memory.get_all())[:-1]
+    assert said(memory.get_all())[-1] == "answer 3"
+
+
+@agents
+async def test_an_answer_in_thoughts_only(make: MakeAgent, memory: ArcChatMemoryBuffer) -> None:
+    """Some models leave the text empty: what came is stored, and the next request is sound."""
+    thought = ChatMessage(role="assistant", blocks=[ThinkingBlock(content="The capital is Paris.")])
+    script = Script(thought, "Paris.")
+    await make(script).run(user_msg="What is the capital?", memory=memory)
+    assert str(await make(script).run(user_msg="Say it.", memory=memory)) == "Paris."
+    assert said(memory.get_all())[::2] == ["What is the capital?", "Say it."]
+    assert "What is the capital?" in said(script.seen[-1])
+
+
+# --- too many steps ---------------------------------------------------------------------------------------------------
+
+
+@agents
+async def test_too_many_steps(make: MakeAgent, memory: ArcChatMemoryBuffer) -> None:
+    """The run fails; the question is stored, nothing half done is, and the next run goes on."""
+    script = Script(calls(ADD))
+    with pytest.raises(WorkflowRuntimeError, match="Either something went wrong"):
+        await make(script, FunctionTool.from_defaults(add)).run(user_msg="test", memory=memory, max_iterations=3)
+    assert said(memory.get_all()) == ["test"]
+    again = Script("fine")
+    assert str(await make(again).run(user_msg="and now?", memory=memory)) == "fine"
+    again.check()
+
+
+@agents
+@pytest.mark.parametrize("where", ["in the agent", "in the run"])
+async def test_early_stopping(make: MakeAgent, memory: ArcChatMemoryBuffer, where: str) -> None:
+    """With "generate", the last answer is made from what is stored, and is stored itself."""
+    script = Script(*[calls(ADD)] * 5, "Here is my final summary.")
+    given = {"early_stopping_method": "generate"}
+    tool = FunctionTool.from_defaults(add)
+    agent = make(script, tool, **given) if where == "in the agent" else make(script, tool)
+    run = agent.run(user_msg="test", memory=memory, max_iterations=5, **(given if where == "in the run" else {}))
+    assert str(await run) == "Here is my final summary."
+    assert memory.get_all()[0] == user("test")
+    assert memory.get_all()[-1].content == "Here is my final summary."
+    assert "test" in said(script.seen[-1])
+    later = Script("fine")
+    assert str(await make(later).run(user_msg="and now?", memory=memory)) == "fine"
+    later.check()
+
+
+@agents
+async def test_a_reused_context_goes_on_after_too_many_steps(make: MakeAgent, memory: ArcChatMemoryBuffer) -> None:
+    """What the failed run left over is put by the next one, behind its question: still no call without its result."""
+    script = Script(calls(ADD), calls(ADD, first=2), "fine")
+    agent = make(script, FunctionTool.from_defaults(add))
+    ctx = Context(agent)
+    with pytest.raises(WorkflowRuntimeError):
+        await agent.run(user_msg="first", memory=memory, ctx=ctx, max_iterations=2)
+    await agent.run(user_msg="second", ctx=ctx, max_iterations=10)
+    await agent.run(user_msg="third", ctx=ctx, max_iterations=10)
+    last = Script("fine")
+    await make(last).run(user_msg="fourth", memory=await ctx.store.get("memory"))
+    last.check()
+    assert [text for text in said(last.seen[-1]) if text in ("first", "second", "third", "fourth")] == [
+        "first",
+        "second",
+        "third",
+        "fourth",
+    ]
+
+
+# --- long conversations -----------------------------------------------------------------------------------------------
+
+
+@agents
+@pytest.mark.parametrize("placement", ["system", "user"])
+async def test_a_long_conversation_with_tools(make: MakeAgent, engine: ContextEngine, placement: Any) -> None:
+    """Summarised, at a small limit, over many runs: every request is sound, and what was said is all there."""
+    memory = ArcChatMemoryBuffer.from_defaults(
+        engine=engine, session_id="s", token_limit=400, facts_role=placement, chat_history=[system("Be brief.")]
+    )
+    scripts = []
+    for n in range(16):
+        script = Script(calls(ADD, ADD, first=10 * n), f"Order A-{1000 + n} goes to Lisbon.")
+        scripts.append(script)
+        question = f"My order number is A-{1000 + n}, and it must not be sent to Berlin."
+        await make(script, FunctionTool.from_defaults(add)).run(user_msg=question, memory=memory)
+        settle(engine)
+    for script in scripts:
+        script.check()
+    assert len(memory.get_all()) == 1 + 16 * 5
+    last = scripts[-1].seen[-1]
+    assert any("<arc:memory>" in str(message.content) for message in last if message.role.value == placement)
+    assert len(last) < 40
+
+
+async def test_a_scratchpad_put_twice(memory: ArcChatMemoryBuffer) -> None:
+    """By a step that is run again: it is there twice, as in a list, and the next request is sound nevertheless."""
+    scratchpad = [calls(ADD), ChatMessage(role="tool", content="8", additional_kwargs={"tool_call_id": "call_1"})]
+    await memory.aput(user("Add"))
+    await memory.aput_messages(scratchpad)
+    await memory.aput_messages([*scratchpad, assistant("8")])
+    script = Script("fine")
+    await agent_of(script).run(user_msg="And now?", memory=memory)
+    script.check()
+    assert len(memory.get_all()) == 8
+
+
+async def test_an_agent_that_edits_what_it_got(memory: ArcChatMemoryBuffer) -> None:
+    """As workflows with a state do; the conversation stays as it was."""
+    memory.put_messages([user("q"), assistant("a")])
+    for _ in range(2):
+        got = await memory.aget()
+        got[-1].blocks = [TextBlock(text="edited")]
+        got[0].additional_kwargs["edited"] = True
+        got.clear()
+    assert memory.get() == [user("q"), assistant("a")]

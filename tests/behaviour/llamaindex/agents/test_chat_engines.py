@@ -1,0 +1,419 @@
+"""The situations of LlamaIndex's own tests for its chat engines, with `ArcChatMemoryBuffer` as their memory.
+
+Their model repeats the prompt that it got, so that an answer shows what was asked. Each test runs in each of the four
+ways in which an engine can be asked.
+"""
+
+import asyncio
+import gc
+import re
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
+from typing import Any
+
+import pytest
+from llama_index.core import MockEmbedding, VectorStoreIndex
+from llama_index.core.base.base_query_engine import BaseQueryEngine
+from llama_index.core.base.llms.types import (
+    ChatMessage,
+    ChatResponse,
+    CompletionResponse,
+    ImageBlock,
+    MessageRole,
+    TextBlock,
+    ThinkingBlock,
+)
+from llama_index.core.base.response.schema import RESPONSE_TYPE, AsyncStreamingResponse, Response, StreamingResponse
+from llama_index.core.callbacks import CallbackManager
+from llama_index.core.chat_engine import (
+    CondensePlusContextChatEngine,
+    CondenseQuestionChatEngine,
+    ContextChatEngine,
+    SimpleChatEngine,
+)
+from llama_index.core.chat_engine.multi_modal_condense_plus_context import MultiModalCondensePlusContextChatEngine
+from llama_index.core.chat_engine.multi_modal_context import MultiModalContextChatEngine
+from llama_index.core.chat_engine.types import BaseChatEngine, StreamingAgentChatResponse
+from llama_index.core.llms.mock import MockLLM, MockLLMWithChatMemoryOfLastCall
+from llama_index.core.prompts import PromptTemplate
+from llama_index.core.prompts.mixin import PromptMixinType
+from llama_index.core.retrievers import BaseRetriever
+from llama_index.core.schema import Document, ImageNode, NodeWithScore, QueryBundle, TextNode
+
+from llamaindex_arc import ArcChatMemoryBuffer
+from tests.support.llamaindex_helpers import assistant, said, system, user
+
+SYSTEM_PROMPT = "Talk like a pirate."
+
+
+class Picture(BaseRetriever):
+    """Finds a text and a picture for every question."""
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        text = TextNode(text="Paris is the capital of France.")
+        return [NodeWithScore(node=text, score=0.9), NodeWithScore(node=ImageNode(image_url="http://e.com/a.jpg"))]
+
+
+class QuestionBack(BaseQueryEngine):
+    """Answers with the question that it was asked."""
+
+    def __init__(self, *, stream: bool) -> None:
+        super().__init__(callback_manager=CallbackManager([]))
+        self._stream = stream
+
+    def _get_prompt_modules(self) -> PromptMixinType:
+        return {}
+
+    def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
+        question = query_bundle.query_str
+        return StreamingResponse(response_gen=_words(question)) if self._stream else Response(response=question)
+
+    async def _aquery(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
+        question = query_bundle.query_str
+        return AsyncStreamingResponse(response_gen=_awords(question)) if self._stream else Response(response=question)
+
+
+def _words(text: str) -> Generator[str, None, None]:
+    yield from re.findall(r"\s*\S+", text)
+
+
+async def _awords(text: str) -> AsyncGenerator[str, None]:
+    for word in _words(text):
+        yield word
+
+
+# --- asking -----------------------------------------------------------------------------------------------------------
+
+
+def chat(engine: BaseChatEngine, message: Any, **given: Any) -> Any:
+    return engine.chat(message, **given)
+
+
+def stream_chat(engine: BaseChatEngine, message: Any, **given: Any) -> Any:
+    response = engine.stream_chat(message, **given)
+    assert list(response.response_gen)
+    if response.write_response_to_history_thread is not None:
+        response.write_response_to_history_thread.join(10)
+    return response
+
+
+def achat(engine: BaseChatEngine, message: Any, **given: Any) -> Any:
+    return asyncio.run(engine.achat(message, **given))
+
+
+def astream_chat(engine: BaseChatEngine, message: Any, **given: Any) -> Any:
+    async def ask() -> Any:
+        response = await engine.astream_chat(message, **given)
+        assert [piece async for piece in response.async_response_gen()]
+        if response.awrite_response_to_history_task is not None:
+            await response.awrite_response_to_history_task
+        return response
+
+    return asyncio.run(ask())
+
+
+Ask = Callable[..., Any]
+ways = pytest.mark.parametrize("ask", [chat, stream_chat, achat, astream_chat])
+
+
+pytestmark = pytest.mark.usefixtures("blocking_loop")
+
+
+@pytest.fixture
+def memory() -> ArcChatMemoryBuffer:
+    return ArcChatMemoryBuffer.from_defaults()
+
+
+# --- SimpleChatEngine -------------------------------------------------------------------------------------------------
+
+
+@ways
+def test_simple_engine_sees_what_was_said(ask: Ask, memory: ArcChatMemoryBuffer) -> None:
+    """Each turn the whole conversation is asked; after a reset it starts anew."""
+    engine = SimpleChatEngine.from_defaults(llm=MockLLM(), memory=memory)
+    engine.reset()
+    first = "user: Test message 1\nassistant:"
+    assert str(ask(engine, "Test message 1")).strip() == first
+    second = f"user: Test message 1\nassistant: {first}\nuser: Test message 2\nassistant:"
+    shown = str(ask(engine, "Test message 2"))
+    assert "".join(shown.split()) == "".join(second.split())
+    assert engine.chat_history[::2] == [user("Test message 1"), user("Test message 2")]
+    assert str(engine.chat_history[-1].content).strip() == shown.strip()
+    engine.reset()
+    assert str(ask(engine, "Test message 3")).strip() == "user: Test message 3\nassistant:"
+
+
+@ways
+def test_simple_engine_begins_with_a_history(ask: Ask) -> None:
+    """The memory holds one before the first question; one given with a question takes its place."""
+    memory = ArcChatMemoryBuffer.from_defaults(chat_history=[user("test human message"), assistant("test ai message")])
+    engine = SimpleChatEngine.from_defaults(llm=MockLLM(), memory=memory)
+    shown = str(ask(engine, "new human message")).strip()
+    assert shown == "user: test human message\nassistant: test ai message\nuser: new human message\nassistant:"
+    shown = str(ask(engine, "again", chat_history=[user("other"), assistant("history")]))
+    assert shown.strip() == "user: other\nassistant: history\nuser: again\nassistant:"
+    assert str(ask(engine, "alone", chat_history=[])).strip() == "user: alone\nassistant:"
+
+
+@ways
+def test_simple_engine_with_a_system_prompt(ask: Ask, memory: ArcChatMemoryBuffer) -> None:
+    """Stands before everything, each time, and is not stored."""
+    engine = SimpleChatEngine.from_defaults(llm=MockLLM(), memory=memory, system_prompt=SYSTEM_PROMPT)
+    for question in ("one", "two"):
+        assert str(ask(engine, question)).startswith(f"system: {SYSTEM_PROMPT}\nuser: one")
+    assert MessageRole.SYSTEM not in {message.role for message in engine.chat_history}
+
+
+async def test_a_stream_is_written_to_history_though_nobody_reads_it(memory: ArcChatMemoryBuffer) -> None:
+    """The task that puts the answer does not wait for a reader."""
+    engine = SimpleChatEngine.from_defaults(llm=MockLLM(), memory=memory)
+    response = await engine.astream_chat("Hello World!")
+    assert response.awrite_response_to_history_task is not None
+    await response.awrite_response_to_history_task
+    assert "Hello World!" in response.response
+    assert said(engine.chat_history) == ["Hello World!", response.response]
+
+
+BLOCKS = [
+    pytest.param([TextBlock(text="old text"), TextBlock(text="kept block")], id="two texts"),
+    pytest.param([ThinkingBlock(content="reasoning"), TextBlock(text="old")], id="thinking and text"),
+    pytest.param([ThinkingBlock(content="reasoning")], id="thinking"),
+]
+
+
+@pytest.mark.parametrize("blocks", BLOCKS)
+@pytest.mark.parametrize("through_async", [False, True], ids=["sync", "async"])
+def test_a_streamed_message_of_several_blocks(memory: ArcChatMemoryBuffer, blocks: Any, through_async: bool) -> None:
+    """Its text becomes what was streamed, and the memory holds what the engine put."""
+    message = ChatMessage(role=MessageRole.ASSISTANT, blocks=list(blocks))
+    pieces = [ChatResponse(message=message, delta="new "), ChatResponse(message=message, delta="text")]
+
+    async def stream() -> AsyncIterator[ChatResponse]:
+        for piece in pieces:
+            yield piece
+
+    if through_async:
+
+        async def write() -> None:
+            await StreamingAgentChatResponse(achat_stream=stream()).awrite_response_to_history(memory)
+
+        asyncio.run(write())
+    else:
+        StreamingAgentChatResponse(chat_stream=iter(pieces)).write_response_to_history(memory)
+    assert memory.get_all() == [message]
+    assert memory.get_all()[0].content == "new text"
+
+
+class BrokenOff(MockLLM):
+    """A model whose stream ends in an error."""
+
+    def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
+        yield CompletionResponse(text="begun", delta="begun")
+        raise ConnectionError("the model is gone")
+
+
+def test_an_error_in_a_stream_reaches_the_reader_and_nobody_else(memory: ArcChatMemoryBuffer) -> None:
+    """The question stays, no task is left with an error that nobody fetched, and the next turn works."""
+    unfetched: list[Any] = []
+
+    async def ask() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: unfetched.append(context))
+        response = await SimpleChatEngine.from_defaults(llm=BrokenOff(), memory=memory).astream_chat("Hello World!")
+        with pytest.raises(ConnectionError):
+            _ = [piece async for piece in response.async_response_gen()]
+
+    asyncio.run(ask())
+    gc.collect()
+    assert unfetched == []
+    assert said(memory.get_all()) == ["Hello World!"]
+    answer = SimpleChatEngine.from_defaults(llm=MockLLM(), memory=memory).chat("Again")
+    assert str(answer) == "user: Hello World!\nuser: Again\nassistant: "
+
+
+# --- engines with a context -------------------------------------------------------------------------------------------
+
+
+def context(memory: ArcChatMemoryBuffer) -> BaseChatEngine:
+    return ContextChatEngine.from_defaults(_retriever(), llm=MockLLM(), memory=memory, system_prompt=SYSTEM_PROMPT)
+
+
+def condense_plus_context(memory: ArcChatMemoryBuffer) -> BaseChatEngine:
+    return CondensePlusContextChatEngine.from_defaults(
+        _retriever(), llm=MockLLM(), memory=memory, system_prompt=SYSTEM_PROMPT
+    )
+
+
+def _retriever() -> BaseRetriever:
+    index = VectorStoreIndex.from_documents([Document.example()], embed_model=MockEmbedding(embed_dim=3))
+    return index.as_retriever()
+
+
+engines = pytest.mark.parametrize("make", [context, condense_plus_context])
+MakeEngine = Callable[[ArcChatMemoryBuffer], BaseChatEngine]
+
+
+@engines
+@ways
+def test_context_engines_see_prompt_history_and_question(make: MakeEngine, ask: Ask) -> None:
+    """And give the nodes that they found; a question may come as a query bundle; a reset forgets."""
+    engine = make(ArcChatMemoryBuffer.from_defaults(token_limit=20_000))
+    response = ask(engine, "Hello World!")
+    assert SYSTEM_PROMPT in str(response)
+    assert "Hello World!" in str(response)
+    assert len(response.source_nodes) == 1
+    assert len(engine.chat_history) == 2
+    response = ask(engine, "What is the capital of the moon?")
+    for shown in (SYSTEM_PROMPT, "Hello World!", "What is the capital of the moon?"):
+        assert shown in str(response)
+    assert len(engine.chat_history) == 4
+    engine.reset()
+    if make is context:
+        bundle = QueryBundle("Hello World through QueryBundle")
+        assert str(bundle) in str(ask(engine, bundle))
+        assert str(bundle) in str(engine.chat_history[0])
+    else:
+        ask(engine, "anew")
+    assert len(engine.chat_history) == 2
+
+
+@engines
+@ways
+def test_a_history_given_replaces_the_one_before(make: MakeEngine, ask: Ask) -> None:
+    """And is asked about."""
+    engine = make(ArcChatMemoryBuffer.from_defaults(token_limit=20_000))
+    ask(engine, "forgotten question")
+    response = ask(engine, "New question", chat_history=[user("Earlier question"), assistant("Earlier answer")])
+    assert "Earlier question" in str(response)
+    assert "forgotten question" not in str(response)
+    assert len(engine.chat_history) == 4
+
+
+@engines
+@ways
+def test_a_stored_history_begins_with_a_system_message(make: MakeEngine, ask: Ask) -> None:
+    """It is shown behind the engine's own, once."""
+    memory = ArcChatMemoryBuffer.from_defaults(
+        chat_history=[system("Be kind."), user("hi"), assistant("hello")], token_limit=20_000
+    )
+    response = str(ask(make(memory), "And now?"))
+    assert response.count("Be kind.") == 1
+    assert response.index(SYSTEM_PROMPT) < response.index("Be kind.") < response.index("And now?")
+
+
+@pytest.mark.parametrize("template", ["{context_str}", "As JSON: {{}} {context_str}", "{{context_str}}: {context_str}"])
+@ways
+def test_a_context_template_with_braces(ask: Ask, template: str, memory: ArcChatMemoryBuffer) -> None:
+    """What is found is put where the template says."""
+    engine = ContextChatEngine.from_defaults(Picture(), llm=MockLLM(), memory=memory, context_template=template)
+    assert "Paris is the capital of France." in str(ask(engine, 'What is {"a": 1}?'))
+    assert 'What is {"a": 1}?' in str(engine.chat_history[0].content)
+
+
+@engines
+def test_an_answer_half_read_is_stored(make: MakeEngine) -> None:
+    """The question is there at once, the answer when it is complete, whoever reads."""
+    engine = make(ArcChatMemoryBuffer.from_defaults(token_limit=20_000))
+    response = engine.stream_chat("Hello World!")
+    assert isinstance(response, StreamingAgentChatResponse)
+    assert engine.chat_history[0] == user("Hello World!")
+    next(iter(response.response_gen))
+    deadline = time.monotonic() + 10
+    while len(engine.chat_history) < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert [message.role for message in engine.chat_history] == [MessageRole.USER, MessageRole.ASSISTANT]
+
+
+@engines
+async def test_an_answer_half_read_is_stored_by_the_task(make: MakeEngine) -> None:
+    """As above, by the async way."""
+    engine = make(ArcChatMemoryBuffer.from_defaults(token_limit=20_000))
+    response = await engine.astream_chat("Hello World!")
+    assert isinstance(response, StreamingAgentChatResponse)
+    assert engine.chat_history == [user("Hello World!")]
+    async for _ in response.async_response_gen():
+        break
+    assert response.awrite_response_to_history_task is not None
+    await response.awrite_response_to_history_task
+    assert [message.role for message in engine.chat_history] == [MessageRole.USER, MessageRole.ASSISTANT]
+
+
+# --- CondenseQuestionChatEngine ---------------------------------------------------------------------------------------
+
+
+def condensing(memory: ArcChatMemoryBuffer, *, stream: bool) -> CondenseQuestionChatEngine:
+    return CondenseQuestionChatEngine.from_defaults(
+        query_engine=QuestionBack(stream=stream),
+        llm=MockLLM(),
+        memory=memory,
+        condense_question_prompt=PromptTemplate("{chat_history}"),
+    )
+
+
+@ways
+def test_condense_question_engine_condenses_what_was_said(ask: Ask, memory: ArcChatMemoryBuffer) -> None:
+    """The first question is asked as it is, the next one with the history, and after a reset as it is again."""
+    engine = condensing(memory, stream=ask in (stream_chat, astream_chat))
+    ask(engine, "first")
+    assert said(engine.chat_history) == ["first", "first"]
+    ask(engine, "second")
+    assert "user: first\nassistant: first" in str(engine.chat_history[-1].content)
+    engine.reset()
+    ask(engine, "third")
+    assert said(engine.chat_history) == ["third", "third"]
+
+
+@ways
+def test_condense_question_engine_takes_a_history(ask: Ask) -> None:
+    """One given with a question is condensed in place of the stored one, which stays as it is."""
+    stored = [user("old question"), assistant("old answer")]
+    stream = ask in (stream_chat, astream_chat)
+    engine = condensing(ArcChatMemoryBuffer.from_defaults(chat_history=stored), stream=stream)
+    ask(engine, "fresh question", chat_history=[user("given question"), assistant("given answer")])
+    assert engine.chat_history[:3] == [*stored, user("fresh question")]
+    assert "given question" in str(engine.chat_history[-1].content)
+    assert "old question" not in str(engine.chat_history[-1].content)
+    ask(engine, "another")
+    assert "old question" in str(engine.chat_history[-1].content)
+
+
+def test_condense_question_engine_stores_an_answer_half_read(memory: ArcChatMemoryBuffer) -> None:
+    """Closing the stream early doesn't lose it."""
+    engine = condensing(memory, stream=True)
+    stream = engine.stream_chat("Hello there, all of you!").response_gen
+    next(iter(stream))
+    stream.close()  # type: ignore[attr-defined]  # a generator
+    assert [message.role for message in engine.chat_history] == [MessageRole.USER, MessageRole.ASSISTANT]
+
+
+# --- engines with pictures --------------------------------------------------------------------------------------------
+
+
+def with_pictures(llm: MockLLM, memory: ArcChatMemoryBuffer) -> BaseChatEngine:
+    return MultiModalContextChatEngine.from_defaults(
+        Picture(), memory=memory, system_prompt=SYSTEM_PROMPT, multi_modal_llm=llm
+    )
+
+
+def with_pictures_condensed(llm: MockLLM, memory: ArcChatMemoryBuffer) -> BaseChatEngine:
+    return MultiModalCondensePlusContextChatEngine.from_defaults(
+        Picture(), memory=memory, system_prompt=SYSTEM_PROMPT, multi_modal_llm=llm
+    )
+
+
+@pytest.mark.parametrize("make", [with_pictures, with_pictures_condensed])
+@ways
+def test_pictures_are_shown_beside_the_question(make: Any, ask: Ask) -> None:
+    """The model gets prompt, history and question with text and picture; the history holds the question alone."""
+    llm = MockLLMWithChatMemoryOfLastCall()
+    engine = make(llm, ArcChatMemoryBuffer.from_defaults(token_limit=20_000))
+    ask(engine, "Hello World!")
+    first, *_, last = llm.last_chat_messages or []
+    assert (first.role, first.content) == (MessageRole.SYSTEM, SYSTEM_PROMPT)
+    assert {type(block) for block in last.blocks} == {TextBlock, ImageBlock}
+    assert "Paris is the capital of France." in str(last.content)
+    assert len(engine.chat_history) == 2
+    response = ask(engine, "What is the capital of the moon?")
+    assert "Hello World!" in str(response)
+    assert len(engine.chat_history) == 4
+    engine.reset()
+    assert engine.chat_history == []

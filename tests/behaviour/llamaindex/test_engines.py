@@ -1,0 +1,276 @@
+"""LlamaIndex's own chat engines and agents over arc's memory, in every way that they can be called."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ReActAgent
+from llama_index.core.base.llms.types import ChatMessage, MessageRole
+from llama_index.core.chat_engine import (
+    CondensePlusContextChatEngine,
+    CondenseQuestionChatEngine,
+    ContextChatEngine,
+    SimpleChatEngine,
+)
+from llama_index.core.chat_engine.types import BaseChatEngine
+from llama_index.core.llms.mock import MockFunctionCallingLLM
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.response_synthesizers import get_response_synthesizer
+from llama_index.core.tools import FunctionTool
+from llama_index.core.workflow import Context
+
+from arc_common.messages import Message, Role, exchanges_of
+from llamaindex_arc import ArcChatMemoryBuffer, ArcLLM, open_engine, to_arc
+from tests.support.databases import sqlite_url
+from tests.support.llamaindex_helpers import (
+    Numbered,
+    OneNode,
+    assistant,
+    break_writes,
+    calling,
+    said,
+    user,
+)
+
+Ask = Callable[[BaseChatEngine, str], Awaitable[str]]
+
+
+def simple(llm: ArcLLM, memory: ArcChatMemoryBuffer) -> BaseChatEngine:
+    return SimpleChatEngine.from_defaults(llm=llm, memory=memory, system_prompt="Be kind.")
+
+
+def context(llm: ArcLLM, memory: ArcChatMemoryBuffer) -> BaseChatEngine:
+    return ContextChatEngine.from_defaults(retriever=OneNode(), llm=llm, memory=memory)
+
+
+def condense_plus_context(llm: ArcLLM, memory: ArcChatMemoryBuffer) -> BaseChatEngine:
+    return CondensePlusContextChatEngine.from_defaults(retriever=OneNode(), llm=llm, memory=memory)
+
+
+def condense_question(llm: ArcLLM, memory: ArcChatMemoryBuffer) -> BaseChatEngine:
+    query_engine = RetrieverQueryEngine(
+        retriever=OneNode(), response_synthesizer=get_response_synthesizer(llm=llm, use_async=False)
+    )
+    return CondenseQuestionChatEngine.from_defaults(query_engine=query_engine, llm=llm, memory=memory)
+
+
+async def chat(engine: BaseChatEngine, question: str) -> str:
+    return str(await asyncio.to_thread(engine.chat, question))
+
+
+async def stream_chat(engine: BaseChatEngine, question: str) -> str:
+    """Read the stream as an app does, on a thread; the answer is put by another thread."""
+
+    def read() -> str:
+        response = engine.stream_chat(question)
+        return "".join(response.response_gen)
+
+    return await asyncio.to_thread(read)
+
+
+async def achat(engine: BaseChatEngine, question: str) -> str:
+    return str(await engine.achat(question))
+
+
+async def astream_chat(engine: BaseChatEngine, question: str) -> str:
+    """Read the stream; the answer is put by a background task."""
+    response = await engine.astream_chat(question)
+    text = "".join([piece async for piece in response.async_response_gen()])
+    if response.awrite_response_to_history_task is not None:
+        await response.awrite_response_to_history_task
+    return text
+
+
+engines = pytest.mark.parametrize("make", [simple, context, condense_plus_context, condense_question])
+ways = pytest.mark.parametrize("ask", [chat, stream_chat, achat, astream_chat])
+
+
+@engines
+@ways
+async def test_a_conversation_survives_a_restart_and_goes_on(
+    tmp_path: Path, make: Callable[[ArcLLM, ArcChatMemoryBuffer], BaseChatEngine], ask: Ask
+) -> None:
+    """Each turn is stored once and in order, and after a restart the model sees what was said before it."""
+    expected: list[str] = []
+    model = Numbered()
+    for start in (0, 2):
+        with open_engine(sqlite_url(tmp_path, "c.db")) as engine:
+            memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s", token_limit=2_000)
+            chat_engine = make(ArcLLM(model), memory)
+            for n in (start, start + 1):
+                answer = await ask(chat_engine, f"question {n}")
+                expected += [f"question {n}", answer]
+                assert said(memory.get_all()) == expected
+    shown = "\n".join(message.text for message in model.seen[-1] + model.seen[-2])
+    assert "question 0" in shown
+    assert expected[1] in shown
+
+
+@engines
+@ways
+async def test_no_request_has_more_history_than_the_limit(
+    tmp_path: Path, make: Callable[[ArcLLM, ArcChatMemoryBuffer], BaseChatEngine], ask: Ask
+) -> None:
+    """However long the conversation has become, the model is shown its newest turns."""
+    model = Numbered()
+    with open_engine(sqlite_url(tmp_path, "c.db")) as engine:
+        memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s", token_limit=150)
+        memory.put_messages([m for n in range(300) for m in (user(f"old question {n}"), assistant(f"old answer {n}"))])
+        await ask(make(ArcLLM(model), memory), "and now?")
+    shown = "\n".join(message.text for request in model.seen for message in request)
+    assert "old answer 299" in shown
+    assert "old answer 200" not in shown
+
+
+@pytest.mark.parametrize("make", [simple, context])
+@ways
+async def test_a_store_that_refuses_to_save_costs_nobody_the_answer(
+    tmp_path: Path, make: Callable[[ArcLLM, ArcChatMemoryBuffer], BaseChatEngine], ask: Ask
+) -> None:
+    """With a full disk the engine answers, the model sees the question, and the failures are reported."""
+    reported: list[Sequence[Message]] = []
+    database = tmp_path / "c.db"
+    model = Numbered()
+    with open_engine(f"sqlite:///{database}", on_save_error=lambda _, messages: reported.append(messages)) as engine:
+        memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s")
+        memory.put(user("before"))
+        break_writes(database)
+        assert await ask(make(ArcLLM(model), memory), "what now?") == "answer number 1"
+        assert model.seen[0][-1].role is Role.USER
+        assert model.seen[0][-1].text == "what now?"
+        assert said(memory.get_all()) == ["before", "what now?", "answer number 1"]
+    assert len(reported) == 2
+
+
+def test_a_history_given_with_a_question_takes_the_place_of_the_stored_one() -> None:
+    """`chat(message, chat_history=…)` sets the conversation, as it does upstream."""
+    memory = ArcChatMemoryBuffer.from_defaults()
+    engine = simple(ArcLLM(Numbered()), memory)
+    engine.chat("first")
+    engine.chat("second", chat_history=[user("other"), assistant("history")])
+    assert said(memory.get_all()) == ["other", "history", "second", "answer number 2"]
+    engine.reset()
+    assert engine.chat_history == []
+
+
+def test_serves_as_the_memory_class_of_an_engine() -> None:
+    """An engine that makes its own memory can be told to make this one."""
+    engine = SimpleChatEngine.from_defaults(llm=ArcLLM(Numbered()), memory_cls=ArcChatMemoryBuffer)
+    engine.chat("first")
+    assert said(engine.chat_history) == ["first", "answer number 1"]
+
+
+# --- agents ---------------------------------------------------------------------------------------------------------
+
+# An agent looks through all of its own attributes for workflow steps, pydantic's deprecated ones among them.
+agents = pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecationWarning")
+
+
+class Script:
+    """A function-calling model that looks something up for each question, then answers with what was found."""
+
+    def __init__(self) -> None:
+        self.seen: list[list[ChatMessage]] = []
+
+    def __call__(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatMessage:
+        self.seen.append(list(messages))
+        last = messages[-1]
+        if last.role is MessageRole.TOOL:
+            return assistant(f"it is {last.content}")
+        return calling(f"call-{len(self.seen)}")
+
+
+def look_up(q: str) -> str:
+    """Look something up."""
+    return f"the value for {q}"
+
+
+def function_agent(script: Script) -> FunctionAgent:
+    return FunctionAgent(
+        name="helper",
+        description="Helps.",
+        tools=[FunctionTool.from_defaults(look_up)],
+        llm=MockFunctionCallingLLM(response_generator=script, is_chat_model=True),
+        system_prompt="Be kind.",
+    )
+
+
+def workflow(script: Script) -> AgentWorkflow:
+    return AgentWorkflow(agents=[function_agent(script)], root_agent="helper")
+
+
+@agents
+@pytest.mark.parametrize("make", [function_agent, workflow], ids=["FunctionAgent", "AgentWorkflow"])
+@pytest.mark.parametrize("streamed", [False, True], ids=["awaited", "streamed"])
+async def test_agents_remember_their_tool_calls_across_a_restart(
+    tmp_path: Path, make: Callable[[Script], FunctionAgent | AgentWorkflow], streamed: bool
+) -> None:
+    """Question, calls, results and answer are stored once and in order; every request the model gets is sound."""
+    script = Script()
+    for run in range(3):
+        with open_engine(sqlite_url(tmp_path, "c.db")) as engine:
+            memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s")
+            handler = make(script).run(user_msg=f"question {run}", memory=memory)
+            if streamed:
+                assert [event async for event in handler.stream_events()]
+            answer = str(await handler)
+            assert answer == f"it is the value for call-{2 * run + 1}"
+            roles = [message.role.value for message in memory.get_all()]
+            assert roles == ["user", "assistant", "tool", "assistant"] * (run + 1)
+    for request in script.seen:
+        exchanges, orphans = exchanges_of(list(map(to_arc, request)))
+        assert not orphans
+        assert all(exchange.complete for exchange in exchanges)
+    assert [message.content for message in script.seen[-1]][1:3] == ["question 0", None]
+
+
+@agents
+async def test_agents_stay_within_the_limit(tmp_path: Path) -> None:
+    """After many runs the agent is still shown whole turns only, and no more of them than fit."""
+    script = Script()
+    with open_engine(sqlite_url(tmp_path, "c.db")) as engine:
+        memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s", token_limit=200)
+        for run in range(12):
+            await function_agent(script).run(user_msg=f"question {run}", memory=memory)
+        assert len(memory.get_all()) == 48
+    first_of_last_run = script.seen[-2]
+    roles = [message.role for message in first_of_last_run]
+    assert roles[:3] == [MessageRole.SYSTEM, MessageRole.SYSTEM, MessageRole.USER]  # the agent's prompt, and arc's
+    assert MessageRole.SYSTEM not in roles[2:]
+    assert 4 < len(first_of_last_run) < 30
+
+
+@agents
+@pytest.mark.filterwarnings("ignore:is_running called from within a step:DeprecationWarning")  # by the agent itself
+async def test_a_react_agent_remembers(tmp_path: Path) -> None:
+    """An agent that reasons in text keeps its conversation here too."""
+
+    class Reasoning(Numbered):
+        def complete(self, messages: Sequence[Message]) -> str:
+            return f"Thought: I can answer without using any more tools.\nAnswer: {super().complete(messages)}"
+
+    model = Reasoning()
+    for run in range(2):
+        with open_engine(sqlite_url(tmp_path, "c.db")) as engine:
+            memory = ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s")
+            agent = ReActAgent(name="helper", description="Helps.", llm=ArcLLM(model), tools=[])
+            assert str(await agent.run(user_msg=f"question {run}", memory=memory)) == f"answer number {run + 1}"
+    assert "question 0" in [message.text for message in model.seen[-1]]
+    assert len([message for message in model.seen[-1] if message.role is Role.SYSTEM]) == 1
+
+
+@agents
+async def test_a_workflows_context_can_be_saved_and_restored() -> None:
+    """A context with this memory in it goes through JSON and brings the conversation along."""
+    script = Script()
+    agent = function_agent(script)
+    ctx = Context(agent)
+    await agent.run(user_msg="question 0", memory=ArcChatMemoryBuffer.from_defaults(), ctx=ctx)
+    restored = Context.from_dict(agent, ctx.to_dict())
+    await agent.run(user_msg="question 1", ctx=restored)
+    assert [message.content for message in script.seen[-1]][1:3] == ["question 0", None]
+    memory = await restored.store.get("memory")
+    assert isinstance(memory, ArcChatMemoryBuffer)
+    assert len(memory.get_all()) == 8

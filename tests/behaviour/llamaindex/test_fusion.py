@@ -1,0 +1,311 @@
+"""`ArcFusionRetriever`: several retrievers as one."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from llama_index.core import VectorStoreIndex
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
+from llama_index.core.chat_engine import CondensePlusContextChatEngine
+from llama_index.core.llms import MockLLM
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.retrievers import QueryFusionRetriever
+from llama_index.core.retrievers.fusion_retriever import FUSION_MODES
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+
+from arc_common.exceptions import InvalidInputError
+from arc_common.retrieval.query_transformers import HyDEQueryTransformer
+from arc_common.testing import CountingObserver
+from llamaindex_arc import ArcChatMemoryBuffer, ArcFusionRetriever, ArcLLM, ArcRetriever, open_engine
+from tests.support.llamaindex_retrieval import (
+    ONE_ATTEMPT,
+    Fixed,
+    Scripted,
+    Words,
+    collection,
+    events,
+    frozen,
+    ids_of,
+    index_of,
+    node_lists,
+    scored,
+)
+
+ASKED = "How long does a parcel to Busan take?"
+MODES: list[Any] = ["relative_score", "reciprocal_rerank"]
+
+
+def fused(*rankings: list[NodeWithScore], **given: Any) -> list[NodeWithScore]:
+    return ArcFusionRetriever([Fixed(nodes) for nodes in rankings], **given).retrieve("q")
+
+
+def engine_parts() -> list[BaseRetriever]:
+    """A vector retriever of LlamaIndex and arc's by words."""
+    theirs = VectorStoreIndex(collection(), embed_model=Words()).as_retriever(similarity_top_k=3)
+    return [theirs, ArcRetriever(index_of(collection()), mode="lexical", similarity_top_k=3)]
+
+
+def test_scores_are_brought_to_one_scale() -> None:
+    """A score of 20 beside cosines counts no more than the best cosine."""
+    found = fused(scored(("a", 20.0), ("b", 15.0), ("c", 10.0)), scored(("b", 0.9), ("c", 0.8), ("d", 0.1)))
+    assert [(item.node.node_id, item.score) for item in found] == [
+        ("b", pytest.approx(0.75)),
+        ("a", pytest.approx(0.5)),
+        ("c", pytest.approx(0.4375)),
+        ("d", pytest.approx(0.0)),
+    ]
+
+
+def test_reciprocal_ranks() -> None:
+    """1 / (60 + place), from 1 on (Cormack 2009)."""
+    found = fused(scored(("a", 2.0), ("b", 1.0)), scored(("b", 0.9)), mode="reciprocal_rerank")
+    assert [(item.node.node_id, item.score) for item in found] == [
+        ("b", pytest.approx(1 / 61 + 1 / 62)),
+        ("a", pytest.approx(1 / 61)),
+    ]
+
+
+@pytest.mark.parametrize("mode", [*MODES, FUSION_MODES.RECIPROCAL_RANK])
+def test_weights(mode: Any) -> None:
+    """A retriever of weight 0 has no say about the order."""
+    rankings = scored(("a", 2.0), ("b", 1.0)), scored(("b", 2.0), ("a", 1.0))
+    assert ids_of(fused(*rankings, mode=mode, retriever_weights=[1, 0])) == ["a", "b"]
+    assert ids_of(fused(*rankings, mode=mode, retriever_weights=[1, 2])) == ["b", "a"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_missing_scores(mode: Any) -> None:
+    """Beside scores the worst; without any, places count; NaN is none."""
+    nan = float("nan")
+    assert (
+        ids_of(fused(scored(("a", None), ("b", -3.0), ("c", -1.0)), mode=mode)) == ["c", "b", "a"] or mode == MODES[0]
+    )
+    assert ids_of(fused(scored(("c", None), ("a", nan), ("b", None)), mode=mode)) == ["c", "a", "b"]
+    assert fused([], [], mode=mode) == []
+
+
+def test_the_same_node_comes_once() -> None:
+    """By its id, or by its content under another id; the one with the smallest id stands for all."""
+    one, two = TextNode(id_="1", text="same"), TextNode(id_="2", text="same")
+    stripped = TextNode(id_="2", text="same, without its metadata")
+    found = fused(
+        [NodeWithScore(node=two, score=0.3), NodeWithScore(node=stripped, score=0.2)],
+        [NodeWithScore(node=one, score=0.9)],
+    )
+    assert [item.node for item in found] == [one]
+
+
+@given(st.lists(node_lists, min_size=1, max_size=3), st.sampled_from(MODES), st.integers(1, 4), st.randoms())
+def test_it_does_not_depend_on_the_order(rankings: list[Any], mode: Any, top_k: int, random: Any) -> None:
+    """Of retrievers, and of their scored nodes; what they found stays as it is."""
+    before = [frozen(nodes) for nodes in rankings]
+    found = fused(*rankings, mode=mode, similarity_top_k=top_k)
+    assert [frozen(nodes) for nodes in rankings] == before
+    assert len(found) <= top_k
+    assert len({item.node.hash for item in found}) == len(found)
+    numbered = [(len(rankings) - place, nodes) for place, nodes in enumerate(rankings)]
+    random.shuffle(numbered)
+    weights = [number for number, _ in numbered]
+    shuffled = [random.sample(nodes, len(nodes)) if _may_be_shuffled(nodes) else nodes for _, nodes in numbered]
+    again = fused(*shuffled, mode=mode, similarity_top_k=top_k, retriever_weights=weights)
+    ordered = fused(
+        *rankings,
+        mode=mode,
+        similarity_top_k=top_k,
+        retriever_weights=[len(rankings) - n for n in range(len(rankings))],
+    )
+    assert again == ordered
+
+
+def _may_be_shuffled(nodes: list[NodeWithScore]) -> bool:
+    """Of nodes with one id LlamaIndex itself keeps a retriever's first; where no score is, places count."""
+    has_scores = any(item.score is not None and abs(item.score) < float("inf") for item in nodes)
+    return has_scores and len(set(ids_of(nodes))) == len(nodes)
+
+
+async def test_each_retriever_gets_a_bundle_of_its_own() -> None:
+    """What one writes into it reaches neither the others nor the caller; one query, and no model call."""
+    retrievers = [Fixed(scored(("a", 1.0))), Fixed(scored(("b", 1.0)))]
+    bundle = QueryBundle("q", custom_embedding_strs=["x"])
+    fusion = ArcFusionRetriever(retrievers)
+    assert fusion.retrieve(bundle) == await fusion.aretrieve(bundle)
+    assert bundle == QueryBundle("q", custom_embedding_strs=["x"])
+    asked = [query for retriever in retrievers for query in retriever.asked]
+    assert len({id(query) for query in asked}) == len(asked) == 4
+    assert all((query.query_str, query.embedding_strs) == ("q", ["x"]) for query in asked)
+
+
+async def test_the_async_form_asks_all_at_once() -> None:
+    """Each waits for the others to have begun."""
+    begun = asyncio.Barrier(3)
+
+    class Waiting(Fixed):
+        async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+            await begun.wait()
+            return self.nodes
+
+    fusion = ArcFusionRetriever([Waiting(scored((name, 1.0))) for name in "abc"])
+    assert ids_of(await asyncio.wait_for(fusion.aretrieve("q"), 5)) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("way", ["sync", "async"])
+async def test_further_queries_of_a_model(way: str) -> None:
+    """As many as asked for, each once, without numbers and fences; the query itself leads."""
+    retriever = Fixed(scored(("a", 1.0)))
+    model = Scripted("```\n1. parcels to Busan\n2) q\n\n- parcels to Busan\n* delivery time\nmore\n```")
+    fusion = ArcFusionRetriever([retriever], llm=ArcLLM(model), num_queries=3, settings=ONE_ATTEMPT)
+    assert ids_of(await fusion.aretrieve("q") if way == "async" else fusion.retrieve("q")) == ["a"]
+    assert [asked.query_str for asked in retriever.asked] == ["q", "parcels to Busan", "delivery time"]
+    assert "Generate 2 search queries" in model.seen[0][0].text
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [TimeoutError("slow"), "", "x" * 1_000, "I'm sorry, I can't help with that."],
+    ids=["error", "silence", "essay", "refusal"],
+)
+def test_without_further_queries_the_query_is_asked(answer: Any) -> None:
+    """Nothing that a model does keeps it from being searched for."""
+    retriever = Fixed(scored(("a", 1.0)))
+    fusion = ArcFusionRetriever([retriever], llm=Scripted(answer), num_queries=4, settings=ONE_ATTEMPT)
+    assert ids_of(fusion.retrieve("q")) == ["a"]
+    assert [asked.query_str for asked in retriever.asked] == ["q"]
+
+
+def test_a_transformer_makes_the_queries() -> None:
+    """Any of arc's; the query that was asked keeps what goes with it."""
+    retriever = Fixed(scored(("a", 1.0)))
+    hyde = HyDEQueryTransformer(Scripted("An answer."), settings=ONE_ATTEMPT)
+    ArcFusionRetriever([retriever], transformer=hyde).retrieve(QueryBundle("q", custom_embedding_strs=["x"]))
+    assert [(asked.query_str, asked.embedding_strs) for asked in retriever.asked] == [
+        ("q", ["x"]),
+        ("An answer.", ["An answer."]),
+    ]
+
+
+@pytest.mark.parametrize("made", [RuntimeError("broken"), None, "text", [None]], ids=repr)
+def test_a_transformer_that_makes_no_queries_costs_no_reply(made: Any) -> None:
+    """The query that was asked is searched for, and the failure is counted."""
+
+    class Odd:
+        def transform(self, query: str, *, history: Any = ()) -> Any:
+            if isinstance(made, Exception):
+                raise made
+            return made
+
+    retriever, observer = Fixed(scored(("a", 1.0))), CountingObserver()
+    fusion = ArcFusionRetriever([retriever], transformer=Odd(), observer=observer)
+    assert ids_of(fusion.retrieve("q")) == ["a"]
+    assert [asked.query_str for asked in retriever.asked] == ["q"]
+    assert observer.counts == {"queries.fallbacks": 1}
+
+
+def test_events_are_reported() -> None:
+    """Its own retrieval and those within it."""
+    debug = LlamaDebugHandler(print_trace_on_end=False)
+    fusion = ArcFusionRetriever([Fixed([]), Fixed([])], callback_manager=CallbackManager([debug]))
+    with events() as heard:
+        fusion.retrieve("q")
+    assert [event.class_name() for event in heard].count("RetrievalStartEvent") == 3
+    assert len(debug.get_event_pairs(CBEventType.RETRIEVE)) == 1
+
+
+def test_a_retriever_that_fails_leaves_what_the_others_find(caplog: pytest.LogCaptureFixture) -> None:
+    """Logged and counted; where none is left, what it raises is raised."""
+
+    class Broken(Fixed):
+        def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+            raise ConnectionError("no index")
+
+    observer = CountingObserver()
+    node = NodeWithScore(node=TextNode(text="found"), score=1.0)
+    both = ArcFusionRetriever([Broken([]), Fixed([node])], observer=observer)
+    for left in (both.retrieve("q"), asyncio.run(both.aretrieve("q"))):
+        assert [item.node.get_content() for item in left] == ["found"]
+    assert observer.counts["rag.retrieve.errors"] == 2
+    assert "no index" in caplog.text
+    fusion = ArcFusionRetriever([Broken([])])
+    with pytest.raises(ConnectionError):
+        fusion.retrieve("q")
+    with pytest.raises(ConnectionError):
+        asyncio.run(fusion.aretrieve("q"))
+
+
+def test_class() -> None:
+    """It is one of LlamaIndex's retrievers."""
+    assert "BaseRetriever" in [cls.__name__ for cls in ArcFusionRetriever.__mro__]
+
+
+def test_wrong_arguments_are_refused() -> None:
+    """When it is made, by their names."""
+    cases = [
+        ("retrievers", {"retrievers": []}),
+        ("retrievers", {"retrievers": [len]}),
+        ("retrievers", {"retrievers": None}),
+        ("retrievers", {"retrievers": Fixed([])}),
+        ("retriever_weights", {"retriever_weights": [1.0, 2.0]}),
+        ("retriever_weights", {"retriever_weights": [0.0]}),
+        ("retriever_weights", {"retriever_weights": [float("nan")]}),
+        ("retriever_weights", {"retriever_weights": [10**400]}),
+        ("retriever_weights", {"retriever_weights": ["1"]}),
+        ("retriever_weights", {"retriever_weights": 1}),
+        ("mode", {"mode": "simple"}),
+        ("similarity_top_k", {"similarity_top_k": 0}),
+        ("num_queries", {"num_queries": 0}),
+        ("num_queries", {"num_queries": 2}),
+        ("llm", {"num_queries": 2, "llm": "gpt"}),
+        ("transformer", {"transformer": len}),
+        ("transformer", {"transformer": HyDEQueryTransformer(Scripted()), "llm": Scripted()}),
+        ("objects", {"objects": 5}),
+        ("objects", {"objects": [5]}),
+    ]
+    for field, arguments in cases:
+        with pytest.raises(InvalidInputError, match=field):
+            ArcFusionRetriever(**{"retrievers": [Fixed([])], **arguments})
+
+
+# --- in LlamaIndex's engines ----------------------------------------------------------------------------------------
+
+
+async def test_in_a_query_engine() -> None:
+    """LlamaIndex's vectors and arc's words, fused."""
+    for way in ["query", "aquery", "stream"]:
+        for mode in MODES:
+            engine = RetrieverQueryEngine.from_args(
+                ArcFusionRetriever(engine_parts(), mode=mode, similarity_top_k=1),
+                llm=MockLLM(),
+                streaming=way == "stream",
+            )
+            response = await engine.aquery(ASKED) if way == "aquery" else engine.query(ASKED)
+            text = "".join(response.response_gen) if way == "stream" else str(response)
+            assert ids_of(response.source_nodes) == ["busan"]
+            assert "Parcels to Busan take two days." in text
+
+
+async def test_in_a_chat_engine() -> None:
+    """With arc's memory; the condensed question is what is searched for."""
+    model = Scripted("Two days.", "How long does a parcel to Seoul take?", "One day.")
+    with open_engine() as engine:
+        chat = CondensePlusContextChatEngine.from_defaults(
+            retriever=ArcFusionRetriever(engine_parts(), similarity_top_k=1),
+            llm=ArcLLM(model),
+            memory=ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s"),
+        )
+        assert ids_of((await chat.achat(ASKED)).source_nodes) == ["busan"]
+        assert ids_of((await chat.achat("And to Seoul?")).source_nodes) == ["seoul"]
+
+
+def test_within_llama_index_s_own_fusion() -> None:
+    """It is a retriever like others."""
+    outer = QueryFusionRetriever(
+        [ArcFusionRetriever(engine_parts()), Fixed(scored(("other", 0.5)))],
+        llm=MockLLM(),
+        num_queries=1,
+        mode=FUSION_MODES.RECIPROCAL_RANK,
+        use_async=False,
+        similarity_top_k=3,
+    )
+    assert {"busan", "other"} <= set(ids_of(outer.retrieve(ASKED)))

@@ -1,0 +1,321 @@
+"""`ArcChatMemoryBuffer` as code that is typed to `ChatMemoryBuffer` reads it and writes to it."""
+
+from concurrent.futures import ThreadPoolExecutor
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
+from sqlalchemy import create_engine, event
+
+from arc_common.engine.context_engine import ContextEngine
+from arc_common.exceptions import BudgetExceededError
+from arc_common.messages import exchanges_of
+from arc_common.tokens.counters import message_tokens
+from llamaindex_arc import ArcChatMemoryBuffer, open_engine, to_arc
+from tests.support import llamaindex_strategies as strategies
+from tests.support.counters import Ones
+from tests.support.databases import sqlite_url
+from tests.support.llamaindex_helpers import (
+    NO_SUMMARIES,
+    Both,
+    assistant,
+    calling,
+    forms,
+    memory_over,
+    own_statements,
+    result,
+    said,
+    system,
+    turns,
+    user,
+)
+
+# --- get ------------------------------------------------------------------------------------------------------------
+
+
+@forms
+@pytest.mark.parametrize(
+    ("limit", "taken", "expected"),
+    [
+        pytest.param(100, 0, ["q0", "a0", "q1", "a1", "q2", "a2"], id="everything fits"),
+        pytest.param(29, 0, ["q1", "a1", "q2", "a2"], id="whole turns"),
+        pytest.param(30, 0, ["q0", "a0", "q1", "a1", "q2", "a2"], id="to the last token"),
+        pytest.param(30, 1, ["q1", "a1", "q2", "a2"], id="less what is taken already"),
+        pytest.param(30, 31, ["q2", "a2"], id="more is taken than there is"),
+        pytest.param(5, 0, ["q2"], id="the newest question alone"),
+    ],
+)
+def test_get_keeps_the_newest_whole_turns(
+    engine: ContextEngine, through_async: bool, limit: int, taken: int, expected: list[str]
+) -> None:
+    """Within what is left of the limit, turns leave whole and oldest first; the newest question never does."""
+    memory = memory_over(engine, token_limit=limit)
+    memory.put_messages(turns(3))
+    assert said(Both(memory, through_async=through_async).get(initial_token_count=taken)) == expected
+
+
+def test_get_takes_what_chat_engines_give_it(engine: ContextEngine) -> None:
+    """The question and further arguments may be there."""
+    memory = memory_over(engine)
+    memory.put(user("hello"))
+    assert said(memory.get("hello")) == said(memory.get(input="hello", anything="else")) == ["hello"]
+
+
+def test_a_question_too_long_is_refused(engine: ContextEngine) -> None:
+    """A question that is over the limit by itself: the error names both figures, before any model is called."""
+    memory = memory_over(engine, token_limit=1)
+    memory.put_messages([*turns(2), user("a long question")])
+    with pytest.raises(BudgetExceededError, match="user message: 5 tokens needed, 1 available"):
+        memory.get()
+
+
+def test_a_greeting_is_shown_until_the_user_speaks(engine: ContextEngine) -> None:
+    """Then `get` is what a model is sent: Anthropic and Gemini refuse what the assistant begins. `get_all` has it."""
+    memory = memory_over(engine, token_limit=15)
+    memory.put(assistant("Welcome!"))
+    assert said(memory.get()) == ["Welcome!"]
+    memory.put_messages([user("q"), assistant("a")])
+    assert said(memory.get()) == ["q", "a"]
+    assert said(memory.get_all()) == ["Welcome!", "q", "a"]
+
+
+@forms
+def test_instructions_at_the_start_are_never_forgotten(engine: ContextEngine, through_async: bool) -> None:
+    """A system message that opens the conversation is shown at any length, and paid for."""
+    memory = memory_over(engine, token_limit=20)
+    memory.put_messages([system("Be kind."), *turns(300)])
+    assert said(Both(memory, through_async=through_async).get()) == ["Be kind.", "q299", "a299"]
+
+
+def test_tool_results_never_stand_without_their_calls(engine: ContextEngine) -> None:
+    """A call and its results are shown together or not at all, also when the call waits or the result came late."""
+    memory = memory_over(engine, token_limit=1_000)
+    call = calling("1", "2")
+    memory.put_messages([user("q"), call, result("1"), user("and?"), result("2"), calling("3"), result("9"), user("!")])
+    assert memory.get() == [user("q"), call, result("1"), result("2"), user("and?"), user("!")]
+
+
+def test_tool_calls_cost_tokens(engine: ContextEngine) -> None:
+    """A call without words is not free, and content `None` is not the word "None"."""
+    memory = memory_over(engine, token_limit=22)
+    memory.put_messages([*turns(1), user("q"), calling("1"), result("1")])
+    # the newest turn: 5 for the question, 4 + 3 + 3 texts for the call, 4 + 2 texts for its result
+    assert len(memory.get()) == 3
+    assert len(memory.get(initial_token_count=1)) == 3
+    assert len(memory_over(engine, token_limit=31).get()) == 5
+    assert len(memory_over(engine, token_limit=30).get()) == 3
+
+
+def spoken(messages: list[ChatMessage]) -> list[ChatMessage]:
+    """Those that say or do something."""
+    return [
+        message
+        for message in messages
+        if message.role is MessageRole.TOOL
+        or (message.blocks != [] and (message.content != "" or len(message.blocks) > 1))
+    ]
+
+
+@given(
+    conversation=st.lists(
+        st.one_of(
+            st.builds(user, st.sampled_from(["q", "", None])),
+            st.builds(assistant, st.sampled_from(["a", "", None])),
+            st.builds(lambda ids: calling(*ids), st.lists(st.sampled_from("123"), min_size=1, max_size=3, unique=True)),
+            st.builds(result, st.sampled_from("1234")),
+            st.builds(system, st.just("be kind")),
+        ),
+        max_size=40,
+    ),
+    limit=st.integers(1, 200),
+    taken=st.integers(0, 200),
+)
+def test_get_never_gives_a_broken_request(conversation: list[ChatMessage], limit: int, taken: int) -> None:
+    """Whatever is stored: results stand behind their calls, the first message is the user's, and the limit holds.
+
+    Empty messages are not shown: providers refuse them. Where too much is taken already, only the newest question and
+    last exchange may cost more than what is left.
+    """
+    with open_engine(token_counter=Ones()) as engine:
+        memory = memory_over(engine, token_limit=limit)
+        memory.put_messages(conversation)
+        whole = memory.get_all()
+        try:
+            got = memory.get(initial_token_count=taken)
+        except BudgetExceededError as error:
+            leading = list(takewhile(lambda message: message.role is MessageRole.SYSTEM, spoken(whole)))
+            assert error.available == limit < error.needed == 5 * (1 + len(leading))
+            return
+        cost = sum(message_tokens(Ones(), to_arc(message)) for message in got)
+    exchanges, orphans = exchanges_of(list(map(to_arc, got)))
+    assert not orphans
+    assert all(exchange.complete for exchange in exchanges)
+    shown = [message for message in got if message.role is not MessageRole.SYSTEM]
+    questions = [message for message in shown if message.role is MessageRole.USER]
+    asked = [message for message in whole if message.role is MessageRole.USER and message.content]
+    assert not shown or shown[0].role is MessageRole.USER or questions == asked
+    assert questions == asked[len(asked) - len(questions) :]
+    assert bool(questions) == bool(asked)
+    assert cost <= limit or not shown
+    assert cost <= max(limit - taken, 0) or len(questions) == 1 or not shown
+
+
+def test_what_get_returns_is_the_callers_own(engine: ContextEngine) -> None:
+    """Agents write into the messages that they were given; the next `get` doesn't show it."""
+    memory = memory_over(engine)
+    memory.put_messages([user("q"), calling("1", text="let me see"), result("1")])
+    for read in (memory.get, memory.get_all):
+        for message in read():
+            message.blocks.append(TextBlock(text="scribble"))
+            message.blocks[0].__dict__["tool_kwargs"] = {"q": "scribble"}
+            message.additional_kwargs["scribble"] = True
+    assert "scribble" not in repr([*memory.get(), *memory.get_all()])
+
+
+def test_what_was_put_can_be_changed_afterwards(engine: ContextEngine) -> None:
+    """A message that its owner goes on writing to is stored as it was when it was put."""
+    memory = memory_over(engine)
+    message = user("as it was")
+    memory.put(message)
+    message.blocks[0].text = "as it is"  # type: ignore[union-attr]  # a text block
+    assert said(memory.get()) == ["as it was"]
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["engine's counter", "tokenizer_fn"])
+@pytest.mark.parametrize("length", [50, 5_000])
+def test_get_costs_the_same_for_any_length(tmp_path: Path, length: int, own: bool) -> None:
+    """At 5,000 messages `get` runs the same statements, reads the same rows and counts as little as at 50.
+
+    With summaries: see `test_layers`.
+    """
+    counter = Ones()
+    tokenized: list[str] = []
+
+    def tokenizer(text: str) -> list[int]:
+        tokenized.append(text)
+        return [1]
+
+    statements: list[str] = []
+    database = create_engine(sqlite_url(tmp_path, "c.db"))
+    note = own_statements(statements)
+    event.listen(database, "connect", lambda connection, _: connection.set_trace_callback(note))
+    with open_engine(database, token_counter=counter, settings=NO_SUMMARIES) as engine:
+        memory = memory_over(engine, token_limit=100, tokenizer_fn=tokenizer if own else None)
+        memory.put_messages(turns(length // 2))
+        counter.counted = 0
+        statements.clear()
+        assert len(memory.get()) == 20
+        assert counter.counted == 0
+        assert len(statements) == 3
+        assert len(tokenized) == (32 if own else 0)
+        assert len(memory.get()) == 20
+        assert len(tokenized) == (32 if own else 0)
+    database.dispose()
+
+
+def test_the_users_tokenizer_decides_alone(engine: ContextEngine) -> None:
+    """With a tokenizer of one's own, its counts and no others hold; without one the engine's counter serves as one."""
+    memory = memory_over(engine, token_limit=100, tokenizer_fn=str.split)
+    memory.put_messages([user("one " * 50), *turns(1), user("two " * 46)])
+    first, *others = memory.get()
+    assert (first.content or "").endswith("... [truncated]")
+    assert len(others) == 3
+    assert len(memory.get(initial_token_count=41)) == 1
+    assert len(memory_over(engine, token_limit=20).get()) == 4
+    assert len(memory_over(engine).tokenizer_fn("any text")) == 1
+
+
+# --- put, set, reset ------------------------------------------------------------------------------------------------
+
+
+@given(
+    steps=st.lists(
+        st.one_of(
+            st.tuples(st.just("put"), strategies.messages),
+            st.tuples(st.just("put_messages"), st.lists(strategies.messages, max_size=3)),
+            st.tuples(st.just("set"), st.tuples(st.integers(0, 6), st.lists(strategies.messages, max_size=3))),
+            st.tuples(st.just("reset"), st.none()),
+        ),
+        max_size=6,
+    ),
+    through_async=st.booleans(),
+)
+def test_holds_what_a_plain_list_would_hold(steps: list[tuple[str, Any]], through_async: bool) -> None:
+    """After any sequence of writes, the conversation is the list that upstream's memory would hold."""
+    expected: list[ChatMessage] = []
+    with open_engine(token_counter=Ones()) as engine:
+        memory = Both(memory_over(engine), through_async=through_async)
+        for step, value in steps:
+            if step == "put":
+                memory.put(value)
+                expected = [*expected, value]
+            elif step == "put_messages":
+                memory.put_messages(value)
+                expected = [*expected, *value]
+            elif step == "set":
+                kept, more = value
+                expected = [*expected[:kept], *more]
+                memory.set(expected)
+            else:
+                memory.reset()
+                expected = []
+            assert memory.get_all() == expected
+
+
+@forms
+def test_set_keeps_what_is_there_already(engine: ContextEngine, through_async: bool) -> None:
+    """Messages at the start that stay the same keep their ids and times; only the rest is replaced."""
+    memory = memory_over(engine)
+    memory.put_messages(turns(2))
+    before = memory.session.messages()
+    Both(memory, through_async=through_async).set([*turns(1), user("instead")])
+    after = memory.session.messages()
+    assert after[:2] == before[:2]
+    assert [message.text for message in after] == ["q0", "a0", "instead"]
+
+
+def test_put_messages_is_one_append(tmp_path: Path) -> None:
+    """A scratchpad is stored in one transaction."""
+    statements: list[str] = []
+    database = create_engine(sqlite_url(tmp_path, "c.db"))
+    note = own_statements(statements)
+    event.listen(database, "connect", lambda connection, _: connection.set_trace_callback(note))
+    with open_engine(database, settings=NO_SUMMARIES) as engine:
+        memory = memory_over(engine)
+        memory.put(user("q"))
+        statements.clear()
+        memory.put_messages(turns(5))
+        assert [text for text in statements if text.startswith(("BEGIN", "COMMIT"))] == ["BEGIN IMMEDIATE", "COMMIT"]
+    database.dispose()
+
+
+@forms
+def test_two_memories_on_one_session_lose_nothing(tmp_path: Path, through_async: bool) -> None:
+    """Whoever puts at the same time as others, everything is there once, and each writer's messages in order."""
+    with open_engine(sqlite_url(tmp_path, "c.db")) as engine:
+        memories = [Both(memory_over(engine), through_async=through_async) for _ in range(4)]
+
+        def write(number: int) -> None:
+            for n in range(20):
+                memories[number].put(user(f"{number}-{n}"))
+
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(write, range(4)))
+        got = said(memories[0].get_all())
+        for number in range(4):
+            assert [text for text in got if text and text[0] == str(number)] == [f"{number}-{n}" for n in range(20)]
+        assert len(got) == 80
+
+
+def test_a_question_larger_than_the_limit_is_refused_before_it_is_stored() -> None:
+    """Engines that put a question behind what `get` returns ask for it first."""
+    memory = ArcChatMemoryBuffer.from_defaults(token_limit=200)
+    memory.put(ChatMessage(role="user", content="Hello"))
+    for words in (93, 1_000):  # 93 are within the limit, and not within what the counter's error leaves of it
+        with pytest.raises(BudgetExceededError, match="176 available"):
+            memory.get(input="word " * words)
+    assert memory.get(input="How are you?")

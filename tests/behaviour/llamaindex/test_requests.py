@@ -1,0 +1,117 @@
+"""What `ArcChatMemoryBuffer.get` gives of any conversation is a request that every provider takes, within its limit."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from random import Random
+
+import pytest
+
+from arc_common.engine.context_engine import ContextEngine
+from arc_common.exceptions import BudgetExceededError
+from arc_common.messages import Message, Role, exchanges_of, turns_of
+from arc_common.tokens.budget import usable_tokens
+from arc_common.tokens.counters import message_tokens
+from arc_common.tokens.selection import says_something, select_window
+from llamaindex_arc import ArcChatMemoryBuffer, ArcChatStore, from_arc, open_engine, to_arc
+from tests.support.conversations import random_conversation
+from tests.support.llamaindex_helpers import NO_SUMMARIES, settle
+from tests.support.providers import anthropic, gemini, openai
+
+SEEDS = 2_000
+"""Those behind them are of conversations that are summarised."""
+SUMMARISED = 25
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a memory gave for a seed, in arc's form, the tokens that it may count, and what its turns cost."""
+
+    conversation: list[Message]
+    given: list[Message]
+    limit: int
+    taken: int
+    tokens: int
+    turns: list[int]
+    largest: int
+
+    @property
+    def spoken(self) -> list[Message]:
+        return [message for message in self.given if message.role is not Role.SYSTEM]
+
+
+def asked(engine: ContextEngine, seeds: range, *, summarised: bool = False) -> Iterator[Asked]:
+    """Each seed's conversation, at a limit from far too small to ample; nothing where a question is refused."""
+    store = ArcChatStore(engine)
+
+    def count(message: Message) -> int:
+        return message_tokens(engine.token_counter, message)
+
+    for seed in seeds:
+        rng = Random(seed)
+        history = list(map(from_arc, random_conversation(seed)))
+        conversation = list(map(to_arc, history))
+        limit = int(10 ** (1.2 + rng.random() * 2.6))
+        room = usable_tokens(limit, engine.token_counter)
+        taken = int(rng.random() * limit * 1.2) if rng.random() < 0.5 else 0
+        placement = "user" if rng.random() < 0.5 else "system"
+        memory = ArcChatMemoryBuffer.from_defaults(
+            chat_store=store, session_id=f"s{seed}", token_limit=limit, facts_role=placement
+        )
+        memory.put_messages(history)
+        if summarised:
+            settle(engine)
+        questions = [one for one in conversation if one.role is Role.USER and says_something(one)]
+        try:
+            given = list(map(to_arc, memory.get(initial_token_count=taken)))
+        except BudgetExceededError as error:
+            assert error.needed > error.available == room
+            assert error.needed >= count(questions[-1])
+        else:
+            kept = select_window(conversation).kept
+            turns = [sum(map(count, turn.messages)) for turn in turns_of(exchanges_of(kept)[0])]
+            largest = max(map(count, kept), default=0)
+            yield Asked(conversation, given, room, taken, sum(map(count, given)), turns, largest)
+        memory.chat_store.delete_messages(memory.chat_store_key)
+
+
+def check(case: Asked) -> None:
+    """Nothing that a provider refuses, and nothing over the limit."""
+    questions = [one for one in case.conversation if one.role is Role.USER and says_something(one)]
+    if not questions:  # nobody asked: what the assistant said is no request
+        return
+    assert case.tokens <= case.limit
+    newest = [one for one in case.spoken if one.role is Role.USER]
+    assert newest[-1].text.endswith(questions[-1].text)
+    assert case.tokens <= max(case.limit - case.taken, 0) or len(newest) == 1
+    request = case.given
+    if case.spoken[-1].role is Role.ASSISTANT:
+        request = [*request, Message(Role.USER, "And now?")]
+    for provider in (openai, anthropic, gemini):
+        assert provider.violations(provider.render(request)) == []
+
+
+@pytest.mark.parametrize("seeds", [400, pytest.param(SEEDS, marks=pytest.mark.torture)])
+def test_no_conversation_makes_a_broken_request(seeds: int) -> None:
+    """Parallel, missing and late calls, several writers, giant and empty messages, twelve writing systems.
+
+    Where more than the limit could be shown, and no turn is larger than it and no message a tenth of it, nine tenths
+    of it are used.
+    """
+    used: list[float] = []
+    with open_engine(settings=NO_SUMMARIES) as engine:
+        for case in asked(engine, range(seeds)):
+            check(case)
+            if not case.taken and sum(case.turns) > case.limit > max(case.turns) and case.largest < case.limit / 10:
+                used.append(case.tokens / case.limit)
+    assert len(used) > seeds / 400
+    assert min(used) > 0.9
+
+
+def test_nor_does_one_that_is_summarised() -> None:
+    """Facts and summary in front, or before the first user message's words."""
+    with open_engine() as engine:
+        long = (seed for seed in range(SEEDS, SEEDS + 10**6) if 30 < len(random_conversation(seed)) < 200)
+        for seed in islice(long, SUMMARISED):
+            for case in asked(engine, range(seed, seed + 1), summarised=True):
+                check(case)

@@ -1,0 +1,447 @@
+"""Arc's rerankers as node postprocessors, and LlamaIndex's postprocessors as arc rerankers."""
+
+import asyncio
+import pickle
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload, LlamaDebugHandler
+from llama_index.core.chat_engine import CondensePlusContextChatEngine
+from llama_index.core.llms import MockLLM
+from llama_index.core.postprocessor import (
+    LongContextReorder,
+    MetadataReplacementPostProcessor,
+    SimilarityPostprocessor,
+)
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+
+from arc_common.documents import Document, ScoredDocument
+from arc_common.exceptions import InvalidInputError
+from arc_common.protocols import Reranker
+from arc_common.rag import ContextBuilder, RagPipeline
+from arc_common.rerankers import (
+    BM25Reranker,
+    DiversityReranker,
+    KeywordWeightedReranker,
+    RerankerChain,
+    SimpleScoreReranker,
+)
+from arc_common.testing import CountingObserver
+from arc_common.tokens.counters import HeuristicTokenCounter
+from llamaindex_arc import (
+    ArcChatMemoryBuffer,
+    ArcLLM,
+    ArcNodePostprocessor,
+    ArcRetriever,
+    ArcTokenBudgetPostprocessor,
+    LlamaIndexReranker,
+    LlamaIndexRetriever,
+    open_engine,
+    to_document,
+)
+from tests.support.llamaindex_retrieval import (
+    Fixed,
+    Scripted,
+    Words,
+    collection,
+    events,
+    frozen,
+    ids_of,
+    index_of,
+    node_lists,
+    scored,
+    sentences,
+)
+
+RERANKERS: dict[str, Reranker] = {
+    "score": SimpleScoreReranker(),
+    "keyword": KeywordWeightedReranker(),
+    "bm25": BM25Reranker(),
+    "diversity": DiversityReranker(),
+    "chain": RerankerChain([BM25Reranker(), DiversityReranker()]),
+    "LlamaIndex's": LlamaIndexReranker(SimilarityPostprocessor(similarity_cutoff=0.2)),
+}
+NODES = [("the cat sat", 0.2), ("the dog ran to the cat", 0.9), ("a dog", None), ("birds", float("nan"))]
+
+
+class Cropping:
+    """Keeps the first word of each document, as compressors do."""
+
+    def rerank(
+        self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None
+    ) -> list[ScoredDocument]:
+        return [ScoredDocument(Document(found.document.text.split()[0], found.document.id), 1.0) for found in documents]
+
+
+class Inventing:
+    """Puts a document of its own in front."""
+
+    def rerank(
+        self, query: str, documents: Sequence[ScoredDocument], *, top_k: int | None = None
+    ) -> list[ScoredDocument]:
+        return [ScoredDocument(Document("summary", "new"), 2.0), *documents]
+
+
+@given(st.sampled_from(sorted(RERANKERS)), node_lists, sentences, st.none() | st.integers(1, 4))
+def test_nodes_given_stay_as_they_are(name: str, nodes: list[NodeWithScore], query: str, top_n: int | None) -> None:
+    """Whatever the scores are: new scored nodes around the same nodes, best first, and no more than asked for."""
+    before, order = frozen(nodes), list(nodes)
+    left = ArcNodePostprocessor(RERANKERS[name], top_n=top_n).postprocess_nodes(nodes, query_str=query)
+    assert len(left) <= min(len(nodes), top_n or len(nodes))
+    assert all(any(item.node is given.node for given in nodes) for item in left)
+    assert all(item is not given for item in left for given in nodes)
+    scores = [item.score for item in left if item.score is not None]
+    assert scores == sorted(scores, reverse=True)
+    for item in left:
+        item.score = -1.0
+    assert nodes == order
+    assert frozen(nodes) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("score", ["the dog ran to the cat", "the cat sat", "a dog", "birds"]),
+        ("bm25", ["the cat sat", "the dog ran to the cat", "a dog", "birds"]),
+    ],
+)
+def test_it_ranks_as_the_reranker_does(name: str, expected: list[str]) -> None:
+    """By scores, or by the words of the query."""
+    assert ids_of(ArcNodePostprocessor(RERANKERS[name]).postprocess_nodes(scored(*NODES), query_str="cat")) == expected
+
+
+def test_what_is_embedded_is_ranked() -> None:
+    """Metadata count as LlamaIndex embeds them."""
+    shown = TextNode(id_="shown", text="a", metadata={"title": "Busan"})
+    hidden = TextNode(id_="hidden", text="a", metadata={"title": "Busan"}, excluded_embed_metadata_keys=["title"])
+    nodes = [NodeWithScore(node=hidden, score=1.0), NodeWithScore(node=shown, score=0.5)]
+    left = ArcNodePostprocessor(BM25Reranker(min_score=1e-9)).postprocess_nodes(nodes, query_str="Busan")
+    assert ids_of(left) == ["shown"]
+
+
+@pytest.mark.parametrize("name", RERANKERS)
+def test_nothing_in_nothing_out(name: str) -> None:
+    """Also without a query, and without an event."""
+    with events() as heard:
+        assert ArcNodePostprocessor(RERANKERS[name]).postprocess_nodes([]) == []
+    assert heard == []
+
+
+@pytest.mark.parametrize(
+    ("name", "scores", "needs"),
+    [
+        ("score", (1.0, None), False),
+        ("diversity", (1.0, None), False),
+        ("diversity", (None, None), True),
+        ("keyword", (1.0, 0.5), True),
+        ("bm25", (1.0, 0.5), True),
+        ("chain", (1.0, 0.5), True),
+    ],
+)
+def test_a_missing_query_is_said(name: str, scores: tuple[float | None, ...], needs: bool) -> None:
+    """Where the reranker needs one."""
+    nodes = scored(*zip("ab", scores, strict=True))
+    made = ArcNodePostprocessor(RERANKERS[name])
+    if not needs:
+        assert ids_of(made.postprocess_nodes(nodes)) == ["a", "b"]
+        return
+    with pytest.raises(InvalidInputError, match=f"query_bundle.*{type(RERANKERS[name]).__name__}"):
+        made.postprocess_nodes(nodes)
+
+
+def test_a_rewritten_text_is_a_copy_of_the_node() -> None:
+    """With the node's id and metadata; the node itself keeps its text."""
+    nodes = scored(("long text", 0.5))
+    (left,) = ArcNodePostprocessor(Cropping()).postprocess_nodes(nodes, query_str="q")
+    assert (left.node.get_content(), left.node.node_id) == ("long", "long text")
+    assert nodes[0].node.get_content() == "long text"
+
+
+def test_what_a_reranker_invents_is_left_out() -> None:
+    """Only what it was given comes back."""
+    left = ArcNodePostprocessor(Inventing()).postprocess_nodes(scored(("a", 0.5)), query_str="q")
+    assert [item.node.get_content() for item in left] == ["a"]
+
+
+@pytest.mark.parametrize("top_n", [None, 2])
+def test_a_reranker_that_fails_leaves_the_order(top_n: int | None, caplog: pytest.LogCaptureFixture) -> None:
+    """As a pipeline does; what is not ranked is cut all the same, and the log says why."""
+
+    class Broken:
+        def rerank(self, query: str, documents: Any, *, top_k: int | None = None) -> Any:
+            raise ConnectionError("no model")
+
+    nodes = scored(("c", 0.1), ("a", 0.9), ("b", 0.5))
+    left = ArcNodePostprocessor(Broken(), top_n=top_n).postprocess_nodes(nodes, query_str="q")
+    assert [item.node.get_content() for item in left] == ["c", "a", "b"][:top_n]
+    assert "no model" in caplog.text
+
+
+def test_events_are_reported() -> None:
+    """Both of LlamaIndex's event systems hear what came in and what was left; the manager may be assigned."""
+    debug = LlamaDebugHandler(print_trace_on_end=False)
+    made = ArcNodePostprocessor(BM25Reranker(), top_n=2)
+    made.callback_manager = CallbackManager([debug])
+    with events() as heard:
+        left = made.postprocess_nodes(scored(*NODES), QueryBundle("cat"))
+    start, end = heard
+    assert (start.class_name(), len(start.nodes), start.top_n) == ("ReRankStartEvent", 4, 2)
+    assert (start.model_name, start.query.query_str) == ("BM25Reranker", "cat")
+    assert (end.class_name(), end.nodes) == ("ReRankEndEvent", left)
+    ((before, after),) = debug.get_event_pairs(CBEventType.RERANKING)
+    assert (before.payload[EventPayload.QUERY_STR], before.payload[EventPayload.TOP_K]) == ("cat", 2)
+    assert after.payload[EventPayload.NODES] == left
+
+
+async def test_async_ranks_the_same_beside_the_loop() -> None:
+    """On another thread, several at once."""
+    made = ArcNodePostprocessor(BM25Reranker())
+    expected = made.postprocess_nodes(scored(*NODES), query_str="cat")
+    many = await asyncio.gather(*(made.apostprocess_nodes(scored(*NODES), query_str="cat") for _ in range(5)))
+    assert [ids_of(left) for left in many] == [ids_of(expected)] * 5
+
+
+def test_class() -> None:
+    """It is a component like theirs: it names itself, is copied, pickled, and read back with its reranker."""
+    names = [cls.__name__ for cls in ArcNodePostprocessor.__mro__]
+    assert "BaseNodePostprocessor" in names
+    made = ArcNodePostprocessor(BM25Reranker(), top_n=1)
+    assert made.class_name() == made.to_dict()["class_name"] == "ArcNodePostprocessor"
+    read = ArcNodePostprocessor.from_dict(made.to_dict(), reranker=BM25Reranker())
+    for again in (read, pickle.loads(pickle.dumps(made)), made.model_copy(deep=True)):  # noqa: S301 - our own
+        assert ids_of(again.postprocess_nodes(scored(*NODES), query_str="cat")) == ["the cat sat"]
+
+
+@pytest.mark.parametrize(
+    ("field", "given"),
+    [
+        ("reranker", {"reranker": len}),
+        ("top_n", {"reranker": BM25Reranker(), "top_n": 0}),
+        ("top_n", {"reranker": BM25Reranker(), "top_n": True}),
+        ("top_n", {"reranker": BM25Reranker(), "top_n": 1.5}),
+    ],
+)
+def test_wrong_arguments_are_refused(field: str, given: dict[str, Any]) -> None:
+    """When it is made."""
+    with pytest.raises(InvalidInputError, match=field):
+        ArcNodePostprocessor(**given)
+
+
+# --- in LlamaIndex's engines ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", ["sync", "async", "stream"])
+async def test_in_a_query_engine(way: str) -> None:
+    """The model reads what the reranker leaves, and the response names it."""
+    engine = RetrieverQueryEngine.from_args(
+        ArcRetriever(index_of(collection(), embedder=Words())),
+        llm=MockLLM(),
+        node_postprocessors=[ArcNodePostprocessor(BM25Reranker(), top_n=1)],
+        streaming=way == "stream",
+    )
+    asked = "How long does a parcel to Busan take?"
+    response = await engine.aquery(asked) if way == "async" else engine.query(asked)
+    answer = "".join(response.response_gen) if way == "stream" else str(response)
+    assert ids_of(response.source_nodes) == ["busan"]
+    assert "Parcels to Busan take two days." in answer  # MockLLM answers with its prompt
+    assert "Seoul" not in answer
+
+
+@pytest.mark.parametrize("way", ["chat", "achat", "stream_chat", "astream_chat"])
+async def test_in_a_chat_engine(way: str) -> None:
+    """A condensing chat engine with arc's memory, index and reranker: the follow-up finds its passage."""
+    model = Scripted("Two days.", "How long does a parcel to Seoul take?", "One day.")
+    with open_engine() as opened:
+        chat = CondensePlusContextChatEngine.from_defaults(
+            retriever=ArcRetriever(index_of(collection(), embedder=Words())),
+            llm=ArcLLM(model),
+            memory=ArcChatMemoryBuffer.from_defaults(engine=opened, session_id="s"),
+            node_postprocessors=[ArcNodePostprocessor(RerankerChain([BM25Reranker(), DiversityReranker()]), top_n=1)],
+        )
+        for question, answer, found in (
+            ("How long does a parcel to Busan take?", "Two days.", "busan"),
+            ("And to Seoul?", "One day.", "seoul"),
+        ):
+            match way:
+                case "chat":
+                    response: Any = await asyncio.to_thread(chat.chat, question)
+                case "achat":
+                    response = await chat.achat(question)
+                case "stream_chat":
+                    response = await asyncio.to_thread(chat.stream_chat, question)
+                    await asyncio.to_thread(lambda: "".join(response.response_gen))  # noqa: B023 - run at once
+                case _:
+                    response = await chat.astream_chat(question)
+                    assert "".join([piece async for piece in response.async_response_gen()]) == answer
+            assert str(response) == answer
+            assert ids_of(response.source_nodes) == [found]
+
+
+# --- LlamaIndex's postprocessors as arc rerankers -------------------------------------------------------------------
+
+
+def documents(*texts_and_scores: tuple[str, float | None]) -> list[ScoredDocument]:
+    return [ScoredDocument(Document(text, text), score) for text, score in texts_and_scores]
+
+
+def texts_of(found: Sequence[ScoredDocument]) -> list[str]:
+    return [item.document.text for item in found]
+
+
+def test_a_postprocessor_is_a_reranker() -> None:
+    """What it leaves, with its scores, as new values; nothing given is changed."""
+    reranker = LlamaIndexReranker(SimilarityPostprocessor(similarity_cutoff=0.5))
+    assert isinstance(reranker, Reranker)
+    given_ = documents(("a", 0.9), ("b", 0.1), ("c", 0.6))
+    left = reranker.rerank("q", given_)
+    assert [(item.document.text, item.score, dict(item.score_parts)) for item in left] == [
+        ("a", 0.9, {"retrieval": 0.9}),
+        ("c", 0.6, {"retrieval": 0.6}),
+    ]
+    assert given_ == documents(("a", 0.9), ("b", 0.1), ("c", 0.6))
+    assert texts_of(reranker.rerank("q", given_, top_k=1)) == ["a"]
+    assert reranker.rerank("q", []) == []
+
+
+def test_a_postprocessors_scores_may_have_to_reach_something() -> None:
+    """What it scores lower, or not at all, is left out: "nothing relevant" is a possible answer."""
+    passing = ArcTokenBudgetPostprocessor(1_000)
+    given_ = documents(("a", 0.9), ("b", 0.1), ("c", None), ("d", 0.5))
+    assert texts_of(LlamaIndexReranker(passing, min_score=0.5).rerank("q", given_)) == ["a", "d"]
+    assert LlamaIndexReranker(passing, min_score=2).rerank("q", given_) == []
+    with pytest.raises(InvalidInputError, match="min_score"):
+        LlamaIndexReranker(passing, min_score=float("nan"))
+
+
+def test_an_order_without_scores_becomes_scores() -> None:
+    """Where a score is missing, or where the scores say something else than the order does."""
+    passing = LlamaIndexReranker(ArcTokenBudgetPostprocessor(1_000))
+    assert [item.score for item in passing.rerank("q", documents(("a", None), ("b", 0.5)))] == [1.0, 0.5]
+    falling = documents(*zip("abcde", (5.0, 4.0, 3.0, 2.0, 1.0), strict=True))
+    reordered = LlamaIndexReranker(LongContextReorder()).rerank("q", falling)
+    assert sorted(texts_of(reordered)) == list("abcde") != texts_of(reordered)
+    assert [item.score for item in reordered] == pytest.approx([1.0, 0.8, 0.6, 0.4, 0.2])
+
+
+def test_the_very_node_is_shown_to_it() -> None:
+    """A document made of a node is that node again, with its metadata; what is rewritten comes back rewritten."""
+    node = TextNode(id_="n", text="sentence", metadata={"window": "a sentence in its window"})
+    node.excluded_embed_metadata_keys = ["window"]
+    given_ = [ScoredDocument(to_document(node), 0.7)]
+    reranker = LlamaIndexReranker(MetadataReplacementPostProcessor(target_metadata_key="window"))
+    (left,) = reranker.rerank("q", given_)
+    assert (left.document.text, left.document.id, left.score) == ("a sentence in its window", "n", 0.7)
+    assert given_ == [ScoredDocument(to_document(node), 0.7)]
+
+
+def test_in_arc_s_pipeline() -> None:
+    """Between retrieval, here by a LlamaIndex retriever too, and context."""
+    pipeline = RagPipeline(
+        LlamaIndexRetriever(Fixed(scored(("first", 0.9), ("second", 0.2)))),
+        ContextBuilder(HeuristicTokenCounter()),
+        reranker=LlamaIndexReranker(SimilarityPostprocessor(similarity_cutoff=0.5)),
+    )
+    assert pipeline.retrieve("q").context.strip() == "first"
+
+
+@given(node_lists, sentences)
+def test_through_both_it_is_the_same(nodes: list[NodeWithScore], query: str) -> None:
+    """An arc reranker inside a postprocessor inside a reranker inside a postprocessor leaves the same nodes."""
+    inner = ArcNodePostprocessor(SimpleScoreReranker(top_k=3))
+    outer = ArcNodePostprocessor(LlamaIndexReranker(inner))
+    expected = inner.postprocess_nodes(nodes, query_str=query)
+    assert ids_of(outer.postprocess_nodes(nodes, query_str=query)) == ids_of(expected)
+
+
+class Leaving(BaseNodePostprocessor):
+    """Leaves whatever a function makes of the nodes."""
+
+    answer: Callable[[list[NodeWithScore]], Any]
+
+    def _postprocess_nodes(self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None) -> Any:
+        return self.answer(nodes)
+
+
+WRONG = {"None": None, "text": "a", "no text": "", "a mapping": {}, "numbers": [1.0], "nodes": [TextNode(text="a")]}
+
+
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=list(WRONG))
+def test_a_postprocessor_that_leaves_something_else_is_an_error(wrong: Any) -> None:
+    """Rather than nothing relevant, in arc's tree; a pipeline goes on with what was retrieved, and says so."""
+    broken = LlamaIndexReranker(Leaving(answer=lambda _: wrong))
+    with pytest.raises(InvalidInputError, match=r"postprocessed: got .*, expected scored nodes"):
+        broken.rerank("q", documents(("a", 0.5)))
+    observer = CountingObserver()
+    source = LlamaIndexRetriever(Fixed(scored(("first", 0.9), ("second", 0.2))))
+    context = RagPipeline(source, ContextBuilder(HeuristicTokenCounter()), reranker=broken, observer=observer)
+    shown = context.retrieve("q")
+    assert texts_of(shown.documents) == ["first", "second"]
+    (note,) = shown.notes
+    assert note.startswith("rerank failed: InvalidInputError: postprocessed: ")
+    assert observer.counts["rag.rerank.errors"] == 1
+
+
+@pytest.mark.parametrize(
+    "score", ["high", [0.5], True, float("nan"), 10**400], ids=["text", "list", "bool", "nan", "huge"]
+)
+def test_a_score_that_is_none_counts_as_missing(score: Any) -> None:
+    """LlamaIndex checks scores only when a scored node is made."""
+
+    def scoring(nodes: list[NodeWithScore]) -> list[NodeWithScore]:
+        nodes[0].score = score
+        return nodes
+
+    left = LlamaIndexReranker(Leaving(answer=scoring)).rerank("q", documents(("a", 0.2), ("b", 0.1)))
+    assert [(item.document.text, item.score) for item in left] == [("a", 1.0), ("b", 0.5)]
+
+
+def test_what_a_postprocessor_gives_twice_comes_once() -> None:
+    """As often as it was given, however it was copied; several rewritings of one node are several documents."""
+
+    def twice(nodes: list[NodeWithScore]) -> Any:
+        part = TextNode(id_=nodes[0].node.node_id, text="part")
+        copied = [item.model_copy(deep=True) for item in nodes]
+        return iter([*nodes, *copied, NodeWithScore(node=part), NodeWithScore(node=part)])
+
+    left = LlamaIndexReranker(Leaving(answer=twice)).rerank("q", documents(("a", 0.2), ("b", 0.1), ("b", 0.1)))
+    assert texts_of(left) == ["a", "b", "b", "part"]
+
+
+def test_five_are_left_by_default() -> None:
+    """As by each of arc's rerankers."""
+    given_ = documents(*((letter, 1.0) for letter in "abcdefgh"))
+    passing = ArcTokenBudgetPostprocessor(1_000)
+    assert texts_of(LlamaIndexReranker(passing).rerank("q", given_)) == list("abcde")
+    assert texts_of(LlamaIndexReranker(passing, top_k=7).rerank("q", given_)) == list("abcdefg")
+    assert texts_of(LlamaIndexReranker(passing).rerank("q", given_, top_k=2**63)) == list("abcdefgh")
+
+
+@pytest.mark.parametrize("wrong", [None, "a", [None], [TextNode(text="a")]], ids=["None", "text", "[None]", "nodes"])
+def test_what_is_no_nodes_is_refused(wrong: Any) -> None:
+    """Given to a postprocessor, by name; a reranker that answers so has failed, and the nodes keep their order."""
+    with pytest.raises(InvalidInputError, match="nodes"):
+        ArcNodePostprocessor(BM25Reranker()).postprocess_nodes(wrong, query_str="q")
+
+    class Odd:
+        def rerank(self, query: str, documents: Any, *, top_k: int | None = None) -> Any:
+            return wrong
+
+    left = ArcNodePostprocessor(Odd()).postprocess_nodes(scored(("a", 1.0)), query_str="q")
+    assert [item.node.get_content() for item in left] == ["a"]
+
+
+@pytest.mark.parametrize("given", [len, Fixed([]), SimpleScoreReranker()])
+def test_what_is_no_postprocessor_is_refused(given: Any) -> None:
+    """When it is made; and so is a number of documents that is none, then or later."""
+    with pytest.raises(InvalidInputError, match="postprocessor"):
+        LlamaIndexReranker(given)
+    for wrong in (0, -1, True, 1.5):
+        with pytest.raises(InvalidInputError, match="top_k"):
+            LlamaIndexReranker(LongContextReorder(), top_k=wrong)
+        with pytest.raises(InvalidInputError, match="top_k"):
+            LlamaIndexReranker(LongContextReorder()).rerank("q", documents(("a", 1.0)), top_k=wrong)

@@ -1,0 +1,262 @@
+"""`ArcRetriever` in LlamaIndex's engines: queries, vectors, filters and events."""
+
+import asyncio
+import copy
+import threading
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from llama_index.core import VectorStoreIndex
+from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload, LlamaDebugHandler
+from llama_index.core.indices.query.query_transform import HyDEQueryTransform
+from llama_index.core.llms import MockLLM
+from llama_index.core.query_engine import RetrieverQueryEngine, TransformQueryEngine
+from llama_index.core.retrievers import QueryFusionRetriever
+from llama_index.core.schema import IndexNode, QueryBundle, TextNode
+from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
+
+from arc_common.documents import Document, ScoredDocument
+from arc_common.exceptions import InvalidInputError
+from arc_common.filters import Filter
+from llamaindex_arc import ArcRetriever, LlamaIndexRetriever, open_engine, to_document
+from tests.support.llamaindex_retrieval import Words, collection, events, ids_of, index_of, sentences
+
+ASKED = "How long does a parcel to Busan take?"
+
+
+class Recording:
+    """An arc source of another kind; it keeps what it was asked, and on which thread."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, int, object]] = []
+        self.threads: set[int] = set()
+
+    def retrieve(
+        self, query: str, *, top_k: int, filters: Mapping[str, Any] | Filter | None = None
+    ) -> Sequence[ScoredDocument]:
+        self.asked.append((query, top_k, filters))
+        self.threads.add(threading.get_ident())
+        return [ScoredDocument(Document(query, query), 1.0)]
+
+
+def hybrid(**given: Any) -> ArcRetriever:
+    return ArcRetriever(index_of(collection(), embedder=Words()), **given)
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "lexical", "dense"])
+async def test_it_finds_nodes_as_they_were(mode: Any) -> None:
+    """The very nodes, with their relationships and hashes, best first; sync and async find the same."""
+    retriever = hybrid(mode=mode, similarity_top_k=2)
+    found = retriever.retrieve(ASKED)
+    given = {node.node_id: node for node in collection()}
+    assert ids_of(found)[0] == "busan"
+    assert len(found) == 2
+    assert found[0].score > found[1].score > 0
+    assert [(item.node.hash, item.node.relationships) for item in found] == [
+        (given[name].hash, given[name].relationships) for name in ids_of(found)
+    ]
+    assert await retriever.aretrieve(ASKED) == found
+
+
+def test_it_reads_korean() -> None:
+    """A word with another particle, where a split at spaces finds nothing."""
+    assert ids_of(hybrid(mode="lexical").retrieve("제주도는 며칠 걸리나요?")) == ["배송"]
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"place": {"$gte": 2}, "file_name": {"$ne": "busan.md"}},
+        MetadataFilters(
+            filters=[
+                MetadataFilter(key="place", value=2, operator=">="),
+                MetadataFilter(key="file_name", value="busan.md", operator="!="),
+            ]
+        ),
+    ],
+    ids=["arc's", "LlamaIndex's"],
+)
+def test_filters_hold(filters: Any) -> None:
+    """As many nodes as match, and no others."""
+    assert set(ids_of(hybrid(filters=filters).retrieve(ASKED))) == {"seoul", "배송"}
+
+
+def test_each_embedding_string_is_a_query() -> None:
+    """What they find is fused, each node once; the query is searched for where there is none."""
+    retriever = hybrid(mode="lexical")
+    both = retriever.retrieve(QueryBundle("ignored", custom_embedding_strs=["parcel Busan", "warranty", "warranty"]))
+    assert set(ids_of(both)[:2]) == {"busan", "warranty"}
+    assert len(ids_of(both)) == len(set(ids_of(both)))
+    assert ids_of(retriever.retrieve(QueryBundle("warranty", custom_embedding_strs=[]))) == ["warranty"]
+    assert ids_of(retriever.retrieve(QueryBundle("warranty", custom_embedding_strs=["receipt"]))) == ["returns"]
+
+
+def test_an_embedding_is_the_vector() -> None:
+    """Only where that is asked for: it may be of another model, whose vectors have the same dimension."""
+    near_returns = Words().get_text_embedding(collection()[1].text)
+    bundle = QueryBundle("parcel Busan", embedding=near_returns)
+    assert ids_of(hybrid(mode="dense", similarity_top_k=1, use_embedding=True).retrieve(bundle)) == ["returns"]
+    assert ids_of(hybrid(mode="dense", similarity_top_k=1).retrieve(bundle)) == ["busan"]
+    assert ids_of(hybrid(mode="lexical", similarity_top_k=1, use_embedding=True).retrieve(bundle)) == ["busan"]
+    bundle.custom_embedding_strs = ["warranty"]
+    assert ids_of(hybrid(mode="lexical").retrieve(bundle)) == ["warranty"]
+    with pytest.raises(InvalidInputError, match="3"):
+        hybrid(use_embedding=True).retrieve(QueryBundle("parcel", embedding=[1.0, 0.0, 0.0]))
+
+
+def test_a_threshold_on_the_cosine() -> None:
+    """Nothing near, nothing found."""
+    assert hybrid(mode="dense", similarity_threshold=0.99).retrieve("zyzzyva") == []
+
+
+@pytest.mark.parametrize("bundle", ["", "  ", QueryBundle("", custom_embedding_strs=[" "])], ids=repr)
+def test_nothing_asked_nothing_found(bundle: Any) -> None:
+    """Nor is anything embedded."""
+    assert hybrid().retrieve(bundle) == []
+
+
+@given(sentences, st.lists(sentences, max_size=3), st.booleans())
+def test_a_bundle_stays_as_it_is(query: str, strings: list[str], is_embedded: bool) -> None:
+    """And the same question finds the same nodes, in the same order."""
+    bundle = QueryBundle(query, custom_embedding_strs=strings, embedding=[0.5] * 512 if is_embedded else None)
+    before = copy.deepcopy(bundle)
+    assert FOUND.retrieve(bundle) == FOUND.retrieve(bundle)
+    assert bundle == before
+
+
+INDEX = index_of(collection(), embedder=Words())
+FOUND = ArcRetriever(INDEX, use_embedding=True)
+
+
+def test_other_sources_of_arc() -> None:
+    """Any `Retriever`; on a thread in its async form."""
+    source = Recording()
+    retriever = ArcRetriever(source, similarity_top_k=3, filters={"a": 1})
+    (found,) = retriever.retrieve(QueryBundle("q", embedding=[1.0]))
+    assert (found.node.get_content(), found.score) == ("q", 1.0)
+    source.threads.clear()
+    asyncio.run(retriever.aretrieve(QueryBundle("q", custom_embedding_strs=["a", "b"])))
+    assert [asked[:2] for asked in source.asked] == [("q", 3), ("a", 3), ("b", 3)]
+    assert threading.get_ident() not in source.threads
+
+
+async def test_an_engine_s_documents() -> None:
+    """By the engine, or by what it holds of a caller; the engine is asked at first use."""
+    with open_engine(embed_model=Words()) as engine:
+        retriever, another = ArcRetriever(engine=engine), ArcRetriever(engine.documents_of("another"), mode="dense")
+        engine.documents.add([to_document(node) for node in collection()])
+        engine.documents_of("another").add([to_document(node) for node in collection()[:2]])
+        assert ids_of(retriever.retrieve(ASKED))[0] == "busan"
+        assert await retriever.aretrieve(ASKED) == retriever.retrieve(ASKED)
+        assert set(ids_of(another.retrieve(ASKED))) == {"warranty", "returns"}
+        assert retriever.retrieve(ASKED)[0].node == collection()[2]
+
+
+def test_chunks_are_nodes_of_their_own() -> None:
+    """Of a document that the engine cut: with their own text and id, and the node as their source."""
+    node = TextNode(id_="long", text="A parcel to Busan takes two days. " * 100, metadata={"file_name": "a.md"})
+    with open_engine() as engine:
+        ids = engine.documents.add(to_document(node), chunk=True)
+        found = ArcRetriever(engine=engine).retrieve("parcel")
+    assert len(ids) > 2
+    assert set(ids_of(found)) <= set(ids)
+    assert len(found) > 2
+    assert all(len(item.node.get_content()) < len(node.text) for item in found)
+    assert {item.node.ref_doc_id for item in found} == {"long"}
+
+
+def test_events_are_reported() -> None:
+    """Both of LlamaIndex's event systems hear what was asked and found."""
+    debug = LlamaDebugHandler(print_trace_on_end=False)
+    retriever = hybrid(callback_manager=CallbackManager([debug]))
+    with events() as heard:
+        found = retriever.retrieve(ASKED)
+    assert [event.class_name().removesuffix("Event") for event in heard] == [
+        "RetrievalStart",
+        "EmbeddingStart",
+        "EmbeddingEnd",
+        "RetrievalEnd",
+    ]
+    ((before, after),) = debug.get_event_pairs(CBEventType.RETRIEVE)
+    assert (before.payload[EventPayload.QUERY_STR], after.payload[EventPayload.NODES]) == (ASKED, found)
+
+
+@pytest.mark.parametrize("way", ["sync", "async"])
+async def test_index_nodes_are_entered(way: str) -> None:
+    """What a node stands for is found in its place, as LlamaIndex's recursive retrieval has it."""
+    link = IndexNode(id_="link", text="All about parcels", index_id="parcels", obj=hybrid(mode="lexical"))
+    retriever = ArcRetriever(index_of([link]), objects=[link], mode="lexical")
+    found = retriever.retrieve("parcels to Busan") if way == "sync" else await retriever.aretrieve("parcels to Busan")
+    assert ids_of(found)[0] == "busan"
+
+
+def test_class() -> None:
+    """It is one of LlamaIndex's retrievers."""
+    assert "BaseRetriever" in [cls.__name__ for cls in ArcRetriever.__mro__]
+
+
+def test_wrong_arguments_are_refused() -> None:
+    """When it is made, by their names."""
+    cases = [
+        ("index", {}),
+        ("index", {"index": INDEX, "engine": SimpleNamespace()}),
+        ("index", {"index": "http://index"}),
+        ("similarity_top_k", {"index": INDEX, "similarity_top_k": 0}),
+        ("filters", {"index": INDEX, "filters": {"a": {"$like": "x"}}}),
+        ("mode", {"index": Recording(), "mode": "dense"}),
+        ("mode", {"index": INDEX, "mode": "fuzzy"}),
+        ("similarity_threshold", {"index": Recording(), "similarity_threshold": 0.5}),
+        ("similarity_threshold", {"index": INDEX, "similarity_threshold": 7}),
+        ("similarity_threshold", {"index": INDEX, "similarity_threshold": "0.7"}),
+        ("engine", {"engine": SimpleNamespace()}),
+        ("objects", {"index": INDEX, "objects": 5}),
+        ("objects", {"index": INDEX, "objects": [5]}),
+    ]
+    for field, arguments in cases:
+        with pytest.raises(InvalidInputError, match=field):
+            ArcRetriever(**arguments)
+
+
+# --- in LlamaIndex's engines ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", ["query", "aquery", "stream"])
+async def test_in_a_query_engine(way: str) -> None:
+    """With LlamaIndex's own HyDE in front: its embedding strings are searched for."""
+    engine = TransformQueryEngine(
+        RetrieverQueryEngine.from_args(hybrid(similarity_top_k=1), llm=MockLLM(), streaming=way == "stream"),
+        HyDEQueryTransform(llm=MockLLM()),
+    )
+    response = await engine.aquery(ASKED) if way == "aquery" else engine.query(ASKED)
+    text = "".join(response.response_gen) if way == "stream" else str(response)
+    assert ids_of(response.source_nodes) == ["busan"]
+    assert "Parcels to Busan take two days." in text
+
+
+def test_in_a_query_fusion_retriever() -> None:
+    """Beside a vector retriever of another model, whose embedding it does not use."""
+    for use_async in [False, True]:
+        for mode in ["reciprocal_rerank", "relative_score", "dist_based_score", "simple"]:
+            other = VectorStoreIndex([TextNode(id_="other", text="Parcels to Busan")], embed_model=Words(dimension=32))
+            fusion = QueryFusionRetriever(
+                [other.as_retriever(), hybrid(similarity_top_k=2)],
+                llm=MockLLM(),
+                mode=mode,
+                num_queries=1,
+                use_async=use_async,
+                similarity_top_k=3,
+            )
+            found = asyncio.run(fusion.aretrieve(ASKED)) if use_async else fusion.retrieve(ASKED)
+            assert {"other", "busan"} <= set(ids_of(found))
+
+
+def test_there_and_back() -> None:
+    """A LlamaIndex index as an arc source as a LlamaIndex retriever: its nodes."""
+    theirs = VectorStoreIndex(collection(), embed_model=Words())
+    expected = theirs.as_retriever(similarity_top_k=3).retrieve(ASKED)
+    found = ArcRetriever(LlamaIndexRetriever(theirs), similarity_top_k=3).retrieve(ASKED)
+    assert [(item.node.hash, item.score) for item in found] == [(item.node.hash, item.score) for item in expected]

@@ -1,0 +1,242 @@
+"""HyDE and follow-up questions as LlamaIndex query transforms."""
+
+import copy
+import threading
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.indices.query.query_transform.base import BaseQueryTransform
+from llama_index.core.llms import MockLLM
+from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.core.query_engine import RetrieverQueryEngine, TransformQueryEngine
+from llama_index.core.schema import QueryBundle
+
+from arc_common.exceptions import InvalidInputError
+from arc_common.testing import CountingObserver
+from llamaindex_arc import (
+    ArcChatMemoryBuffer,
+    ArcConversationTransform,
+    ArcHyDETransform,
+    ArcLLM,
+    ArcRetriever,
+    open_engine,
+)
+from tests.support.llamaindex_helpers import assistant, user
+from tests.support.llamaindex_retrieval import ONE_ATTEMPT, Scripted, Words, collection, ids_of, index_of, sentences
+
+HISTORY = [user("How long does a parcel to Busan take?"), assistant("Two days.")]
+STANDALONE = "How long does a parcel to Seoul take?"
+
+
+def hyde(*answers: str | Exception) -> ArcHyDETransform:
+    return ArcHyDETransform(Scripted(*answers), settings=ONE_ATTEMPT)
+
+
+def rewriting(*answers: str | Exception, **given: Any) -> ArcConversationTransform:
+    return ArcConversationTransform(Scripted(*answers), settings=ONE_ATTEMPT, **given)
+
+
+async def run(transform: Any, way: str, query: Any, metadata: dict[str, Any] | None = None) -> QueryBundle:
+    if way == "sync":
+        bundle: QueryBundle = transform.run(query, metadata)
+    else:
+        bundle = await transform.arun(query, metadata)
+    return bundle
+
+
+both_ways = pytest.mark.parametrize("way", ["sync", "async"])
+
+
+@both_ways
+async def test_a_hypothetical_answer_is_searched_for_too(way: str) -> None:
+    """Behind the query and what was to be embedded before; the query stays."""
+    bundle = await run(hyde("Parcels take two days."), way, "How long?")
+    assert (bundle.query_str, bundle.embedding_strs) == ("How long?", ["How long?", "Parcels take two days."])
+    given_ = QueryBundle("How long?", custom_embedding_strs=["a", "b"], embedding=[1.0])
+    bundle = await run(hyde("An answer."), way, given_)
+    assert (bundle.query_str, bundle.embedding_strs, bundle.embedding) == ("How long?", ["a", "b", "An answer."], None)
+
+
+@both_ways
+@pytest.mark.parametrize("answer", [TimeoutError("too slow"), "", "I cannot help with that."], ids=repr)
+async def test_without_an_answer_the_bundle_is_as_it_was(way: str, answer: Any) -> None:
+    """A failing, silent or refusing model costs nothing but the answer."""
+    given_ = QueryBundle("How long?", embedding=[1.0])
+    assert await run(hyde(answer), way, given_) is given_
+
+
+@both_ways
+async def test_a_follow_up_stands_alone(way: str) -> None:
+    """For whatever retrieves, reranks and answers: as the query, and in its place among the embedding strings."""
+    metadata = {"chat_history": HISTORY}
+    bundle = await run(rewriting(STANDALONE), way, "And to Seoul?", metadata)
+    assert (bundle.query_str, bundle.embedding_strs) == (STANDALONE, [STANDALONE])
+    given_ = QueryBundle("And to Seoul?", custom_embedding_strs=["And to Seoul?", "One day."], embedding=[1.0])
+    bundle = await run(rewriting(STANDALONE), way, given_, metadata)
+    assert (bundle.query_str, bundle.embedding_strs) == (STANDALONE, [STANDALONE, "One day."])
+    assert bundle.embedding is None
+
+
+@both_ways
+async def test_rules_need_no_model(way: str) -> None:
+    """The topic words that the question leaves out are added."""
+    bundle = await run(ArcConversationTransform(), way, "And to Seoul?", {"chat_history": HISTORY})
+    assert bundle.query_str.startswith("And to Seoul?")
+    assert "parcel" in bundle.query_str
+    assert "Busan" not in bundle.query_str
+
+
+@both_ways
+@pytest.mark.parametrize(
+    ("query", "history"),
+    [
+        ("And to Seoul?", []),
+        ("And to Seoul?", [user("And to Seoul?")]),
+        ("How long does the warranty of the vacuum cleaner last?", HISTORY),
+        ("", HISTORY),
+    ],
+    ids=["no conversation", "only itself", "stands alone", "empty"],
+)
+async def test_the_model_is_not_asked_for_nothing(way: str, query: str, history: list[ChatMessage]) -> None:
+    """Without a conversation, for a question that stands alone, and for none."""
+    given_, model = QueryBundle(query), Scripted("Another question?")
+    assert await run(ArcConversationTransform(model), way, given_, {"chat_history": history}) is given_
+    assert model.seen == []
+
+
+@both_ways
+@pytest.mark.parametrize("answer", [TimeoutError("too slow"), "", "x" * 5_000], ids=["error", "silence", "essay"])
+async def test_without_a_rewriting_the_bundle_is_as_it_was(way: str, answer: Any) -> None:
+    """The question as it was asked."""
+    given_ = QueryBundle("And to Seoul?")
+    assert await run(rewriting(answer), way, given_, {"chat_history": HISTORY}) is given_
+
+
+@both_ways
+async def test_the_conversation_is_the_memory_s(way: str) -> None:
+    """Arc's or LlamaIndex's own, read at each run; the question itself is no part of it."""
+    with open_engine() as engine:
+        for memory in (
+            ArcChatMemoryBuffer.from_defaults(engine=engine, session_id="s"),
+            ChatMemoryBuffer.from_defaults(token_limit=1_000),
+        ):
+            transform = ArcConversationTransform(memory=memory)
+            assert (await run(transform, way, "And to Seoul?")).query_str == "And to Seoul?"
+            await memory.aput_messages([*HISTORY, user("And to Seoul?")])
+            assert "parcel" in (await run(transform, way, "And to Seoul?")).query_str
+            assert (await run(transform, way, "And to Seoul?", {"chat_history": []})).query_str == "And to Seoul?"
+            assert len(await memory.aget_all()) == 3
+
+
+class Giving(ChatMemoryBuffer):
+    """A memory that raises, or gives something else than messages."""
+
+    given: Any = None
+
+    def get(self, input: str | None = None, initial_token_count: int = 0, **kwargs: Any) -> Any:  # noqa: A002
+        if isinstance(self.given, Exception):
+            raise self.given
+        return self.given
+
+    async def aget(self, input: str | None = None, **kwargs: Any) -> Any:  # noqa: A002
+        return self.get()
+
+
+def giving(given: Any) -> Giving:
+    memory = Giving(token_limit=100)
+    memory.given = given
+    return memory
+
+
+@both_ways
+@pytest.mark.parametrize("transform", ["rules", "model"])
+@pytest.mark.parametrize("given", [ConnectionError("the server is gone"), "hi", 7, ["hi"], {}], ids=repr)
+async def test_a_conversation_that_cannot_be_read_costs_no_reply(
+    way: str, transform: str, given: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The question is searched for as it is; that is counted and logged, and no model is asked."""
+    observer = CountingObserver()
+    known: dict[str, Any] = {"memory": giving(given), "observer": observer}
+    made = rewriting(**known) if transform == "model" else ArcConversationTransform(**known)
+    asked = QueryBundle("And to Seoul?", embedding=[1.0])
+    assert await run(made, way, asked) is asked
+    assert observer.counts == {"standalone.unread_conversations": 1}
+    assert "no conversation could be read" in caplog.text
+    assert await run(made, way, asked, {"chat_history": [given]}) is asked
+    assert observer.counts == {"standalone.unread_conversations": 2}
+
+
+@both_ways
+@pytest.mark.parametrize("nothing", [None, [], ()], ids=repr)
+async def test_a_memory_without_messages_is_no_error(way: str, nothing: Any) -> None:
+    """Nothing was said yet, whichever way a memory says so."""
+    observer = CountingObserver()
+    bundle = await run(ArcConversationTransform(memory=giving(nothing), observer=observer), way, "And to Seoul?")
+    assert bundle.query_str == "And to Seoul?"
+    assert not observer.counts
+
+
+async def test_models_of_both_kinds_off_the_loop() -> None:
+    """A LlamaIndex LLM serves too; the async form never runs a model on the loop's thread."""
+    threads = []
+
+    class Noting(Scripted):
+        def complete(self, messages: Any) -> str:
+            threads.append(threading.get_ident())
+            return super().complete(messages)
+
+    bundle = await ArcHyDETransform(ArcLLM(Noting("An answer."))).arun("q?")
+    assert bundle.embedding_strs == ["q?", "An answer."]
+    assert threading.get_ident() not in threads
+
+
+@given(sentences, st.lists(sentences, max_size=2), sentences)
+def test_bundles_stay_as_they_are(query: str, strings: list[str], answer: str) -> None:
+    """So does the conversation."""
+    given_, history = QueryBundle(query, custom_embedding_strs=strings), copy.deepcopy(HISTORY)
+    before = copy.deepcopy(given_)
+    hyde(answer).run(given_)
+    rewriting(answer).run(given_, {"chat_history": history})
+    assert given_ == before
+    assert history == HISTORY
+
+
+@pytest.mark.parametrize("way", ["query", "aquery", "stream"])
+async def test_in_a_query_engine(way: str) -> None:
+    """Both, one behind the other: a follow-up finds the passage that it leans towards."""
+    engine = RetrieverQueryEngine.from_args(
+        ArcRetriever(index_of(collection(), embedder=Words()), similarity_top_k=1),
+        llm=MockLLM(),
+        streaming=way == "stream",
+    )
+    inner = TransformQueryEngine(engine, hyde("Parcels to Seoul take one day."))
+    outer = TransformQueryEngine(inner, rewriting(STANDALONE), transform_metadata={"chat_history": HISTORY})
+    response = await outer.aquery("And to Seoul?") if way == "aquery" else outer.query("And to Seoul?")
+    text = "".join(response.response_gen) if way == "stream" else str(response)
+    assert ids_of(response.source_nodes) == ["seoul"]
+    assert STANDALONE in text
+
+
+@pytest.mark.parametrize("cls", [ArcHyDETransform, ArcConversationTransform])
+def test_class(cls: type) -> None:
+    """Query transforms, with no prompts of LlamaIndex's kind."""
+    assert BaseQueryTransform.__name__ in [base.__name__ for base in cls.__mro__]
+    made = cls(Scripted())
+    assert made.get_prompts() == {}
+    made.update_prompts({})
+
+
+def test_wrong_arguments_are_refused() -> None:
+    """When it is made, by their names."""
+    cases = [
+        ("llm", lambda: ArcHyDETransform("gpt")),
+        ("llm", lambda: ArcConversationTransform(3)),
+        ("memory", lambda: ArcConversationTransform(memory=HISTORY)),
+        ("max_history_turns", lambda: ArcConversationTransform(max_history_turns=-1)),
+    ]
+    for field, make in cases:
+        with pytest.raises(InvalidInputError, match=field):
+            make()

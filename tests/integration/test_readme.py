@@ -1,0 +1,174 @@
+"""What the README shows runs, with only what it says to install."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import Distribution, distribution
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+PACKAGES = ("arc_common", "langchain_arc", "llamaindex_arc")
+
+PREPARE = """
+import sys, warnings
+sys.path.insert(0, sys.argv.pop(1))
+warnings.simplefilter("error")
+from pydantic.warnings import PydanticDeprecationWarning
+warnings.simplefilter("ignore", PydanticDeprecationWarning)  # LlamaIndex's dispatcher looks at every attribute
+"""
+
+
+@dataclass(frozen=True)
+class Example:
+    """One code block: a program, or a line for a shell, and the extras of the installation above it."""
+
+    text: str
+    is_python: bool
+    extras: tuple[str, ...]
+
+
+def examples() -> Iterator[Example]:
+    extras: tuple[str, ...] | None = None
+    for kind, block in re.findall(r"^```(python|console)\n(.*?)^```", README, re.MULTILINE | re.DOTALL):
+        if kind == "python":
+            assert extras is not None, f"nothing is installed for:\n{block}"
+            yield Example(block, True, extras)
+            continue
+        for line in block.splitlines():
+            command = line.removeprefix("$ ")
+            if installed := re.fullmatch(r"pip install '?\.(?:\[([\w,]+)\])?'?", command):
+                extras = tuple((installed[1] or "").split(",")) if installed[1] else ()
+            elif command.startswith("arc "):
+                assert extras is not None
+                yield Example(command, False, extras)
+
+
+def needed(extras: tuple[str, ...]) -> dict[str, Distribution]:
+    """The distributions that pip would install for arc with these extras, by name."""
+    found: dict[str, Distribution] = {}
+    waiting = [Requirement(one) for one in PROJECT["dependencies"]]
+    waiting += [Requirement(one) for extra in extras for one in PROJECT["optional-dependencies"][extra]]
+    seen = set()
+    while waiting:
+        wanted = waiting.pop()
+        if wanted.name == PROJECT["name"]:
+            own = [one for extra in wanted.extras for one in PROJECT["optional-dependencies"][extra]]
+            waiting += map(Requirement, own)
+            continue
+        if (wanted.name, frozenset(wanted.extras)) in seen:
+            continue
+        seen.add((wanted.name, frozenset(wanted.extras)))
+        found[wanted.name] = distribution(wanted.name)
+        for text in found[wanted.name].requires or ():
+            requirement = Requirement(text)
+            if any(
+                requirement.marker is None or requirement.marker.evaluate({"extra": extra})
+                for extra in ("", *wanted.extras)
+            ):
+                waiting.append(requirement)
+    return found
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[tuple[str, ...]], Path]:
+    """A folder with arc and what these extras bring, and no other package; made of links, so no registry is asked."""
+    known: dict[tuple[str, ...], Path] = {}
+
+    def make(extras: tuple[str, ...]) -> Path:
+        if extras not in known:
+            folder = known[extras] = tmp_path_factory.mktemp("site")
+            for package in PACKAGES:
+                (folder / package).symlink_to(ROOT / package)
+            for found in needed(extras).values():
+                for file in found.files or ():
+                    link = folder / file
+                    if ".." not in file.parts and not link.exists():
+                        link.parent.mkdir(parents=True, exist_ok=True)
+                        link.symlink_to(Path(str(found.locate_file(file))))
+        return known[extras]
+
+    return make
+
+
+def run(example: Example, site: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run it in the folder, in a Python that finds the site's packages and no others, every warning an error."""
+    program, arguments = example.text, []
+    if not example.is_python:
+        program, arguments = "from arc_common.cli.commands import main; main()", shlex.split(example.text)[1:]
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("ARC_", "PYTHON"))}
+    return subprocess.run(
+        [sys.executable, "-I", "-S", "-c", PREPARE + program, str(site), *arguments],
+        cwd=folder,
+        env=clean,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_every_example_runs_with_what_is_installed_for_it(
+    tmp_path: Path, installed: Callable[[tuple[str, ...]], Path]
+) -> None:
+    """In an empty folder, in the order in which a reader meets them, without a warning; figures are the ones told."""
+    outputs = []
+    for example in examples():
+        ran = run(example, installed(example.extras), tmp_path)
+        assert ran.returncode == 0, f"{example}\n{ran.stderr}"
+        assert ran.stderr == "", example
+        outputs.append(ran.stdout.strip())
+    assert outputs[0] == "You said: “My order number is 4711.”"
+    assert outputs[1].startswith("It is on its way.")
+    assert "Nobody asked" not in outputs[1]
+    assert outputs[2] == "8"
+    inspected = outputs[-2:]
+    assert all("session support-1" in output for output in inspected)
+    assert "My order number is 4711." in inspected[1]
+
+
+@pytest.mark.parametrize(
+    ("extras", "module"),
+    [((), "langchain_core"), ((), "llama_index.core"), (("langchain",), "langchain"), (("agents",), "pytest")],
+    ids=["no LangChain", "no LlamaIndex", "no agents", "no tests"],
+)
+def test_what_is_not_installed_is_not_found(
+    tmp_path: Path, installed: Callable[[tuple[str, ...]], Path], extras: tuple[str, ...], module: str
+) -> None:
+    """The examples' environments hold nothing else, or the test above would prove nothing."""
+    ran = run(Example(f"import {module}", True, extras), installed(extras), tmp_path)
+    assert "ModuleNotFoundError" in ran.stderr
+
+
+def test_a_deprecated_class_of_langchain_would_be_noticed(
+    tmp_path: Path, installed: Callable[[tuple[str, ...]], Path]
+) -> None:
+    """Warnings are errors in the examples."""
+    program = "from langchain_core.runnables import RunnableWithMessageHistory as R; R(lambda x: x, lambda: None)"
+    ran = run(Example(program, True, ("langchain",)), installed(("langchain",)), tmp_path)
+    assert "LangChainDeprecationWarning" in ran.stderr
+
+
+def test_set_up_is_two_commands() -> None:
+    """`make demo` and `make test`; everything else in a shell is an installation or arc's own command."""
+    consoles = re.findall(r"^```console\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    commands = [line[2:].split("#")[0].strip() for block in consoles for line in block.splitlines()]
+    assert [command for command in commands if not command.startswith(("pip install ", "arc "))] == [
+        "make demo",
+        "make test",
+    ]
+
+
+def test_every_installation_names_extras_that_there_are() -> None:
+    """In the table and before the examples."""
+    named = {extra for found in re.findall(r"'\.\[([\w,]+)\]'", README) for extra in found.split(",")}
+    assert named >= {"agents", "langchain", "llamaindex"}
+    assert named <= set(PROJECT["optional-dependencies"])
