@@ -169,6 +169,33 @@ def is_general(text: str) -> bool:
     return all(word in general_nouns for word in query_words(text)) and not _UNSPACED_CHARACTER.search(text)
 
 
+_PLAIN_WORD = re.compile(r"[^\W_]+(?:['’.&-][^\W_]+)*")
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text as they stand, in order; a run of Chinese characters or kana is one word."""
+    return _PLAIN_WORD.findall(text)
+
+
+def is_common(word: str, language: "Language | None" = None) -> bool:
+    """Return whether a word occurs in most conversations in a language (English by default)."""
+    folded, common = word.casefold().replace("’", "'"), _common_words(language or _languages().ENGLISH)
+    is_letter = len(folded) == 1 and folded.isascii()
+    forms = (folded, folded.split("'")[0], _languages().strip_particles(folded))
+    return is_letter or any(form in common for form in forms)
+
+
+@cache
+def _common_words(language: "Language") -> frozenset[str]:
+    return frozenset().union(*(one.common_words for one in _languages().with_other_scripts(language)))
+
+
+def content_words(text: str) -> list[str]:
+    """Return the words that are specific to this text, in order, as they stand."""
+    language = _languages().detect(text)
+    return [word for word in words_of(text) if not is_common(word, language)]
+
+
 @cache
 def _languages() -> ModuleType:
     from arc_common.text.languages import registry  # noqa: PLC0415 - compiling its patterns takes 0.1 s

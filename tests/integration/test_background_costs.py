@@ -12,7 +12,7 @@ from arc_common.engine.context_engine import ContextEngine
 from arc_common.messages import Message, Role
 from arc_common.settings import ArcSettings
 from arc_common.text import analyze
-from arc_common.text.clauses import parts_of
+from arc_common.text.sentences import parts_of
 from tests.support.databases import sqlite_url
 
 TURNS = 40

@@ -7,13 +7,11 @@ from functools import lru_cache
 
 from arc_common.facts import FactCategory, ProposedFact
 from arc_common.messages import Message, Role
-from arc_common.text.clauses import Mood, Part, parts_of
-from arc_common.text.languages.fallback import ANCHORS
+from arc_common.text.analyzer import content_words
 from arc_common.text.languages.korean import strip_particles
 from arc_common.text.languages.language import NEVER, Found, Language, Signal, find
-from arc_common.text.languages.registry import LANGUAGES, detect
-from arc_common.text.sentences import clauses_of, rough_tokens, sentence_spans, sentences_of
-from arc_common.text.vocabulary import content_words
+from arc_common.text.languages.registry import ANCHORS, LANGUAGES, detect
+from arc_common.text.sentences import Mood, Part, clauses_of, parts_of, rough_tokens, sentence_spans, sentences_of
 
 _CODE_BLOCK = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _QUOTATION = re.compile(

@@ -10,10 +10,10 @@ from functools import lru_cache
 from arc_common.facts import Fact, ProposedFact
 from arc_common.memory.long_term.contradictions import Contradictions, is_changed, is_negated
 from arc_common.text import analyze_query
+from arc_common.text.analyzer import is_common, words_of
 from arc_common.text.languages.korean import stem_of_verb, strip_particles
 from arc_common.text.languages.language import word_set
 from arc_common.text.sentences import sentences_of
-from arc_common.text.vocabulary import is_common, words_of
 
 GROUNDED_WORDS = 0.6
 """The share of a value's specific words that its source must contain; summarisers rephrase the others."""

@@ -13,7 +13,7 @@ from arc_common.facts import Fact
 from arc_common.memory.recall.index import SessionIndex
 from arc_common.protocols import SessionKey
 from arc_common.protocols.summaries import SessionState, SummaryStore
-from arc_common.text.clauses import seeks
+from arc_common.text.sentences import seeks
 
 # Measured on ten sets of planted facts and on user messages of the shared SGD and CrossWOZ conversations: 92 % of the
 # facts asked for are recalled, with hardly any other line; messages that ask nothing recall 5 lines instead of 50.

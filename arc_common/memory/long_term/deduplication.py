@@ -14,10 +14,10 @@ from arc_common.memories import Memory, MemoryOutline, MemoryStatus
 from arc_common.memory.long_term.contradictions import Claim, Contradictions, claims_of, conflict, is_negated
 from arc_common.protocols.memories import MemoryUpdates
 from arc_common.text import analyze
+from arc_common.text.analyzer import is_common
 from arc_common.text.languages.english import BASE_FORMS
 from arc_common.text.languages.korean import strip_particles
 from arc_common.text.languages.language import word_set
-from arc_common.text.vocabulary import is_common
 
 _MOST_SIMILAR = 5
 _MOST_ASKED = 32

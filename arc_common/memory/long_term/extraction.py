@@ -25,10 +25,9 @@ from arc_common.prompts.memories import (
 )
 from arc_common.protocols import ChatModel
 from arc_common.settings import ArcSettings
-from arc_common.text.clauses import Mood
 from arc_common.text.languages.language import word_set
 from arc_common.text.languages.registry import detect
-from arc_common.text.sentences import clauses_of
+from arc_common.text.sentences import Mood, clauses_of
 
 _log = logging.getLogger("arc.memory")
 

@@ -18,7 +18,7 @@ from arc_common.observability import Observer
 from arc_common.protocols import ConversationStore, SessionKey, StoredMessage
 from arc_common.protocols.summaries import ScoredMessage
 from arc_common.rerankers import DiversityReranker
-from arc_common.text.clauses import seeks
+from arc_common.text.sentences import seeks
 
 _log = logging.getLogger("arc.recall")
 

@@ -31,10 +31,10 @@ from arc_common.prompts import (
 )
 from arc_common.protocols import ChatModel, TokenCounter
 from arc_common.text import analyze
+from arc_common.text.analyzer import content_words
 from arc_common.text.languages.korean import strip_particles
 from arc_common.text.languages.registry import detect
 from arc_common.text.sentences import rough_tokens, sentences_of
-from arc_common.text.vocabulary import content_words
 
 if TYPE_CHECKING:
     from arc_common.settings import ArcSettings

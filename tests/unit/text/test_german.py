@@ -7,8 +7,8 @@ from arc_common.memory.long_term.contradictions import contradicts, is_negated
 from arc_common.memory.recall.ranking import answer_types
 from arc_common.messages import Message, Role
 from arc_common.text import analyze, analyze_query
-from arc_common.text.clauses import seeks
 from arc_common.text.languages.registry import LANGUAGES, detect
+from arc_common.text.sentences import seeks
 
 
 def test_the_detector_looks_at_words():

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arc_common.text.clauses import Mood, parts_of
 from arc_common.text.languages.registry import detect
+from arc_common.text.sentences import Mood, parts_of
 
 WORDS = ["I", "asked", "if", ",", "what", "?", "since", "we", "는지", "몰라요"]
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from arc_common.text.clauses import seeks
+from arc_common.text.sentences import seeks
 
 
 def test_looks_for_something() -> None:
