@@ -8,12 +8,13 @@ from importlib import import_module
 from itertools import repeat
 from operator import itemgetter
 from threading import local
-from types import ModuleType
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-if TYPE_CHECKING:
-    from arc_common.text.languages.language import Language
-
+from arc_common.text.languages.chinese_japanese import CHINESE_JAPANESE
+from arc_common.text.languages.english import ENGLISH
+from arc_common.text.languages.korean import KOREAN, strip_particles
+from arc_common.text.languages.language import Language
+from arc_common.text.languages.registry import OTHER_MARKERS, detect, with_other_scripts
 
 _MAX_TERM = 64
 """The most characters of a term. Longer runs (encoded data) are cut: nobody searches for their ends."""
@@ -93,8 +94,8 @@ def analyze(text: str) -> list[str]:
     if not text.isascii() and _VIETNAMESE.search(text):
         return _with_pairs(_toned_terms(word) for word in _words(_fold(text)))
     chunks = text.lower().split() if text.isascii() else text.split()
-    if not _languages().OTHER_MARKERS.isdisjoint(chunks):
-        language = _languages().detect(text)
+    if not OTHER_MARKERS.isdisjoint(chunks):
+        language = detect(text)
         if language.stemmer not in _STEMMED_BY_SCRIPT:
             return _with_pairs(_stemmed_terms(word, language) for word in _words(_fold(text)))
     if len(chunks) < 2:
@@ -113,8 +114,8 @@ def analyze_query(text: str, *, drop_stop_words: bool = True) -> list[str]:
     """
     if not drop_stop_words:
         return analyze(text)
-    language = _languages().detect(text)
-    stop_words = language.stop_words or _languages().ENGLISH.stop_words
+    language = detect(text)
+    stop_words = language.stop_words or ENGLISH.stop_words
     words = (word for word in _words(_fold(text)) if word not in stop_words)
     if _VIETNAMESE.search(text):
         terms = _with_pairs(_toned_terms(word, stop_words) for word in words)
@@ -124,7 +125,7 @@ def analyze_query(text: str, *, drop_stop_words: bool = True) -> list[str]:
 
 
 @lru_cache(maxsize=1 << 14)
-def stem(word: str, language: "Language") -> str:
+def stem(word: str, language: Language) -> str:
     """Return the stem of a folded word in a language."""
     if language.stem_of is not None:
         return language.stem_of(word)
@@ -149,15 +150,13 @@ def query_words(text: str) -> list[str]:
     are.
     """
     words: list[str] = []
-    stop_words = _languages().detect(text).stop_words or _languages().ENGLISH.stop_words
+    stop_words = detect(text).stop_words or ENGLISH.stop_words
     for word in _words(_fold(text)):
         for piece in _PIECE.finditer("" if word in stop_words else word):
             found = piece[0]
             if piece.lastgroup == "unspaced":
                 continue
-            stop = (
-                _languages().KOREAN.stop_word.fullmatch(found) if piece.lastgroup == "hangul" else found in stop_words
-            )
+            stop = KOREAN.stop_word.fullmatch(found) if piece.lastgroup == "hangul" else found in stop_words
             if not stop:
                 words.append(found)
     return words
@@ -165,7 +164,7 @@ def query_words(text: str) -> list[str]:
 
 def is_general(text: str) -> bool:
     """Return whether a query names nothing except by general nouns ("the place"), or names nothing at all."""
-    general_nouns = _languages().ENGLISH.general_nouns
+    general_nouns = ENGLISH.general_nouns
     return all(word in general_nouns for word in query_words(text)) and not _UNSPACED_CHARACTER.search(text)
 
 
@@ -177,30 +176,23 @@ def words_of(text: str) -> list[str]:
     return _PLAIN_WORD.findall(text)
 
 
-def is_common(word: str, language: "Language | None" = None) -> bool:
+def is_common(word: str, language: Language | None = None) -> bool:
     """Return whether a word occurs in most conversations in a language (English by default)."""
-    folded, common = word.casefold().replace("’", "'"), _common_words(language or _languages().ENGLISH)
+    folded, common = word.casefold().replace("’", "'"), _common_words(language or ENGLISH)
     is_letter = len(folded) == 1 and folded.isascii()
-    forms = (folded, folded.split("'")[0], _languages().strip_particles(folded))
+    forms = (folded, folded.split("'")[0], strip_particles(folded))
     return is_letter or any(form in common for form in forms)
 
 
 @cache
-def _common_words(language: "Language") -> frozenset[str]:
-    return frozenset().union(*(one.common_words for one in _languages().with_other_scripts(language)))
+def _common_words(language: Language) -> frozenset[str]:
+    return frozenset().union(*(one.common_words for one in with_other_scripts(language)))
 
 
 def content_words(text: str) -> list[str]:
     """Return the words that are specific to this text, in order, as they stand."""
-    language = _languages().detect(text)
+    language = detect(text)
     return [word for word in words_of(text) if not is_common(word, language)]
-
-
-@cache
-def _languages() -> ModuleType:
-    from arc_common.text.languages import registry  # noqa: PLC0415 - compiling its patterns takes 0.1 s
-
-    return registry
 
 
 def _fold(text: str) -> str:
@@ -299,7 +291,7 @@ def _toned_terms(word: str, stop_words: Set[str] | None = None) -> Sequence[str]
     return tuple(dict.fromkeys((*terms, word[:_MAX_TERM], _bare(word).replace("đ", "d")[:_MAX_TERM])))
 
 
-def _stemmed_terms(word: str, language: "Language", stop_words: Set[str] | None = None) -> Sequence[str]:
+def _stemmed_terms(word: str, language: Language, stop_words: Set[str] | None = None) -> Sequence[str]:
     """Return the terms of a word, and its stem in the text's language if that is not the one of its script."""
     terms = _terms_of_word(word, stop_words)
     if language.stemmer is None or language.stemmer in _STEMMED_BY_SCRIPT or not terms or not word.isalpha():
@@ -335,7 +327,7 @@ def _terms_of_pieces(word: str, stop_words: Set[str] | None) -> list[str]:
         if piece.lastgroup == "unspaced":
             before, alone = alone, found if len(found) == 1 else ""
             parts = (
-                [part for part in _languages().CHINESE_JAPANESE.stop_word.split(found) if part]
+                [part for part in CHINESE_JAPANESE.stop_word.split(found) if part]
                 if stop_words is not None
                 else [found]
             )
@@ -347,7 +339,7 @@ def _terms_of_pieces(word: str, stop_words: Set[str] | None) -> list[str]:
             continue
         alone = ""
         if piece.lastgroup == "hangul":
-            if stop_words is None or not (_languages().KOREAN.stop_word.fullmatch(found)):
+            if stop_words is None or not (KOREAN.stop_word.fullmatch(found)):
                 terms += _hangul(found)
         elif not stop_words or found not in stop_words:
             terms += _compound(found)
@@ -361,7 +353,7 @@ def _pairs(run: str) -> list[str]:
 def _hangul(word: str) -> list[str]:
     # Verbs change after their first syllable ("좋아요", "좋더라"). A mark tells a one-syllable word from these, as for
     # n-grams at a word's edge (McNamee & Mayfield 2004): nDCG@10 of Korean documents is .953 with it, .949 without.
-    stem = _languages().KOREAN.particles.sub("", word) if len(word) <= _MAX_WORD else word
+    stem = KOREAN.particles.sub("", word) if len(word) <= _MAX_WORD else word
     return [stem[0], *_pairs(stem)] if len(stem) > 1 else [stem, f"{stem}{_WHOLE}"]
 
 
@@ -419,7 +411,7 @@ def _stem_of(word: str) -> str:
     if first < "\u0370":
         if not word.isascii():
             word = _bare(word)
-        base_forms = _languages().ENGLISH.base_forms
+        base_forms = ENGLISH.base_forms
         return _stemmer("english").stemWord(base_forms.get(word, word)) if word.isascii() else word
     for start, end, language in _STEMMERS:
         if start <= first <= end:

@@ -12,6 +12,7 @@ from functools import lru_cache
 from importlib.resources import files
 
 from arc_common.text.analyzer import analyze, query_words
+from arc_common.text.languages.registry import LANGUAGES
 
 # Measured with benchmarks/session_recall.py: values from 0.2 to 0.4 differ little.
 _SAME = 0.35
@@ -75,8 +76,6 @@ def _thesaurus() -> _Thesaurus:
 
 
 def _lines() -> Iterator[str]:
-    from arc_common.text.languages.registry import LANGUAGES  # noqa: PLC0415 - compiling its patterns takes 0.1 s
-
     for name in dict.fromkeys(language.thesaurus for language in LANGUAGES if language.thesaurus):
         folder = files("arc_common.text.languages").joinpath(name)
         for file in sorted(folder.iterdir(), key=lambda file: file.name):

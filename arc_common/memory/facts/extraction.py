@@ -122,7 +122,7 @@ _FACTS_PER_MESSAGE = 4
 _TOKENS_PER_FURTHER_FACT = 30
 _LONG_REPLY = 1_500
 
-_MAY_ANCHOR = re.compile(r"[\d@/“\"「『《‘A-Z]|www")
+_MAY_ANCHOR = re.compile(r"[\d@/“\"「『《‘]|www", re.IGNORECASE)
 _QUOTES = str.maketrans("’‘＇", "'''")
 _NAME = Signal("name", FactCategory.ENTITY, 0.35, NEVER, anchor=True)
 """The signal for a name in any language."""

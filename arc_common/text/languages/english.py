@@ -1,16 +1,14 @@
 """English: its words, how its sentences ask, suppose and join, and how people state facts."""
 
-import re
-
 from arc_common.facts import FactCategory
 from arc_common.text.languages.language import (
     AnswerForms,
-    Hinted,
     Language,
+    Pattern,
     Relation,
-    Signal,
     Statements,
     kinds_of_words,
+    signal,
     synonyms,
     word_set,
 )
@@ -131,264 +129,25 @@ COMMON_WORDS = word_set(
     """
 )
 
-LEAD_INS = re.compile(
-    r"^(?:"
-    r"(?:no|nope|yes|yeah|yep|look|listen|see|right|fine|great|now|sure|well|sorry|thanks|thank you"
-    r"|good (?:morning|evening|afternoon)|perfect|cool|nice|alright|look here)[,.;:!—–-]+\s+"
-    r"|(?:oh|wow|aw+|hi|hey|hello|so|and|but|also|plus|anyways?|anyhow|okay|ok|um+|uh+|ah|hmm+|actually"
-    r"|honestly|basically|unfortunately|apparently"
-    r"|by the way|btw|fyi|one (?:more|last) thing|another thing|before i forget|just so you know"
-    r"|for the record|for what it's worth"
-    r"|(?:as|like) i said|to be (?:clear|honest)|in fact|mind you|also note|for (?:context|reference)"
-    r"|in case it helps)(?=[\s,.:;!—–-])[\s,.:;!—–-]{1,4}"
-    r"|(?:i (?:think|guess|believe|suppose|mean|should mention|should add|forgot to (?:say|mention)"
-    r"|wanted to (?:say|mention)|(?:have to|must) (?:say|admit|confess))"
-    r"|(?:just |please )?(?:note|remember|keep in mind|bear in mind|be aware)|the (?:thing|point) is"
-    r"|(?:it )?turns out|what matters is)(?: that|,)?\s(?=(?:i|we|my|our|the|it|he|she|they|you)\b)"
-    r"|(?:can|could|would|will) you (?:please |also |just |maybe |possibly )?(?=\w))",
-    re.IGNORECASE,
-)
-"""Openings that a sentence can lose without losing meaning."""
-
-QUESTION = re.compile(
-    r"^(?:what|who|whom|whose|which|why|how|when|where|is|are|am|was|were|do|does|did|can|could|would"
-    r"|will|should|shall|may|might|have|has|had|any)\b.{0,400}\?\W{0,3}$"
-    r"|\?\W{0,3}$",
-    re.IGNORECASE | re.DOTALL,
-)
-
-REQUEST = re.compile(
-    r"^(?!(?:how|what|which|why|where|who|when)\b)(?:[\w ,]{0,20}\s)?"
-    r"(?:(?:can|could|would|will) (?:you|we|u)|(?:can|could) i)\b",
-    re.IGNORECASE,
-)
-"""A question that requests an action, which it states."""
 
 _SUBJECT = (
     r"(?:i|you|he|she|it|we|they|there|this|that|these|those|the|my|our|your|his|her|their|an?|any|some|anyone|someone"
     r"|anybody|somebody|everyone|everybody|everything|anything|nobody)"
 )
 
-ASKING = re.compile(
-    r"(?:(?:and|but|so|or|also|well|then|now|like|please|hey|ok|okay)\s){0,2}"
-    rf"(?:(?:is|are|am|was|were|do|does|did|can|could|would|will|should|shall|may|might|must|have|has|had"
-    rf"|isn't|aren't|wasn't|weren't|don't|doesn't|didn't|can't|couldn't|wouldn't|won't|shouldn't)\s{_SUBJECT}\b"
-    rf"|(?:is|are|was|were|do|does|did|can|could|would|will|should|has|have)\s[A-Z]\w|what|whose|why|whom"
-    rf"|(?:how|where)(?!\s(?:i|we|he|she|they|you|it)\b)|when\s(?:is|are|was|were|do|does|did|can|could|will"
-    rf"|would|should)"
-    r"|(?:who|which)(?!\s(?:i|we|he|she|they|has|have|had|is|are|was|were)\b)|any\b)",
-    re.IGNORECASE,
-)
-"""The beginning of a question's clause: verb before subject, or a question word."""
 
 _LEADING = (
     r"(?:(?:and|but|so|or|also|well|then|now|ok|okay|hey|hi|hello|yes|no|sure|thanks|actually|please|pls"
     r"|kindly|just|btw"
     r"|by the way|sorry)[\s,]{1,2}){0,3}"
 )
-SEEKING = re.compile(
-    rf"^{_LEADING}(?:"
-    # the order of a question, or the word that asks
-    r"(?:is|are|am|was|were|do|does|did|can|could|would|will|should|shall|may|might|have|has|had)\s(?!not\b)[\w']"
-    rf"|(?:is|are|was|were|do|does|did|ca|could|would|wo|should|have|has)n['’]?t\s{_SUBJECT}\b"
-    r"|(?:(?:in|at|on|for|from|to|with|by|of|about|since|until)\s)?"
-    r"(?:what|who|whom|whose|which|why|how|when|where)(?:['’]?(?:s|re|d|ll))?\b"
-    r"|any(?:thing|one|body)?\s\w"
-    # a request
-    r"|(?:tell|give|show|find|list|remind|repeat|explain|summari[sz]e|recap|look|check|search|compare|describe|name"
-    r"|continue|go\son|remember|recall|suggest|recommend|help|let\sme\sknow|quote|read|write|draft|rewrite|prepare|plan"
-    r"|use|send|book|order|do|make|add|put|calculate|count|translate|confirm"
-    r"|lemme|gimme|say|print|display|get|bring|pull|fetch|open|provide|state|create|generate|schedule|cancel"
-    r"|change|update"
-    r"|delete|remove|review|verify|estimate|refresh)\s(?!(?:you|it|that)\s(?:know|is)\b)\w"
-    r"|(?:recap|continue|go\son|help)\W*$"
-    r")"
-    r"|\b(?:please|pls|plz|remind\sme|tell\sme|let\sme\sknow|i\swonder|wondering|(?:not\ssure|no\sidea"
-    r"|curious)\s(?:what|who|which|when|where|how|if)"
-    r"|what\s(?:was|is|did|were|are)|as\s(?:usual|before|last\stime)|the\susual|same\sas|last\stime|earlier"
-    r"|(?:you|u)\s(?:remember|recall|said|told|mentioned|recommended|suggested|know\s(?:my|the|our|what|who"
-    r"|which|when|where))"
-    r"|i\s(?:told\syou|mentioned)|i\sneed\s(?:the|my|our))\b"
-    r"|(?<!no matter )\b(?:what|who|whom|when|where|how\smuch|how\smany)\W*$"
-    r"|\b(?:forg[eo]t\w{0,4}|lost|(?:like|want|need)(?:ed)?\sto\sknow"
-    r"|(?:(?:do|did|ca|could)n['’]?t|(?:do|did|can|could)\s?not)\s(?:remember|recall|find|know))\b",
-    re.IGNORECASE,
-)
-"""A clause that seeks information: a question, even without a mark, a request, or a lapse of memory."""
 
-TAG = re.compile(
-    r",\s(?:(?:is|are|am|was|were|do|does|did|has|have|had|will|would|can|could|should)(?:n['’]t)?\s(?:i|you"
-    r"|he|she|it|we"
-    r"|they|there)|right|correct|yes|no|ok|okay|yeah|huh|eh)\s?\?\W{0,3}$",
-    re.IGNORECASE,
-)
-"""A tag question after a statement, which only asks for agreement."""
-
-GIVEN = re.compile(
-    r"(?<=,\s)(?:since|because|as|given that|seeing as|considering)\s(?:i|we|my|our|he|she|they)\b", re.IGNORECASE
-)
-"""The beginning of the reason for a question; the reason is stated."""
-
-TASK = re.compile(
-    r"^(?:[\w' ]{0,30},\s)?(?:[\w']{1,12}\s){0,4}?(?:can|could|would|will) (?:you|i|we|u)\s"
-    r"(?:(?:please|also|just|maybe|possibly|perhaps|at least|even|try to|go ahead and)\s){0,3}"
-    r"(?:recommend|suggest|tell|give|show|explain|name|list|help|provide|describe|compare|summari[sz]e|write|rewrite"
-    r"|create|generate|translate|elaborate|clarify|teach|search|look|analy[sz]e|check|think|share|advise|discuss|talk"
-    r"|go over|walk|guide|come up|make|draft|add|edit|revise|include|format|convert|do|be|see|get|have|know|use"
-    r"|expect|find out|say)\b",
-    re.IGNORECASE,
-)
-"""A request for information, for a text, or for permission; its topic is not stated as fact."""
-
-_SUPPOSITION = re.compile(
-    r"^(?:(?:and|but|so|or|ok|okay|now|also|well)[\s,]{1,2}){0,2}(?:(?:but )?what if|imagine|suppos(?:e|ing)"
-    r"|hypothetically|let's (?:say|imagine|assume|pretend|suppose)|assum(?:e|ing)|pretend"
-    r"|say (?:i|we|he|she|they|there)\b)"
-    r"|\b(?:i|we|he|she|they) (?:really |just |only |so |do )?wish(?:es|ed)? "
-    r"(?:i|we|he|she|they|it|there|that|my|our|the)\b"
-    r"|\b(?:if|as if|as though) (?:i|we|you|he|she|it|they|there|(?:the|my|our|his|her) \w{1,20}) "
-    r"(?:only |ever |just )?(?:were|had|could|weren't|hadn't|didn't|wasn't)\b.{1,120}\b(?:would|wouldn't|could|might)\b"
-    r"|^(?:(?:and|but|so|or|also|well)[\s,]{1,2}){0,2}if (?:i|we) .{1,120}\b(?:i|we)(?:['’]d| would| could| might)\b"
-    r"(?! (?:like|love|prefer|appreciate|rather|need|want|be (?:happy|glad|grateful)))"
-    r"|\b(?:would|wouldn't|could|might)(?:n't)? .{1,120}\bif (?:i|we|you|he|she|it|they|there) (?:only |ever |just )?"
-    r"(?:were|had|could|weren't|hadn't|didn't)\b",
-    re.IGNORECASE,
-)
-SUPPOSITION = Hinted(
-    _SUPPOSITION, ("if", "imagine", "suppos", "hypothetically", "let's", "assum", "pretend", "say", "wish")
-)
-"""A supposition: "what if", a wish, or a condition contrary to fact."""
-
-_REPORTED = re.compile(
-    r"(?:\b(?:and|but|so)\s)?"
-    r"(?:\b(?:i|we|he|she|they|you|people|everyone|(?:my|our|his|her|their|the) \w{1,20}|[A-Z]\w{1,20})"
-    r"(?:['’](?:m|re|s|ve|d|ll))?\s)?"
-    r"(?:\b(?:was|am|were|is|are|been|have|has|had|did|do|does|just|also|still|really|always|keeps?|kept|even"
-    r"|would|will"
-    r"|like to|going to)\s){0,4}"
-    r"\b(?:ask(?:s|ed|ing)?|wonder(?:s|ed|ing)?|curious|unsure|undecided|unclear|debating"
-    r"|(?:not|never|\w{2,6}n['’]t)\s(?:really |quite |exactly |entirely |completely ){0,2}(?:sure|certain|clear|know"
-    r"|decided|remember|recall|tell)"
-    r"|no idea|want(?:s|ed)? to know|love to know|like to know|need to know|question is|question was)"
-    r"(?:\s(?:me|him|her|us|them|you|about|of|on|to|again|(?:my|our|his|her|their|the) \w{1,20})){0,2},?\s"
-    r"(?:if|whether|what|when|where|who|whom|whose|which|why|how)\b",
-    re.IGNORECASE,
-)
-REPORTED = Hinted(
-    _REPORTED,
-    (
-        "ask",
-        "wonder",
-        "curious",
-        "debating",
-        "sure",
-        "certain",
-        "clear",
-        "know",
-        "decided",
-        "remember",
-        "recall",
-        "tell",
-        "idea",
-        "question",
-    ),
-)
-"""A reported question: "she asked if ..."."""
-
-CHIT_CHAT = re.compile(
-    r"^(?:please )?(?:list|explain|recommend|create|tell me|provide|describe|summari[sz]e|generate|suggest|show me"
-    r"|help me|teach me|compare|learn about|elaborate|rewrite|translate|write (?:a|an|me|the))\b"
-    r"|\b(?:give me|looking for|need|want|get) (?:\w+ ){0,3}(?:information|info|ideas?|tips|examples?"
-    r"|advice|suggestions)\b|"
-    r"\b(?:thank(?:s| you| u)|thx|appreciate|sorry (?:for|about|to|if)|apolog\w{2,6}|hope (?:you|your"
-    r"|this|that|it|we|all)|no (?:rush|worries|problem|need)|let me know|get back to (?:me|you)"
-    r"|(?:makes?|made|making) (?:any |a lot of |perfect |more )?sense|rambl\w{1,4}|bear with me"
-    r"|good (?:morning|evening|night|luck|point|idea|question)|have a (?:good|great|nice|lovely)"
-    r"|take care|talk (?:to you )?(?:soon|later)|see you|nice to (?:hear|meet)|glad (?:to|you|that|i)"
-    r"|happy to (?:hear|help)"
-    r"|(?:you|you've|you're|you are) (?:probably|been|so|really|very|right|welcome|amazing|great"
-    r"|the best)|sounds? (?:really |very |so |like |pretty ){0,2}(?:helpful|interesting|perfect|good"
-    r"|great|like|amazing|awesome|fun|cool|wonderful)|(?:that|this|it)(?:'s"
-    r"| is| was| sounds?) (?:really |so |such |very |pretty |quite |a |an ){0,3}(?:great|good|nice"
-    r"|cool|awesome|amazing|funny|interesting|wonderful|fantastic|lovely|helpful|awful|fine|true|right"
-    r"|fair)"
-    r"|i (?:totally |completely |really |do |did )?(?:wonder|understand|agree|see what|know what"
-    r"|hear you|get it|can imagine|can't wait|keep telling|was wondering|was just|laughed)"
-    r"|don't (?:know|worry|mind|get me|mention it|bother(?=\W*$))|never ?mind|(?:only|just) kidding"
-    r"|(?:better late than|never say) never|not (?:sure|certain|an expert)|no idea|to be (?:perfectly "
-    r"|completely |totally )?honest|i (?:might|may|could|should|will|'ll) (?:well |probably |perhaps "
-    r"|just |also )?(?:think|come back|have another|check|look|try|give it|definitely|keep that)"
-    r"|i'll (?:definitely|try|check|look|think|keep|give|have|be sure|make sure)|in (?:your"
-    r"|my) (?:opinion|view)|what do you think"
-    r"|(?:i'm|i am) (?:so |really |very |just )?(?:excited|happy|glad|thrilled|curious|interested"
-    r"|wondering|looking forward|thinking|grateful|proud|rambling|trying|hoping to (?:hear|learn"
-    r"|find))|looking forward|sleep on it|slipped my mind|out of curiosity|long (?:message|story))\b",
-    re.IGNORECASE,
-)
-"""Courtesies, comments on the conversation itself, and tasks for the assistant."""
-
-PROPER_NAME = re.compile(
-    r"(?<![.!?…] )(?<=[\w,;:'’\"“(-] )(?!I\b|I['’]|Ok\b|OK\b|English\b|Monday|Tuesday|Wednesday"
-    r"|Thursday|Friday|Saturday|Sunday)"
-    r"(?:(?:Dr|Mr|Mrs|Ms|Prof|St)\.\s)?[A-ZÀ-ÖØ-ÞĀ-Ž][\w’'&-]{1,30}(?:\s(?:(?:of|de|la|van|von|der|the"
-    r"|and|&)\s)?[A-ZÀ-ÖØ-Þ0-9][\w’'&.-]{0,30}){0,4}"
-)
-"""Capitalised words that are not the first of their clause."""
-
-LISTENER = re.compile(r"\b(?:you|your|yours|yourself|you're|you've|you'll|you'd)\b", re.IGNORECASE)
-"""Remarks about the listener, mostly encouragement."""
-
-JOINER = re.compile(
-    r"\s(?=(?:and|but|so|because|since|although|though|while|which|who|where|until|unless|if|when"
-    r"|or)\s)"
-)
-"""The places where a long clause may be divided."""
-
-CONDITION = re.compile(
-    r"^(?:(?:and|but|so|or|also|ok|okay|now|well|then|hi|hey|hello)[\s,]{1,2}){0,2}"
-    r"(?:if|unless|in case|assuming|provided|supposing|even if|(?:should|were) (?:i|we)"
-    r"|when(?:ever)? (?:i|we)(?!\s(?:was|were|had|did|got|went|came|left|bought|made|took|\w{2,12}ed)\b))\b",
-    re.IGNORECASE,
-)
-"""The beginning of a clause that states the condition of the question after it."""
 
 _LEADS = (
     r"(?:(?:please|kindly|now|next|just|also|then|so|and|actually|sorry|hi|hey|ok|okay|oh|no|help me"
     r"|(?:can|could|would|will) you|you (?:can|may|should)|i(?:['’]d like| want| need| would like) you to)"
     r"[\s,.!]{1,3}){0,4}"
 )
-
-FORGET = re.compile(
-    rf"^{_LEADS}(?:forget\b(?!\s(?:to|it|not)\b)|unlearn\b"
-    r"|(?:don['’]t|do not|stop|never) (?:remember(?:ing)?|stor(?:e|ing)|sav(?:e|ing)|memori[sz](?:e|ing)"
-    r"|keep(?:ing)? in mind)\b"
-    r"|(?:delete|erase|remove|drop|discard|wipe|clear|scrap)\b[^.!?\n]{0,40}?\b(?:memor(?:y|ies)|your (?:notes|records)"
-    r"|what (?:i|we) (?:said|told|mentioned|wrote)|that (?:i|i['’]m|i['’]ve|my|we))\b)",
-    re.IGNORECASE,
-)
-"""The beginning of a sentence that asks to forget its content."""
-
-SAID_INSTEAD = re.compile(
-    r".{0,1200}?(?:[,;.—–-]\s(?:(?:but|and|because|since|as|now|instead|actually|in fact|these days)[\s,]{1,2}){0,2}"
-    r"(?=(?:i|i['’]m|i['’]ve|we|it['’]s)\s)|\s(?:because|since)\s(?=(?:i|i['’]m|i['’]ve|we)\s))",
-    re.IGNORECASE | re.DOTALL,
-)
-"""The place where a statement begins after the content to be forgotten."""
-
-TEXT_TASK = re.compile(
-    rf"(?:^|(?<=[.!?,]\s))[ \t]*(?:(?:an? )?(?:example|sample)\b|{_LEADS}"
-    r"(?:translate|proofread|rewrite|rephrase|paraphrase|summari[sz]e|polish|shorten|transcribe|spell-?check"
-    r"|(?:correct|fix|check|improve|edit|review)\s(?:it|this|that)\b(?!\sout\b)"
-    r"|(?:correct|fix|check|improve|edit|review)\s[^:\n\"“.]{0,40}?\b(?:grammar|spelling|english|text|sentences?"
-    r"|paragraph|translation|wording|essay|letter|e-?mail|draft)))\b"
-    r"(?:[^:\n\"“.]{0,60}(?::\s{0,3}|(?=[\"“]))|[^:\n]{0,40}\b(?:following|below)\b[^:\n]{0,40}\n)",
-    re.IGNORECASE | re.MULTILINE,
-)
-"""A request for work on a text, up to the start of that text."""
-
-
-def _signal(name: str, category: FactCategory, weight: float, pattern: str, *, cased: bool = False) -> Signal:
-    return Signal(name, category, weight, re.compile(pattern), cased=cased)
 
 
 _KIN = (
@@ -415,7 +174,7 @@ _NOT_PROHIBITED = (
 )
 
 SIGNALS = (
-    _signal(
+    signal(
         "prohibition",
         FactCategory.CONDITION,
         0.7,
@@ -433,7 +192,7 @@ SIGNALS = (
         r"|do not) (?:be |ever |have |eat|drink|take |use|touch|share|tell|call|go |stand|tolerate|handle"
         r"|work |fit|drive|fly|swim|climb|lift|park|accept|allow|do )",
     ),
-    _signal(
+    signal(
         "exclusion",
         FactCategory.CONDITION,
         0.4,
@@ -442,7 +201,7 @@ SIGNALS = (
         r"|in|at|more than|less than|under|over)|neither)\b|^no (?!one|idea|problem|need|doubt|wonder|rush"
         r"|way|matter|thanks|worries|clue)\w",
     ),
-    _signal(
+    signal(
         "limit",
         FactCategory.CONDITION,
         0.5,
@@ -450,7 +209,7 @@ SIGNALS = (
         r"|less|fewer|later|earlier) than|up to|maximum|minimum|max|min|tops|the most (?:i|we)"
         r"|under (?:\w+ ){0,2}(?:minutes|hours|words|pages|days)|only|strictly|exclusively)\b",
     ),
-    _signal(
+    signal(
         "requirement",
         FactCategory.CONDITION,
         0.45,
@@ -459,7 +218,7 @@ SIGNALS = (
         r"|finish|include|fit|take)|required|mandatory|essential|make sure|be sure to|ensure|always"
         r"|insists?|wants? (?:it|the|them|everything|us|me)|(?:is|are) (?:supposed|meant|due) (?:to)?)\b",
     ),
-    _signal(
+    signal(
         "instruction",
         FactCategory.CONDITION,
         0.4,
@@ -468,7 +227,7 @@ SIGNALS = (
         r"|bill|pay|transfer|include|skip|drop|replace|return|refund|ask|speak|address|contact|get me"
         r"|give me|find me|look in|look for|reserve|schedule|remind|switch|pick|go with)\b",
     ),
-    _signal(
+    signal(
         "allergy or diet",
         FactCategory.CONDITION,
         0.75,
@@ -478,7 +237,7 @@ SIGNALS = (
         r"|diabet\w{1,3}|reacts? (?:badly )?to|breaks? out in|makes? (?:me|him|her|them|us) (?:sick|ill"
         r"|sneeze|dizzy))\b",
     ),
-    _signal(
+    signal(
         "health",
         FactCategory.STATE,
         0.6,
@@ -488,7 +247,7 @@ SIGNALS = (
         r"|up|off|time|care|place|part|some|turns|all|and)[a-z]{4,16}(?:in|ol|ine|ide|ate|il|am|one|um|xen"
         r"|cin|lin|rin)\b)",
     ),
-    _signal(
+    signal(
         "condition",
         FactCategory.CONDITION,
         0.5,
@@ -500,7 +259,7 @@ SIGNALS = (
         r"|were|ask|get a)|i (?:may|understand|remember|recall|were|knew)|possible|not\b|so\b"
         r"|anything\b).{3,200}",
     ),
-    _signal(
+    signal(
         "decision",
         FactCategory.DECISION,
         0.65,
@@ -512,7 +271,7 @@ SIGNALS = (
         r"|buy|pay|cancel|keep|call (?:\w+ ){1,3}off|pick up|choose|switch|use|need|stay|meet|bring)"
         r"|(?:cancel|drop|postpone|reschedule)(?:led|ped|d)? (?:the|my|our|it|that))\b",
     ),
-    _signal(
+    signal(
         "preference",
         FactCategory.GENERAL,
         0.5,
@@ -525,7 +284,7 @@ SIGNALS = (
         r"|kind of person|\w+ person\b|works? (?:best|better) for (?:me|us)|(?:i"
         r"|we) (?:really )?like (?!to know|the (?:idea|sound)|that|those|it|this|your|how))\b",
     ),
-    _signal(
+    signal(
         "change",
         FactCategory.STATE,
         0.5,
@@ -537,7 +296,7 @@ SIGNALS = (
         r"|replaced|upgraded|promoted)|(?:were|been) (?:moved|changed|living|working)|took (?:it|them"
         r"|\$?\d\S*) (?:back|off)|these days|as of|from now on|since the|so far|for now)\b",
     ),
-    _signal(
+    signal(
         "state",
         FactCategory.STATE,
         0.5,
@@ -549,7 +308,7 @@ SIGNALS = (
         r"|are (?:out|off|closed|gone|down)|stuck on|(?:runs?|running) (?:on|low|out)|lost (?:my|our|the"
         r"|his|her))\b",
     ),
-    _signal(
+    signal(
         "identity",
         FactCategory.ENTITY,
         0.55,
@@ -565,14 +324,14 @@ SIGNALS = (
         r"|person|guy|woman|man) who|married to|engaged to|in charge of|responsible for|majoring"
         r"|degree in)",
     ),
-    _signal(
+    signal(
         "proposal",
         FactCategory.DECISION,
         0.45,
         r"^let's (?!see|say|hope|talk|start|face|be honest|get back|continue|move on|go on|not forget|hear"
         r"|think|look)\w+",
     ),
-    _signal(
+    signal(
         "copula",
         FactCategory.GENERAL,
         0.3,
@@ -583,7 +342,7 @@ SIGNALS = (
         r"|\bit(?:'s| is| was) (?:the|my|our|his|her) (?!first|only|best|same"
         r"|thought)\w+ (?:\w+ ){0,3}(?:that|who)\b",
     ),
-    _signal(
+    signal(
         "necessity",
         FactCategory.GENERAL,
         0.3,
@@ -592,7 +351,7 @@ SIGNALS = (
         r"|\b(?:i|we|he|she|they)(?:'ll| will) (?!be (?:happy|glad|fine|ok)|see|find|think|let|try"
         r"|come back|have|look|ask|keep|do|get|tell|know)\w",
     ),
-    _signal(
+    signal(
         "event",
         FactCategory.STATE,
         0.3,
@@ -603,7 +362,7 @@ SIGNALS = (
         r"|(?!want|need|like|love|mention|talk|remember|wonder|notice|expect|ask|tri|us|laugh|appreciat"
         r"|enjoy|learn|explain|seem|hop|figur|realiz|realis|look|decid|happen)[a-z]{2,12}ed)\b",
     ),
-    _signal(
+    signal(
         "activity",
         FactCategory.GENERAL,
         0.3,
@@ -611,14 +370,14 @@ SIGNALS = (
         r"|hop|try|feel|writ|ask|say|tell|go|be\b|do|rambl|look(?!ing (?:for|to)))[a-z]{2,12}ing\b"
         r"|\bin the mood for\b",
     ),
-    _signal(
+    signal(
         "relation",
         FactCategory.ENTITY,
         0.4,
         rf"\b(?:my|our|his|her|their)\s(?:\w+['’]?s?\s){{0,2}}(?:{_KIN})\b|^(?:dad|mum|mom|grandpa|grandad"
         rf"|grandma|granny)\b|,\s(?:my|our|his|her|their)\s(?:[\w'-]+\s){{0,2}}[\w'-]+,",
     ),
-    _signal(
+    signal(
         "habit",
         FactCategory.GENERAL,
         0.3,
@@ -627,7 +386,7 @@ SIGNALS = (
         r"|had|saw|find|understand|appreciate|wonder|remember|forgot|write|said|like|love|left|took|made"
         r"|went)[a-z]{3,10} (?:the|my|our|a|an|it|them|him|her|with|for|at|on|in)\b",
     ),
-    _signal(
+    signal(
         "possession",
         FactCategory.GENERAL,
         0.38,
@@ -635,7 +394,7 @@ SIGNALS = (
         rf"|starts?|moved|measures?|costs?|comes?|needs?|wants?|lives?|works?|ended|broke|keeps?|can't|can"
         rf"|won't|will|speaks?|only)\b",
     ),
-    _signal(
+    signal(
         "holding",
         FactCategory.GENERAL,
         0.28,
@@ -646,7 +405,7 @@ SIGNALS = (
         r"|pulled|do) (?!a (?:question|look|lot|point|feeling|problem|chance|bit|good|great)|an idea"
         r"|no idea|to\b|been|the feeling|some (?:questions|ideas)|any|it\b|that\b|you\b|your\b)\w",
     ),
-    _signal(
+    signal(
         "plan",
         FactCategory.GENERAL,
         0.38,
@@ -658,7 +417,7 @@ SIGNALS = (
         r"|(?:he|she|they)(?:'d| would) (?:like|love)"
         r"|looking (?:for|at) (?:a|an|the|something)|need(?:s)? (?:a|an|the|to) )",
     ),
-    _signal(
+    signal(
         "deadline",
         FactCategory.NUMERIC,
         0.5,
@@ -666,7 +425,7 @@ SIGNALS = (
         rf"|before (?:the|noon|midnight|close|next|{_DAY}|{_MONTH}|christmas|easter)|no later than|expires?"
         rf"|at the latest|end of (?:the )?(?:day|week|month|year|business|{_MONTH}))\b",
     ),
-    _signal(
+    signal(
         "time",
         FactCategory.NUMERIC,
         0.42,
@@ -676,7 +435,7 @@ SIGNALS = (
         rf"|summer|autumn|winter)|weekdays|weekends|(?:a|per|each|every) (?:day|week|month|year)|tomorrow"
         rf"|yesterday|alternate)\b",
     ),
-    _signal(
+    signal(
         "quantity",
         FactCategory.NUMERIC,
         0.4,
@@ -684,14 +443,14 @@ SIGNALS = (
         rf"|different\b|people i\b|sides?\b)\w|\b(?:{_NUMBER_WORD}) of (?:us|them|you)\b|\b(?:strict"
         rf"|exactly|roughly|about|around) (?:{_NUMBER_WORD})\b",
     ),
-    _signal(
+    signal(
         "reason",
         FactCategory.GENERAL,
         0.25,
         r"\b(?:because|due to|on account of|that's why|so that|the reason|owing to|thanks to|since (?:the"
         r"|my|our|it|he|she|they|i|we))\b",
     ),
-    _signal(
+    signal(
         "appearance",
         FactCategory.GENERAL,
         0.3,
@@ -699,21 +458,21 @@ SIGNALS = (
         r"|navy|teal|turquoise|maroon|ivory|cream|gold|silver|oak|walnut|pine|leather|cotton|wool|size"
         r"|small|medium|large|xl|wide|narrow|tall|diameter|height|width)\b",
     ),
-    _signal(
+    signal(
         "place",
         FactCategory.ENTITY,
         0.5,
         r"\b(?:I'm|I am|[Ww]e're|[Ww]e are|[Ii]t was|[Ss]peaks?) (?:in |at |from )?[A-Z](?!')\w",
         cased=True,
     ),
-    _signal(
+    signal(
         "contact",
         FactCategory.ENTITY,
         0.3,
         r"\b(?:e-?mail|phone|mobile|landline|cell|address|reach (?:me|him|her|us|them)|write (?:back )?to"
         r"|number is|text (?:me|him|her)|whatsapp|postcode|zip code)\b",
     ),
-    _signal(
+    signal(
         "label",
         FactCategory.NUMERIC,
         0.3,
@@ -721,7 +480,7 @@ SIGNALS = (
         r"|tracking|serial|membership|student|employee|customer|licen[cs]e|passport|flight|model|version"
         r"|pin|code|budget|deposit|price|cost|fee|rent|salary|mortgage|balance|rate)\b",
     ),
-    _signal(
+    signal(
         "subject",
         FactCategory.GENERAL,
         0.3,
@@ -729,7 +488,7 @@ SIGNALS = (
         r"|when|if|so|let|some|people|every|any|no|and|but)[a-z][\w'-]{2,20}) (?:[\w'’-]+\s){0,4}?(?!this"
         r"|always|as\b|is\b|was\b|has\b|us\b)\w{2,12}(?:s|ed|make|put|cause)\s(?:\w+\s?){1,3}",
     ),
-    _signal(
+    signal(
         "statement",
         FactCategory.GENERAL,
         0.25,
@@ -737,7 +496,7 @@ SIGNALS = (
         rf"|half)\s(?:[\w'’-]+\s){{0,6}}?(?:{_BE}|has|have|runs?|live[s]?|takes?|measures?|costs?|came"
         rf"|comes|goes|moved|belongs|wants?|needs?|starts?|ends?|kicks|works)\b",
     ),
-    _signal(
+    signal(
         "address",
         FactCategory.ENTITY,
         0.75,
@@ -752,7 +511,7 @@ _DONE = r"(?:\w{2,}ed|put|set|made|sent|left|kept|held|paid|bought|drawn|chosen|
 """A participle: of any regular verb, or of one of the commonest others."""
 
 ASSISTANT = (
-    _signal(
+    signal(
         "commitment",
         FactCategory.DECISION,
         0.6,
@@ -765,7 +524,7 @@ ASSISTANT = (
         rf" (?:now |already |still |just )?{_DONE}\b"
         r"|\b(?:we agreed|as agreed|you(?:'re| are) (?:booked|confirmed|all set for)|appointment is)\b",
     ),
-    _signal(
+    signal(
         "reference",
         FactCategory.NUMERIC,
         0.7,
@@ -773,7 +532,7 @@ ASSISTANT = (
         r"|transaction|request|registration|ref|appointment|policy|account|pnr"
         r"|rma)\b[\s\w#'’.-]{0,30}(?:is|:|#|no\.?|number|code)",
     ),
-    _signal(
+    signal(
         "told",
         FactCategory.GENERAL,
         0.4,
@@ -787,20 +546,6 @@ ASSISTANT = (
 """What an assistant's clause may state: commitments and what became of the listener's things; the labels of ids; and
 about the listener's affairs in general what has something definite in it."""
 
-_FIRST_NAME = re.compile(
-    r"^(?!(?:It|This|That|There|These|Those|They|He|She|We|You|I|What|Who|How|Where|Why|When|Which"
-    r"|Everything|Everyone|Everybody|People|Nothing|Nobody|Someone|Something|All|My|Our|Your|His|Her"
-    r"|Their|The|A|An|Some|Most|Many)\b)"
-    r"[A-ZÀ-ÖØ-ÞĀ-Ž][\w'-]{1,30}(?:\s[A-Z][\w'-]{1,30}){0,2}(?='s\s|\s(?:is|are|was|were|has|had|will"
-    r"|wants|needs|left|can|can't|likes|loves|hates|works|lives|says|said|starts|takes|does|doesn't"
-    r"|speaks|plays|moved|told|just)\b|,\s(?:my|our|his|her|their|the|a|an|who)\s)"
-)
-
-_ATTRIBUTE = re.compile(
-    r"\b(?:my|our|the|his|her|their|your)\s(?:(?-i:new)\s)?((?:[\w'-]{1,20}\s){0,3}?[\w'-]{1,20})"
-    r"(?:(?:\snumber|(?<=mail)\saddress)?\s(?:is|are|was|were|has|will|(?:just\s)?changed)\b|'s\s)",
-    re.IGNORECASE,
-)
 
 _MONTHS = (
     "january|february|march|april|may|june|july|august|september|october|november|december"
@@ -913,7 +658,7 @@ _MOVING = (
 
 STATEMENTS = Statements(
     rewrites=tuple(
-        (re.compile(pattern, re.IGNORECASE), text)
+        (Pattern(pattern), text)
         for pattern, text in (
             (r"^(?:user|assistant)\s*:\s*", ""),
             (r"\b(?:(?:the|this) )?(?:user|customer|client)['’]s\b", "my"),
@@ -933,8 +678,10 @@ STATEMENTS = Statements(
             ),
         )
     ),
-    breaks=re.compile(r"[,;:()]\s+|\s+[—–-]+\s+|\s+(?=(?:and|but|so|because|since|while|although|though|which|who)\s)"),
-    unsure=re.compile(
+    breaks=Pattern(
+        r"[,;:()]\s+|\s+[—–-]+\s+|\s+(?=(?:and|but|so|because|since|while|although|though|which|who)\s)", cased=True
+    ),
+    unsure=Pattern(
         r"\?|\b(?:if|would|might|may(?! \d)|could|maybe|perhaps|probably|consider\w*|think\w*|wish\w*|dreams?|unless"
         r"|wonder\w*|should|plan(?:s|ning|ned)?|wants?|wanted|hop(?:e|es|ing)|intend\w*|going to|needs? to"
         r"|will|appl(?:y|ied|ying)"
@@ -945,37 +692,31 @@ STATEMENTS = Statements(
         r"|sometimes|occasionally|temporar\w*|visit\w*|say|says|said|told|asked|today|tomorrow|tonight|yesterday|except"
         r"|this (?:week|month|year|weekend|time)|for (?:a|the|two|three) (?:few )?(?:days?|weeks?|months?|weekend)"
         r"|about \d|around \d|roughly|approximately|nearly|almost|over \d|under \d|up to|at least|at most|more than"
-        r"|less than|half of|used to be)\b",
-        re.IGNORECASE,
+        r"|less than|half of|used to be)\b"
     ),
-    vague=re.compile(
-        r"(?:and |but |so )?(?:he|she|it|they|his|her|their|its|this|that|these|those|there|you|your)\b", re.IGNORECASE
-    ),
-    negated=re.compile(
+    vague=Pattern(r"(?:and |but |so )?(?:he|she|it|they|his|her|their|its|this|that|these|those|there|you|your)\b"),
+    negated=Pattern(
         r"\b(?:not(?! only| just)|no longer|never|no(?! problem| one)|anymore|anylonger|without|nobody|hardly"
-        r"|used to|avoids?|avoiding)\b",
-        re.IGNORECASE,
+        r"|used to|avoids?|avoiding)\b"
     ),
-    ended=re.compile(
+    ended=Pattern(
         r"\b(?:quit(?:s|ting)?|(?:have |has )?stopped|stops|gave up(?: on)?|given up(?: on)?|giv(?:es|ing) "
         r"up(?: on)?|cancel(?:l?ed|l?ing)?|sold"
         r"|got rid of|gotten rid of|resigned(?: from)?|left|dropped out of|deleted?|uninstalled"
         r"|unsubscribed(?: from)?|retired from"
         r"|broke up with|split up with|threw away|threw out|done with|finished with|swore off|died|passed away"
         r"|gave away|called off|fell through|ended|expired|(?:is|are) over|closed down|shut down|cut out"
-        r"|moved out of)\b",
-        re.IGNORECASE,
+        r"|moved out of)\b"
     ),
-    swapped=re.compile(
+    swapped=Pattern(
         r"\b(?:switched|changed|migrated|moved|converted)(?: over)? from (?P<old>.{2,40}?) to .+$"
         r"|\b(?:replaced|swapped|exchanged|traded)(?: in)? (?P<given>.{2,40}?) (?:for|with|by) .+$"
-        r"|\binstead of (?P<dropped>.{2,40})$",
-        re.IGNORECASE,
+        r"|\binstead of (?P<dropped>.{2,40})$"
     ),
-    changed=re.compile(rf"\b(?:now|nowadays|these days|from now on|instead|{_MOVING})\b", re.IGNORECASE),
-    added=re.compile(r"\b(?:new|current|latest)\b", re.IGNORECASE),
+    changed=Pattern(rf"\b(?:now|nowadays|these days|from now on|instead|{_MOVING})\b"),
+    added=Pattern(r"\b(?:new|current|latest)\b"),
     relations=tuple(
-        Relation(attribute, re.compile(pattern, re.IGNORECASE), is_change)
+        Relation(attribute, Pattern(pattern), is_change)
         for attribute, pattern, is_change in (
             ("home", rf"\b(?:liv(?:e|es|ing)|resid(?:e|es|ing)|based) (?:now )?in {_NAME}", False),
             (
@@ -1008,20 +749,20 @@ STATEMENTS = Statements(
         )
     ),
     named=(
-        re.compile(
+        Pattern(
             rf"^(?P<left>(?:(?:my|our|the) .{{2,50}}?|[A-Z][\w-]*['’]s .{{2,40}}?))(?:(?<=mail) address)? (?:is|are"
             rf"|(?P<changed>(?:has |have |was |got |is )?"
-            rf"(?:been )?(?:now |just )?{_MOVING}(?: from .{{1,30}}?)? to)) (?:now )?(?P<value>.+)$",
-            re.IGNORECASE,
+            rf"(?:been )?(?:now |just )?{_MOVING}(?: from .{{1,30}}?)? to)) (?:now )?(?P<value>.+)$"
         ),
     ),
-    attributes=re.compile(
+    attributes=Pattern(
         r"(?:e-?mail|number|address|postcode|zip|birthday|birthdate|name|nickname|surname|username|password"
         r"|passcode|pin"
         r"|wifi|nationality|job|occupation|salary|budget|rent|deadline|height|weight|blood|hometown|wedding|anniversary"
         r"|favou?rite|due|timezone|landlord|landlady|boss|employer|license|passport|iban|age|size)",
+        cased=True,
     ),
-    several=re.compile(
+    several=Pattern(
         r"(?:(?:sister|brother|sibling|friend|cousin|son|daughter|child|kid|aunt|uncle|niece|nephew"
         r"|neighbou?r|colleague"
         r"|co-?worker|roommate|flatmate|teammate|classmate|client|customer|student|grandson|granddaughter"
@@ -1034,14 +775,14 @@ STATEMENTS = Statements(
         r"|medication|pill|tablet"
         r"|subscription|course|workshop|party|bag|box|plant|house|apartment|door|key|file|page|chapter"
         r"|version|ticket)(?:e?s)?"
-        r"|children|people|men|women|babies|parties|classes|deliveries|puppies|nephews)"
+        r"|children|people|men|women|babies|parties|classes|deliveries|puppies|nephews)",
+        cased=True,
     ),
-    indefinite=re.compile(
+    indefinite=Pattern(
         r"\b(?:an?|one|some|every|each|any|this|that) (?!(?:week|day|month|year|night|hour)\b)|\b(?!(?:closed"
         r"|married|divorced|widowed|engaged|separated|retired|employed|fixed|repaired|approved|accepted"
         r"|rejected|declined|denied|based|located)\b)\w{3,}ed\b|\b(?:paid|spent|bought|got|took|cost(?= me)"
-        r"|made|ran|slept|went|came)\b",
-        re.IGNORECASE,
+        r"|made|ran|slept|went|came)\b"
     ),
     light=word_set(
         "a an the i me my mine we us our ours am is are was be been being has have do does will shall of on "
@@ -1089,7 +830,7 @@ STATEMENTS = Statements(
         ).items()
         if word != number
     },
-    chosen=re.compile(r"\bfavou?rite\b", re.IGNORECASE),
+    chosen=Pattern(r"\bfavou?rite\b"),
     regions=synonyms(
         "uk britain england scotland wales|argentina|australia|austria|belgium|brazil|canada|china|denmark"
         "|egypt|finland"
@@ -1112,27 +853,197 @@ ENGLISH = Language(
     general_nouns=GENERAL_NOUNS,
     thesaurus="english_thesaurus",
     answers=ANSWERS,
-    forget=FORGET,
-    said_instead=SAID_INSTEAD,
-    text_task=TEXT_TASK,
+    forget=Pattern(
+        rf"^{_LEADS}(?:forget\b(?!\s(?:to|it|not)\b)|unlearn\b"
+        r"|(?:don['’]t|do not|stop|never) (?:remember(?:ing)?|stor(?:e|ing)|sav(?:e|ing)|memori[sz](?:e|ing)"
+        r"|keep(?:ing)? in mind)\b"
+        r"|(?:delete|erase|remove|drop|discard|wipe|clear|scrap)\b[^.!?\n]{0,40}?\b(?:memor(?:y|ies)|your (?:notes"
+        r"|records)"
+        r"|what (?:i|we) (?:said|told|mentioned|wrote)|that (?:i|i['’]m|i['’]ve|my|we))\b)"
+    ),
+    said_instead=Pattern(
+        r"(?s).{0,1200}?(?:[,;.—–-]\s(?:(?:but|and|because|since|as|now|instead|actually|in fact|these "
+        r"days)[\s,]{1,2}){0,2}"
+        r"(?=(?:i|i['’]m|i['’]ve|we|it['’]s)\s)|\s(?:because|since)\s(?=(?:i|i['’]m|i['’]ve|we)\s))"
+    ),
+    text_task=Pattern(
+        rf"(?m)(?:^|(?<=[.!?,]\s))[ \t]*(?:(?:an? )?(?:example|sample)\b|{_LEADS}"
+        r"(?:translate|proofread|rewrite|rephrase|paraphrase|summari[sz]e|polish|shorten|transcribe|spell-?check"
+        r"|(?:correct|fix|check|improve|edit|review)\s(?:it|this|that)\b(?!\sout\b)"
+        r"|(?:correct|fix|check|improve|edit|review)\s[^:\n\"“.]{0,40}?\b(?:grammar|spelling|english|text|sentences?"
+        r"|paragraph|translation|wording|essay|letter|e-?mail|draft)))\b"
+        r"(?:[^:\n\"“.]{0,60}(?::\s{0,3}|(?=[\"“]))|[^:\n]{0,40}\b(?:following|below)\b[^:\n]{0,40}\n)"
+    ),
     signals=SIGNALS,
     assistant=ASSISTANT,
-    names=PROPER_NAME,
-    first_name=_FIRST_NAME,
-    topic=_ATTRIBUTE,
-    listener=LISTENER,
-    lead_ins=LEAD_INS,
-    question=QUESTION,
-    request=REQUEST,
-    task=TASK,
-    asking=ASKING,
-    seeking=SEEKING,
-    tag=TAG,
-    given=GIVEN,
-    reported=REPORTED,
-    supposition=SUPPOSITION,
-    condition=CONDITION,
-    chit_chat=CHIT_CHAT,
-    joiner=JOINER,
+    names=Pattern(
+        r"(?<![.!?…] )(?<=[\w,;:'’\"“(-] )(?!I\b|I['’]|Ok\b|OK\b|English\b|Monday|Tuesday|Wednesday"
+        r"|Thursday|Friday|Saturday|Sunday)"
+        r"(?:(?:Dr|Mr|Mrs|Ms|Prof|St)\.\s)?[A-ZÀ-ÖØ-ÞĀ-Ž][\w’'&-]{1,30}(?:\s(?:(?:of|de|la|van|von|der|the"
+        r"|and|&)\s)?[A-ZÀ-ÖØ-Þ0-9][\w’'&.-]{0,30}){0,4}",
+        cased=True,
+    ),
+    first_name=Pattern(
+        r"^(?!(?:It|This|That|There|These|Those|They|He|She|We|You|I|What|Who|How|Where|Why|When|Which"
+        r"|Everything|Everyone|Everybody|People|Nothing|Nobody|Someone|Something|All|My|Our|Your|His|Her"
+        r"|Their|The|A|An|Some|Most|Many)\b)"
+        r"[A-ZÀ-ÖØ-ÞĀ-Ž][\w'-]{1,30}(?:\s[A-Z][\w'-]{1,30}){0,2}(?='s\s|\s(?:is|are|was|were|has|had|will"
+        r"|wants|needs|left|can|can't|likes|loves|hates|works|lives|says|said|starts|takes|does|doesn't"
+        r"|speaks|plays|moved|told|just)\b|,\s(?:my|our|his|her|their|the|a|an|who)\s)",
+        cased=True,
+    ),
+    topic=Pattern(
+        r"\b(?:my|our|the|his|her|their|your)\s(?:(?-i:new)\s)?((?:[\w'-]{1,20}\s){0,3}?[\w'-]{1,20})"
+        r"(?:(?:\snumber|(?<=mail)\saddress)?\s(?:is|are|was|were|has|will|(?:just\s)?changed)\b|'s\s)"
+    ),
+    listener=Pattern(r"\b(?:you|your|yours|yourself|you're|you've|you'll|you'd)\b"),
+    lead_ins=Pattern(
+        r"^(?:"
+        r"(?:no|nope|yes|yeah|yep|look|listen|see|right|fine|great|now|sure|well|sorry|thanks|thank you"
+        r"|good (?:morning|evening|afternoon)|perfect|cool|nice|alright|look here)[,.;:!—–-]+\s+"
+        r"|(?:oh|wow|aw+|hi|hey|hello|so|and|but|also|plus|anyways?|anyhow|okay|ok|um+|uh+|ah|hmm+|actually"
+        r"|honestly|basically|unfortunately|apparently"
+        r"|by the way|btw|fyi|one (?:more|last) thing|another thing|before i forget|just so you know"
+        r"|for the record|for what it's worth"
+        r"|(?:as|like) i said|to be (?:clear|honest)|in fact|mind you|also note|for (?:context|reference)"
+        r"|in case it helps)(?=[\s,.:;!—–-])[\s,.:;!—–-]{1,4}"
+        r"|(?:i (?:think|guess|believe|suppose|mean|should mention|should add|forgot to (?:say|mention)"
+        r"|wanted to (?:say|mention)|(?:have to|must) (?:say|admit|confess))"
+        r"|(?:just |please )?(?:note|remember|keep in mind|bear in mind|be aware)|the (?:thing|point) is"
+        r"|(?:it )?turns out|what matters is)(?: that|,)?\s(?=(?:i|we|my|our|the|it|he|she|they|you)\b)"
+        r"|(?:can|could|would|will) you (?:please |also |just |maybe |possibly )?(?=\w))"
+    ),
+    question=Pattern(
+        r"(?s)^(?:what|who|whom|whose|which|why|how|when|where|is|are|am|was|were|do|does|did|can|could|would"
+        r"|will|should|shall|may|might|have|has|had|any)\b.{0,400}\?\W{0,3}$"
+        r"|\?\W{0,3}$"
+    ),
+    request=Pattern(
+        r"^(?!(?:how|what|which|why|where|who|when)\b)(?:[\w ,]{0,20}\s)?"
+        r"(?:(?:can|could|would|will) (?:you|we|u)|(?:can|could) i)\b"
+    ),
+    task=Pattern(
+        r"^(?:[\w' ]{0,30},\s)?(?:[\w']{1,12}\s){0,4}?(?:can|could|would|will) (?:you|i|we|u)\s"
+        r"(?:(?:please|also|just|maybe|possibly|perhaps|at least|even|try to|go ahead and)\s){0,3}"
+        r"(?:recommend|suggest|tell|give|show|explain|name|list|help|provide|describe|compare|summari[sz]e|write"
+        r"|rewrite"
+        r"|create|generate|translate|elaborate|clarify|teach|search|look|analy[sz]e|check|think|share|advise|discuss"
+        r"|talk"
+        r"|go over|walk|guide|come up|make|draft|add|edit|revise|include|format|convert|do|be|see|get|have|know|use"
+        r"|expect|find out|say)\b"
+    ),
+    asking=Pattern(
+        r"(?:(?:and|but|so|or|also|well|then|now|like|please|hey|ok|okay)\s){0,2}"
+        rf"(?:(?:is|are|am|was|were|do|does|did|can|could|would|will|should|shall|may|might|must|have|has|had"
+        rf"|isn't|aren't|wasn't|weren't|don't|doesn't|didn't|can't|couldn't|wouldn't|won't|shouldn't)\s{_SUBJECT}\b"
+        rf"|(?:is|are|was|were|do|does|did|can|could|would|will|should|has|have)\s[A-Z]\w|what|whose|why|whom"
+        rf"|(?:how|where)(?!\s(?:i|we|he|she|they|you|it)\b)|when\s(?:is|are|was|were|do|does|did|can|could|will"
+        rf"|would|should)"
+        r"|(?:who|which)(?!\s(?:i|we|he|she|they|has|have|had|is|are|was|were)\b)|any\b)"
+    ),
+    seeking=Pattern(
+        rf"^{_LEADING}(?:"
+        # the order of a question, or the word that asks
+        r"(?:is|are|am|was|were|do|does|did|can|could|would|will|should|shall|may|might|have|has|had)\s(?!not\b)[\w']"
+        rf"|(?:is|are|was|were|do|does|did|ca|could|would|wo|should|have|has)n['’]?t\s{_SUBJECT}\b"
+        r"|(?:(?:in|at|on|for|from|to|with|by|of|about|since|until)\s)?"
+        r"(?:what|who|whom|whose|which|why|how|when|where)(?:['’]?(?:s|re|d|ll))?\b"
+        r"|any(?:thing|one|body)?\s\w"
+        # a request
+        r"|(?:tell|give|show|find|list|remind|repeat|explain|summari[sz]e|recap|look|check|search|compare|describe|name"
+        r"|continue|go\son|remember|recall|suggest|recommend|help|let\sme\sknow|quote|read|write|draft|rewrite"
+        r"|prepare|plan"
+        r"|use|send|book|order|do|make|add|put|calculate|count|translate|confirm"
+        r"|lemme|gimme|say|print|display|get|bring|pull|fetch|open|provide|state|create|generate|schedule|cancel"
+        r"|change|update"
+        r"|delete|remove|review|verify|estimate|refresh)\s(?!(?:you|it|that)\s(?:know|is)\b)\w"
+        r"|(?:recap|continue|go\son|help)\W*$"
+        r")"
+        r"|\b(?:please|pls|plz|remind\sme|tell\sme|let\sme\sknow|i\swonder|wondering|(?:not\ssure|no\sidea"
+        r"|curious)\s(?:what|who|which|when|where|how|if)"
+        r"|what\s(?:was|is|did|were|are)|as\s(?:usual|before|last\stime)|the\susual|same\sas|last\stime|earlier"
+        r"|(?:you|u)\s(?:remember|recall|said|told|mentioned|recommended|suggested|know\s(?:my|the|our|what|who"
+        r"|which|when|where))"
+        r"|i\s(?:told\syou|mentioned)|i\sneed\s(?:the|my|our))\b"
+        r"|(?<!no matter )\b(?:what|who|whom|when|where|how\smuch|how\smany)\W*$"
+        r"|\b(?:forg[eo]t\w{0,4}|lost|(?:like|want|need)(?:ed)?\sto\sknow"
+        r"|(?:(?:do|did|ca|could)n['’]?t|(?:do|did|can|could)\s?not)\s(?:remember|recall|find|know))\b"
+    ),
+    tag=Pattern(
+        r",\s(?:(?:is|are|am|was|were|do|does|did|has|have|had|will|would|can|could|should)(?:n['’]t)?\s(?:i|you"
+        r"|he|she|it|we"
+        r"|they|there)|right|correct|yes|no|ok|okay|yeah|huh|eh)\s?\?\W{0,3}$"
+    ),
+    given=Pattern(r"(?<=,\s)(?:since|because|as|given that|seeing as|considering)\s(?:i|we|my|our|he|she|they)\b"),
+    reported=Pattern(
+        r"(?:\b(?:and|but|so)\s)?"
+        r"(?:\b(?:i|we|he|she|they|you|people|everyone|(?:my|our|his|her|their|the) \w{1,20}|[A-Z]\w{1,20})"
+        r"(?:['’](?:m|re|s|ve|d|ll))?\s)?"
+        r"(?:\b(?:was|am|were|is|are|been|have|has|had|did|do|does|just|also|still|really|always|keeps?|kept|even"
+        r"|would|will"
+        r"|like to|going to)\s){0,4}"
+        r"\b(?:ask(?:s|ed|ing)?|wonder(?:s|ed|ing)?|curious|unsure|undecided|unclear|debating"
+        r"|(?:not|never|\w{2,6}n['’]t)\s(?:really |quite |exactly |entirely |completely ){0,2}(?:sure|certain|clear"
+        r"|know"
+        r"|decided|remember|recall|tell)"
+        r"|no idea|want(?:s|ed)? to know|love to know|like to know|need to know|question is|question was)"
+        r"(?:\s(?:me|him|her|us|them|you|about|of|on|to|again|(?:my|our|his|her|their|the) \w{1,20})){0,2},?\s"
+        r"(?:if|whether|what|when|where|who|whom|whose|which|why|how)\b"
+    ),
+    supposition=Pattern(
+        r"^(?:(?:and|but|so|or|ok|okay|now|also|well)[\s,]{1,2}){0,2}(?:(?:but )?what if|imagine|suppos(?:e|ing)"
+        r"|hypothetically|let's (?:say|imagine|assume|pretend|suppose)|assum(?:e|ing)|pretend"
+        r"|say (?:i|we|he|she|they|there)\b)"
+        r"|\b(?:i|we|he|she|they) (?:really |just |only |so |do )?wish(?:es|ed)? "
+        r"(?:i|we|he|she|they|it|there|that|my|our|the)\b"
+        r"|\b(?:if|as if|as though) (?:i|we|you|he|she|it|they|there|(?:the|my|our|his|her) \w{1,20}) "
+        r"(?:only |ever |just )?(?:were|had|could|weren't|hadn't|didn't|wasn't)\b.{1,120}\b(?:would|wouldn't|could"
+        r"|might)\b"
+        r"|^(?:(?:and|but|so|or|also|well)[\s,]{1,2}){0,2}if (?:i|we) .{1,120}\b(?:i|we)(?:['’]d| would| could| "
+        r"might)\b"
+        r"(?! (?:like|love|prefer|appreciate|rather|need|want|be (?:happy|glad|grateful)))"
+        r"|\b(?:would|wouldn't|could|might)(?:n't)? .{1,120}\bif (?:i|we|you|he|she|it|they|there) (?:only |ever "
+        r"|just )?"
+        r"(?:were|had|could|weren't|hadn't|didn't)\b"
+    ),
+    condition=Pattern(
+        r"^(?:(?:and|but|so|or|also|ok|okay|now|well|then|hi|hey|hello)[\s,]{1,2}){0,2}"
+        r"(?:if|unless|in case|assuming|provided|supposing|even if|(?:should|were) (?:i|we)"
+        r"|when(?:ever)? (?:i|we)(?!\s(?:was|were|had|did|got|went|came|left|bought|made|took|\w{2,12}ed)\b))\b"
+    ),
+    chit_chat=Pattern(
+        r"^(?:please )?(?:list|explain|recommend|create|tell me|provide|describe|summari[sz]e|generate|suggest|show me"
+        r"|help me|teach me|compare|learn about|elaborate|rewrite|translate|write (?:a|an|me|the))\b"
+        r"|\b(?:give me|looking for|need|want|get) (?:\w+ ){0,3}(?:information|info|ideas?|tips|examples?"
+        r"|advice|suggestions)\b|"
+        r"\b(?:thank(?:s| you| u)|thx|appreciate|sorry (?:for|about|to|if)|apolog\w{2,6}|hope (?:you|your"
+        r"|this|that|it|we|all)|no (?:rush|worries|problem|need)|let me know|get back to (?:me|you)"
+        r"|(?:makes?|made|making) (?:any |a lot of |perfect |more )?sense|rambl\w{1,4}|bear with me"
+        r"|good (?:morning|evening|night|luck|point|idea|question)|have a (?:good|great|nice|lovely)"
+        r"|take care|talk (?:to you )?(?:soon|later)|see you|nice to (?:hear|meet)|glad (?:to|you|that|i)"
+        r"|happy to (?:hear|help)"
+        r"|(?:you|you've|you're|you are) (?:probably|been|so|really|very|right|welcome|amazing|great"
+        r"|the best)|sounds? (?:really |very |so |like |pretty ){0,2}(?:helpful|interesting|perfect|good"
+        r"|great|like|amazing|awesome|fun|cool|wonderful)|(?:that|this|it)(?:'s"
+        r"| is| was| sounds?) (?:really |so |such |very |pretty |quite |a |an ){0,3}(?:great|good|nice"
+        r"|cool|awesome|amazing|funny|interesting|wonderful|fantastic|lovely|helpful|awful|fine|true|right"
+        r"|fair)"
+        r"|i (?:totally |completely |really |do |did )?(?:wonder|understand|agree|see what|know what"
+        r"|hear you|get it|can imagine|can't wait|keep telling|was wondering|was just|laughed)"
+        r"|don't (?:know|worry|mind|get me|mention it|bother(?=\W*$))|never ?mind|(?:only|just) kidding"
+        r"|(?:better late than|never say) never|not (?:sure|certain|an expert)|no idea|to be (?:perfectly "
+        r"|completely |totally )?honest|i (?:might|may|could|should|will|'ll) (?:well |probably |perhaps "
+        r"|just |also )?(?:think|come back|have another|check|look|try|give it|definitely|keep that)"
+        r"|i'll (?:definitely|try|check|look|think|keep|give|have|be sure|make sure)|in (?:your"
+        r"|my) (?:opinion|view)|what do you think"
+        r"|(?:i'm|i am) (?:so |really |very |just )?(?:excited|happy|glad|thrilled|curious|interested"
+        r"|wondering|looking forward|thinking|grateful|proud|rambling|trying|hoping to (?:hear|learn"
+        r"|find))|looking forward|sleep on it|slipped my mind|out of curiosity|long (?:message|story))\b"
+    ),
+    joiner=Pattern(
+        r"\s(?=(?:and|but|so|because|since|although|though|while|which|who|where|until|unless|if|when"
+        r"|or)\s)",
+        cased=True,
+    ),
     statements=STATEMENTS,
 )

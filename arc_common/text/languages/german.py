@@ -1,23 +1,17 @@
 """German: its words, how its sentences ask, suppose and join, and how people state facts."""
 
-import re
-
 from arc_common.facts import FactCategory
 from arc_common.text.languages.language import (
     AnswerForms,
     Language,
+    Pattern,
     Relation,
-    Signal,
     Statements,
     kinds_of_words,
+    signal,
     synonyms,
     word_set,
 )
-
-
-def _signal(name: str, category: FactCategory, weight: float, pattern: str) -> Signal:
-    return Signal(name, category, weight, re.compile(pattern), cased=False)
-
 
 MARKERS = word_set(
     "ich er sie wir ihr der das ist sind nicht und oder aber mit auf für von zu bei nach aus über wenn dass "
@@ -76,7 +70,7 @@ _KIN = (
 )
 
 SIGNALS = (
-    _signal(
+    signal(
         "Verbot",
         FactCategory.CONDITION,
         0.7,
@@ -84,21 +78,21 @@ SIGNALS = (
         r"|dürfen nicht|bloß nicht"
         r"|verboten|tabu|(?:bitte|aber) (?:nicht|kein\w{0,2}|nie)|kein\w{0,2} \w+ (?:vor|nach|an|im|am|in|bei|mit))\b",
     ),
-    _signal(
+    signal(
         "Allergie oder Ernährung",
         FactCategory.CONDITION,
         0.75,
         r"allerg|unverträglich|intoleran|\b(?:vegan\w{0,3}|vegetari\w{2,6}|glutenfrei|laktosefrei|halal"
         r"|koscher|diabet\w{2,5}|vertr(?:age|ägt) kein\w{0,2})\b",
     ),
-    _signal(
+    signal(
         "Gesundheit",
         FactCategory.STATE,
         0.6,
         r"\b(?:asthma|migräne|schwanger|operier\w{1,3}|operation|medikament\w{0,2}|tabletten|bluthochdruck"
         r"|krankenhaus|verletzt|rollstuhl)\b",
     ),
-    _signal(
+    signal(
         "Bedingung",
         FactCategory.CONDITION,
         0.5,
@@ -106,7 +100,7 @@ SIGNALS = (
         r"|frühestens|ausschließlich"
         r"|nicht (?:vor|nach|mehr als|später als)|auf jeden fall|unbedingt|muss|müssen|ohne)\b|^(?:wenn|falls|sobald) ",
     ),
-    _signal(
+    signal(
         "Entscheidung",
         FactCategory.DECISION,
         0.65,
@@ -114,7 +108,7 @@ SIGNALS = (
         r"|verschoben|nehme(?:n)? (?:ich|wir)"
         r"|(?:ich|wir) nehmen?|geeinigt|zugesagt|bestätigt)\b",
     ),
-    _signal(
+    signal(
         "Vorliebe",
         FactCategory.GENERAL,
         0.5,
@@ -122,7 +116,7 @@ SIGNALS = (
         r"(?:leiden|ausstehen)"
         r"|(?:trinke|esse|spiele|lese|höre|fahre|koche)\w{0,1} (?:\w+ ){0,2}gerne?)\b",
     ),
-    _signal(
+    signal(
         "Person",
         FactCategory.ENTITY,
         0.6,
@@ -130,29 +124,29 @@ SIGNALS = (
         rf"|gerade|so|sehr)\w"
         rf"|ich wohne|ich arbeite|ich lebe|mein\w{{0,2}} {_KIN}|unser\w{{0,2}} {_KIN}|hei(?:ß|ss)t|geboren)\b",
     ),
-    _signal(
+    signal(
         "Besitz",
         FactCategory.ENTITY,
         0.45,
         rf"\b{_I} (?:\w+ ){{0,2}}(?:ist|sind|hat|haben|lautet|kostet|beginnt|endet)\b|\b(?:ich|wir) haben? "
         rf"(?:ein\w{{0,2}}|zwei|drei|vier) ",
     ),
-    _signal(
+    signal(
         "Zustand",
         FactCategory.STATE,
         0.5,
         r"\b(?:kaputt|defekt|umgezogen|gekündigt|geändert|gewechselt|inzwischen|mittlerweile|nicht mehr"
         r"|kein\w{0,2} \w+ mehr|seit|neuerdings|verkauft|verloren)\b",
     ),
-    _signal(
+    signal(
         "Plan",
         FactCategory.GENERAL,
         0.35,
         r"\b(?:ich|wir) (?:möchten?|wollen|will|planen?|brauchen?|suchen?|hoffen?|werden?)\b|\b(?:vor haben"
         r"|habe vor|haben vor|geplant)\b",
     ),
-    _signal("Grund", FactCategory.GENERAL, 0.3, r"\b(?:weil|denn|deshalb|daher|wegen|damit)\b"),
-    _signal(
+    signal("Grund", FactCategory.GENERAL, 0.3, r"\b(?:weil|denn|deshalb|daher|wegen|damit)\b"),
+    signal(
         "Menge",
         FactCategory.NUMERIC,
         0.4,
@@ -164,14 +158,14 @@ SIGNALS = (
 )
 
 ASSISTANT = (
-    _signal(
+    signal(
         "Zusage",
         FactCategory.DECISION,
         0.6,
         r"\b(?:(?:ich )?habe? (?:ich )?(?:\w+ ){0,6}(?:gebucht|reserviert|storniert|bestätigt|geändert|eingetragen)"
         r"|(?:wurde|ist) (?:\w+ ){0,4}(?:gebucht|reserviert|storniert|bestätigt))\b",
     ),
-    _signal(
+    signal(
         "Nummer",
         FactCategory.NUMERIC,
         0.7,
@@ -223,7 +217,7 @@ _MOVING = (
 
 STATEMENTS = Statements(
     rewrites=tuple(
-        (re.compile(pattern, re.IGNORECASE), text)
+        (Pattern(pattern), text)
         for pattern, text in (
             (r"^(?:nutzer|user|assistent)\s*:\s*", ""),
             (r"\b(?:der|die) (?:nutzer(?:in)?|benutzer(?:in)?|kund(?:e|in))\b", "ich"),
@@ -231,8 +225,8 @@ STATEMENTS = Statements(
             (r"\b(?:liebe|liebt)\b", "mag"),
         )
     ),
-    breaks=re.compile(r"[,;:()]\s+|\s+[—–-]+\s+|\s+(?=(?:und|aber|sondern|weil|denn|während|obwohl)\s)"),
-    unsure=re.compile(
+    breaks=Pattern(r"[,;:()]\s+|\s+[—–-]+\s+|\s+(?=(?:und|aber|sondern|weil|denn|während|obwohl)\s)", cased=True),
+    unsure=Pattern(
         r"\?|\b(?:wenn|falls|ob|würde\w*|könnte\w*|vielleicht|wahrscheinlich|möglicherweise|überleg\w*|denke"
         r"|glaube|wünsch\w*"
         r"|träum\w*|hätte\w*|wäre\w*|soll\w*|plan\w*|will|wollen|möchte\w*|hoff\w*|werde|wirst|wird|werden"
@@ -242,56 +236,53 @@ STATEMENTS = Statements(
         r"|manchmal|gelegentlich"
         r"|vorübergehend|besuch\w*|sagt\w*|heute|morgen|gestern|diese\w? (?:woche|monat|jahr)|etwa|ungefähr"
         r"|circa|ca|rund"
-        r"|fast|über \d|unter \d|bis zu|mindestens|höchstens|mehr als|weniger als|außer)\b",
-        re.IGNORECASE,
+        r"|fast|über \d|unter \d|bis zu|mindestens|höchstens|mehr als|weniger als|außer)\b"
     ),
-    vague=re.compile(
-        r"(?:und |aber )?(?:er|sie|es|das|dies\w*|jen\w*|sein\w*|ihr\w*|du|dein\w*|dort|da)\b", re.IGNORECASE
-    ),
-    subject=re.compile(r"^(?:(?:mein|unser|der|die|das)\w{0,2}\s\w+)?", re.IGNORECASE),
-    negated=re.compile(r"\b(?:nicht(?! nur) mehr|nicht(?! nur)|kein\w{0,2}|nie(?:mals)?|ohne|mehr)\b", re.IGNORECASE),
-    ended=re.compile(
+    vague=Pattern(r"(?:und |aber )?(?:er|sie|es|das|dies\w*|jen\w*|sein\w*|ihr\w*|du|dein\w*|dort|da)\b"),
+    subject=Pattern(r"^(?:(?:mein|unser|der|die|das)\w{0,2}\s\w+)?"),
+    negated=Pattern(r"\b(?:nicht(?! nur) mehr|nicht(?! nur)|kein\w{0,2}|nie(?:mals)?|ohne|mehr)\b"),
+    ended=Pattern(
         r"\b(?:(?:habe?n? )?(?:mit dem |mit der )?aufgehört(?: zu)?|(?:habe?n? )?aufgegeben|gekündigt"
         r"|verkauft|abgesagt|storniert|abbestellt|gelöscht"
-        r"|getrennt von|losgeworden|abgebrochen|gestorben|abgelaufen|vorbei|beendet|verlassen|ausgetreten aus)\b",
-        re.IGNORECASE,
+        r"|getrennt von|losgeworden|abgebrochen|gestorben|abgelaufen|vorbei|beendet|verlassen|ausgetreten aus)\b"
     ),
-    swapped=re.compile(
+    swapped=Pattern(
         r"\bvon (?P<old>.{2,40}?) (?:zu|auf|nach) .{2,40} (?:gewechselt|umgestiegen|umgestellt)\b|\b(?:statt"
-        r"|anstelle von) (?P<dropped>.{2,40})$",
-        re.IGNORECASE,
+        r"|anstelle von) (?P<dropped>.{2,40})$"
     ),
-    changed=re.compile(
+    changed=Pattern(
         rf"\b(?:jetzt|nun|inzwischen|mittlerweile|neuerdings|ab sofort|stattdessen"
-        rf"|{_MOVING})\b",
-        re.IGNORECASE,
+        rf"|{_MOVING})\b"
     ),
-    added=re.compile(r"\bneue[rnms]?\b", re.IGNORECASE),
+    added=Pattern(r"\bneue[rnms]?\b"),
     relations=(
-        Relation("home", re.compile(rf"\b(?:[Ww]ohn(?:e|t|en)|[Ll]eb(?:e|t|en)) (?:jetzt |nun |derzeit )?in {_NAME}")),
-        Relation("home", re.compile(rf"\bnach {_NAME} (?:um)?gezogen\b"), is_change=True),
-        Relation("employer", re.compile(rf"\b[Aa]rbeite[nt]? (?:jetzt |nun |derzeit )?(?:bei|für) {_NAME}")),
-        Relation("employer", re.compile(rf"\bzu {_NAME} gewechselt\b"), is_change=True),
-        Relation("job", re.compile(r"\b[Aa]rbeite[nt]? (?:jetzt |nun )?als (?P<value>\w+)")),
-        Relation("age", re.compile(r"\b(?:bin|ist) (?:jetzt )?(?P<value>\d{1,2})(?: Jahre alt)?$")),
-        Relation("name", re.compile(rf"\b(?:heiße|heißt) {_NAME}$")),
+        Relation(
+            "home",
+            Pattern(rf"\b(?:[Ww]ohn(?:e|t|en)|[Ll]eb(?:e|t|en)) (?:jetzt |nun |derzeit )?in {_NAME}", cased=True),
+        ),
+        Relation("home", Pattern(rf"\bnach {_NAME} (?:um)?gezogen\b", cased=True), is_change=True),
+        Relation("employer", Pattern(rf"\b[Aa]rbeite[nt]? (?:jetzt |nun |derzeit )?(?:bei|für) {_NAME}", cased=True)),
+        Relation("employer", Pattern(rf"\bzu {_NAME} gewechselt\b", cased=True), is_change=True),
+        Relation("job", Pattern(r"\b[Aa]rbeite[nt]? (?:jetzt |nun )?als (?P<value>\w+)", cased=True)),
+        Relation("age", Pattern(r"\b(?:bin|ist) (?:jetzt )?(?P<value>\d{1,2})(?: Jahre alt)?$", cased=True)),
+        Relation("name", Pattern(rf"\b(?:heiße|heißt) {_NAME}$", cased=True)),
     ),
     named=(
-        re.compile(
+        Pattern(
             rf"^(?P<left>(?:mein|unser|der|die|das)\w{{0,2}} .{{2,50}}?) (?:ist|sind|lautet|beträgt|liegt bei"
             rf"|(?P<changed>(?:hat sich |wurde |ist )?"
-            rf"(?:jetzt )?auf)) (?:jetzt |nun )?(?P<value>.+?)(?: {_MOVING})?$",
-            re.IGNORECASE,
+            rf"(?:jetzt )?auf)) (?:jetzt |nun )?(?P<value>.+?)(?: {_MOVING})?$"
         ),
     ),
-    attributes=re.compile(
+    attributes=Pattern(
         r"(?:e-?mail(?:-?adresse)?|mailadresse|\w*nummer|\w*adresse|anschrift|postleitzahl|geburtstag|\w*name"
         r"|passwort|kennwort|pin"
         r"|staatsangehörigkeit|beruf|gehalt|budget|miete|frist|abgabe|größe|gewicht|blutgruppe|heimatstadt"
         r"|hochzeit|lieblings\w+"
-        r"|chef(?:in)?|vermieter(?:in)?)"
+        r"|chef(?:in)?|vermieter(?:in)?)",
+        cased=True,
     ),
-    several=re.compile(
+    several=Pattern(
         r"(?:schwestern?|brüder|bruder|geschwister|freund(?:e|in|innen)?|cousin\w*|söhne|sohn|töchter|tochter"
         r"|kind(?:er)?|tante\w*|onkel|nachbar\w*"
         r"|kolleg\w*|mitbewohner\w*|kunde\w*|schüler\w*|student\w*|katzen?|hunde?|haustier\w*|vogel|autos?"
@@ -301,12 +292,12 @@ STATEMENTS = Statements(
         r"|züge?|zug|bus|reise\w*|prüfung\w*|lieferung\w*|projekte?|kont[oe]\w*|karten?|zimmer\w*|tische?"
         r"|artikel\w*|produkte?|spiele?|tabletten?"
         r"|party|veranstaltung\w*|wohnung\w*|häuser|tür\w*|schlüssel|dateien?|seiten?|auftrag\w*|vorgang\w*"
-        r"|sendung\w*|kunden\w*)"
+        r"|sendung\w*|kunden\w*)",
+        cased=True,
     ),
-    indefinite=re.compile(
+    indefinite=Pattern(
         r"\b(?:ein(?:e[rnms]?)?|manche\w?|jede\w?|diese\w?) \w|\b(?:gekauft|bezahlt"
-        r"|ausgegeben)\b",
-        re.IGNORECASE,
+        r"|ausgegeben)\b"
     ),
     light=word_set(
         "ich wir mich mir mein meine meinen meinem meiner unser unsere unseren unserem der die das den dem "
@@ -350,7 +341,7 @@ STATEMENTS = Statements(
         ).items()
         if word != number
     },
-    chosen=re.compile(r"\blieblings\w+|\bberuf\b", re.IGNORECASE),
+    chosen=Pattern(r"\blieblings\w+|\bberuf\b"),
     regions=synonyms(
         "deutschland|österreich|schweiz|frankreich|italien|spanien|england großbritannien|polen|niederlande|belgien|usa"
         "|kanada|japan|korea|china|indien|türkei|russland|dänemark|schweden|norwegen|portugal|griechenland"
@@ -368,81 +359,69 @@ GERMAN = Language(
     common_words=COMMON_WORDS,
     stemmer="german",
     answers=ANSWERS,
-    lead_ins=re.compile(
+    lead_ins=Pattern(
         r"^(?:(?:ja|nein|also|übrigens|ach|oh|hallo|hi|hey|danke|gut|okay|ok|nun|eigentlich|ehrlich gesagt"
         r"|und|aber|genau)"
-        r"[\s,.:!]{1,3}|ich (?:glaube|denke|meine), (?:dass )?)",
-        re.IGNORECASE,
+        r"[\s,.:!]{1,3}|ich (?:glaube|denke|meine), (?:dass )?)"
     ),
-    question=re.compile(r"\?\W{0,3}$"),
-    request=re.compile(
+    question=Pattern(r"\?\W{0,3}$", cased=True),
+    request=Pattern(
         r"^(?:[\w ,]{0,20}\s)?(?:kannst|könntest|könnten|können|würdest|würden) (?:du|sie"
-        r"|ihr)\b",
-        re.IGNORECASE,
+        r"|ihr)\b"
     ),
-    task=re.compile(
+    task=Pattern(
         r"\b(?:sag\w{0,2}|erklär\w{0,3}|empfehl\w{0,3}|vorschlag\w{0,3}|zeig\w{0,2}|nenn\w{0,2}"
         r"|übersetz\w{0,3}|schreib\w{0,2}"
-        r"|zusammenfass\w{0,3}|helf\w{0,2}|find\w{0,2}|such\w{0,2}|vergleich\w{0,3})\b",
-        re.IGNORECASE,
+        r"|zusammenfass\w{0,3}|helf\w{0,2}|find\w{0,2}|such\w{0,2}|vergleich\w{0,3})\b"
     ),
-    asking=re.compile(
+    asking=Pattern(
         rf"(?:(?:und|aber|oder|also) )?(?:{_ASKS}|{_VERB_FIRST} (?:ich|du|er|sie|es|wir|ihr|das"
-        rf"|der|die|mein\w*))\b",
-        re.IGNORECASE,
+        rf"|der|die|mein\w*))\b"
     ),
-    seeking=re.compile(
+    seeking=Pattern(
         rf"{_BEGIN}(?:(?:in|an|für|mit|seit|bis|von|zu|auf) )?(?:{_ASKS}|{_VERB_FIRST}\s\w|(?:sag|gib|zeig"
         rf"|nenn|finde?|such|erinner|erklär|schreib|mach|buche?|hilf)e?\b)"
         r"|\b(?:bitte|vergessen|erinner\w{1,3}|weiß (?:ich )?nicht|keine ahnung|wie immer|letztes mal|sag mir"
-        r"|gib mir)\b",
-        re.IGNORECASE,
+        r"|gib mir)\b"
     ),
-    tag=re.compile(r",\s(?:oder|nicht wahr|richtig|stimmt's|gell|ne|ja)\s?\?\W{0,3}$", re.IGNORECASE),
-    given=re.compile(r"(?<=,\s)(?:weil|da|denn) (?:ich|wir|mein|unser|er|sie)\b", re.IGNORECASE),
-    reported=re.compile(
+    tag=Pattern(r",\s(?:oder|nicht wahr|richtig|stimmt's|gell|ne|ja)\s?\?\W{0,3}$"),
+    given=Pattern(r"(?<=,\s)(?:weil|da|denn) (?:ich|wir|mein|unser|er|sie)\b"),
+    reported=Pattern(
         rf"\b(?:(?:ich|wir|er|sie|man) )?(?:frag\w{{1,4}}|weiß nicht|wissen nicht|wollte wissen|möchte wissen|unsicher)"
-        rf"(?: (?:mich|uns|sich|ihn|sie))?,? (?:ob|{_ASKS})\b",
-        re.IGNORECASE,
+        rf"(?: (?:mich|uns|sich|ihn|sie))?,? (?:ob|{_ASKS})\b"
     ),
-    supposition=re.compile(
+    supposition=Pattern(
         r"^(?:was wäre,? wenn|angenommen|stell dir vor|nehmen wir an|wenn ich \w+ (?:wäre|hätte))\b"
         r"|\b(?:hätte|wäre|würde) .{1,120}\bwenn\b"
-        r"|\bwenn .{1,80}\b(?:hätte|wäre|würde)\b",
-        re.IGNORECASE,
+        r"|\bwenn .{1,80}\b(?:hätte|wäre|würde)\b"
     ),
-    condition=re.compile(r"^(?:(?:und|aber|also) )?(?:wenn|falls|sofern|angenommen)\b", re.IGNORECASE),
-    chit_chat=re.compile(
+    condition=Pattern(r"^(?:(?:und|aber|also) )?(?:wenn|falls|sofern|angenommen)\b"),
+    chit_chat=Pattern(
         r"\b(?:danke\w{0,2}|vielen dank|bitte schön|entschuldig\w{1,4}|guten (?:morgen|tag|abend)|gute nacht"
         r"|kein problem|klingt (?:gut|toll)"
         r"|schönen (?:tag|abend)|bis (?:bald|später)|freut mich|alles klar|keine ahnung|weiß nicht"
-        r"|erklär\w{0,2}|erzähl\w{0,2} mir)\b",
-        re.IGNORECASE,
+        r"|erklär\w{0,2}|erzähl\w{0,2} mir)\b"
     ),
-    joiner=re.compile(r"\s(?=(?:und|aber|oder|weil|denn|obwohl|während|bis|wenn|falls|dass)\s)"),
-    forget=re.compile(
+    joiner=Pattern(r"\s(?=(?:und|aber|oder|weil|denn|obwohl|während|bis|wenn|falls|dass)\s)", cased=True),
+    forget=Pattern(
         r"^(?:(?:bitte|und|nein|ok)[\s,]{1,2}){0,2}(?:vergiss\b(?! nicht)|vergessen sie\b(?! nicht)|merk dir "
-        r"(?:das )?nicht|lösch\w{0,2}\b[^.!?\n]{0,40}\b(?:erinnerung|notiz))",
-        re.IGNORECASE,
+        r"(?:das )?nicht|lösch\w{0,2}\b[^.!?\n]{0,40}\b(?:erinnerung|notiz))"
     ),
-    said_instead=re.compile(
-        r".{0,1200}?[,;.–-]\s(?:(?:sondern|aber|denn|jetzt)\s)?(?=(?:ich"
-        r"|wir)\s)",
-        re.IGNORECASE | re.DOTALL,
+    said_instead=Pattern(
+        r"(?s).{0,1200}?[,;.–-]\s(?:(?:sondern|aber|denn|jetzt)\s)?(?=(?:ich"
+        r"|wir)\s)"
     ),
-    text_task=re.compile(
-        r"(?:^|(?<=[.!?,]\s))[ \t]*(?:(?:bitte|kannst du|könntest du)\s){0,2}(?:übersetz\w{0,3}"
+    text_task=Pattern(
+        r"(?m)(?:^|(?<=[.!?,]\s))[ \t]*(?:(?:bitte|kannst du|könntest du)\s){0,2}(?:übersetz\w{0,3}"
         r"|korrigier\w{0,2}|fass\w{0,2}|verbesser\w{0,2})\b"
-        r"[^:\n\"“„]{0,60}(?::\s{0,3}|(?=[\"“„]))",
-        re.IGNORECASE | re.MULTILINE,
+        r"[^:\n\"“„]{0,60}(?::\s{0,3}|(?=[\"“„]))"
     ),
     signals=SIGNALS,
     assistant=ASSISTANT,
-    topic=re.compile(
+    topic=Pattern(
         r"\b(?:mein|unser|der|die|das|sein|ihr)\w{0,2}\s((?:[\w-]{1,20}\s){0,2}?[\w-]{1,30})\s(?:ist|sind|war"
-        r"|hat|haben|lautet|kostet)\b",
-        re.IGNORECASE,
+        r"|hat|haben|lautet|kostet)\b"
     ),
-    listener=re.compile(r"\b(?:du|dich|dir|dein\w{0,2}|Sie|Ihnen|Ihre?)\b"),
+    listener=Pattern(r"\b(?:du|dich|dir|dein\w{0,2}|Sie|Ihnen|Ihre?)\b", cased=True),
     statements=STATEMENTS,
 )
